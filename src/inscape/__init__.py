@@ -1,0 +1,55 @@
+"""Inscape shows what function a neural network has learned.
+
+Families are loaded when first used, so that ``import inscape`` stays quick:
+
+>>> import inscape, torch
+>>> f = torch.nn.Linear(3, 1, dtype=torch.float64).eval()
+>>> x = torch.eye(3, dtype=torch.float64)
+>>> norm = inscape.smoothness.gradient_norm(f, x).summary().value
+>>> abs(norm - f.weight.norm().item()) < 1e-12
+True
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inscape import data, figures, intake, models, report, smoothness, training
+    from inscape._core import Result, instruments, load
+    from inscape.report import look
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Result",
+    "__version__",
+    "data",
+    "figures",
+    "instruments",
+    "intake",
+    "load",
+    "look",
+    "models",
+    "report",
+    "smoothness",
+    "training",
+]
+
+_HOMES = {
+    "Result": "inscape._core",
+    "instruments": "inscape._core",
+    "load": "inscape._core",
+    "look": "inscape.report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in __all__:
+        return import_module(f"inscape.{name}")
+    raise AttributeError(f"module 'inscape' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

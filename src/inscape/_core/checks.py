@@ -1,0 +1,145 @@
+"""Shared checks; each error says what was expected, what was found and what to do."""
+
+import math
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from inscape._core.errors import UnsupportedModelError
+
+Function = Callable[[Tensor], Tensor]
+
+
+def at_least(minimum: float, **named: float) -> None:
+    """Refuse settings below ``minimum``, naming the first."""
+    for name, value in named.items():
+        if not value >= minimum:
+            raise ValueError(f"{name} must be at least {minimum}, found {value}: raise {name}.")
+
+
+def one_of(allowed: tuple[str, ...], **named: str) -> None:
+    """Refuse a word that is not in the list, naming the list."""
+    for name, value in named.items():
+        if value not in allowed:
+            words = ", ".join(map(repr, allowed))
+            raise ValueError(f"{name} must be one of {words}, found {value!r}: choose one of them.")
+
+
+def points(x: object, name: str = "x") -> None:
+    """Refuse anything but a non-empty, finite, floating batch of shape (n, ...)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"{name} must be a torch.Tensor, found {type(x).__name__}: "
+            f"convert it with torch.as_tensor({name}, dtype=torch.float32)."
+        )
+    if not x.is_floating_point():
+        raise TypeError(
+            f"{name} must hold floating-point numbers, found {x.dtype}: use {name}.float()."
+        )
+    if x.ndim < 2:
+        raise ValueError(
+            f"{name} must be a batch of shape (n, ...), found shape {tuple(x.shape)}: "
+            f"use {name}[:, None] for n points on a line, {name}[None] for one point."
+        )
+    if x.numel() == 0:
+        raise ValueError(
+            f"{name} must hold at least one point, found shape {tuple(x.shape)}: pass some data."
+        )
+    if not math.isfinite(float(x.detach().sum())) and not bool(x.isfinite().all()):
+        bad = int((~x.isfinite()).flatten(1).any(1).sum())
+        raise ValueError(
+            f"{name} must be finite, found NaN or Inf in {bad} of {len(x)} points: "
+            f"drop or repair them, e.g. {name}[{name}.flatten(1).isfinite().all(1)]."
+        )
+
+
+def labels(y: object, x: Tensor) -> None:
+    """Refuse labels that are no tensor, not one per point, or not finite."""
+    if not isinstance(y, Tensor):
+        raise TypeError(
+            f"y must be a torch.Tensor, found {type(y).__name__}: convert it with torch.as_tensor."
+        )
+    if y.ndim == 0 or len(y) != len(x):
+        raise ValueError(
+            f"y must hold one label for each of the {len(x)} points, found shape "
+            f"{tuple(y.shape)}: pass x and y of one length."
+        )
+    if y.is_floating_point() and not bool(y.isfinite().all()):
+        raise ValueError("y must be finite, found NaN or Inf: drop or repair those labels.")
+
+
+def in_eval_mode(f: Function) -> None:
+    """Refuse a module in training mode: dropout and batch norm would make the answer random."""
+    if not isinstance(f, nn.Module):
+        return
+    for name, module in f.named_modules():
+        if module.training:
+            place = f"module {name!r}" if name else "the model"
+            raise ValueError(
+                f"the model must be in eval mode, found {place} ({type(module).__name__}) in "
+                "training mode: call model.eval() first."
+            )
+
+
+def weights(f: Function, x: Tensor) -> None:
+    """Refuse a module whose weights are not finite or lie elsewhere than the data."""
+    if not isinstance(f, nn.Module):
+        return
+    for name, tensor in (*f.named_parameters(), *f.named_buffers()):
+        if not tensor.is_floating_point() or tensor.numel() == 0:
+            continue
+        if tensor.device != x.device:
+            raise ValueError(
+                f"model and data must be on one device, found {name!r} on {tensor.device} and x on "
+                f"{x.device}: use x.to({str(tensor.device)!r}) or model.to({str(x.device)!r})."
+            )
+        if not math.isfinite(float(tensor.detach().sum())) and not bool(tensor.isfinite().all()):
+            raise ValueError(
+                f"the model's weights must be finite, found NaN or Inf in {name!r}: "
+                "load an earlier checkpoint."
+            )
+
+
+def dtypes(f: Function, x: Tensor) -> None:
+    """Refuse data in another precision than the weights."""
+    if not isinstance(f, nn.Module):
+        return
+    for name, tensor in f.named_parameters():
+        if tensor.is_floating_point() and tensor.dtype != x.dtype:
+            raise TypeError(
+                f"model and data must have one dtype, found {name!r} in {tensor.dtype} and x in "
+                f"{x.dtype}: use x.to({tensor.dtype}) or model.to({x.dtype})."
+            )
+
+
+def call(f: Function, x: Tensor) -> Tensor:
+    """Evaluate ``f`` and refuse anything but one finite row of outputs for each row of ``x``."""
+    try:
+        y = f(x)
+    except Exception as error:
+        raise UnsupportedModelError(
+            f"the model must accept a batch of shape {tuple(x.shape)}, but it raised "
+            f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no text'}; "
+            "reshape the data (command line: --input-shape) or mend the model."
+        ) from error
+    if not isinstance(y, Tensor):
+        raise UnsupportedModelError(
+            f"the model must return one tensor, found {type(y).__name__}: wrap it, e.g. "
+            "lambda x: model(x)[0], to say which output to measure."
+        )
+    if y.ndim == 0 or len(y) != len(x):
+        raise UnsupportedModelError(
+            f"the model must return one row for each input, found shape {tuple(y.shape)} for "
+            f"{len(x)} inputs: keep the batch dimension first."
+        )
+    if not y.is_floating_point():
+        raise UnsupportedModelError(
+            f"the model must return floating-point numbers, found {y.dtype}: "
+            "measure scores or logits, not class numbers."
+        )
+    if not bool(y.isfinite().all()):
+        raise ValueError(
+            "the model must return finite numbers, found NaN or Inf: look at the weights and at "
+            "the scale of the data."
+        )
+    return y

@@ -1,0 +1,117 @@
+"""A module as a function of its input: probing, chunking and batched Jacobians."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from inscape._core import checks
+from inscape._core.checks import Function
+
+#: Memory that one call may take for its working set unless the caller says otherwise.
+MEMORY = 256 * 2**20
+
+#: Rows beyond this many gain nothing: matrix products are at full speed and caches overflow.
+ROWS = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """What two trial rows tell about a function."""
+
+    outputs: int
+    row_bytes: int
+
+    def rows(self, memory: int) -> int:
+        """Return how many rows fit into ``memory`` bytes, at least one."""
+        return max(1, min(ROWS, memory // self.row_bytes))
+
+
+def probe(f: Function, x: Float[Tensor, "n *d"]) -> Probe:
+    """Check model and data, and learn the number of outputs and the memory that a row takes."""
+    checks.in_eval_mode(f)
+    checks.points(x)
+    checks.weights(f, x)
+    checks.dtypes(f, x)
+    two = x[:2] if len(x) > 1 else x[:1].expand(2, *x.shape[1:])
+    (one_y, one_bytes), (two_y, two_bytes) = _measured_call(f, two[:1]), _measured_call(f, two)
+    _refuse_mixing(one_y, two_y)
+    outputs = one_y.numel()
+    gradients = outputs * x[0].numel() * x.element_size()
+    return Probe(outputs=outputs, row_bytes=2 * (two_bytes - one_bytes) + 3 * gradients)
+
+
+def _measured_call(f: Function, x: Tensor) -> tuple[Tensor, int]:
+    """Return ``f(x)`` and the bytes that autograd keeps for it."""
+    kept = 0
+
+    def keep(tensor: Tensor) -> Tensor:
+        nonlocal kept
+        kept += tensor.numel() * tensor.element_size()
+        return tensor
+
+    hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    with torch.enable_grad(), hooks:
+        y = checks.call(f, x.detach().requires_grad_())
+    return y.detach(), kept
+
+
+def _refuse_mixing(one: Tensor, two: Tensor) -> None:
+    """Refuse a function whose first row depends on its neighbour: it has no gradient per point."""
+    scale = 1e-3 * (1 + float(one.abs().max())) if one.numel() else 0.0
+    if one[0].shape != two[0].shape or float((one[0] - two[0]).abs().max()) > scale:
+        raise ValueError(
+            "the model must treat each row of a batch alone, but its output for a point changes "
+            "with the other points: use running statistics in batch norm (track_running_stats)."
+        )
+
+
+def norm(x: Tensor, dim: int | tuple[int, ...]) -> Tensor:
+    """Return the Euclidean norm over ``dim``; its derivative at zero is zero."""
+    result: Tensor = torch.linalg.vector_norm(x, dim=dim)
+    return result
+
+
+def chunks(x: Float[Tensor, "n *d"], rows: int) -> Iterator[Float[Tensor, "m *d"]]:
+    """Cut a batch into pieces of at most ``rows`` rows, as even as can be."""
+    pieces = -(-len(x) // rows)
+    yield from torch.tensor_split(x, pieces)
+
+
+def jacobians(f: Function, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n c D"]:
+    """Return the Jacobian of every row by reverse mode, one backward pass for each output.
+
+    Exact up to rounding; where ``f`` has a kink, the one-sided derivative that PyTorch takes
+    (0 for a ReLU at 0). The caller chunks.
+    """
+    return _jacobians(f, x, live=False)
+
+
+def live_jacobians(f: Function, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n c D"]:
+    """Return Jacobians that can be differentiated again, for penalties."""
+    return _jacobians(f, x, live=True)
+
+
+def _jacobians(f: Function, x: Tensor, *, live: bool) -> Tensor:
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        y = f(x).reshape(len(x), -1)
+        if not y.requires_grad:  # a constant function
+            return x.new_zeros(len(x), y.shape[1], x[0].numel())
+        columns = y.split(1, dim=1) if y.shape[1] > 1 else [y]
+        keep = live or len(columns) > 1
+        gradients = [
+            torch.autograd.grad(
+                column,
+                x,
+                torch.ones_like(column),
+                retain_graph=keep,
+                create_graph=live,
+                materialize_grads=True,
+            )[0]
+            for column in columns
+        ]
+    rows = [gradient.reshape(len(x), 1, -1) for gradient in gradients]
+    return rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)

@@ -1,0 +1,113 @@
+"""The register of instruments: pure functions that each measure one quantity of a network."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from torch import Tensor
+
+Reads = Literal["function", "parameters", "trajectory", "pair", "data"]
+Cost = Literal["instant", "seconds", "minutes", "hours"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A value that no function with a stated property goes below."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instrument:
+    """An entry of the register: the function and what it declares of itself."""
+
+    name: str
+    family: str
+    function: Callable[..., Any]
+    reads: Reads
+    cost: Cost
+    work: Callable[[int, int], float]
+    meaning: str
+    cites: str
+    bound: Callable[[Tensor, Tensor], Bound | None] | None
+    example: Callable[[Any, Tensor, Tensor], dict[str, Any]]
+    exempt: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """Return the first line of the docstring."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+
+    @property
+    def wants_labels(self) -> bool:
+        """Tell whether the function takes ``y`` after ``x``."""
+        return "y" in inspect.signature(self.function).parameters
+
+    def measure(self, model: Any, x: Tensor, y: Tensor, **settings: Any) -> Any:
+        """Call the instrument as its signature asks, with its example arguments."""
+        settings = {**self.example(model, x, y), **settings}
+        data = (x, y) if self.wants_labels else (x,)
+        return self.function(model, *data, **settings)
+
+
+_REGISTER: dict[str, Instrument] = {}
+
+
+def instrument(
+    *,
+    reads: Reads,
+    cost: Cost,
+    work: Callable[[int, int], float],
+    meaning: str,
+    cites: str,
+    bound: Callable[[Tensor, Tensor], Bound | None] | None = None,
+    example: Callable[[Any, Tensor, Tensor], dict[str, Any]] = lambda model, x, y: {},
+    exempt: tuple[str, ...] = (),
+) -> Callable[[F], F]:
+    """Register a function as an instrument and return it as it is.
+
+    Args:
+        reads: What the instrument may look at; ``"function"`` promises that permuting or
+            rescaling hidden units changes nothing, and the contract test holds it to that.
+        cost: Class of its time at default settings on a 784-256-1 network and 2 cores.
+        work: ``(n, c) -> passes``: how many single-input forward passes it takes at default
+            settings on ``n`` points and ``c`` outputs (a backward pass counts as two).
+        meaning: One plain sentence for the report; ``{value}`` stands for the number.
+        cites: Where the quantity is defined.
+        bound: ``(x, y) -> Bound``: a value that no function fitting the labels goes below.
+        example: ``(model, x, y) -> arguments`` beyond the defaults, for contract and report.
+        exempt: Fields of the result that name neurons and so may move under permutation.
+    """
+
+    def register(function: F) -> F:
+        name = function.__name__
+        _REGISTER[name] = Instrument(
+            name=name,
+            family=function.__module__.split(".")[-2],
+            function=function,
+            reads=reads,
+            cost=cost,
+            work=work,
+            meaning=meaning,
+            cites=cites,
+            bound=bound,
+            example=example,
+            exempt=exempt,
+        )
+        return function
+
+    return register
+
+
+def instruments() -> dict[str, Instrument]:
+    """Return all instruments by name, loading the families that hold them."""
+    from importlib import import_module
+
+    from inscape.index import families
+
+    for family in families():
+        import_module(f"inscape.{family}")
+    return dict(sorted(_REGISTER.items(), key=lambda item: (item[1].family, item[0])))

@@ -1,0 +1,113 @@
+"""The exported graph of a model, with its live weights, ready to be read or run in part."""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from inscape._core.checks import Function
+from inscape._core.errors import UnsupportedModelError
+
+
+class _Call(nn.Module):
+    """A plain function as a module, for the exporter."""
+
+    def __init__(self, f: Function) -> None:
+        super().__init__()
+        self.f = f
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.f(x)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A graph of ATen operations without in-place forms: one input, one output."""
+
+    nodes: tuple[fx.Node, ...]
+    input: fx.Node
+    output: fx.Node
+    constants: dict[fx.Node, Tensor]
+
+    def run(self, known: dict[fx.Node, Any], wanted: Iterable[fx.Node]) -> list[Any]:
+        """Evaluate the nodes that ``wanted`` needs, given the values of ``known``."""
+        values: dict[fx.Node, Any] = {**self.constants, **known}
+        needed = self._needed(wanted := list(wanted), values)
+        for node in self.nodes:
+            if node in needed:
+                values[node] = self.step(node, values)
+        return [values[node] for node in wanted]
+
+    def step(self, node: fx.Node, values: dict[fx.Node, Any]) -> Any:
+        """Evaluate one node from the values of its arguments."""
+        args = fx.node.map_arg(node.args, lambda arg: values[arg])
+        kwargs = fx.node.map_arg(node.kwargs, lambda arg: values[arg])
+        assert callable(node.target)
+        return node.target(*args, **kwargs)
+
+    def _needed(self, wanted: list[fx.Node], known: dict[fx.Node, Any]) -> set[fx.Node]:
+        needed: set[fx.Node] = set()
+        stack = [node for node in wanted if node not in known]
+        while stack:
+            node = stack.pop()
+            if node not in needed:
+                needed.add(node)
+                stack += [arg for arg in node.all_input_nodes if arg not in known]
+        return needed
+
+
+def export(f: Function, x: Tensor) -> Program:
+    """Export ``f`` for batches of any size and return its graph with the live weights.
+
+    In-place, functional and reused forms all come out as the same operations. Raises
+    ``UnsupportedModelError`` where the exporter cannot follow the code.
+    """
+    module = f if isinstance(f, nn.Module) else _Call(f)
+    sample = torch.cat([x[:1].detach()] * 3)
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            batch = ({0: torch.export.Dim.DYNAMIC},)
+            shown = torch.export.export(module, (sample,), dynamic_shapes=batch)
+            shown = shown.run_decompositions({})
+    except Exception as error:
+        raise UnsupportedModelError(
+            "the model's structure must be readable by torch.export with any batch size, but the "
+            f"exporter raised {type(error).__name__}: {_first_line(error)}; avoid control flow on "
+            "tensor values and fixed batch sizes."
+        ) from error
+    return _program(shown, module)
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no text")
+
+
+def _program(shown: torch.export.ExportedProgram, module: nn.Module) -> Program:
+    signature = shown.graph_signature
+    live = {
+        **shown.constants,
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+    names = {
+        **signature.inputs_to_parameters,
+        **signature.inputs_to_buffers,
+        **signature.inputs_to_lifted_tensor_constants,
+    }
+    constants: dict[fx.Node, Tensor] = {}
+    inputs = []
+    for node in shown.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        if node.name in names:
+            constants[node] = live[names[node.name]]
+        else:
+            inputs.append(node)
+    (output,) = (node for node in shown.graph.nodes if node.op == "output")
+    results = output.args[0]
+    nodes = tuple(node for node in shown.graph.nodes if node.op == "call_function")
+    return Program(nodes=nodes, input=inputs[0], output=results[-1], constants=constants)

@@ -1,0 +1,144 @@
+"""Progress with time left, on stderr: a bar in a terminal, a line now and then elsewhere.
+
+Nothing is shown for work that ends within two seconds, and rich is imported only when a bar is
+first drawn. Of nested bars the one that was first shown stays, the others keep silent.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+QUIET = "INSCAPE_QUIET"
+PATIENCE = 2.0  # seconds before anything is shown
+BETWEEN_LINES = 10.0
+BETWEEN_FRAMES = 0.1
+
+_on_screen: list["Bar"] = []  # at most one
+
+
+@contextmanager
+def progress(total: int, *, label: str, quiet: bool | None = None) -> Iterator["Bar"]:
+    """Show how far ``total`` steps of work have come, while the block runs.
+
+    Args:
+        total: Number of steps.
+        label: What is being done, in a word or two.
+        quiet: True shows nothing, False shows it in any case; None asks the environment variable
+            ``INSCAPE_QUIET`` (set, and not 0, means quiet).
+    """
+    if quiet is None:
+        quiet = os.environ.get(QUIET, "0") not in ("", "0")
+    bar = Bar(total, label, quiet=quiet)
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+class Bar:
+    """How far the work has come; ``advance`` costs a clock reading when nothing is to be shown."""
+
+    def __init__(self, total: int, label: str, *, quiet: bool) -> None:
+        self.total = total
+        self.label = label
+        self.done = 0
+        self.note = ""
+        self._start = monotonic()
+        self._due = float("inf") if quiet else self._start + PATIENCE
+        self._surface: _Lines | _Terminal | None = None
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """Count ``n`` steps as done; a note, such as the loss, stays until the next one."""
+        self.done += n
+        if note:
+            self.note = note
+        if monotonic() >= self._due:
+            self._show()
+
+    def close(self) -> None:
+        """Take the bar off the screen, or write the last line, if anything was shown."""
+        if self._surface is not None:
+            self._surface.close(
+                f"{self._head()} in {clock(monotonic() - self._start)}{self._tail()}"
+            )
+            _on_screen.remove(self)
+            self._surface = None
+        self._due = float("inf")
+
+    def line(self) -> str:
+        """Return what there is to say: ``label 340/1000 (34%), 0:12 left, loss 3.1e-3``."""
+        passed = monotonic() - self._start
+        left = clock(passed / self.done * (self.total - self.done)) if self.done else "?"
+        return f"{self._head()}, {left} left{self._tail()}"
+
+    def _head(self) -> str:
+        share = f" ({self.done / self.total:.0%})" if self.total else ""
+        return f"{self.label} {self.done}/{self.total}{share}"
+
+    def _tail(self) -> str:
+        return f", {self.note}" if self.note else ""
+
+    def _show(self) -> None:
+        if self._surface is None and not _on_screen:
+            _on_screen.append(self)
+            self._surface = _Terminal(self.total) if _in_terminal() else _Lines()
+        if self._surface is None:
+            self._due = monotonic() + PATIENCE
+            return
+        self._surface.draw(self.done, self.line())
+        self._due = monotonic() + self._surface.pause
+
+
+class _Lines:
+    """Plain lines, for logs and pipes."""
+
+    pause = BETWEEN_LINES
+
+    def draw(self, done: int, line: str) -> None:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+    def close(self, line: str) -> None:
+        self.draw(0, line)
+
+
+class _Terminal:
+    """A bar of rich that goes away at the end."""
+
+    pause = BETWEEN_FRAMES
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self._escape: Callable[[str], str] = escape
+        self._progress = Progress(
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}"),
+            console=Console(stderr=True),
+            auto_refresh=False,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=total)
+        self._progress.start()
+
+    def draw(self, done: int, line: str) -> None:
+        self._progress.update(self._task, completed=done, description=self._escape(line))
+        self._progress.refresh()
+
+    def close(self, line: str) -> None:
+        self._progress.stop()
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as ``m:ss`` or ``h:mm:ss``."""
+    minutes, rest = divmod(round(max(seconds, 0.0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _in_terminal() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,129 @@
+"""Result: the frozen answer of an instrument, that can be read, tabled, drawn and saved."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+Scalar = float | int | str | bool | None
+Row = Mapping[str, Scalar]
+Kind = Literal["exact", "estimate", "lower bound", "upper bound"]
+
+#: Half width of a 95% interval in standard errors.
+Z95 = 1.959963984540054
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """The one number of a result: its value, how far it can be trusted, and from what."""
+
+    value: float
+    kind: Kind
+    basis: str
+    low: float | None = None
+    high: float | None = None
+
+    def __str__(self) -> str:
+        if self.low is None or self.high is None:
+            return f"{self.value:.4g} ({self.kind})"
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}] ({self.kind})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Result:
+    """Numbers, settings and status of one measurement; subclasses add the fields."""
+
+    types: ClassVar[dict[str, type["Result"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        Result.types[cls.__name__] = cls
+
+    def rows(self) -> Iterator[Row]:
+        """Yield tidy rows: the primitive behind tables, CSV and the report."""
+        raise NotImplementedError(f"{type(self).__name__} must define rows().")
+
+    def summary(self) -> Summary | None:
+        """Return the headline number, or None where there is none."""
+        return None
+
+    @property
+    def status(self) -> str:
+        """Return ``"ok"``, or why there is no number."""
+        return "ok"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name; tensors stay tensors."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the rows as a pandas frame."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows()))
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the result on ``ax`` (a new one by default) and return the axes."""
+        from inscape.figures import draw
+
+        return draw(self, ax)
+
+    def save(self, path: str | Path) -> Path:
+        """Write to ``path`` in the form that its suffix names, and return the path.
+
+        Suffixes: json (read back with ``inscape.load``), csv, parquet, tex, html, svg, pdf, png.
+        """
+        from inscape._core.saving import save
+
+        return save(self, Path(path))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._headline()})"
+
+    def _headline(self) -> str:
+        summary = self.summary()
+        return self.status if summary is None else f"{summary}; {summary.basis}"
+
+    def _repr_html_(self) -> str:
+        from inscape._core.saving import html_table
+
+        return html_table(self)
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the fields that are no tensors."""
+        return {
+            key: value for key, value in self.to_dict().items() if not isinstance(value, Tensor)
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NotApplicable(Result):
+    """An analysis that does not apply to a model, with the reason instead of a number."""
+
+    what: str
+    reason: str
+
+    @property
+    def status(self) -> str:
+        """Return ``"not applicable: reason"``."""
+        return f"not applicable: {self.reason}"
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row with the reason."""
+        yield {"what": self.what, "status": self.status}
+
+
+def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
+    """Summarise independent samples by their mean with a 95% interval (normal theory)."""
+    values = samples.double()
+    mean = float(values.mean())
+    if len(values) < 2:
+        return Summary(value=mean, kind=kind, basis=basis)
+    half = Z95 * float(values.std() / len(values) ** 0.5)
+    return Summary(value=mean, kind=kind, basis=basis, low=mean - half, high=mean + half)

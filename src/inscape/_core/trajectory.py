@@ -1,0 +1,228 @@
+"""What a training was: enough to stand again at any of its steps.
+
+A :class:`Trajectory` is pure data and knows neither losses nor optimizers, which live in
+:mod:`inscape.training`, above this package. Making the steps between two checkpoints anew is
+therefore a function there, :func:`inscape.training.replay`, that shares the one update with
+:func:`inscape.training.fit`; so there is one place in which a step is written down.
+
+Step ``t`` means *after* ``t`` updates: step 0 is the initial network, and update ``t`` leads from
+step ``t`` to step ``t + 1`` with the batch ``rows(t)`` and the learning rate ``rates[t]``.
+"""
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64, Integer
+from numpy.typing import NDArray
+from torch import Tensor
+
+from inscape._core.errors import DataError
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What :func:`inscape.training.fit` was asked to do; functions are kept by their names.
+
+    A name that starts with ``own:`` is a function of the user's.
+    """
+
+    loss: str
+    optimizer: str
+    lr: float
+    momentum: float
+    nesterov: bool
+    weight_decay: float
+    betas: tuple[float, float]
+    batch: int | None
+    epochs: int
+    schedule: str | None
+    stop_loss: float | None
+    stop_on: str
+    penalties: tuple[tuple[float, str], ...]
+    seed: int
+    record: int | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Trajectory:
+    """Checkpoints of a training, and the batches and learning rates of all its steps.
+
+    Everything is on the CPU. Checkpoint ``i`` was taken at step ``checkpoints[i]``, and is row
+    ``i`` of every tensor in ``states``. An optimizer has no memory before its first update, so a
+    tensor of ``memory`` may have fewer rows; they belong to the last checkpoints.
+
+    Attributes:
+        states: Parameters and buffers, by their names in the state dict, stacked over checkpoints.
+        memory: What the optimizer remembers, named ``"<number in trainable>.<what>"``.
+        checkpoints: Steps of the checkpoints, in order; the first is 0, the last is ``steps``.
+        rates: Learning rate of every update.
+        order: Order of the data in every epoch; None if each update used all data.
+        trainable: Names of the parameters that were trained, in the order of the optimizer.
+        settings: What ``fit`` was asked to do.
+        data: Fingerprint of the training data.
+    """
+
+    states: Mapping[str, Tensor]
+    memory: Mapping[str, Tensor]
+    checkpoints: Int64[Tensor, " checkpoints"]
+    rates: Float64[Tensor, " steps"]
+    order: Integer[Tensor, "epochs n"] | None
+    trainable: tuple[str, ...]
+    settings: Settings
+    data: str
+
+    @property
+    def steps(self) -> int:
+        """Number of updates that were made."""
+        return len(self.rates)
+
+    def __repr__(self) -> str:
+        return (
+            f"Trajectory({self.steps} steps of {self.settings.optimizer}, "
+            f"{len(self.checkpoints)} checkpoints)"
+        )
+
+    def at(self, step: int) -> dict[str, Tensor]:
+        """Return a copy of the state dict at a checkpoint."""
+        index = self._index(step)
+        if int(self.checkpoints[index]) != step:
+            raise ValueError(
+                f"step {step} is no checkpoint, the nearest before it is "
+                f"{int(self.checkpoints[index])}: use inscape.training.replay to compute it."
+            )
+        return {name: rows[index].clone() for name, rows in self.states.items()}
+
+    def before(self, step: int) -> int:
+        """Return the step of the last checkpoint at or before ``step``."""
+        return int(self.checkpoints[self._index(step)])
+
+    def optimizer_state(self, step: int) -> dict[int, dict[str, Tensor]]:
+        """Return a copy of the optimizer's memory at a checkpoint, by parameter number."""
+        late = len(self.checkpoints) - self._index(step)
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, rows in self.memory.items():
+            number, _, key = name.partition(".")
+            if late <= len(rows):
+                state.setdefault(int(number), {})[key] = rows[-late].clone()
+        return state
+
+    def rows(self, step: int) -> slice | Int64[Tensor, " batch"]:
+        """Return which rows of the data update ``step`` used: an index for ``x[...]``.
+
+        A full batch is ``slice(None)``; ``torch.arange(n)[rows]`` is a list of numbers for either.
+        """
+        self._check(step, self.steps - 1)
+        if self.order is None:
+            return slice(None)
+        batch = self.settings.batch or 1
+        per_epoch = -(-self.order.shape[1] // batch)
+        epoch, place = divmod(step, per_epoch)
+        return self.order[epoch, place * batch : (place + 1) * batch].long()
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to one ``.npz`` file, whole or not at all, and return its path."""
+        path = Path(path)
+        if path.suffix != ".npz":
+            raise ValueError(
+                f"a trajectory is written as .npz, found {path.name!r}: rename it to "
+                f"{path.with_suffix('.npz').name!r}."
+            )
+        arrays = {"checkpoints": self.checkpoints, "rates": self.rates}
+        arrays |= {f"states/{name}": rows for name, rows in self.states.items()}
+        arrays |= {f"memory/{name}": rows for name, rows in self.memory.items()}
+        if self.order is not None:
+            arrays["order"] = self.order
+        about = {"schema": SCHEMA, "settings": asdict(self.settings), "data": self.data}
+        about["trainable"] = self.trainable
+        stored = {name: _numpy(name, tensor) for name, tensor in arrays.items()}
+        _write(path, stored | {"about": np.array(json.dumps(about))})
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Trajectory":
+        """Read a file that :meth:`save` wrote; nothing in it is run."""
+        try:
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                arrays = dict(stored)
+            about = json.loads(arrays.pop("about").item())
+            if about["schema"] > SCHEMA:
+                raise DataError(
+                    f"{path} has schema {about['schema']}, this version reads up to {SCHEMA}: "
+                    "update inscape."
+                )
+            return cls._from(about, {name: torch.from_numpy(a) for name, a in arrays.items()})
+        except DataError:
+            raise
+        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise DataError(
+                f"{path} must be a trajectory saved by Inscape, found something else "
+                f"({type(error).__name__}): save it again with trajectory.save('name.npz')."
+            ) from error
+
+    @classmethod
+    def _from(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> "Trajectory":
+        settings = about["settings"]
+        settings["betas"] = tuple(settings["betas"])
+        settings["penalties"] = tuple((c, name) for c, name in settings["penalties"])
+        return cls(
+            states=_under("states/", tensors),
+            memory=_under("memory/", tensors),
+            checkpoints=tensors["checkpoints"],
+            rates=tensors["rates"],
+            order=tensors.get("order"),
+            trainable=tuple(about["trainable"]),
+            settings=Settings(**settings),
+            data=about["data"],
+        )
+
+    def _index(self, step: int) -> int:
+        self._check(step, self.steps)
+        return int(torch.searchsorted(self.checkpoints, step, right=True)) - 1
+
+    def _check(self, step: int, last: int) -> None:
+        if not 0 <= step <= last:
+            raise ValueError(f"step must lie between 0 and {last}, found {step}: choose another.")
+
+
+def fingerprint(*tensors: Tensor) -> str:
+    """Return a hash of values, shapes and types, to know the same data again."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+        plain = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
+        digest.update(plain.numpy().data)
+    return digest.hexdigest()
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
+
+
+def _numpy(name: str, tensor: Tensor) -> NDArray[Any]:
+    try:
+        return tensor.numpy()
+    except TypeError as error:
+        raise TypeError(
+            f"a trajectory on disk holds types that numpy knows, found {tensor.dtype} in {name!r}: "
+            "train in float32 or float64 to save it."
+        ) from error
+
+
+def _write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

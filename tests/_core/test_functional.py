@@ -1,0 +1,68 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cases import dense, points
+from inscape._core.functional import ROWS, Probe, chunks, jacobians, live_jacobians, probe
+from inscape._core.sampling import draw_pairs, draw_rows
+
+
+def test_jacobians_equal_torch_func():
+    f, x = dense(3, 6, 2, act=torch.nn.Tanh), points(5, 3)
+    expected = torch.func.vmap(torch.func.jacrev(lambda p: f(p[None])[0]))(x)
+    assert_close(jacobians(f, x), expected.detach())
+    assert_close(live_jacobians(f, x), expected)
+
+
+def test_live_jacobians_carry_gradients_and_the_others_do_not():
+    f, x = dense(3, 6, 2), points(5, 3)
+    assert live_jacobians(f, x).requires_grad
+    assert not jacobians(f, x).requires_grad
+
+
+def test_outputs_that_ignore_the_input_have_zero_gradient():
+    jacobian = jacobians(
+        lambda x: torch.stack([x[:, 0], torch.ones(len(x))], dim=1), torch.rand(2, 3)
+    )
+    assert_close(jacobian, torch.tensor([[1.0, 0, 0], [0, 0, 0]]).expand(2, 2, 3))
+
+
+def test_probe_counts_outputs_and_memory_grows_with_width():
+    narrow, wide = probe(dense(3, 4, 2), points(1, 3)), probe(dense(3, 400, 2), points(1, 3))
+    assert narrow.outputs == wide.outputs == 2
+    assert wide.row_bytes > narrow.row_bytes + 400 * 8
+
+
+def test_rows_keep_to_the_budget():
+    found = Probe(outputs=1, row_bytes=100)
+    assert found.rows(1) == 1
+    assert found.rows(1000) == 10
+    assert found.rows(10**12) == ROWS
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 100])
+def test_chunks_are_even_and_complete(rows):
+    x = torch.arange(10.0)[:, None]
+    parts = list(chunks(x, rows))
+    assert_close(torch.cat(parts), x)
+    assert max(map(len, parts)) <= rows
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_pairs_are_rows_of_the_data_and_follow_the_seed():
+    x = points(7, 2)
+    a, b = draw_pairs(x, 500, seed=5)
+    again, _ = draw_pairs(x, 500, seed=5)
+    assert torch.equal(a, again)
+    assert not torch.equal(a, draw_pairs(x, 500, seed=6)[0])
+    for ends in (a, b):
+        assert {tuple(row.tolist()) for row in ends} == {tuple(row.tolist()) for row in x}
+    same = (a == b).all(1).double().mean().item()
+    # A point meets itself in one of seven draws: five standard errors of 500 draws.
+    assert abs(same - 1 / 7) < 5 * (6 / 49 / 500) ** 0.5
+
+
+def test_rows_are_distinct_and_all_where_there_are_no_more():
+    x = torch.arange(9.0)[:, None]
+    assert len(draw_rows(x, 4, seed=0).unique()) == 4
+    assert draw_rows(x, 9, seed=0) is x
