@@ -1,0 +1,35 @@
+"""How rough is it? Measures of the smoothness of a learned function (Volhejn 2020)."""
+
+from inscape.smoothness.gradient_norm import GradientNorm, gradient_norm, gradient_norm_penalty
+from inscape.smoothness.gradient_path_length import (
+    GradientPathLength,
+    gradient_path_length,
+    gradient_path_length_penalty,
+)
+from inscape.smoothness.path_length import PathLength, path_length, path_length_penalty
+from inscape.smoothness.slope_variation import SlopeVariation, slope_variation
+from inscape.smoothness.total_variation import TotalVariation, total_variation
+from inscape.smoothness.weights_product import (
+    WeightsProduct,
+    weights_product,
+    weights_product_penalty,
+)
+
+__all__ = [
+    "GradientNorm",
+    "GradientPathLength",
+    "PathLength",
+    "SlopeVariation",
+    "TotalVariation",
+    "WeightsProduct",
+    "gradient_norm",
+    "gradient_norm_penalty",
+    "gradient_path_length",
+    "gradient_path_length_penalty",
+    "path_length",
+    "path_length_penalty",
+    "slope_variation",
+    "total_variation",
+    "weights_product",
+    "weights_product_penalty",
+]

@@ -1,0 +1,107 @@
+"""A function of one input on an interval: its knots, values and slopes, exact where it can be."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from inscape._core import NotApplicable, Result, UnsupportedModelError, checks
+from inscape._core.checks import Function
+from inscape._core.functional import jacobians, norm, probe
+from inscape._core.pieces import cut, export
+
+R = TypeVar("R", bound=Result)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Curve:
+    """Knots in order, the values there, and a slope for each piece (or for each knot)."""
+
+    at: Float[Tensor, " knots"]
+    values: Float[Tensor, "knots c"]
+    slopes: Float[Tensor, "pieces c"]
+    exact: bool
+
+
+def on_interval(
+    f: Function,
+    x: Float[Tensor, "n *d"],
+    *,
+    low: float | None,
+    high: float | None,
+    knots: int,
+    what: str,
+) -> Curve | NotApplicable:
+    """Return ``f`` on [low, high], by default the range of the data, in float64.
+
+    A piecewise-linear network gives all its knots, exactly. Anything else is followed through
+    ``knots`` equidistant points, which can only miss variation.
+    """
+    checks.at_least(2, knots=knots)
+    probe(f, x)
+    if x[0].numel() != 1:
+        reason = f"it needs one input dimension, the model takes {x[0].numel()}"
+        return NotApplicable(what=what, reason=reason)
+    low = float(x.min()) if low is None else low
+    high = float(x.max()) if high is None else high
+    if not low < high:
+        raise ValueError(
+            f"the interval must have low < high, found low={low:g} and high={high:g}: "
+            "pass low and high, or data with at least two different points."
+        )
+    f = deepcopy(f).double() if isinstance(f, nn.Module) else f
+    ends = torch.tensor([low, high], dtype=torch.float64, device=x.device)
+    ends = ends.reshape(2, *x.shape[1:])
+    try:
+        return _exact(f, ends)
+    except UnsupportedModelError:
+        return _followed(f, ends, knots)
+
+
+def _exact(f: Function, ends: Float[Tensor, "2 *d"]) -> Curve:
+    """Cut the interval at every bend; slopes come from the derivative inside each piece."""
+    found = cut(export(f, ends), ends[0], ends[1])
+    at = torch.lerp(ends[0].reshape(()), ends[1].reshape(()), found.t)
+    middles = (at[:-1] + at[1:]) / 2
+    slopes = jacobians(f, middles.reshape(-1, *ends.shape[1:]))[:, :, 0]
+    return Curve(at=at, values=found.values, slopes=slopes, exact=True)
+
+
+def _followed(f: Function, ends: Float[Tensor, "2 *d"], knots: int) -> Curve:
+    share = torch.linspace(0, 1, knots, dtype=ends.dtype, device=ends.device)
+    at = torch.lerp(ends[0].reshape(()), ends[1].reshape(()), share)
+    points = at.reshape(-1, *ends.shape[1:])
+    with torch.no_grad():
+        values = f(points).reshape(knots, -1)
+    return Curve(at=at, values=values, slopes=jacobians(f, points)[:, :, 0], exact=False)
+
+
+def variation(rows: Float[Tensor, "m c"]) -> float:
+    """Return the length of the way through the rows."""
+    return float(norm(rows.diff(dim=0), dim=1).sum())
+
+
+def measured(found: Curve | NotApplicable, make: Callable[[Curve], R]) -> R | NotApplicable:
+    """Turn a curve into a result; pass the reason on where there is none."""
+    return found if isinstance(found, NotApplicable) else make(found)
+
+
+def spline(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Return knots and values of the linear spline through the data, Volhejn's Eq. (3.11).
+
+    None where no function passes through the data: several inputs, class labels, or one place
+    with two labels.
+    """
+    if x[0].numel() != 1 or not y.is_floating_point():
+        return None
+    at, order = x.reshape(-1).double().sort()
+    values = y.reshape(len(y), -1).double()[order]
+    same = at.diff() == 0
+    if bool((same[:, None] & (values.diff(dim=0) != 0)).any()):
+        return None
+    keep = torch.cat([same.new_ones(1), ~same])
+    return at[keep], values[keep]

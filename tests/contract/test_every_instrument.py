@@ -1,0 +1,206 @@
+"""What every instrument must keep; a newcomer is held to it without a line of its own."""
+
+import copy
+import inspect
+import itertools
+import math
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import inscape
+from cases import CASES
+from inscape._core import NotApplicable, Result, instruments
+from inscape.index import entries
+
+REGISTER = instruments()
+PAIRS = [(name, case) for name in REGISTER for case in CASES]
+FUNCTION_ONLY = [pair for pair in PAIRS if REGISTER[pair[0]].reads == "function"]
+
+
+def measured(name, case, change=lambda model: model):
+    model, x, y = CASES[case]()
+    return REGISTER[name].measure(change(model), x, y)
+
+
+def assert_same(a, b, *, exactly, skip=()):
+    """Compare two results field by field."""
+    assert type(a) is type(b)
+    for field in fields(a):
+        if field.name in skip:
+            continue
+        one, two = getattr(a, field.name), getattr(b, field.name)
+        if not isinstance(one, Tensor):
+            assert one == two, field.name
+        elif exactly:
+            assert torch.equal(one, two), field.name
+        else:
+            torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize(("name", "case"), PAIRS)
+def test_answers_with_a_frozen_result_of_detached_tensors(name, case):
+    result = measured(name, case)
+    assert isinstance(result, Result)
+    assert is_dataclass(result)
+    field = fields(result)[0].name
+    with pytest.raises(FrozenInstanceError):
+        setattr(result, field, None)
+    tensors = [v for v in result.to_dict().values() if isinstance(v, Tensor)]
+    assert not any(tensor.requires_grad for tensor in tensors)
+
+
+@pytest.mark.parametrize(("name", "case"), PAIRS)
+def test_same_seed_same_number(name, case):
+    assert_same(measured(name, case), measured(name, case), exactly=True)
+
+
+@pytest.mark.parametrize(("name", "case"), PAIRS)
+def test_leaves_the_world_as_it_was(name, case):
+    model, x, y = CASES[case]()
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    before = copy.deepcopy(model.state_dict())
+    data, seeded, grad = x.clone(), torch.get_rng_state(), torch.is_grad_enabled()
+    REGISTER[name].measure(model, x, y)
+    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+    assert all(torch.equal(p.grad, torch.ones_like(p)) for p in model.parameters())
+    assert all(p.requires_grad for p in model.parameters())
+    assert not any(module.training for module in model.modules())
+    assert not any(m._forward_hooks or m._backward_hooks for m in model.modules())
+    assert torch.equal(x, data)
+    assert not x.requires_grad
+    assert torch.equal(seeded, torch.get_rng_state())
+    assert torch.is_grad_enabled() == grad
+
+
+@pytest.mark.parametrize(("name", "case"), PAIRS)
+def test_save_and_load_give_the_same_result(name, case, tmp_path):
+    result = measured(name, case)
+    path = result.save(tmp_path / "result.json")
+    assert_same(result, inscape.load(path), exactly=True)
+
+
+@pytest.mark.parametrize(("name", "case"), PAIRS)
+def test_rows_are_tidy(name, case):
+    rows = list(measured(name, case).rows())
+    assert rows
+    assert all(row.keys() == rows[0].keys() for row in rows)
+    assert all(isinstance(v, float | int | str | bool | None) for row in rows for v in row.values())
+
+
+@pytest.mark.parametrize(("name", "case"), PAIRS)
+def test_summary_is_a_number_with_its_kind_or_a_reason(name, case):
+    result = measured(name, case)
+    summary = result.summary()
+    if summary is None:
+        assert isinstance(result, NotApplicable)
+        assert result.status.startswith("not applicable: ")
+        return
+    assert math.isfinite(summary.value)
+    assert summary.kind in ("exact", "estimate", "lower bound", "upper bound")
+    assert summary.basis
+    if summary.kind == "estimate":
+        assert summary.low <= summary.value <= summary.high
+    assert repr(result).startswith(type(result).__name__)
+    assert len(repr(result)) < 120
+
+
+def permuted(model):
+    """Return the same function with the units of every hidden layer in another order."""
+    model = copy.deepcopy(model)
+    layers = [m for m in model if isinstance(m, nn.Linear)]
+    with torch.no_grad():
+        for k, (first, second) in enumerate(itertools.pairwise(layers)):
+            draw = torch.Generator().manual_seed(k)
+            order = torch.randperm(first.out_features, generator=draw)
+            first.weight.copy_(first.weight[order])
+            first.bias.copy_(first.bias[order])
+            second.weight.copy_(second.weight[:, order])
+    return model
+
+
+def rescaled(model):
+    """Return the same function with every ReLU unit scaled up before and down after."""
+    model = copy.deepcopy(model)
+    layers = [m for m in model if isinstance(m, nn.Linear)]
+    with torch.no_grad():
+        for k, (first, second) in enumerate(itertools.pairwise(layers)):
+            draw = torch.Generator().manual_seed(k)
+            scale = 2.0 ** torch.randint(-2, 3, (first.out_features,), generator=draw).double()
+            first.weight *= scale[:, None]
+            first.bias *= scale
+            second.weight /= scale
+    return model
+
+
+@pytest.mark.parametrize(("name", "case"), FUNCTION_ONLY)
+def test_measure_of_the_function_does_not_see_the_order_of_units(name, case):
+    skip = REGISTER[name].exempt
+    assert_same(measured(name, case), measured(name, case, permuted), exactly=False, skip=skip)
+
+
+@pytest.mark.parametrize(("name", "case"), [p for p in FUNCTION_ONLY if "tanh" not in p[1]])
+def test_measure_of_the_function_does_not_see_the_scale_of_units(name, case):
+    skip = REGISTER[name].exempt
+    assert_same(measured(name, case), measured(name, case, rescaled), exactly=False, skip=skip)
+
+
+@pytest.mark.parametrize("change", [permuted, rescaled])
+def test_the_changes_themselves_change_weights_and_keep_the_function(change):
+    model, x, _ = CASES["deep relu"]()
+    other = change(model)
+    assert not torch.equal(model[0].weight, other[0].weight)
+    torch.testing.assert_close(model(x), other(x))
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_signature_lets_anybody_call_it(name):
+    parameters = list(inspect.signature(REGISTER[name].function).parameters.values())
+    assert parameters[0].name in ("f", "model", "trajectory")
+    assert parameters[1].name == "x"
+    rest = parameters[3:] if REGISTER[name].wants_labels else parameters[2:]
+    assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in rest)
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_declares_what_report_and_list_need(name):
+    entry = REGISTER[name]
+    assert "{value}" in entry.meaning
+    assert entry.work(1000, 1) > 0
+    assert entry.title.endswith(".")
+    assert entry.cites
+    doc = inspect.getdoc(entry.function)
+    assert ".. math::" in doc
+    assert "Args:" in doc
+
+
+def test_the_index_without_imports_tells_the_same_as_the_register():
+    listed = {entry.name: entry for entry in entries()}
+    assert list(listed) == list(REGISTER)
+    for name, entry in REGISTER.items():
+        said = listed[name]
+        assert (said.family, said.reads, said.cost, said.cites, said.meaning, said.title) == (
+            entry.family,
+            entry.reads,
+            entry.cost,
+            entry.cites,
+            entry.meaning,
+            entry.title,
+        )
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_training_mode_is_refused(name):
+    model, x, y = CASES["two-layer"]()
+    with pytest.raises(ValueError, match=r"must be in eval mode, .* call model.eval\(\) first"):
+        REGISTER[name].measure(model.train(), x, y)
+
+
+def test_one_name_in_every_place():
+    for name, entry in REGISTER.items():
+        assert entry.function.__module__.endswith(f".{name}")
+        camel = "".join(word.title() for word in name.split("_"))
+        assert camel in Result.types

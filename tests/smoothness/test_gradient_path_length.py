@@ -1,0 +1,85 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cases import CASES, dense, points
+from inscape._core import draw_pairs
+from inscape.smoothness import gradient_path_length, gradient_path_length_penalty, weights_product
+from oracles.smoothness import jacobian, on_segment
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_length_equals_the_loop_over_plain_gradients(case):
+    f, x, _ = CASES[case]()
+    a, b = draw_pairs(x, 5, seed=2)
+    ends = zip(a, b, strict=True)
+    expected = torch.stack([on_segment(lambda p: jacobian(f, p), p, q, 11) for p, q in ends])
+    ours = gradient_path_length(f, x, pairs=5, knots=11, seed=2).lengths
+    assert_close(ours, expected)
+
+
+def test_affine_maps_never_turn():
+    f = torch.nn.Linear(3, 2, dtype=torch.float64).eval()
+    assert gradient_path_length(f, points(6, 3), pairs=9).lengths.max().item() == 0.0
+
+
+def test_each_kink_of_a_tent_is_a_jump_of_two():
+    ends = torch.tensor([[-1.0], [1.0]])
+    lengths = gradient_path_length(torch.abs, ends, pairs=50, knots=4).lengths
+    assert set(lengths.tolist()) == {0.0, 2.0}
+
+
+def test_square_turns_by_twice_the_distance():
+    x = points(5, 1)
+    a, b = draw_pairs(x, 30, seed=0)
+    ours = gradient_path_length(lambda x: x**2, x, pairs=30).lengths
+    assert_close(ours, 2 * (b - a).abs()[:, 0])
+
+
+def test_weights_product_is_an_upper_bound():
+    f, x = dense(4, 12, 1), points(20, 4)
+    longest = gradient_path_length(f, x, pairs=200).lengths.max()
+    assert longest <= weights_product(f, x).summary().value
+
+
+def test_memory_changes_the_chunks_and_not_the_numbers():
+    f, x, _ = CASES["two-layer, three outputs"]()
+    lavish = gradient_path_length(f, x, pairs=9)
+    thrifty = gradient_path_length(f, x, pairs=9, memory=1)
+    assert_close(lavish.lengths, thrifty.lengths)
+
+
+def test_penalty_pairs_the_halves_and_takes_mean_or_sum():
+    f, x, _ = CASES["two-layer"]()
+    ends = zip(x[:6], x[6:], strict=True)
+    each = torch.stack([on_segment(lambda p: jacobian(f, p), p, q, 10) for p, q in ends])
+    assert_close(gradient_path_length_penalty(f, x).detach(), each.mean())
+    assert_close(gradient_path_length_penalty(f, x, reduction="sum").detach(), each.sum())
+
+
+def test_penalty_differentiates_like_its_central_difference():
+    f, x, _ = CASES["tanh"]()
+    weight = f[0].weight
+    (g,) = torch.autograd.grad(gradient_path_length_penalty(f, x), weight)
+    with torch.no_grad():
+        weight[1, 0] += 1e-6
+        up = gradient_path_length_penalty(f, x).detach()
+        weight[1, 0] -= 2e-6
+        down = gradient_path_length_penalty(f, x).detach()
+    # Central differences with step 1e-6 are good to about 1e-9.
+    assert_close(g[1, 0], (up - down) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+def test_penalty_of_an_affine_map_is_zero_with_finite_gradient():
+    f = torch.nn.Linear(3, 1).eval()
+    penalty = gradient_path_length_penalty(f, torch.rand(6, 3))
+    penalty.backward()
+    assert penalty.item() == 0.0
+    assert bool(f.weight.grad.isfinite().all())
+
+
+def test_bad_settings_are_named():
+    with pytest.raises(ValueError, match="pairs must be at least 1, found -3"):
+        gradient_path_length(torch.sin, torch.rand(3, 1), pairs=-3)
+    with pytest.raises(ValueError, match="knots must be at least 2, found 1"):
+        gradient_path_length(torch.sin, torch.rand(3, 1), knots=1)

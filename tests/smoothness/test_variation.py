@@ -1,0 +1,168 @@
+"""Total variation and slope variation: both read the same curve."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from cases import CASES, dense
+from inscape._core import NotApplicable
+from inscape.smoothness import slope_variation, total_variation, weights_product
+from inscape.smoothness.slope_variation import spline_bound as slope_bound
+from inscape.smoothness.total_variation import spline_bound as value_bound
+from oracles.smoothness import jacobian, variation
+
+DATA_X = torch.tensor([[-2.0], [-1.0], [1.0], [2.0]], dtype=torch.float64)
+DATA_Y = torch.tensor([[1.0], [0.0], [0.0], [1.0]], dtype=torch.float64)
+INTERVAL = torch.tensor([[-2.0], [2.0]], dtype=torch.float64)
+
+
+def thesis_example(x):
+    """Eq. (3.14): interpolates the four points, and dips between the inner two."""
+    return torch.where(x.abs() >= 1, x.abs() - 1, (x**2 - 1) / 2)
+
+
+def test_thesis_example_has_the_printed_values():
+    assert total_variation(thesis_example, INTERVAL).summary().value == pytest.approx(3, abs=1e-9)
+    assert slope_variation(thesis_example, INTERVAL).summary().value == pytest.approx(2, abs=1e-9)
+    assert value_bound(DATA_X, DATA_Y).value == 2.0
+    assert slope_bound(DATA_X, DATA_Y).value == 2.0
+
+
+def test_smooth_functions_are_marked_as_lower_bounds():
+    summary = total_variation(torch.sin, 2 * INTERVAL).summary()
+    assert summary.kind == "lower bound"
+    end = float(torch.sin(torch.tensor(4.0, dtype=torch.float64)))
+    # On [-4, 4]: from sin(-4) = -end down to -1, up to 1, down to end.
+    truth = (1 - end) + 2 + (1 - end)
+    # 10,001 secants miss a turning point by at most (step/2)^2 / 2 < 1e-7.
+    assert 0 <= truth - summary.value < 1e-6
+
+
+@pytest.mark.parametrize("case", ["one input", "deep, one input"])
+def test_knots_of_a_network_are_found_exactly(case):
+    f, x, _ = CASES[case]()
+    values, slopes = total_variation(f, x), slope_variation(f, x)
+    assert values.exact
+    assert slopes.exact
+    fine = torch.linspace(float(x.min()), float(x.max()), 20_001, dtype=torch.float64)[:, None]
+    with torch.no_grad():
+        secants = variation(list(f(fine)))
+    # A fine grid approaches the supremum from below, to about one step times the slope.
+    assert 0 <= values.summary().value - float(secants) < 1e-2
+    derivative = torch.stack([jacobian(f, point)[0] for point in fine[::4]])
+    assert slopes.summary().value == pytest.approx(float(variation(list(derivative))), rel=1e-9)
+
+
+def test_network_is_linear_between_its_knots():
+    f, x, _ = CASES["deep, one input"]()
+    found = total_variation(f, x)
+    middles = (found.at[:-1] + found.at[1:]) / 2
+    with torch.no_grad():
+        assert_close(f(middles[:, None]), (found.values[:-1] + found.values[1:]) / 2)
+        assert_close(f(found.at[:, None]), found.values)
+
+
+def test_weights_product_equals_slope_variation_when_all_knots_are_inside():
+    f = dense(1, 12, 1)
+    knots = (-f[0].bias / f[0].weight[:, 0]).detach()
+    inside = torch.stack([knots.min() - 1, knots.max() + 1])[:, None]
+    assert slope_variation(f, inside).summary().value == pytest.approx(
+        weights_product(f, inside).summary().value, rel=1e-12
+    )
+
+
+def test_weights_product_is_an_upper_bound_when_some_knots_are_outside():
+    f = dense(1, 12, 1)
+    knots = (-f[0].bias / f[0].weight[:, 0]).detach().sort().values
+    part = torch.stack([knots[3] + 1e-3, knots[-1] + 1])[:, None]
+    assert (
+        slope_variation(f, part).summary().value < weights_product(f, part).summary().value - 1e-6
+    )
+
+
+def test_coincident_knots_count_once():
+    f = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1)).double().eval()
+    with torch.no_grad():
+        f[0].weight.copy_(torch.tensor([[3.0], [7.0]]))
+        f[0].bias.copy_(torch.tensor([-1.0, -7.0 / 3.0], dtype=torch.float64))  # both bend at 1/3
+        f[2].weight.copy_(torch.tensor([[7.0, -3.0]]))  # and cancel
+    assert slope_variation(f, INTERVAL).summary().value == pytest.approx(0, abs=1e-9)
+    assert weights_product(f, INTERVAL).summary().value == pytest.approx(42)
+
+
+class Bent(nn.Module):
+    """Every bend that the cutter knows, functional and in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(1, 8), nn.Linear(8, 1)
+        self.prelu = nn.PReLU(init=0.3)
+
+    def forward(self, x):
+        z = self.first(x)
+        parts = [
+            nn.functional.leaky_relu(z[:, :2], 0.1),
+            nn.functional.hardtanh(z[:, 2:4]),
+            torch.clamp(z[:, 4:5], min=-0.5),
+            nn.functional.relu6(4 * z[:, 5:6]),
+            self.prelu(z[:, 6:7]).abs(),
+            torch.maximum(z[:, 7:8], z[:, :1] / 2),
+        ]
+        return self.second(torch.cat(parts, dim=1))
+
+
+def test_all_known_bends_are_cut_exactly():
+    torch.manual_seed(0)
+    f = Bent().double().eval()
+    found = total_variation(f, INTERVAL)
+    assert found.exact
+    middles = (found.at[:-1] + found.at[1:]) / 2
+    with torch.no_grad():
+        assert_close(f(middles[:, None]), (found.values[:-1] + found.values[1:]) / 2)
+    grid = torch.linspace(-2, 2, 4001, dtype=torch.float64)[:, None]
+    slopes = torch.stack([jacobian(f, point)[0] for point in grid])
+    ours = slope_variation(f, INTERVAL).summary().value
+    assert ours == pytest.approx(float(variation(list(slopes))), rel=1e-9)
+
+
+def test_float32_network_is_followed_in_float64():
+    f, x, _ = CASES["one input"]()
+    exact = total_variation(f, x).summary().value
+    rounded = total_variation(f.float(), x.float())
+    assert rounded.values.dtype == torch.float64
+    assert rounded.summary().value == pytest.approx(exact, rel=1e-5)  # weights are rounded to 2^-24
+
+
+def test_more_inputs_are_answered_not_applicable():
+    f, x, _ = CASES["two-layer"]()
+    for measure in (total_variation, slope_variation):
+        result = measure(f, x)
+        assert isinstance(result, NotApplicable)
+        expected = "not applicable: it needs one input dimension, the model takes 3"
+        assert result.status == expected
+
+
+def test_empty_interval_is_refused():
+    with pytest.raises(ValueError, match="low < high, found low=1 and high=1: pass low and high"):
+        total_variation(torch.sin, torch.ones(2, 1))
+
+
+def test_spline_bounds_hold_for_an_interpolating_network():
+    f, x, _ = CASES["deep, one input"]()
+    with torch.no_grad():
+        y = f(x)
+    assert total_variation(f, x).summary().value >= value_bound(x, y).value - 1e-12
+    assert slope_variation(f, x).summary().value >= slope_bound(x, y).value - 1e-9
+
+
+def test_no_function_passes_through_two_labels_at_one_place():
+    x, y = torch.tensor([[0.0], [0.0], [1.0]]), torch.tensor([[0.0], [1.0], [1.0]])
+    assert value_bound(x, y) is None
+    assert slope_bound(x, y) is None
+
+
+def test_repeated_points_count_once_in_the_spline():
+    x, y = DATA_X.repeat(2, 1), DATA_Y.repeat(2, 1)
+    assert value_bound(x, y).value == 2.0
+    assert slope_bound(x, y).value == 2.0
