@@ -1,0 +1,18 @@
+"""Networks as the papers describe them, as plain modules that any PyTorch user can read."""
+
+from inscape.models.initialisation import (
+    glorot_uniform,
+    he_normal,
+    he_uniform,
+    pytorch_default,
+)
+from inscape.models.mlp import mlp, two_layer
+
+__all__ = [
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "mlp",
+    "pytorch_default",
+    "two_layer",
+]

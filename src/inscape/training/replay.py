@@ -1,0 +1,171 @@
+"""Replay: stand again at any step of a recorded training.
+
+The steps are made anew from the nearest checkpoint by the same :class:`Update` that made them
+first, so the weights come out bit for bit, given the same data, machine, number of threads and
+version of PyTorch.
+"""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from inscape._core import checks
+from inscape._core.trajectory import Trajectory, fingerprint
+from inscape.training.dice import private_dice
+from inscape.training.losses import Loss, loss_function
+from inscape.training.names import is_own, name_of
+from inscape.training.optimizers import OptimizerFactory, build_optimizer
+from inscape.training.penalties import Penalty
+from inscape.training.update import Update, batches_per_epoch
+
+Given = TypeVar("Given")
+
+
+def replay(
+    trajectory: Trajectory,
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    step: int,
+    *,
+    loss: Loss | None = None,
+    optimizer: OptimizerFactory | None = None,
+    penalties: Sequence[tuple[float, Penalty]] = (),
+) -> dict[str, Tensor]:
+    """Return the state dict after ``step`` updates of a recorded training.
+
+    Costs at most one update less than lie between two checkpoints. The model itself stays as it is.
+
+    Args:
+        trajectory: What :func:`fit` recorded.
+        model: Module of the architecture that was trained; its weights do not matter.
+        x: Inputs of the training.
+        y: Targets of the training.
+        step: Number of updates, from 0 to ``trajectory.steps``.
+        loss: The loss, if the training had a function of your own.
+        optimizer: The optimizer's factory, if the training had one of your own.
+        penalties: The penalties of the training: functions are not stored.
+    """
+    states = walk(
+        trajectory, model, x, y, step, step, loss=loss, optimizer=optimizer, penalties=penalties
+    )
+    return next(states)
+
+
+def walk(
+    trajectory: Trajectory,
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    loss: Loss | None = None,
+    optimizer: OptimizerFactory | None = None,
+    penalties: Sequence[tuple[float, Penalty]] = (),
+) -> Iterator[dict[str, Tensor]]:
+    """Yield the state dicts at the steps from ``start`` to ``stop``, both included, in order.
+
+    Each step is made once; this is how to integrate something along a training.
+
+    Args:
+        trajectory: As in :func:`replay`.
+        model: As in :func:`replay`.
+        x: As in :func:`replay`.
+        y: As in :func:`replay`.
+        start: First step.
+        stop: Last step; the end of the training if None.
+        loss: As in :func:`replay`.
+        optimizer: As in :func:`replay`.
+        penalties: As in :func:`replay`.
+    """
+    stop = trajectory.steps if stop is None else stop
+    first = trajectory.before(start)
+    trajectory.before(stop)
+    checks.at_least(start, stop=stop)
+    if fingerprint(x, y) != trajectory.data:
+        raise ValueError(
+            "a replay needs the very data of the training, found other values, types or shapes: "
+            "pass the x and y that were given to fit."
+        )
+    update = _rebuilt(trajectory, deepcopy(model), len(x), loss, optimizer, penalties)
+    _restore(update, trajectory, first)
+    return _states(trajectory, update, x.detach(), y.detach(), range(first, stop + 1), start)
+
+
+def _states(
+    trajectory: Trajectory, update: Update, x: Tensor, y: Tensor, steps: range, start: int
+) -> Iterator[dict[str, Tensor]]:
+    for step in steps:
+        if step > steps[0]:
+            rows = trajectory.rows(step - 1)
+            with private_dice(x.device), torch.enable_grad():
+                update(step - 1, x[rows], y[rows], [float(trajectory.rates[step - 1])])
+        if step >= start:
+            yield {name: t.detach().clone() for name, t in update.model.state_dict().items()}
+
+
+def _rebuilt(
+    trajectory: Trajectory,
+    model: nn.Module,
+    n: int,
+    loss: Loss | None,
+    optimizer: OptimizerFactory | None,
+    penalties: Sequence[tuple[float, Penalty]],
+) -> Update:
+    settings = trajectory.settings
+    known = tuple((coefficient, name_of(penalty)) for coefficient, penalty in penalties)
+    if known != settings.penalties:
+        raise ValueError(
+            f"a replay needs the penalties of the training, {list(settings.penalties)}, found "
+            f"{list(known)}: pass penalties=... as they were given to fit."
+        )
+    criterion = loss_function(_named_or_given("loss", settings.loss, loss))
+    maker = _named_or_given("optimizer", settings.optimizer, optimizer)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in trajectory.trainable)
+    return Update(
+        model.train(),
+        criterion,
+        build_optimizer(maker, model, settings),
+        penalties,
+        seed=settings.seed,
+        per_epoch=batches_per_epoch(n, settings.batch),
+    )
+
+
+def _named_or_given(what: str, recorded: str, given: Given | None) -> str | Given:
+    """Return the name that was recorded, or for a function of the user's the one given now."""
+    own = is_own(recorded)
+    if own and given is not None:
+        return given
+    if not own and given is None:
+        return recorded
+    found = "none" if given is None else "a function"
+    cure = f"pass {what}=... as it was given to fit" if own else f"leave {what} out"
+    raise ValueError(
+        f"a replay needs the {what} of the training, {recorded!r}, found {found}: {cure}."
+    )
+
+
+def _restore(update: Update, trajectory: Trajectory, step: int) -> None:
+    """Put model and optimizer into the state of a checkpoint."""
+    try:
+        update.model.load_state_dict(trajectory.at(step))
+    except RuntimeError as error:
+        fault = " ".join(str(error).split("\n\t")[1:2])
+        raise ValueError(
+            f"a replay needs a model of the architecture that was trained, found another: {fault}"
+        ) from error
+    group = update.optimizer.param_groups[0]
+    on_device = group.get("capturable") or group.get("fused")
+    for number, entries in trajectory.optimizer_state(step).items():
+        parameter = group["params"][number]
+        # Optimizer.load_state_dict would round these to the type of the parameter.
+        update.optimizer.state[parameter] = {
+            key: value if key == "step" and not on_device else value.to(parameter.device)
+            for key, value in entries.items()
+        }

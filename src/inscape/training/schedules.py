@@ -1,0 +1,147 @@
+"""Schedules: the factor of the learning rate at each step, counted from 0.
+
+Any function of the step will do. Those here print how they were made, so that a training records
+them, and multiply: ``warmup(100) * cosine(10_000)``.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from inscape._core import checks
+from inscape.training.names import own_name
+
+ScheduleFunction = Callable[[int], float]
+
+
+class Schedule:
+    """A factor that depends on the step, and says in its repr on what else."""
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of update ``step``."""
+        raise NotImplementedError
+
+    def __mul__(self, other: "Schedule") -> "Schedule":
+        return Product(self, other)
+
+
+def steps(at: tuple[int, ...], factor: float) -> Schedule:
+    """Multiply by ``factor`` at each of the steps ``at``.
+
+    >>> [steps((2, 3), 0.5)(step) for step in range(5)]
+    [1.0, 1.0, 0.5, 0.25, 0.25]
+    """
+    if list(at) != sorted(at):
+        raise ValueError(f"the steps must be in rising order, found {at}: sort them.")
+    checks.at_least(0, factor=factor)
+    return Steps(tuple(at), factor)
+
+
+def decay(factor: float, every: int) -> Schedule:
+    """Multiply by ``factor`` once in ``every`` steps; Klindt takes 0.9 every 500.
+
+    >>> decay(0.9, every=500)(1500) == 0.9**3
+    True
+    """
+    checks.at_least(0, factor=factor)
+    checks.at_least(1, every=every)
+    return Decay(factor, every)
+
+
+def cosine(total: int) -> Schedule:
+    """Fall from 1 to 0 along half a cosine within ``total`` steps, and stay there.
+
+    >>> [round(cosine(4)(step), 3) for step in range(6)]
+    [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
+    """
+    checks.at_least(1, total=total)
+    return Cosine(total)
+
+
+def warmup(n: int) -> Schedule:
+    """Rise in ``n`` equal steps to 1, and stay there.
+
+    >>> [warmup(4)(step) for step in range(5)]
+    [0.25, 0.5, 0.75, 1.0, 1.0]
+    """
+    checks.at_least(1, n=n)
+    return Warmup(n)
+
+
+def factor(schedule: ScheduleFunction | None, step: int) -> float:
+    """Return the factor of update ``step``: 1 where there is no schedule."""
+    if schedule is None:
+        return 1.0
+    value = float(schedule(step))
+    if not 0 <= value < math.inf:
+        raise ValueError(
+            f"a schedule must give finite factors of at least 0, found {value} at step {step}: "
+            "mend the schedule."
+        )
+    return value
+
+
+def description(schedule: ScheduleFunction | None) -> str | None:
+    """Return what a training records of its schedule."""
+    if schedule is None:
+        return None
+    return repr(schedule) if isinstance(schedule, Schedule) else own_name(schedule)
+
+
+@dataclass(frozen=True)
+class Steps(Schedule):
+    """See :func:`steps`."""
+
+    at: tuple[int, ...]
+    factor: float
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of update ``step``."""
+        return float(self.factor ** bisect_right(self.at, step))
+
+
+@dataclass(frozen=True)
+class Decay(Schedule):
+    """See :func:`decay`."""
+
+    factor: float
+    every: int
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of update ``step``."""
+        return float(self.factor ** (step // self.every))
+
+
+@dataclass(frozen=True)
+class Cosine(Schedule):
+    """See :func:`cosine`."""
+
+    total: int
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of update ``step``."""
+        return (1 + math.cos(math.pi * min(step / self.total, 1.0))) / 2
+
+
+@dataclass(frozen=True)
+class Warmup(Schedule):
+    """See :func:`warmup`."""
+
+    n: int
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of update ``step``."""
+        return min((step + 1) / self.n, 1.0)
+
+
+@dataclass(frozen=True)
+class Product(Schedule):
+    """Two schedules, multiplied."""
+
+    one: Schedule
+    two: Schedule
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of update ``step``."""
+        return self.one(step) * self.two(step)

@@ -1,0 +1,83 @@
+"""One update, as training makes it and as replay makes it again."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from inscape.training.dice import seed_dice
+from inscape.training.losses import Loss
+from inscape.training.names import name_of
+from inscape.training.penalties import Penalty
+
+
+class DivergedError(ValueError):
+    """A training left the finite numbers; the text says where."""
+
+
+class Update:
+    """One step of an optimizer down the loss plus its penalties."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        optimizer: torch.optim.Optimizer,
+        penalties: Sequence[tuple[float, Penalty]],
+        *,
+        seed: int,
+        per_epoch: int,
+    ) -> None:
+        self.model = model
+        self.loss = loss
+        self.optimizer = optimizer
+        self.penalties = penalties
+        self.seed = seed
+        self.per_epoch = per_epoch
+
+    def __call__(self, step: int, x: Tensor, y: Tensor, rates: Sequence[float]) -> list[float]:
+        """Make update ``step`` with one learning rate per group; return loss and penalties."""
+        seed_dice(self.seed, step, x.device)
+        self.optimizer.zero_grad()
+        loss = scalar(self.loss(self.model(x), y), "a loss")
+        terms = [scalar(penalty(self.model, x), "a penalty") for _, penalty in self.penalties]
+        total = loss
+        for (coefficient, _), term in zip(self.penalties, terms, strict=True):
+            total = total + coefficient * term
+        values = [value.item() for value in (loss, *terms)]
+        if not math.isfinite(total.item()):
+            raise self.diverged(step, self._listed(values))
+        torch.autograd.backward(total)
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self.optimizer.step()
+        return values
+
+    def diverged(self, step: int, found: str) -> DivergedError:
+        """Return the error that says where the numbers ceased to be finite."""
+        cure = "use a smaller lr" + (" or smaller coefficients" if self.penalties else "")
+        epoch = step // self.per_epoch
+        return DivergedError(
+            f"a training must stay finite, found {found} in epoch {epoch} at step {step} (counted "
+            f"from 0): {cure}."
+        )
+
+    def _listed(self, values: Sequence[float]) -> str:
+        names = ["loss", *(f"penalty {name_of(penalty)}" for _, penalty in self.penalties)]
+        return ", ".join(f"{n} {v:.3g}" for n, v in zip(names, values, strict=True))
+
+
+def batches_per_epoch(n: int, batch: int | None) -> int:
+    """Return the number of updates in one pass over ``n`` points; the last may be smaller."""
+    return 1 if batch is None else -(-n // batch)
+
+
+def scalar(value: object, what: str) -> Tensor:
+    """Return ``value`` if it is a scalar tensor, else say who should have returned one."""
+    if isinstance(value, Tensor) and value.ndim == 0:
+        return value
+    found = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+    raise TypeError(
+        f"{what} must return a scalar tensor, found {found}: take the mean over the points."
+    )
