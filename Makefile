@@ -1,0 +1,52 @@
+# Two commands do everything on a fresh machine with Python 3.11 and make:
+#   make look   measure a network on the embedded digits and write its report
+#   make test   all that CI checks: lint, types, tests, gallery, wheel
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+JOBS   ?= 2
+
+.PHONY: look test lint types tests gallery wheel docs bench clean
+.DEFAULT_GOAL := look
+
+# Made anew whenever the pins or the project's metadata change.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+look: $(READY)
+	$(BIN)/inscape look --out reports
+
+test: lint types tests gallery wheel
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+# One thread for each worker: on two cores more threads only get into each other's way.
+tests: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
+	    --ignore tests/test_gallery.py --ignore tests/test_wheel.py
+
+gallery: $(READY)
+	$(BIN)/python -m pytest tests/test_gallery.py
+
+wheel: $(READY)
+	$(BIN)/python -m pytest tests/test_wheel.py
+
+docs: $(READY)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: $(READY)
+	$(BIN)/python benchmarks/smoothness.py
+
+clean:
+	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache
