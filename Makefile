@@ -14,7 +14,6 @@ JOBS   ?= 2
 # Made anew whenever the pins or the project's metadata change.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
