@@ -23,6 +23,11 @@ def test_affine_maps_never_turn():
     assert gradient_path_length(f, points(6, 3), pairs=9).lengths.max().item() == 0.0
 
 
+def test_gradients_that_share_memory_are_no_trouble():
+    lengths = gradient_path_length(lambda x: x.sum(1), points(6, 3), pairs=9).lengths
+    assert lengths.max().item() == 0.0
+
+
 def test_each_kink_of_a_tent_is_a_jump_of_two():
     ends = torch.tensor([[-1.0], [1.0]])
     lengths = gradient_path_length(torch.abs, ends, pairs=50, knots=4).lengths

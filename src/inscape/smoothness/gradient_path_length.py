@@ -75,9 +75,8 @@ def gradient_path_length(
     checks.at_least(2, knots=knots)
     found = probe(f, x)
     a, b = draw_pairs(x, pairs, seed=seed)
-    lengths = [
-        _variation(f, points) for points in knots_between(a, b, knots, rows=found.rows(memory))
-    ]
+    groups = knots_between(a, b, knots, rows=found.rows(memory), reuse=True)
+    lengths = [_variation(f, points) for points in groups]
     return GradientPathLength(
         lengths=torch.cat(lengths), knots=knots, outputs=found.outputs, seed=seed
     )
@@ -86,10 +85,10 @@ def gradient_path_length(
 def _variation(f: Function, points: Iterator[Tensor]) -> Float[Tensor, " m"]:
     """Sum the norms of the Jacobian's changes from knot to knot, keeping two knots at a time."""
     before = jacobians(f, next(points))
-    total = before.new_zeros(len(before))
+    total, change = before.new_zeros(len(before)), torch.empty_like(before)
     for at in points:
         after = jacobians(f, at)
-        total += norm(before.sub_(after), dim=(1, 2))
+        total += norm(torch.sub(after, before, out=change), dim=(1, 2))
         before = after
     return total
 

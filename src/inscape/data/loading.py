@@ -1,0 +1,85 @@
+"""A data set by its name, as Python and the command line ask for it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inscape._core.errors import DataError
+from inscape.data.catalogue import Entry, Value, convert, parse
+from inscape.data.dataset import Dataset
+
+
+def load(
+    name: str,
+    *,
+    data_dir: str | Path | None = None,
+    download: bool = False,
+    stand_in: bool = False,
+    **settings: Any,
+) -> Dataset:
+    """Return a data set of the catalogue, with settings in the name, as keywords or both.
+
+    >>> load("disc:n=512,seed=1")
+    Dataset(disc: 512 x 2 -> 1 real, 1280 test rows)
+    >>> load("gp", n=5, seed=3).subset(2).x.tolist()
+    [[-1.0], [1.0]]
+
+    Args:
+        name: ``NAME`` or ``NAME:key=value,...``; a pair of digits is written ``mnist-binary:4-9``.
+        data_dir: Where to look for files first; INSCAPE_DATA_DIR if not given, then the cache.
+        download: Fetch files that are missing.
+        stand_in: Let scikit-learn's digits stand in where MNIST's files cannot be had; the notes of
+            the result then say so.
+        settings: Settings of the data set; text is read as the command line's would be.
+    """
+    entry, given = parse(name)
+    for key, value in settings.items():
+        if key in given:
+            raise ValueError(f"{key} is given in {name!r} and again as {key}={value!r}: keep one.")
+        given[key] = convert(entry, key, _plain(value))
+    lacking = [key for key in entry.needs if key not in given]
+    if lacking:
+        raise ValueError(
+            f"{entry.name} needs {' and '.join(lacking)}: write e.g. {entry.name}:4-9."
+        )
+    files = {"data_dir": data_dir, "download": download} if entry.files else {}
+    try:
+        return maker(entry)(**_typed(given), **files)
+    except DataError:
+        if not (stand_in and entry.stand_in):
+            raise
+        return _stand_in(entry, given)
+
+
+def maker(entry: Entry) -> Callable[..., Dataset]:
+    """Return the function that makes a data set."""
+    module, _, function = entry.maker.partition(":")
+    made: Callable[..., Dataset] = getattr(import_module(f"inscape.data.{module}"), function)
+    return made
+
+
+def _stand_in(entry: Entry, given: dict[str, Any]) -> Dataset:
+    """Return the embedded set with the same settings, and a note that it is another one."""
+    rows = given.pop("n", None)
+    data = load(entry.stand_in, **given)
+    if isinstance(rows, int):
+        data = data.subset(min(rows, len(data.x)))
+    reason = f"its files are missing or bad (run 'inscape data fetch {entry.files}')"
+    return replace(data, notes=(f"stands in for {entry.name}: {reason}", *data.notes))
+
+
+def _plain(value: Any) -> Any:
+    return str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
+
+
+def _typed(settings: dict[str, Value]) -> dict[str, Any]:
+    """Turn the name of a dtype into the dtype."""
+    name = settings.get("dtype", "float32")
+    dtype = getattr(torch, str(name), None)
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"dtype must be float32 or float64, found {name!r}: choose one of them.")
+    return {**settings, "dtype": dtype}

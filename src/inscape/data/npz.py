@@ -1,0 +1,45 @@
+"""The npz files of keras: four arrays in a zip archive, read without pickle."""
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inscape._core.errors import DataError
+
+_KEYS = {
+    "train-images": "x_train",
+    "train-labels": "y_train",
+    "test-images": "x_test",
+    "test-labels": "y_test",
+}
+
+
+def read_npz(path: Path, part: str) -> NDArray[np.uint8]:
+    """Return one of the four parts (``train-images``, ...) of a keras file."""
+    key = _KEYS[part]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            held = [name.removesuffix(".npy") for name in archive.namelist()]
+            array = None
+            if key in held:
+                with archive.open(f"{key}.npy") as file:
+                    array = np.lib.format.read_array(file, allow_pickle=False)
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+        raise DataError(
+            f"{path} must be an npz file of plain arrays, found something else "
+            f"({type(error).__name__}): fetch it again."
+        ) from error
+    if array is None:
+        raise DataError(
+            f"{path} must hold x_train, y_train, x_test and y_test, found "
+            f"{', '.join(held) or 'nothing'}: it is no keras file of images."
+        )
+    if array.dtype != np.uint8:
+        raise DataError(
+            f"{key} in {path} must be uint8, found {array.dtype}: "
+            "keep the published file, not a converted one."
+        )
+    return array
