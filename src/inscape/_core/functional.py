@@ -100,7 +100,7 @@ def _jacobians(f: Function, x: Tensor, *, live: bool) -> Tensor:
         y = f(x).reshape(len(x), -1)
         if not y.requires_grad:  # a constant function
             return x.new_zeros(len(x), y.shape[1], x[0].numel())
-        columns = y.split(1, dim=1) if y.shape[1] > 1 else [y]
+        columns = torch.split(y, 1, dim=1) if y.shape[1] > 1 else (y,)
         keep = live or len(columns) > 1
         gradients = [
             torch.autograd.grad(

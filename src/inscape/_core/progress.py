@@ -19,18 +19,22 @@ _on_screen: list["Bar"] = []  # at most one
 
 
 @contextmanager
-def progress(total: int, *, label: str, quiet: bool | None = None) -> Iterator["Bar"]:
+def progress(
+    total: int, *, label: str, done: int = 0, in_bytes: bool = False, quiet: bool | None = None
+) -> Iterator["Bar"]:
     """Show how far ``total`` steps of work have come, while the block runs.
 
     Args:
-        total: Number of steps.
+        total: Number of steps; 0 where nobody knows it.
         label: What is being done, in a word or two.
+        done: Steps that an earlier run has done; they do not count for the time left.
+        in_bytes: Whether the steps are bytes, to be shown as MB.
         quiet: True shows nothing, False shows it in any case; None asks the environment variable
             ``INSCAPE_QUIET`` (set, and not 0, means quiet).
     """
     if quiet is None:
         quiet = os.environ.get(QUIET, "0") not in ("", "0")
-    bar = Bar(total, label, quiet=quiet)
+    bar = Bar(total, label, done=done, in_bytes=in_bytes, quiet=quiet)
     try:
         yield bar
     finally:
@@ -40,10 +44,13 @@ def progress(total: int, *, label: str, quiet: bool | None = None) -> Iterator["
 class Bar:
     """How far the work has come; ``advance`` costs a clock reading when nothing is to be shown."""
 
-    def __init__(self, total: int, label: str, *, quiet: bool) -> None:
+    def __init__(
+        self, total: int, label: str, *, done: int = 0, in_bytes: bool = False, quiet: bool
+    ) -> None:
         self.total = total
         self.label = label
-        self.done = 0
+        self.done = self._before = done
+        self._in_bytes = in_bytes
         self.note = ""
         self._start = monotonic()
         self._due = float("inf") if quiet else self._start + PATIENCE
@@ -69,13 +76,22 @@ class Bar:
 
     def line(self) -> str:
         """Return what there is to say: ``label 340/1000 (34%), 0:12 left, loss 3.1e-3``."""
-        passed = monotonic() - self._start
-        left = clock(passed / self.done * (self.total - self.done)) if self.done else "?"
-        return f"{self._head()}, {left} left{self._tail()}"
+        return f"{self._head()}{self._left()}{self._tail()}"
+
+    def _left(self) -> str:
+        if not self.total:
+            return ""
+        new, passed = self.done - self._before, monotonic() - self._start
+        left = clock(passed / new * (self.total - self.done)) if new else "?"
+        return f", {left} left"
 
     def _head(self) -> str:
-        share = f" ({self.done / self.total:.0%})" if self.total else ""
-        return f"{self.label} {self.done}/{self.total}{share}"
+        done, total = (
+            f"{n / 1e6:.1f} MB" if self._in_bytes else str(n) for n in (self.done, self.total)
+        )
+        if not self.total:
+            return f"{self.label} {done}"
+        return f"{self.label} {done.removesuffix(' MB')}/{total} ({self.done / self.total:.0%})"
 
     def _tail(self) -> str:
         return f", {self.note}" if self.note else ""
@@ -83,7 +99,7 @@ class Bar:
     def _show(self) -> None:
         if self._surface is None and not _on_screen:
             _on_screen.append(self)
-            self._surface = _Terminal(self.total) if _in_terminal() else _Lines()
+            self._surface = _Terminal(self.total or None) if _in_terminal() else _Lines()
         if self._surface is None:
             self._due = monotonic() + PATIENCE
             return
@@ -109,7 +125,7 @@ class _Terminal:
 
     pause = BETWEEN_FRAMES
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int | None) -> None:
         from rich.console import Console
         from rich.markup import escape
         from rich.progress import BarColumn, Progress, TextColumn

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from inscape.data.progress import Meter
+from inscape._core.progress import Bar, progress
 from inscape.data.store import mismatch
 
 CHUNK = 1 << 16
@@ -124,7 +124,10 @@ def _transfer(url: str, part: Path, label: str, timeout: float) -> bool:
         length = response.headers.get("Content-Length", "")
         total = start + int(length) if length.isdecimal() else None
         part.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("r+b" if start else "wb") as file, Meter(label, total, start) as meter:
+        with (
+            part.open("r+b" if start else "wb") as file,
+            progress(total or 0, label=label, done=start, in_bytes=True) as meter,
+        ):
             file.seek(start)
             _copy(response, file, meter)
         if total is not None and meter.done < total:
@@ -132,7 +135,7 @@ def _transfer(url: str, part: Path, label: str, timeout: float) -> bool:
     return True
 
 
-def _copy(response: http.client.HTTPResponse, file: BinaryIO, meter: Meter) -> None:
+def _copy(response: http.client.HTTPResponse, file: BinaryIO, meter: Bar) -> None:
     while True:
         try:
             chunk = response.read(CHUNK)

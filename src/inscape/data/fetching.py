@@ -5,10 +5,10 @@ import zlib
 from pathlib import Path
 
 from inscape._core.errors import DataError
+from inscape._core.progress import progress
 from inscape.data.download import disk_error, download
 from inscape.data.files import Remote
 from inscape.data.places import cache_dir, roots
-from inscape.data.progress import Meter
 from inscape.data.store import Found, file_set, find, mismatch, search, set_aside
 
 
@@ -108,12 +108,13 @@ def _is_whole(path: Path, remote: Remote) -> bool:
 def _unpack(archive: Path, remote: Remote, target: Path) -> None:
     """Write the named members, if they are plain files, to names of our own; nothing else."""
     folder = target / remote.folder
+    label = f"unpacking {archive.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (
             archive.open("rb") as packed,
             tarfile.open(fileobj=packed, mode="r:gz") as tar,
-            Meter(f"unpacking {archive.name}", archive.stat().st_size) as meter,
+            progress(archive.stat().st_size, label=label, in_bytes=True) as meter,
         ):
             for member in tar:
                 file = tar.extractfile(member) if member.isfile() else None

@@ -179,10 +179,7 @@ FILE_SETS = {
         ),
         remotes=_idx_remotes(
             "fashion-mnist",
-            (
-                "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-                "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
-            ),
+            ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
             (
                 (26421880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
                 (29515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
