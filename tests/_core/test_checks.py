@@ -93,7 +93,7 @@ def test_other_precision_is_named():
 
 def test_model_that_raises_is_quoted():
     with pytest.raises(
-        UnsupportedModelError, match=r"batch of shape \(1, 5\), but it raised Runtime"
+        UnsupportedModelError, match=r"batch of shape \(2, 5\), but it raised Runtime"
     ):
         probe(net(), torch.rand(2, 5))
 
@@ -113,7 +113,7 @@ def test_tuple_is_refused(unchecked):
 
 def test_lost_batch_dimension_is_refused():
     with pytest.raises(
-        UnsupportedModelError, match=r"found shape \(3,\) for 1 inputs: keep the batch"
+        UnsupportedModelError, match=r"found shape \(3,\) for 2 inputs: keep the batch"
     ):
         probe(lambda x: x.sum(0), X)
 

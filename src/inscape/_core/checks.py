@@ -45,7 +45,7 @@ def points(x: object, name: str = "x") -> None:
         raise ValueError(
             f"{name} must hold at least one point, found shape {tuple(x.shape)}: pass some data."
         )
-    if not math.isfinite(float(x.detach().sum())) and not bool(x.isfinite().all()):
+    if not _all_finite(x):
         bad = int((~x.isfinite()).flatten(1).any(1).sum())
         raise ValueError(
             f"{name} must be finite, found NaN or Inf in {bad} of {len(x)} points: "
@@ -82,26 +82,7 @@ def in_eval_mode(f: Function) -> None:
 
 
 def weights(f: Function, x: Tensor) -> None:
-    """Refuse a module whose weights are not finite or lie elsewhere than the data."""
-    if not isinstance(f, nn.Module):
-        return
-    for name, tensor in (*f.named_parameters(), *f.named_buffers()):
-        if not tensor.is_floating_point() or tensor.numel() == 0:
-            continue
-        if tensor.device != x.device:
-            raise ValueError(
-                f"model and data must be on one device, found {name!r} on {tensor.device} and x on "
-                f"{x.device}: use x.to({str(tensor.device)!r}) or model.to({str(x.device)!r})."
-            )
-        if not math.isfinite(float(tensor.detach().sum())) and not bool(tensor.isfinite().all()):
-            raise ValueError(
-                f"the model's weights must be finite, found NaN or Inf in {name!r}: "
-                "load an earlier checkpoint."
-            )
-
-
-def dtypes(f: Function, x: Tensor) -> None:
-    """Refuse data in another precision than the weights."""
+    """Refuse a module whose weights are not finite, or lie elsewhere or differ in precision."""
     if not isinstance(f, nn.Module):
         return
     for name, tensor in f.named_parameters():
@@ -110,6 +91,27 @@ def dtypes(f: Function, x: Tensor) -> None:
                 f"model and data must have one dtype, found {name!r} in {tensor.dtype} and x in "
                 f"{x.dtype}: use x.to({tensor.dtype}) or model.to({x.dtype})."
             )
+        _weight(name, tensor, x)
+    for name, buffer in f.named_buffers():
+        _weight(name, buffer, x)
+
+
+def _weight(name: str, tensor: Tensor, x: Tensor) -> None:
+    if tensor.device != x.device:
+        raise ValueError(
+            f"model and data must be on one device, found {name!r} on {tensor.device} and x on "
+            f"{x.device}: use x.to({str(tensor.device)!r}) or model.to({str(x.device)!r})."
+        )
+    if tensor.is_floating_point() and not _all_finite(tensor):
+        raise ValueError(
+            f"the model's weights must be finite, found NaN or Inf in {name!r}: "
+            "load an earlier checkpoint."
+        )
+
+
+def _all_finite(tensor: Tensor) -> bool:
+    """Tell whether all numbers are finite; their sum is, nearly always, and is quick to take."""
+    return math.isfinite(float(tensor.detach().sum())) or bool(tensor.isfinite().all())
 
 
 def call(f: Function, x: Tensor) -> Tensor:
@@ -137,7 +139,7 @@ def call(f: Function, x: Tensor) -> Tensor:
             f"the model must return floating-point numbers, found {y.dtype}: "
             "measure scores or logits, not class numbers."
         )
-    if not bool(y.isfinite().all()):
+    if not _all_finite(y):
         raise ValueError(
             "the model must return finite numbers, found NaN or Inf: look at the weights and at "
             "the scale of the data."

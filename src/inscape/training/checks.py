@@ -41,7 +41,6 @@ def check_start(model: nn.Module, x: Tensor, y: Tensor, loss: str | Loss) -> Non
             f"use y.to({str(x.device)!r})."
         )
     checks.weights(model, x)
-    checks.dtypes(model, x)
     was_training = model.training
     try:
         with torch.no_grad(), private_dice(x.device):
