@@ -34,7 +34,7 @@ def test_probe_counts_outputs_and_memory_grows_with_width():
 
 
 def test_rows_keep_to_the_budget():
-    found = Probe(outputs=1, row_bytes=100)
+    found = Probe(f=torch.sin, outputs=1, row_bytes=100)
     assert found.rows(1) == 1
     assert found.rows(1000) == 10
     assert found.rows(10**12) == ROWS
@@ -66,3 +66,16 @@ def test_rows_are_distinct_and_all_where_there_are_no_more():
     x = torch.arange(9.0)[:, None]
     assert len(draw_rows(x, 4, seed=0).unique()) == 4
     assert draw_rows(x, 9, seed=0) is x
+
+
+def test_function_that_writes_over_its_input_gets_a_copy():
+    x = points(5, 3)
+    kept = x.clone()
+    found = probe(torch.relu_, x)
+    assert_close(found.f(x), kept.relu())
+    assert_close(jacobians(found.f, x), torch.diag_embed((kept > 0).double()))
+    assert torch.equal(x, kept)
+
+
+def test_function_that_does_not_is_left_as_it_is():
+    assert probe(torch.relu, points(5, 3)).f is torch.relu

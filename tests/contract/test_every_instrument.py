@@ -108,6 +108,28 @@ def test_summary_is_a_number_with_its_kind_or_a_reason(name, case):
     assert len(repr(result)) < 120
 
 
+class Overwriting(nn.Module):
+    """Scales its input in place before anything else."""
+
+    def __init__(self, inner, *, in_place):
+        super().__init__()
+        self.inner, self.in_place = inner, in_place
+
+    def forward(self, x):
+        return self.inner(x.mul_(2) if self.in_place else 2 * x)
+
+
+@pytest.mark.parametrize(("name", "case"), PAIRS)
+def test_model_that_writes_over_its_input_spoils_nothing(name, case):
+    model, x, y = CASES[case]()
+    data = x.clone()
+    expected = REGISTER[name].measure(Overwriting(model, in_place=False).eval(), x, y)
+    found = REGISTER[name].measure(Overwriting(model, in_place=True).eval(), x, y)
+    assert torch.equal(x, data)
+    if not isinstance(expected, NotApplicable):
+        assert_same(expected, found, exactly=False)
+
+
 def permuted(model):
     """Return the same function with the units of every hidden layer in another order."""
     model = copy.deepcopy(model)

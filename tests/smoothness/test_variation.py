@@ -134,6 +134,15 @@ def test_float32_network_is_followed_in_float64():
     assert rounded.summary().value == pytest.approx(exact, rel=1e-5)  # weights are rounded to 2^-24
 
 
+def test_function_around_a_float32_network_keeps_its_precision():
+    f, x, _ = CASES["one input"]()
+    f, x = f.float(), x.float()
+    wrapped = slope_variation(lambda x: f(x), x)
+    assert wrapped.exact
+    # Slopes in float32 have 2^-24 relative rounding each.
+    assert wrapped.summary().value == pytest.approx(slope_variation(f, x).summary().value, rel=1e-5)
+
+
 def test_more_inputs_are_answered_not_applicable():
     f, x, _ = CASES["two-layer"]()
     for measure in (total_variation, slope_variation):

@@ -19,8 +19,12 @@ ROWS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What two trial rows tell about a function."""
+    """What two trial rows tell about a function.
 
+    ``f`` is the function itself, or, where it writes over its input, one that hands it a copy.
+    """
+
+    f: Function
     outputs: int
     row_bytes: int
 
@@ -35,17 +39,19 @@ def probe(f: Function, x: Float[Tensor, "n *d"]) -> Probe:
     checks.points(x)
     checks.weights(f, x)
     two = x[:2] if len(x) > 1 else x[:1].expand(2, *x.shape[1:])
-    together, kept = _measured_call(f, two)
+    kept, given, together = _measured_call(f, two)
+    if given._version > 0:
+        f = _spared(f)
     with torch.no_grad():
         alone = f(two[:1])
     _refuse_mixing(alone, together)
     outputs = together[0].numel()
     gradients = outputs * x[0].numel() * x.element_size()
-    return Probe(outputs=outputs, row_bytes=kept + 3 * gradients)
+    return Probe(f=f, outputs=outputs, row_bytes=kept + 3 * gradients)
 
 
-def _measured_call(f: Function, x: Tensor) -> tuple[Tensor, int]:
-    """Return ``f(x)`` and the bytes that autograd keeps of the rows of ``x``."""
+def _measured_call(f: Function, x: Tensor) -> tuple[int, Tensor, Tensor]:
+    """Return the bytes that autograd keeps of the rows of ``x``, what ``f`` was given, and f(x)."""
     kept = 0
 
     def keep(tensor: Tensor) -> Tensor:
@@ -56,8 +62,14 @@ def _measured_call(f: Function, x: Tensor) -> tuple[Tensor, int]:
 
     hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
     with torch.enable_grad(), hooks:
-        y = checks.call(f, x.detach().requires_grad_())
-    return y.detach(), kept
+        given = x.detach().requires_grad_().clone()
+        y = checks.call(f, given)
+    return kept, given, y.detach()
+
+
+def _spared(f: Function) -> Function:
+    """Return a function that hands ``f`` a copy, since ``f`` writes over its input."""
+    return lambda x: f(x.clone())
 
 
 def _refuse_mixing(alone: Tensor, together: Tensor) -> None:

@@ -36,8 +36,9 @@ def on_interval(
     knots: int,
     what: str,
 ) -> Curve | NotApplicable:
-    """Return ``f`` on [low, high], by default the range of the data, in float64.
+    """Return ``f`` on [low, high], by default the range of the data.
 
+    A module is followed in float64, any other function in the precision of the data.
     A piecewise-linear network gives all its knots, exactly. Anything else is followed through
     ``knots`` equidistant points, which can only miss variation.
     """
@@ -53,9 +54,10 @@ def on_interval(
             f"the interval must have low < high, found low={low:g} and high={high:g}: "
             "pass low and high, or data with at least two different points."
         )
-    f = deepcopy(f).double() if isinstance(f, nn.Module) else f
-    ends = torch.tensor([low, high], dtype=torch.float64, device=x.device)
-    ends = ends.reshape(2, *x.shape[1:])
+    if isinstance(f, nn.Module):
+        f, x = deepcopy(f).double(), x.double()
+    ends = x.new_tensor([low, high]).reshape(2, *x.shape[1:])
+    f = probe(f, ends).f
     try:
         return _exact(f, ends)
     except UnsupportedModelError:

@@ -76,7 +76,7 @@ def gradient_path_length(
     found = probe(f, x)
     a, b = draw_pairs(x, pairs, seed=seed)
     groups = knots_between(a, b, knots, rows=found.rows(memory), reuse=True)
-    lengths = [_variation(f, points) for points in groups]
+    lengths = [_variation(found.f, points) for points in groups]
     return GradientPathLength(
         lengths=torch.cat(lengths), knots=knots, outputs=found.outputs, seed=seed
     )

@@ -109,7 +109,7 @@ def path_length(
     a, b = draw_pairs(x, pairs, seed=seed)
     lengths, distances = [], []
     for at in knots_between(a, b, knots, rows=found.rows(memory)):
-        y = [f(points).reshape(len(points), -1) for points in at]
+        y = [found.f(points).reshape(len(points), -1) for points in at]
         moves = torch.stack(y).diff(dim=0)
         lengths.append(norm(moves, dim=2).sum(0))
         distances.append(norm(y[-1] - y[0], dim=1))

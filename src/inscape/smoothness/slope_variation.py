@@ -66,8 +66,8 @@ def slope_variation(
 
     Exact for piecewise-linear networks, where it is the sum of the jumps of the slope at all
     knots; for anything else a lower bound over equidistant points. A two-layer ReLU network
-    whose knots are distinct and inside the interval has :math:`TV(f') = WP(f)` (V4). Computed in
-    float64. Not applicable to more than one input.
+    whose knots are distinct and inside the interval has :math:`TV(f') = WP(f)` (V4). A
+    module is followed in float64. Not applicable to more than one input.
 
     Args:
         f: Function of a batch; a module in eval mode will do.

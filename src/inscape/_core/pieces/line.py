@@ -12,8 +12,8 @@ from inscape._core.errors import UnsupportedModelError
 from inscape._core.pieces.ops import AFFINE, SHAPES, SUMS, bends, name_of, place_of
 from inscape._core.pieces.program import Program
 
-#: Pieces narrower than this share of the segment are rounding: coincident bends count once.
-NARROW = 1e-12
+#: Pieces narrower than this many roundings of the segment are none: coincident bends count once.
+NARROW = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,18 @@ def cut(program: Program, a: Float[Tensor, "*d"], b: Float[Tensor, "*d"]) -> Cut
             t = _cut_at(node, t, moving, constants)
         moving[node] = program.step(node, {**constants, **moving})
     y = moving[program.output] if program.output in moving else constants[program.output]
-    keep = torch.cat([t.new_ones(1, dtype=torch.bool), t.diff() > NARROW])
-    keep[-1] = True
-    if len(t) > 2 and float(t[-1] - t[keep][-2]) <= NARROW:
-        keep[int(keep.nonzero()[-2])] = False
-    return Cut(t=t[keep], values=y.expand(len(t), *y.shape[1:]).reshape(len(t), -1)[keep])
+    y = y.expand(len(t), *y.shape[1:]).reshape(len(t), -1)
+    keep = _distinct(t)
+    return Cut(t=t[keep], values=y[keep])
+
+
+def _distinct(t: Float[Tensor, " knots"]) -> Tensor:
+    """Choose one of each cluster of knots that rounding has drawn apart; both ends stay."""
+    narrow = NARROW * torch.finfo(t.dtype).eps
+    keep = torch.cat([t.new_ones(1, dtype=torch.bool), t.diff() > narrow])
+    keep &= 1 - t > narrow
+    keep[0] = keep[-1] = True
+    return keep
 
 
 def _is_affine(node: fx.Node, moving: dict[fx.Node, Any]) -> bool:
