@@ -60,8 +60,8 @@ def total_variation(
     .. math:: PL_0^{(1)}(f) = TV(f) = \sup_P \sum_i \lVert f(x_i) - f(x_{i-1}) \rVert
 
     Exact for piecewise-linear networks, all of whose knots are found from the exported graph;
-    for anything else a lower bound by secants. A module is followed in float64. Not applicable to more than
-    one input.
+    for anything else a lower bound by secants. A module is followed in float64. Not applicable to
+    more than one input.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
