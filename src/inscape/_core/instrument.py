@@ -30,6 +30,7 @@ class Instrument:
     reads: Reads
     cost: Cost
     work: Callable[[int, int], float]
+    setup: float
     meaning: str
     cites: str
     bound: Callable[[Tensor, Tensor], Bound | None] | None
@@ -63,6 +64,7 @@ def instrument(
     work: Callable[[int, int], float],
     meaning: str,
     cites: str,
+    setup: float = 0.0,
     bound: Callable[[Tensor, Tensor], Bound | None] | None = None,
     example: Callable[[Any, Tensor, Tensor], dict[str, Any]] = lambda model, x, y: {},
     exempt: tuple[str, ...] = (),
@@ -77,6 +79,7 @@ def instrument(
             settings on ``n`` points and ``c`` outputs (a backward pass counts as two).
         meaning: One plain sentence for the report; ``{value}`` stands for the number.
         cites: Where the quantity is defined.
+        setup: Seconds that it takes beside those passes, whatever the model (e.g. an export).
         bound: ``(x, y) -> Bound``: a value that no function fitting the labels goes below.
         example: ``(model, x, y) -> arguments`` beyond the defaults, for contract and report.
         exempt: Fields of the result that name neurons and so may move under permutation.
@@ -91,6 +94,7 @@ def instrument(
             reads=reads,
             cost=cost,
             work=work,
+            setup=setup,
             meaning=meaning,
             cites=cites,
             bound=bound,

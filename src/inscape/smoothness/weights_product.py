@@ -35,6 +35,7 @@ class WeightsProduct(Result):
     reads="parameters",
     cost="instant",
     work=lambda n, c: 100,
+    setup=0.5,
     meaning="Crossing every ReLU of the network once would change its slope by {value} in all.",
     cites="volhejn2020smoothness, Definition 8, Eq. (3.8)",
     exempt=("terms",),

@@ -1,0 +1,156 @@
+"""Figures of the smoothness family."""
+
+import math
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
+from torch import Tensor
+
+from inscape._core.result import Summary
+from inscape.figures._draw import painter
+from inscape.figures._style import (
+    BLUE,
+    CATEGORIES,
+    FAINT,
+    INK,
+    MAGNITUDE,
+    VERMILION,
+    outputs,
+    quiet_grid,
+)
+from inscape.smoothness import (
+    GradientNorm,
+    GradientPathLength,
+    PathLength,
+    SlopeVariation,
+    TotalVariation,
+    WeightsProduct,
+)
+
+#: More dots than this are drawn as hexagons: neither the eye nor a file takes more.
+DOTS = 3000
+#: More knots than this are not marked one by one.
+KNOTS = 150
+
+
+@painter.register(GradientNorm)
+def gradient_norm(result: GradientNorm, ax: Axes) -> None:
+    """Draw how the norms are distributed over the points."""
+    _distribution(ax, result.norms, result.summary())
+    ax.set(xlabel="norm of the gradient at a point", ylabel="points")
+
+
+@painter.register(GradientPathLength)
+def gradient_path_length(result: GradientPathLength, ax: Axes) -> None:
+    """Draw how the variation of the gradient is distributed over the chords."""
+    _distribution(ax, result.lengths, result.summary())
+    ax.set(xlabel="change of the slope along a chord", ylabel="chords")
+
+
+@painter.register(PathLength)
+def path_length(result: PathLength, ax: Axes) -> None:
+    """Draw each path against the straight way between its ends; what lies above is detour."""
+    straight, paths = result.distances.cpu().numpy(), result.lengths.cpu().numpy()
+    if len(paths) > DOTS:
+        ax.hexbin(straight, paths, gridsize=45, mincnt=1, cmap=MAGNITUDE, bins="log")
+    else:
+        ax.scatter(straight, paths, s=9, color=BLUE, alpha=0.35, linewidths=0)
+    high = 1.05 * float(straight.max()) or 1.0
+    ax.set(xlim=(0, high), ylim=(0, 1.05 * max(high, float(paths.max()))))
+    ax.plot([0, high], [0, high], color=INK, linewidth=1, linestyle=(0, (5, 2)))
+    _along(ax, "no detour: the straight way", (0.98 * high, 0.98 * high), 1.0, ha="right")
+    ax.set(xlabel="straight way between the outputs at both ends", ylabel="way the output takes")
+    quiet_grid(ax)
+
+
+@painter.register(WeightsProduct)
+def weights_product(result: WeightsProduct, ax: Axes) -> None:
+    """Draw what share of the sum the largest hidden units hold."""
+    terms = result.terms.double().cpu().sort(descending=True).values
+    total = float(terms.sum())
+    shares = [0.0, *(terms.cumsum(0) / (total or 1.0)).tolist()]
+    units = range(len(shares))
+    ax.plot([0, len(terms)], [0, 1], color=FAINT, linewidth=1, linestyle=(0, (5, 2)))
+    ax.plot(units, shares, color=BLUE, marker="o" if len(terms) <= 40 else "", markersize=3)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    ax.set(xlim=(0, len(terms)), ylim=(0, 1.03))
+    _along(ax, "if all units bent alike", (0.6 * len(terms), 0.6), 1 / len(terms), ha="center")
+    ax.set(xlabel="hidden units, largest first", ylabel="share of the weights product")
+    quiet_grid(ax)
+
+
+@painter.register(TotalVariation)
+def total_variation(result: TotalVariation, ax: Axes) -> None:
+    """Draw the function, with a dot at each knot where it is known to be straight between them."""
+    at, values = result.at.cpu().numpy(), result.values.cpu().numpy()
+    dot = "o" if result.exact and len(at) <= KNOTS else ""
+    for k, look in enumerate(outputs(values.shape[1])):
+        ax.plot(at, values[:, k], marker=dot, markersize=3, **look)
+    ax.set(xlabel="input", ylabel="output")
+    _legend(ax, values.shape[1])
+
+
+@painter.register(SlopeVariation)
+def slope_variation(result: SlopeVariation, ax: Axes) -> None:
+    """Draw the slope: in steps where the function is made of straight pieces."""
+    at, slopes = result.at.cpu().numpy(), result.slopes.cpu().numpy()
+    ax.axhline(0, color=FAINT, linewidth=0.7)
+    for k, look in enumerate(outputs(slopes.shape[1])):
+        if result.exact:
+            ax.stairs(slopes[:, k], at, baseline=None, **look)
+        else:
+            ax.plot(at, slopes[:, k], **look)
+    ax.set(xlabel="input", ylabel="slope of the output")
+    _legend(ax, slopes.shape[1])
+
+
+def _legend(ax: Axes, count: int) -> None:
+    quiet_grid(ax)
+    if 1 < count <= len(CATEGORIES):
+        ax.legend(loc="best", fontsize=8)
+
+
+def _distribution(ax: Axes, values: Tensor, summary: Summary) -> None:
+    """Draw a histogram of values that are at least 0, with their mean and its interval."""
+    numbers = values.double().cpu().numpy()
+    spread = float(numbers.max() - numbers.min())
+    narrow = spread <= 1e-6 * float(abs(numbers).max())
+    high = 1.05 * float(numbers.max()) or 1.0
+    bins = [k * high / 40 for k in range(41)] if narrow else min(60, max(8, len(numbers) // 20))
+    ax.hist(numbers, bins=bins, color=BLUE, alpha=0.6, linewidth=0)
+    ax.set(xlim=(0, high), ylim=(0, 1.15 * ax.get_ylim()[1]))
+    _mean(ax, summary, left=summary.value > 0.6 * high)
+    quiet_grid(ax)
+
+
+def _mean(ax: Axes, summary: Summary, *, left: bool) -> None:
+    """Mark the mean by a dashed line, and its interval by a bar at the top."""
+    ax.axvline(summary.value, ymax=0.93, color=VERMILION, linewidth=1.4, linestyle=(0, (5, 2)))
+    at, ends = ax.get_xaxis_transform(), [summary.value, summary.value]
+    if summary.low is not None and summary.high is not None:
+        ends = [summary.low, summary.high]
+        ax.plot(ends, [0.93, 0.93], color=VERMILION, linewidth=3.5, transform=at)
+    ax.annotate(
+        f"mean {summary.value:.4g}",
+        (ends[0] if left else ends[1], 0.93),
+        xycoords=at,
+        xytext=(-5 if left else 5, 0),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="center",
+    )
+
+
+def _along(ax: Axes, text: str, at: tuple[float, float], slope: float, *, ha: str) -> None:
+    """Write below a straight line and along it, whatever the shape of the axes."""
+    ax.text(
+        *at,
+        f"\n{text}",  # the empty line keeps the words off the line that they speak of
+        rotation=math.degrees(math.atan(slope)),
+        rotation_mode="anchor",
+        transform_rotates_text=True,
+        linespacing=0.55,
+        ha=ha,
+        va="top",
+        color=FAINT,
+    )

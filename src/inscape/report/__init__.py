@@ -1,0 +1,6 @@
+"""The report: every measure of a model on one page, with what to hold it against."""
+
+from inscape.report.look import Look, look
+from inscape.report.parts import Measured, Reference
+
+__all__ = ["Look", "Measured", "Reference", "look"]

@@ -1,0 +1,151 @@
+"""The report as one HTML file that needs nothing else, and how it gets onto the disk."""
+
+import base64
+import csv
+import html
+import io
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from inscape._core import Result
+from inscape.figures import caption, has_figure
+from inscape.report.look import Look, settings
+from inscape.report.parts import Measured
+from inscape.report.pictures import figure
+from inscape.report.scale import SHORT, scale
+from inscape.report.sources import citation
+from inscape.report.story import definition, verdict
+from inscape.report.words import number, plain, seconds, setting, shape
+
+#: A page may not be larger than this, in bytes.
+LIMIT = 2_000_000
+#: Rows of data inside the page for each measure; fewer if the page would be too large.
+ROWS = (2000, 500, 100)
+
+
+def save(look: Look, path: Path) -> Path:
+    """Write a look as HTML or JSON, whole or not at all."""
+    writers = {".html": lambda: page(look), ".json": lambda: _json(look)}
+    if path.suffix not in writers:
+        raise ValueError(
+            f"the report must be named .html or .json, found {path.suffix!r}: rename {path}."
+        )
+    _write(path, writers[path.suffix]().encode())
+    return path
+
+
+def page(look: Look) -> str:
+    """Return the whole report as HTML, under two megabytes."""
+    environment = Environment(
+        loader=PackageLoader("inscape.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for tool in (number, seconds, plain, shape, setting):
+        environment.filters[tool.__name__] = tool
+    template = environment.get_template("page.html.j2")
+    style = files("inscape.report").joinpath("style.css").read_text(encoding="utf-8")
+    text = ""
+    for rows in ROWS:
+        text = template.render(
+            look=look,
+            verdict=verdict(look),
+            measures=[_section(measured, rows) for measured in look.measures],
+            references=SHORT,
+            style=Markup(style),
+        )
+        if len(text.encode()) < LIMIT:
+            break
+    return text
+
+
+def _section(measured: Measured, rows: int) -> dict[str, Any]:
+    """Return what the template needs to show one measure."""
+    result = measured.result
+    title = f"Figure of the {plain(measured.name)}"
+    label = f"{title}: {measured.summary}. {caption(result)}" if measured.summary else title
+    data, note = table(result, rows)
+    stated = definition(measured.doc)
+    drawn = figure(result, prefix=measured.name, label=label) if has_figure(result) else None
+    return {
+        "measured": measured,
+        "summary": measured.summary,
+        "scale": scale(measured),
+        "figure": drawn and Markup(drawn),
+        "caption": caption(result) if drawn else "",
+        "rows": [] if drawn else data[:10],
+        "csv": base64.b64encode(csv_text(data).encode()).decode(),
+        "csv_note": note,
+        "formula": stated.formula and Markup(stated.formula),
+        "paragraphs": [Markup(text) for text in stated.paragraphs],
+        "citation": citation(measured.cites),
+        "settings": settings(measured),
+    }
+
+
+def table(result: Result, most: int) -> tuple[list[dict[str, Any]], str]:
+    """Return the rows of a result, thinned evenly to at most ``most``, and a note if they were."""
+    rows = [dict(row) for row in result.rows()]
+    if len(rows) <= most:
+        return rows, ""
+    every = -(-len(rows) // most)
+    return rows[::every], f"one in {every} of the {len(rows):,} rows, to keep the page small"
+
+
+def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+    """Return rows as CSV; numbers keep nine digits, enough for float32."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: f"{v:.9g}" if isinstance(v, float) else v for key, v in row.items()})
+    return out.getvalue()
+
+
+def notebook_table(look: Look) -> str:
+    """Return the measures as a small table with inline styles."""
+    cell = "padding:2px 10px;text-align:left;border-bottom:1px solid #8884"
+    lines = []
+    for row in look.rows():
+        value = row.get("value")
+        text = number(float(value)) if isinstance(value, float) else str(row["status"])
+        kind = row.get("kind") or ""
+        words = (plain(str(row["measure"])), text, str(kind))
+        cells = "".join(f'<td style="{cell}">{html.escape(word)}</td>' for word in words)
+        lines.append(f"<tr>{cells}</tr>")
+    title = f"{look.model.name} on {look.data.name}"
+    return (
+        f"<p><b>{html.escape(title)}</b></p>"
+        f"<table style='border-collapse:collapse'>{''.join(lines)}</table>"
+    )
+
+
+def _json(look: Look) -> str:
+    return json.dumps(look.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write under a temporary name, then rename: the final name never holds half a report."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        cause = (error.strerror or str(error)).lower()
+        raise type(error)(
+            f"the report could not be written to {path} ({cause}): "
+            "make room or choose another place, on the command line with --out."
+        ) from error

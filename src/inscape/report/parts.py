@@ -1,0 +1,131 @@
+"""What a report is made of: facts of the model and the data, measures, references."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from inscape._core import Result, Summary
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A module of the network: its path, type, output for one row, and own parameters."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...] | None
+    parameters: int
+    calls: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFacts:
+    """What the model is."""
+
+    name: str
+    source: str
+    layers: tuple[Layer, ...]
+    parameters: int
+    trainable: int
+    dtype: str
+    device: str
+    inputs: tuple[int, ...]
+    outputs: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFacts:
+    """What the data are, and which rows were measured."""
+
+    name: str
+    n: int
+    n_train: int
+    n_test: int
+    shape: tuple[int, ...]
+    task: str
+    measured: Literal["test rows", "all rows"]
+    split: str
+    hash: str
+    notes: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """How well a model does on some rows; accuracy is None for regression."""
+
+    who: str
+    rows: str
+    n: int
+    loss_name: str
+    loss: float
+    accuracy: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """The same measure for something known; without a value it says why in ``reason``."""
+
+    name: Literal["initialisation", "linear", "bound"]
+    label: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Measured:
+    """One measure: what it is, what was found, and what to hold it against."""
+
+    name: str
+    title: str
+    family: str
+    meaning: str
+    cites: str
+    doc: str
+    result: Result
+    summary: Summary | None
+    references: tuple[Reference, ...]
+    seconds: float
+    command: str
+
+    def reference(self, name: str) -> Reference | None:
+        """Return the reference of that name, if there is one."""
+        return next((reference for reference in self.references if reference.name == name), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A measure, or the references of one, that did not fit into the time budget."""
+
+    name: str
+    what: Literal["measure", "references"]
+    seconds: float
+    command: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skipped:
+    """A measure without a number, and the reason."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """With what, where and when the numbers were made."""
+
+    inscape: str
+    torch: str
+    python: str
+    device: str
+    dtype: str
+    threads: int
+    seed: int
+    budget: float
+    seconds: float
+    date: str

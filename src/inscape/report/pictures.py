@@ -1,0 +1,91 @@
+"""Figures and formulas as SVG that stands inside a page and takes its colours from there."""
+
+import html
+import re
+from functools import cache
+
+from inscape._core import Result
+from inscape.figures import draw, rendered
+from inscape.figures._style import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RULE, SKY, VERMILION
+
+#: Colours of the figures, and the variables of the style sheet that they become.
+COLOURS = {
+    BLUE: "blue",
+    ORANGE: "orange",
+    GREEN: "green",
+    VERMILION: "vermilion",
+    PURPLE: "purple",
+    SKY: "sky",
+    INK: "ink",
+    FAINT: "faint",
+    RULE: "rule",
+}
+
+#: What LaTeX has and matplotlib's reader of formulas has not.
+_DIALECT = {
+    r"\lVert": r"\Vert ",
+    r"\rVert": r"\Vert ",
+    r"\bigl": "",
+    r"\bigr": "",
+    r"\tfrac": r"\frac",
+    r"\qquad": r"\quad\quad",
+}
+
+
+def figure(result: Result, *, prefix: str, label: str) -> str:
+    """Return the figure of a result as an inline SVG with ids of its own and an aria label."""
+    svg = rendered(draw(result)).decode()
+    box = re.search(r'viewBox="[^"]*"', svg)
+    body = svg[svg.index(">", svg.index("<svg")) + 1 :].strip()
+    body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r'\bid="', f'id="{prefix}-', body)
+    body = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", body)
+    body = re.sub(r"font: ([\d.]+px)[^;\"]*|font-family:[^;\"]*;?", _without_face, body)
+    body = re.sub("|".join(COLOURS), _variable, body, flags=re.IGNORECASE)
+    attributes = f'class="plot" role="img" aria-label="{html.escape(label)}"'
+    return f"<svg {box[0] if box else ''} {attributes} {_NAMESPACES}>{body}"
+
+
+_NAMESPACES = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+
+
+def _without_face(found: re.Match[str]) -> str:
+    """Keep the size of a text and leave its face to the page."""
+    return f"font-size: {found[1]}" if found[1] else ""
+
+
+def _variable(found: re.Match[str]) -> str:
+    return f"var(--{COLOURS[found[0].upper()]})"
+
+
+@cache
+def formula(latex: str) -> str | None:
+    """Return a formula as an inline SVG in the colour of the text, or None if it is too hard."""
+    from matplotlib import rc_context
+    from matplotlib.textpath import TextPath
+
+    spelled = latex
+    for theirs, ours in _DIALECT.items():
+        spelled = re.sub(re.escape(theirs) + r"(?![A-Za-z])", ours.replace("\\", r"\\"), spelled)
+    try:
+        with rc_context({"mathtext.fontset": "stix"}):
+            path = TextPath((0, 0), f"${spelled}$", size=10)
+    except (ValueError, RuntimeError):
+        return None
+    box = path.get_extents().padded(0.3)
+    drawn = "".join(_segment(ends.tolist(), int(code)) for ends, code in path.iter_segments())
+    return (
+        f'<svg class="formula" role="img" aria-label="{html.escape(latex)}" {_NAMESPACES} '
+        f'viewBox="{box.x0:.1f} {-box.y1:.1f} {box.width:.1f} {box.height:.1f}" '
+        f'style="width:{box.width / 10:.2f}em;vertical-align:{box.y0 / 10:.2f}em">'
+        f'<path fill="currentColor" d="{drawn}"/></svg>'
+    )
+
+
+def _segment(ends: list[float], code: int) -> str:
+    """Return one piece of an outline as SVG writes it; there, y points down."""
+    letter = {1: "M", 2: "L", 3: "Q", 4: "C", 79: "Z"}[code]
+    if letter == "Z":
+        return letter
+    pairs = zip(ends[::2], ends[1::2], strict=True)
+    return letter + " ".join(f"{x:.2f} {-y:.2f}" for x, y in pairs)

@@ -1,0 +1,89 @@
+"""The sentences of a report: what was looked at, what came out, how a measure is defined."""
+
+import html
+import inspect
+import re
+from dataclasses import dataclass
+
+from inscape.report.look import Look
+from inscape.report.parts import Measured, Score
+from inscape.report.pictures import formula
+from inscape.report.references import ratio
+from inscape.report.scores import NETWORK
+from inscape.report.words import listed, number, plain, shape
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """What a docstring says of a measure, as HTML: its formula and its paragraphs."""
+
+    formula: str | None
+    paragraphs: tuple[str, ...]
+
+
+def verdict(look: Look) -> str:
+    """Return in one paragraph what was measured and what came out."""
+    model, data = look.model, look.data
+    sentences = [
+        f"This {model.name} maps {shape(model.inputs)} {_many('input', model.inputs)} to "
+        f"{model.outputs} {_many('output', (model.outputs,))} with {model.parameters:,} "
+        f"{_many('parameter', (model.parameters,))}. It was measured on "
+        f"{'the' if data.measured == 'test rows' else 'all'} {data.n:,} "
+        f"{'test rows' if data.measured == 'test rows' else 'rows'} of {data.name}"
+        + (f", {scored}." if (scored := _scored(look.scores)) else "."),
+    ]
+    if not look.measures:
+        return " ".join([*sentences, "Nothing was measured."])
+    return " ".join([*sentences, *_comparisons(look.measures)])
+
+
+def _comparisons(measures: tuple[Measured, ...]) -> list[str]:
+    """Return a sentence for each model to compare with: how many times as large each measure is."""
+    ratios: dict[str, list[str]] = {}
+    for measured in measures:
+        for reference in measured.references:
+            times = ratio(measured.summary, reference)
+            if times is not None and reference.name != "bound":
+                found = ratios.setdefault(reference.label, [])
+                verb = "" if found else "is "
+                found.append(f"its {plain(measured.name)} {verb}{times} times")
+    return [f"Compared with {label}, {listed(found)} as large." for label, found in ratios.items()]
+
+
+def _many(word: str, sizes: tuple[int, ...]) -> str:
+    return word if sizes in ((1,), ()) else f"{word}s"
+
+
+def _scored(scores: tuple[Score, ...]) -> str:
+    own = [score for score in scores if score.who == NETWORK]
+    if not own:
+        return ""
+    last = own[-1]
+    if last.accuracy is not None:
+        return f"of which it classifies {last.accuracy:.1%} correctly"
+    return f"where its loss ({plain(last.loss_name)}) is {number(last.loss)}"
+
+
+def definition(doc: str) -> Definition:
+    """Read the formula and the paragraphs of a docstring, up to its arguments."""
+    text = inspect.cleandoc(doc)
+    text = re.split(r"^(?:Args|Returns|Raises):|^>>>", text, flags=re.MULTILINE)[0]
+    blocks = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
+    found = None
+    paragraphs = []
+    for block in blocks[1:]:
+        if block.startswith(".. math::"):
+            latex = " ".join(block.removeprefix(".. math::").split())
+            found = formula(latex) or f"<code>{html.escape(latex)}</code>"
+        else:
+            paragraphs.append(_marked(" ".join(block.split())))
+    return Definition(formula=found, paragraphs=tuple(paragraphs))
+
+
+def _marked(text: str) -> str:
+    """Return a paragraph of reStructuredText as HTML, as far as our docstrings use it."""
+    text = html.escape(text, quote=False)
+    text = re.sub(r":math:`([^`]+)`", lambda m: formula(html.unescape(m[1])) or m[1], text)
+    text = re.sub(r":\w+:`~?([^`]+)`", r"<code>\1</code>", text)
+    text = re.sub(r"``([^`]+)``", r"<code>\1</code>", text)
+    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)

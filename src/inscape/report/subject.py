@@ -1,0 +1,128 @@
+"""What is looked at: a model with its data, the pace at which it runs, and the time there is."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import signature
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inscape._core import Instrument, NotApplicable, Result
+from inscape._core.functional import MEMORY, Probe, probe
+from inscape.intake import OpenedData, OpenedModel, open_data
+
+
+class Clock:
+    """A time budget that runs from now on."""
+
+    def __init__(self, budget: float) -> None:
+        self.budget = budget
+        self.start = perf_counter()
+
+    @property
+    def spent(self) -> float:
+        """Return the seconds since the start."""
+        return perf_counter() - self.start
+
+    def allows(self, predicted: float) -> bool:
+        """Tell whether so many seconds more would stay within the budget."""
+        return self.spent + predicted <= self.budget
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Subject:
+    """What is looked at, and with which settings."""
+
+    model: nn.Module
+    x: Tensor
+    y: Tensor | None
+    x_train: Tensor
+    y_train: Tensor | None
+    task: str
+    probe: Probe
+    clock: Clock
+    seed: int
+    command: str | None
+
+    @cached_property
+    def pace(self) -> float:
+        """Return the seconds that one row takes forward through the model."""
+        return seconds_per_row(self.model, self.x, self.probe)
+
+    def predicted(self, instrument: Instrument) -> float:
+        """Return the seconds that an instrument is expected to take."""
+        return instrument.setup + instrument.work(len(self.x), self.probe.outputs) * self.pace
+
+    def settings(self, instrument: Instrument) -> dict[str, Any]:
+        """Return the arguments beyond model and data: those of the example, and the seed."""
+        labels = self.x.new_zeros(len(self.x)) if self.y is None else self.y
+        settings = dict(instrument.example(self.model, self.x, labels))
+        if "seed" in signature(instrument.function).parameters:
+            settings["seed"] = self.seed
+        return settings
+
+    def result(self, instrument: Instrument, model: nn.Module) -> Result:
+        """Measure ``model``, this one or one to compare it with, with the same settings."""
+        if self.y is None and instrument.wants_labels:
+            return NotApplicable(what=instrument.name, reason="it needs labels, the data have none")
+        labels = self.x.new_zeros(len(self.x)) if self.y is None else self.y
+        result: Result = instrument.measure(model, self.x, labels, **self.settings(instrument))
+        return result
+
+
+def seconds_per_row(model: nn.Module, x: Tensor, found: Probe) -> float:
+    """Time a full batch, as instruments use them, and return the seconds for one row of it."""
+    rows = found.rows(MEMORY)
+    batch = x[torch.arange(rows, device=x.device) % len(x)]
+    times: list[float] = []
+    with torch.no_grad():
+        model(batch)
+        while len(times) < 3 or (sum(times) < 0.02 and len(times) < 50):
+            start = perf_counter()
+            float(model(batch).sum())  # reading a number waits for the device
+            times.append(perf_counter() - start)
+    return sorted(times)[len(times) // 2] / rows
+
+
+def subject_of(
+    model: nn.Module, data: OpenedData, *, clock: Clock, seed: int, command: str | None
+) -> Subject:
+    """Check model and data, and put together what the instruments need."""
+    x, y = data.measured
+    return Subject(
+        model=model,
+        x=x,
+        y=y,
+        x_train=data.x,
+        y_train=data.y,
+        task=data.task,
+        probe=probe(model, x),
+        clock=clock,
+        seed=seed,
+        command=command,
+    )
+
+
+def opened_model(model: nn.Module | OpenedModel) -> OpenedModel:
+    """Return a module as an opened one."""
+    if isinstance(model, nn.Module):
+        source = "a module in Python"
+        model = OpenedModel(model=model, source=source, was_training=model.training)
+    if not isinstance(model, OpenedModel):
+        raise TypeError(
+            f"model must be a torch.nn.Module, found {type(model).__name__}: open it first with "
+            "inscape.intake.open_model."
+        )
+    return model
+
+
+def opened_data(data: object, model: nn.Module) -> OpenedData:
+    """Return data as opened ones, in the precision of the model and where it lies."""
+    if isinstance(data, OpenedData):
+        return data
+    held = data[0] if isinstance(data, tuple) else getattr(data, "x", data)
+    known = [*model.parameters(), *([held] if isinstance(held, Tensor) else [])]
+    like = next((tensor for tensor in known if tensor.is_floating_point()), torch.empty(0))
+    return open_data(data, dtype=like.dtype, device=like.device)

@@ -1,0 +1,341 @@
+import json
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from inscape import smoothness
+from inscape._core import Instrument, UnsupportedModelError, instruments
+from inscape.intake import OpenedModel
+from inscape.models import mlp
+from inscape.report import look
+from inscape.report import subject as subject_module
+from inscape.report.page import page
+from inscape.report.references import at_initialisation
+
+
+def by_name(found):
+    return {measured.name: measured for measured in found.measures}
+
+
+def test_numbers_are_those_of_the_instruments_on_the_test_rows(seen, network, regression):
+    found = by_name(seen)
+    assert list(found) == [
+        "gradient_norm",
+        "gradient_path_length",
+        "path_length",
+        "weights_product",
+    ]
+    for name, measured in found.items():
+        again = getattr(smoothness, name)(network, regression.x_test)
+        assert measured.summary == again.summary()
+        assert list(measured.result.rows()) == list(again.rows())
+
+
+def test_seed_is_passed_on(classified, classifier, classes):
+    again = smoothness.path_length(classifier, classes.x, seed=3)
+    assert by_name(classified)["path_length"].summary == again.summary()
+
+
+def test_linear_reference_has_the_closed_form_of_its_weights(seen, regression):
+    x, y = regression.x, regression.y
+    one = torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], dim=1)
+    weights = torch.linalg.solve(one.T @ one, one.T @ y)[:3, 0]
+    reference = by_name(seen)["gradient_norm"].reference("linear")
+    assert_close(reference.value, float(weights.norm()))
+    bent = by_name(seen)["gradient_path_length"].reference("linear")
+    assert abs(bent.value) < 1e-12
+    assert reference.label == "the linear model (least squares)"
+
+
+def test_initial_reference_is_the_mean_and_range_of_three_draws(seen, network, regression):
+    draws = [at_initialisation(network, seed=seed) for seed in range(3)]
+    values = [smoothness.gradient_norm(draw, regression.x_test).summary().value for draw in draws]
+    reference = by_name(seen)["gradient_norm"].reference("initialisation")
+    assert reference.value == pytest.approx(sum(values) / 3)
+    assert (reference.low, reference.high) == (min(values), max(values))
+    assert reference.note == "mean and range of 3 draws by reset_parameters"
+
+
+def test_bound_is_of_the_labels_of_the_measured_rows(seen, classified, regression):
+    y = regression.y_test
+    bound = by_name(seen)["path_length"].reference("bound")
+    assert_close(bound.value, float((y - y.T).abs().mean()))
+    assert by_name(seen)["gradient_norm"].reference("bound") is None
+    assert by_name(classified)["path_length"].reference("bound").value is None
+
+
+def test_linear_model_has_no_weights_product_and_says_so(seen):
+    reference = by_name(seen)["weights_product"].reference("linear")
+    assert reference.value is None
+    assert reference.reason.startswith("not applicable: the model is not a two-layer ReLU network")
+
+
+def test_what_does_not_apply_is_listed_with_its_reason(seen, classified):
+    reasons = {skipped.name: skipped.reason for skipped in seen.not_applicable}
+    assert reasons == dict.fromkeys(
+        ("slope_variation", "total_variation"),
+        "it needs one input dimension, the model takes 3",
+    )
+    assert "weights_product" in {skipped.name for skipped in classified.not_applicable}
+    assert not seen.failed
+    assert not seen.left_out
+
+
+def test_meaning_has_the_number_in_it(seen):
+    measured = by_name(seen)["path_length"]
+    assert "{value}" not in measured.meaning
+    assert f"{measured.summary.value:.4g}" in measured.meaning
+
+
+def test_scores_of_network_and_linear_model(seen, classified, network, regression):
+    own = [score for score in seen.scores if score.who == "the network"]
+    assert [(score.rows, score.n) for score in own] == [("training rows", 40), ("test rows", 20)]
+    loss = nn.functional.mse_loss(network(regression.x_test), regression.y_test).item()
+    assert own[1].loss == pytest.approx(loss)
+    assert own[1].accuracy is None
+    linear = [score for score in seen.scores if score.who != "the network"]
+    assert {score.who for score in linear} == {"the linear model (least squares)"}
+    assert linear[0].loss < 0.2
+    assert classified.scores[0].accuracy is not None
+    assert classified.scores[-1].who == "logistic regression"
+
+
+def test_model_data_and_random_state_are_left_as_they_were(network, regression):
+    before = [tensor.clone() for tensor in network.state_dict().values()]
+    x, state = regression.x.clone(), torch.get_rng_state()
+    look(network, regression, only="gradient_norm", quiet=True)
+    assert torch.equal(state, torch.get_rng_state())
+    assert torch.equal(x, regression.x)
+    for old, new in zip(before, network.state_dict().values(), strict=True):
+        assert torch.equal(old, new)
+    assert all(parameter.grad is None for parameter in network.parameters())
+
+
+def test_no_time_means_commands_instead_of_numbers(network, regression):
+    found = look(network, regression, budget=0.0, quiet=True, command="inscape look a:b --out c")
+    assert found.measures == ()
+    assert {late.name for late in found.left_out} == set(instruments())
+    assert all(
+        late.command == f"inscape look a:b --only {late.name} --budget 10"
+        for late in found.left_out
+    )
+    rows = list(found.rows())
+    assert rows[0]["status"].startswith("left out for time: inscape look a:b --only ")
+
+
+def test_references_that_did_not_fit_are_listed(network, regression, monkeypatch):
+    allowed = iter([True])
+    monkeypatch.setattr(subject_module.Clock, "allows", lambda self, s: next(allowed, False))
+    found = look(network, regression, only="gradient_norm", quiet=True)
+    (measured,) = found.measures
+    assert measured.reference("linear").reason.startswith("left out for time: the fit takes about")
+    assert measured.reference("initialisation").reason == "left out for time"
+    (late,) = found.left_out
+    assert (late.name, late.what) == ("gradient_norm", "references")
+    assert late.command == "inscape.look(model, data, only='gradient_norm', budget=10, seed=0)"
+    assert len(list(found.rows())) == 1
+
+
+def test_one_draw_is_kept_where_three_do_not_fit(network, regression, monkeypatch):
+    allowed = iter([True, True, True, True])  # the measure, the fit, the linear model, one draw
+    monkeypatch.setattr(subject_module.Clock, "allows", lambda self, s: next(allowed, False))
+    (measured,) = look(network, regression, only="gradient_norm", quiet=True).measures
+    assert measured.reference("initialisation").note == "one draw by reset_parameters"
+    assert measured.reference("linear").value is not None
+
+
+def test_linear_measure_that_does_not_fit_is_said(network, regression, monkeypatch):
+    allowed = iter([True, True])
+    monkeypatch.setattr(subject_module.Clock, "allows", lambda self, s: next(allowed, False))
+    (measured,) = look(network, regression, only="gradient_norm", quiet=True).measures
+    assert measured.reference("linear").reason == "left out for time: it takes about under 0.1 s"
+
+
+def test_quick_instruments_run_first_and_slow_ones_are_left_out(network, regression, monkeypatch):
+    monkeypatch.setattr(subject_module, "seconds_per_row", lambda model, x, found: 1e-3)
+    found = look(
+        network, regression, budget=150.0, quiet=True, only=["path_length", "gradient_path_length"]
+    )
+    assert [measured.name for measured in found.measures] == ["path_length"]
+    assert [late.name for late in found.left_out if late.what == "measure"] == [
+        "gradient_path_length"
+    ]
+    assert found.left_out[0].seconds == pytest.approx(5 * 300)
+
+
+def test_instruments_run_in_the_order_of_their_predicted_time(network, regression, monkeypatch):
+    called = []
+    measure = Instrument.measure
+
+    def recorded(self, model, x, y, **settings):
+        called.append(self.name)
+        return measure(self, model, x, y, **settings)
+
+    monkeypatch.setattr(Instrument, "measure", recorded)
+    look(network, regression, quiet=True, only=["gradient_path_length", "gradient_norm"])
+    assert called[:2] == ["gradient_norm", "gradient_path_length"]
+
+
+def test_an_instrument_that_fails_does_not_stop_the_rest(network, regression, monkeypatch):
+    def measure(self, model, x, y, **settings):
+        if self.name == "path_length":
+            raise RuntimeError("out of memory\nsomewhere")
+        if self.name == "gradient_norm":
+            raise UnsupportedModelError("layer 'a' is unknown")
+        return self.function(model, x, **settings)
+
+    monkeypatch.setattr(Instrument, "measure", measure)
+    found = look(
+        network, regression, only=["path_length", "gradient_norm", "weights_product"], quiet=True
+    )
+    assert [measured.name for measured in found.measures] == ["weights_product"]
+    assert [(s.name, s.reason) for s in found.failed] == [
+        ("path_length", "RuntimeError: out of memory")
+    ]
+    assert [(s.name, s.reason) for s in found.not_applicable] == [
+        ("gradient_norm", "layer 'a' is unknown")
+    ]
+    statuses = [row["status"] for row in found.rows()]
+    assert statuses[1:] == [
+        "not applicable: layer 'a' is unknown",
+        "failed: RuntimeError: out of memory",
+    ]
+
+
+class Gain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.gain * x[:, :1]
+
+
+def test_network_that_cannot_be_drawn_anew_is_still_measured(regression):
+    (measured,) = look(Gain().eval(), regression, only="gradient_norm", quiet=True).measures
+    assert measured.summary.value == 2.0
+    assert measured.reference("initialisation").reason == (
+        "not available: parameter 'gain' belongs to no module with reset_parameters"
+    )
+
+
+class Written(nn.Module):
+    """The network of the fixture as somebody else would write it."""
+
+    def __init__(self, net: nn.Sequential) -> None:
+        super().__init__()
+        self.b, self.a = net[2], net[0]
+        self.drop = nn.Dropout(0.9)
+        self.register_buffer("unused", torch.ones(3))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = nn.functional.relu_(self.drop(self.a(inputs)))
+        return self.b(hidden)
+
+
+def test_same_function_written_otherwise_gives_the_same_numbers(seen, network, regression):
+    other = look(Written(network).eval(), regression, quiet=True)
+    assert [measured.summary for measured in other.measures] == [
+        measured.summary for measured in seen.measures
+    ]
+
+
+def test_opened_model_brings_its_source_and_notes(network, regression):
+    opened = OpenedModel(model=network, source="net.py:make", notes=("was training",))
+    found = look(opened, regression, only="gradient_norm", quiet=True)
+    assert (found.model.source, found.model.notes) == ("net.py:make", ("was training",))
+
+
+def test_pair_of_tensors_will_do():
+    x = torch.linspace(-1, 1, 20)[:, None]
+    found = look(mlp(1, 4, 1), (x, x.abs()), quiet=True)
+    assert {m.name for m in found.measures} == set(instruments())
+    bounds = {m.name: m.reference("bound") for m in found.measures}
+    assert bounds["total_variation"].value == pytest.approx(2.0, abs=0.2)
+    assert bounds["slope_variation"].value == pytest.approx(2.0)
+
+
+def test_points_without_labels_are_measured_without_scores(network, regression):
+    found = look(network, regression.x, quiet=True, only=["gradient_norm", "path_length"])
+    assert found.scores == ()
+    assert found.data.task == "unlabelled"
+    for measured in found.measures:
+        assert measured.reference("linear").reason == "not available: the data have no labels"
+        assert measured.reference("initialisation").value is not None
+    assert found.measures[1].reference("bound").reason == "the data have no labels"
+    assert "The data have no labels to compare with." in page(found)
+
+
+def test_measure_that_needs_labels_does_not_apply_without(network, regression, monkeypatch):
+    monkeypatch.setattr(Instrument, "wants_labels", True)
+    found = look(network, regression.x, quiet=True, only="gradient_norm")
+    assert [s.reason for s in found.not_applicable] == ["it needs labels, the data have none"]
+
+
+def test_data_follow_the_precision_of_the_model(regression):
+    found = look(mlp(3, 4, 1), (regression.x, regression.y), only="gradient_norm", quiet=True)
+    assert found.provenance.dtype == "float32"
+    found = look(nn.Identity().eval(), regression.x[:, :1], only="gradient_norm", quiet=True)
+    assert found.provenance.dtype == "float64"
+    assert found.measures[0].summary.value == 1.0
+
+
+def test_one_logit_for_two_classes_is_scored_and_compared(regression):
+    y = (regression.x[:, 0] > 0).long()
+    found = look(mlp(3, 4, 1, dtype=torch.float64), (regression.x, y), only="path_length")
+    assert {score.loss_name for score in found.scores} == {"bce_logits"}
+    assert found.scores[1].accuracy > 0.9
+    assert found.measures[0].reference("linear").label == "logistic regression"
+
+
+def test_dictionary_can_be_written_as_json(seen, classified):
+    for found in (seen, classified):
+        again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+        assert again["model"]["parameters"] == found.model.parameters
+        first = again["measures"][0]
+        assert first["summary"]["value"] == found.measures[0].summary.value
+        assert first["settings"]["seed"] == found.provenance.seed
+        assert [r["name"] for r in first["references"]][:2] == ["initialisation", "linear"]
+
+
+def test_rows_have_what_a_table_needs(seen):
+    row = next(iter(seen.rows()))
+    measured = seen.measures[0]
+    assert row["measure"] == "gradient_norm"
+    assert row["value"] == measured.summary.value
+    assert row["linear"] == measured.reference("linear").value
+    assert row["bound"] is None
+    assert row["status"] == "ok"
+    assert repr(seen) == (
+        "Look(Sequential on steps: gradient_norm, gradient_path_length, path_length, "
+        "weights_product)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"budget": -1.0}, r"budget must be at least 0, found -1\.0: raise budget"),
+        ({"budget": float("nan")}, "budget must be at least 0, found nan"),
+        ({"only": "sparkle"}, "only must be one of 'gradient_norm', .* found 'sparkle'"),
+        ({"only": ["path_length", "sparkle"]}, "found 'sparkle': choose one of them"),
+    ],
+)
+def test_bad_settings_are_refused(settings, text, network, regression):
+    with pytest.raises(ValueError, match=text):
+        look(network, regression, quiet=True, **settings)
+
+
+def test_training_mode_is_refused_before_the_model_is_run(regression):
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Linear(2, 1)).double().train()
+    with pytest.raises(ValueError, match=r"must be in eval mode.*call model\.eval\(\) first"):
+        look(model, regression, quiet=True)
+    assert model[1].num_batches_tracked.item() == 0
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_what_is_no_module_is_refused(regression):
+    with pytest.raises(TypeError, match=r"must be a torch\.nn\.Module, found function: open it"):
+        look(lambda x: x, regression)

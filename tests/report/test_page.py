@@ -1,0 +1,299 @@
+import base64
+import errno
+import html
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from inscape._core import Result, Summary
+from inscape.report import page as page_module
+from inscape.report.page import LIMIT, csv_text, page, table
+from inscape.report.parts import LeftOut, Skipped
+from inscape.smoothness import GradientNorm, PathLength
+
+VOID = {"meta", "input", "br", "hr", "img", "link"}
+
+
+class Structure(HTMLParser):
+    """Reads a page strictly: every element is closed in order, every id is there once."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] != "style":
+            self.words.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def written(seen) -> str:
+    return page(seen)
+
+
+@pytest.fixture(scope="module")
+def parsed(written) -> Structure:
+    return Structure(written)
+
+
+def test_page_is_well_formed_with_unique_ids_and_links_that_end_somewhere(parsed):
+    ids = [attributes["id"] for _, attributes in parsed.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    inner = [a["href"][1:] for a in parsed.all("a") if (a["href"] or "").startswith("#")]
+    labels = [a["aria-labelledby"] for _, a in parsed.tags if "aria-labelledby" in a]
+    assert inner
+    assert labels
+    assert set(inner) | set(labels) <= set(ids)
+
+
+def test_page_needs_nothing_from_elsewhere_and_runs_nothing(written, parsed):
+    tags = {tag for tag, _ in parsed.tags}
+    assert not tags & {"script", "link", "iframe", "object", "embed", "base"}
+    addresses = [
+        value
+        for tag, attributes in parsed.tags
+        for key, value in attributes.items()
+        if key in ("src", "href", "xlink:href", "action", "poster")
+    ]
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    assert "@import" not in written
+    assert not re.search(r"url\((?!#)", written)
+    assert not any(key.startswith("on") for _, attributes in parsed.tags for key in attributes)
+    namespaces = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert set(re.findall(r"https?://[^\s\"'<>]+", written)) <= namespaces
+    policy = next(a["content"] for a in parsed.all("meta") if "http-equiv" in a)
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def test_page_is_small(written, classified):
+    assert len(written.encode()) < LIMIT / 3
+    assert len(page(classified).encode()) < LIMIT / 3
+
+
+def test_page_says_everything_that_was_found(seen, parsed):
+    text = parsed.text
+    for measured in seen.measures:
+        assert measured.meaning in text
+        assert measured.command in text
+        assert page_module.number(measured.summary.value) in text
+        for reference in measured.references:
+            assert (
+                page_module.number(reference.value) if reference.value else reference.reason
+            ) in text
+    for skipped in seen.not_applicable:
+        assert skipped.reason in text
+    assert "Does not apply" in text
+    assert "Left out for time" not in text
+    assert "Failed" not in text
+    assert seen.command in text
+    assert seen.provenance.date in text
+    assert "95% interval" in text
+
+
+def test_pictures_have_words_and_controls_have_names(parsed):
+    for svg in parsed.all("svg"):
+        assert svg.get("aria-label") or svg.get("aria-hidden") or svg.get("overflow")
+    radios = parsed.all("input")
+    assert {radio["id"] for radio in radios} == {label["for"] for label in parsed.all("label")}
+    assert [radio["id"] for radio in radios if "checked" in radio] == ["theme-auto"]
+    assert parsed.all("html") == [{"lang": "en"}]
+    assert parsed.tags[[tag for tag, _ in parsed.tags].index("body") + 1][1]["href"] == "#main"
+
+
+def test_style_follows_the_system_the_switch_and_the_printer(written):
+    style = re.search(r"<style>(.*?)</style>", written, re.DOTALL)[1]
+    assert style.count("{") == style.count("}")
+    for rule in (
+        "color-scheme: light dark",
+        ":root:has(#theme-dark:checked) { color-scheme: dark; }",
+        ":root:has(#theme-light:checked) { color-scheme: light; }",
+        "@media print",
+        ":focus-visible",
+        "prefers-reduced-motion",
+    ):
+        assert rule in style
+    used = set(re.findall(r"var\((--[\w-]+)\)", written))
+    assert used <= set(re.findall(r"(--[\w-]+):", style))
+
+
+def test_button_holds_the_data(seen, parsed):
+    buttons = [a for a in parsed.all("a") if "download" in a]
+    assert [button["download"] for button in buttons] == [f"{m.name}.csv" for m in seen.measures]
+    content = base64.b64decode(buttons[0]["href"].partition("base64,")[2])
+    frame = pd.read_csv(io.BytesIO(content))
+    pd.testing.assert_frame_equal(frame, seen.measures[0].result.to_frame(), rtol=1e-8)
+
+
+def test_long_data_are_thinned_and_that_is_said(seen):
+    norms = torch.arange(5001.0)
+    result = GradientNorm(norms=norms, outputs=1, seed=0)
+    rows, note = table(result, 2000)
+    assert [row["gradient_norm"] for row in rows] == norms[::3].tolist()
+    assert note == "one in 3 of the 5,001 rows, to keep the page small"
+    long = replace(seen, measures=(replace(seen.measures[0], result=result),))
+    assert note in Structure(page(long)).text
+    assert table(result, 5001) == (list(result.rows()), "")
+
+
+def test_too_large_a_page_carries_fewer_rows(seen, monkeypatch):
+    full = page(seen)
+    monkeypatch.setattr(page_module, "LIMIT", len(full.encode()))
+    smaller = page(seen)
+    assert len(smaller) < len(full)
+    assert "to keep the page small" in smaller
+
+
+def test_many_samples_stay_within_the_limit(seen):
+    dice = torch.Generator().manual_seed(0)
+    lengths = torch.rand(20_000, generator=dice, dtype=torch.float64)
+    many = PathLength(lengths=lengths + 1, distances=lengths, knots=9, outputs=1, seed=0)
+    parts = tuple(replace(seen.measures[2], name=f"path_{k}", result=many) for k in range(8))
+    assert len(page(replace(seen, measures=parts)).encode()) < LIMIT
+
+
+def test_csv_of_numbers_words_and_nothing():
+    assert csv_text([{"a": 1, "b": 1 / 3, "c": "x,y"}]) == 'a,b,c\n1,0.333333333,"x,y"\n'
+    assert csv_text([]) == "\n"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Undrawn(Result):
+    """A result that no figure and no number is known of."""
+
+    answer: str = "<b>forty-two</b>"
+
+    def rows(self) -> Iterator[dict[str, str | int]]:
+        for k in range(30):
+            yield {"k": k, "answer": self.answer}
+
+
+def test_result_without_a_figure_falls_back_to_a_table(seen):
+    part = replace(seen.measures[0], result=Undrawn(), summary=None, references=())
+    text = page(replace(seen, measures=(part,)))
+    found = Structure(text)
+    assert "The first rows." in found.text
+    assert found.text.count("<b>forty-two</b>") == 10 + 1
+    assert "Held against" not in found.text
+
+
+def test_names_from_outside_are_shown_as_text(seen):
+    bad = "<script>alert(1)</script>"
+    look = replace(
+        seen,
+        model=replace(seen.model, name=bad, source=bad, notes=(bad,)),
+        data=replace(seen.data, name=bad, settings={bad: bad}),
+        failed=(Skipped(name=bad, reason=bad),),
+        left_out=(LeftOut(name=bad, what="references", seconds=3.0, command=bad),),
+        command=bad,
+    )
+    text = page(look)
+    assert "<script" not in text
+    found = Structure(text)
+    assert found.text.count(bad) >= 8
+    assert "Left out for time" in found.text
+    assert "<script" not in look._repr_html_()
+
+
+def test_value_without_bounds_is_told(seen):
+    odd = replace(
+        seen.measures[0], summary=Summary(value=float("inf"), kind="upper bound", basis="a guess")
+    )
+    text = Structure(page(replace(seen, measures=(odd,)))).text
+    assert "≤ upper bound" in text
+    assert "inf" in text
+
+
+def test_notebook_shows_one_line_for_each_instrument(seen):
+    text = seen._repr_html_()
+    assert text.count("<tr>") == len(list(seen.rows()))
+    assert html.escape("Sequential on steps") in text
+    assert "<script" not in text
+
+
+def test_report_is_written_where_asked_and_can_be_written_again(seen, tmp_path):
+    path = tmp_path / "new" / "folder" / "report.html"
+    assert seen.save(path) == path
+    first = path.read_bytes()
+    assert seen.save(str(path)).read_bytes() == first
+    assert list(path.parent.iterdir()) == [path]
+    numbers = json.loads(seen.save(tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert numbers == json.loads(json.dumps(seen.to_dict()))
+
+
+def test_other_suffixes_are_refused(seen, tmp_path):
+    with pytest.raises(ValueError, match=r"must be named \.html or \.json, found '\.pdf': rename"):
+        seen.save(tmp_path / "a.pdf")
+
+
+def test_full_disk_leaves_the_old_report_and_no_pieces(seen, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def full(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:100])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(
+        OSError,
+        match=r"^the report could not be written to .*report\.html \(no "
+        r"space left on device\): make room or choose another place",
+    ):
+        seen.save(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_text() == "old"
+
+
+def test_folder_that_is_a_file_is_named(seen, tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(OSError, match=r"could not be written to .*b\.html \(.*\): make room or"):
+        seen.save(tmp_path / "a" / "b.html")
+
+
+def test_folder_under_the_name_of_the_report_is_named(seen, tmp_path):
+    (tmp_path / "a.html").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"\(is a directory\): make room or choose"):
+        seen.save(tmp_path / "a.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.html"]
+
+
+def test_read_only_folder_is_named(seen, tmp_path, monkeypatch):
+    def refuse(self: Path, content: bytes) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with pytest.raises(PermissionError, match=r"\(permission denied\): make room or choose"):
+        seen.save(tmp_path / "a.html")
