@@ -46,6 +46,7 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/smoothness.py
+	$(BIN)/python benchmarks/startup.py
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache

@@ -8,7 +8,9 @@ import typer
 from inscape.cli.tables import print_json, print_table
 from inscape.data import catalogue, places
 
-app = typer.Typer(no_args_is_help=True, help="List, find, check and fetch data sets.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="List, find, check and fetch data sets."
+)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DataDir = Annotated[

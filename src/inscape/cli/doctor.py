@@ -1,0 +1,76 @@
+"""``inscape doctor``: what is installed, what works and what is missing."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inscape.cli.errors import FAILED
+from inscape.cli.tables import print_json, print_table
+
+Facts = dict[str, object]
+
+
+def doctor(
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="Folder of data sets to look into.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what is installed, what works and what is missing.
+
+    Exits with 1 if something that is needed is broken.
+    """
+    facts, broken = examine(data_dir)
+    if as_json:
+        print_json({**facts, "broken": broken})
+    else:
+        _print(facts)
+        for line in broken:
+            typer.echo(f"broken: {line}")
+        typer.echo("something needed is broken" if broken else "all that is needed works")
+    if broken:
+        raise typer.Exit(FAILED)
+
+
+def examine(data_dir: Path | None) -> tuple[Facts, list[str]]:
+    """Return all facts, and a sentence about each needed thing that does not work."""
+    from inscape.cli import health
+
+    packages = list(health.packages())
+    devices = health.devices()
+    broken = [
+        f"{fact['package']} {fact['needs']} is needed, found {fact['found'] or 'none'}: "
+        "install inscape again."
+        for fact in packages
+        if fact["state"] != "ok"
+    ]
+    facts: Facts = {
+        "system": health.system(),
+        "packages": packages,
+        "extras": list(health.extras()),
+        "devices": devices,
+        "instruments": health.instruments(),
+    }
+    if devices["state"] != "ok":
+        return facts, [*broken, f"{devices['state']}: install torch again."]
+    from inscape.data import cache_dir
+
+    facts["cache"] = health.folder(cache_dir())
+    try:
+        facts["data"] = list(health.datasets(data_dir))
+    except ValueError as error:
+        broken.append(str(error))
+    return facts, broken
+
+
+def _print(facts: Facts) -> None:
+    for title, fact in facts.items():
+        rows = fact if isinstance(fact, list) else _two_columns(fact)
+        print_table(rows, title=title)
+        typer.echo()
+
+
+def _two_columns(fact: object) -> list[dict[str, object]]:
+    assert isinstance(fact, dict)
+    return [{"what": key, "found": value} for key, value in fact.items()]

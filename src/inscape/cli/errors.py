@@ -1,0 +1,89 @@
+"""How a verb fails: one line on stderr and an exit code; a traceback only on request."""
+
+import errno
+import os
+import shlex
+import traceback
+from contextvars import ContextVar
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+FAILED = 1  # the run failed: disk, network, memory, budget
+USAGE = 2  # the user asked for something that cannot be
+INTERRUPTED = 130
+
+#: Set (and not 0), it does the same as ``--debug``.
+DEBUG = "INSCAPE_DEBUG"
+
+
+_words: ContextVar[tuple[str, ...]] = ContextVar("words", default=())
+
+
+def typed() -> str:
+    """Return the command that is running, as it can be typed again."""
+    return shlex.join(["inscape", *_words.get()])
+
+
+class Verbs(TyperGroup):
+    """The group of all verbs; it turns expected errors into one line and an exit code."""
+
+    def parse_args(self, ctx: Any, args: Any) -> Any:
+        """Accept ``--debug`` anywhere in the line and keep the line for reports."""
+        debug = "--debug" in args
+        args = [word for word in args if word != "--debug"]
+        _words.set(tuple(args))
+        return super().parse_args(ctx, ["--debug", *args] if debug and args else args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb."""
+        try:
+            return super().invoke(ctx)
+        except (typer.TyperException, typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if ctx.params.get("debug") or os.environ.get(DEBUG, "0") not in ("", "0"):
+                typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+            typer.echo(f"inscape: {sentence(error)}", err=True)
+            raise typer.Exit(exit_code(error)) from error
+
+
+def exit_code(error: BaseException) -> int:
+    """Return 2 for what the user can mend in the command, 1 for what failed on the way."""
+    match error:
+        case KeyboardInterrupt():
+            return INTERRUPTED
+        case ValueError() | TypeError() | ImportError() | FileNotFoundError():
+            return USAGE
+    return FAILED
+
+
+def sentence(error: BaseException) -> str:
+    """Return what to tell the user about an error, in one line."""
+    said = " ".join(str(error).split())
+    match error:
+        case KeyboardInterrupt():
+            return "interrupted: nothing was left half written."
+        case OSError() if error.errno is not None:
+            return _about_disk(error)
+        case MemoryError():
+            return "out of memory: use fewer points (--limit) or a smaller model."
+        case ValueError() | TypeError() | ImportError() | OSError() | RuntimeError() if said:
+            return said
+    name = type(error).__name__
+    return f"unexpected {name}: {said or 'no text'}; run it again with --debug and report it."
+
+
+def _about_disk(error: OSError) -> str:
+    where = error.filename2 or error.filename
+    place = os.fspath(where) if isinstance(where, str | os.PathLike) else "the disk"
+    why = (error.strerror or "unknown reason").lower()
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return f"cannot write {place}: {why}: free some space or choose another --out folder."
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return f"cannot use {place}: {why}: change its permissions or choose another path."
+        case errno.ENOENT:
+            return f"cannot find {place}: {why}: check the path."
+    return f"cannot use {place}: {why}."

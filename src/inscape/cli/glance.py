@@ -1,0 +1,56 @@
+"""What a look shows in the terminal: the report's own summary, or JSON."""
+
+import shutil
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from inscape.cli.tables import print_json, print_table
+
+if TYPE_CHECKING:
+    import inscape._core
+    import inscape.report
+
+
+def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool) -> None:
+    """Print what was found, before it is written, so that a full disk loses nothing."""
+    if as_json:
+        print_json({**look.to_dict(), "page": None if page is None else str(page)})
+        return
+    from inscape.report.scale import SHORT
+    from inscape.report.story import verdict
+
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    typer.echo("\n".join(textwrap.wrap(verdict(look), width)) + "\n")
+    print_table(map(_row, look.measures), right=("this network", *SHORT.values()))
+    others = [f"{row['measure']}: {row['status']}" for row in look.rows() if "value" not in row]
+    typer.echo("\n".join(["", *others]) if others else "", nl=bool(others))
+
+
+def _row(measured: "inscape.report.parts.Measured") -> dict[str, str]:
+    """Return a line of the report's table: the same columns, the same digits."""
+    from inscape.report.scale import SHORT
+    from inscape.report.words import number
+
+    found = measured.summary
+    held = {label: measured.reference(name) for name, label in SHORT.items()}
+    return {
+        "measure": measured.name,
+        "this network": number(found.value) if found else measured.result.status,
+        "95% interval": _interval(found) if found else "",
+        "mark": found.kind if found else "",
+        **{
+            label: number(reference.value) if reference and reference.value is not None else "-"
+            for label, reference in held.items()
+        },
+    }
+
+
+def _interval(found: "inscape._core.Summary") -> str:
+    from inscape.report.words import number
+
+    if found.low is None or found.high is None:
+        return ""
+    return f"{number(found.low)} to {number(found.high)}"

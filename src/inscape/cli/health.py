@@ -1,0 +1,149 @@
+"""What is installed and what works here: the facts behind ``inscape doctor``."""
+
+import os
+import platform
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from inscape import __version__, index
+
+Fact = dict[str, object]
+
+#: Extras for those who work on Inscape itself.
+FOR_DEVELOPERS = {"bench", "dev", "docs", "test"}
+
+#: What each extra gives to a user.
+BRINGS = {
+    "onnx": "nothing yet; planned: models from .onnx files",
+    "parquet": "results saved as .parquet",
+    "ray": "nothing yet; planned: experiments on a Ray cluster",
+    "slurm": "nothing yet; planned: experiments on a Slurm cluster",
+    "symbolic": "nothing yet; planned: exact algebra of tiny networks",
+    "video": "nothing yet; planned: animations saved as .mp4",
+    "web": "nothing yet; planned: the explorer in a browser",
+}
+
+
+def system() -> Fact:
+    """Return versions of Inscape, Python and the machine."""
+    return {
+        "inscape": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "environment": sys.prefix,
+    }
+
+
+def packages() -> Iterator[Fact]:
+    """Yield each package that Inscape needs: the wanted and the found version."""
+    for requirement, extra in _requirements():
+        if extra is None:
+            yield _package(requirement)
+
+
+def extras() -> Iterator[Fact]:
+    """Yield each extra of the installed package: whether it is there and what it brings."""
+    by_extra: dict[str, list[Fact]] = {}
+    for requirement, extra in _requirements():
+        if extra is not None and extra not in FOR_DEVELOPERS:
+            by_extra.setdefault(extra, []).append(_package(requirement))
+    for extra, found in sorted(by_extra.items()):
+        there = all(package["state"] == "ok" for package in found)
+        yield {
+            "extra": extra,
+            "state": "installed" if there else "not installed",
+            "packages": [str(package["package"]) for package in found],
+            "brings": BRINGS.get(extra, ""),
+        }
+
+
+def _requirements() -> Iterator[tuple[str, str | None]]:
+    """Yield the requirements of the installed package, each with the extra that it belongs to."""
+    from packaging.requirements import Requirement
+
+    names = metadata.metadata("inscape").get_all("Provides-Extra") or []
+    for line in metadata.requires("inscape") or []:
+        marker = Requirement(line).marker
+        if marker is None or marker.evaluate({"extra": ""}):
+            yield line, None
+            continue
+        yield from ((line, name) for name in names if marker.evaluate({"extra": name}))
+
+
+def _package(line: str) -> Fact:
+    from packaging.requirements import Requirement
+
+    requirement = Requirement(line)
+    fact: Fact = {"package": requirement.name, "needs": str(requirement.specifier)}
+    try:
+        found = metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
+        return {**fact, "found": None, "state": "missing"}
+    fits = requirement.specifier.contains(found, prereleases=True)
+    return {**fact, "found": found, "state": "ok" if fits else "wrong version"}
+
+
+def devices() -> Fact:
+    """Return what torch can compute on, or why it cannot be loaded."""
+    fact: Fact = {"cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else None}
+    fact["cores"] = fact["cores"] or os.cpu_count()
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return {**fact, "state": f"torch cannot be loaded: {error}"}
+    cuda = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return {
+        **fact,
+        "threads": torch.get_num_threads(),
+        "cpu": True,
+        "cuda": cuda if torch.cuda.is_available() else False,
+        "mps": torch.backends.mps.is_available(),
+        "state": "ok",
+    }
+
+
+def instruments() -> Fact:
+    """Return how many instruments each family has."""
+    return dict(Counter(entry.family for entry in index.entries()))
+
+
+def folder(path: Path) -> Fact:
+    """Return whether a folder is there, how much is in it and whether it can be written."""
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    nearest = next(parent for parent in (path, *path.parents) if parent.exists())
+    return {
+        "path": str(path),
+        "exists": path.is_dir(),
+        "bytes": size,
+        "writable": nearest.is_dir() and os.access(nearest, os.W_OK),
+    }
+
+
+def datasets(data_dir: Path | None = None) -> Iterator[Fact]:
+    """Yield each published data set: whether its files are here, whole, and where."""
+    from inscape.data import catalogue, find
+
+    for name in sorted({entry.files for entry in catalogue.ENTRIES if entry.files}):
+        found = find(name, data_dir)
+        good = {row.part for row in found if row.state == "ok"}
+        parts = {row.part for row in found}
+        bad = any(row.state == "bad" for row in found)
+        state = "bad" if bad else "ok" if good == parts else "partial" if good else "missing"
+        yield {
+            "dataset": name,
+            "state": state,
+            "files": f"{len(good)} of {len(parts)}",
+            "where": sorted({str(row.path.parent) for row in found if row.path is not None}),
+            "to_do": _TO_DO[state].format(name),
+        }
+
+
+_TO_DO = {
+    "ok": "",
+    "bad": "inscape data verify {}",
+    "partial": "inscape data fetch {}",
+    "missing": "inscape data fetch {}",
+}

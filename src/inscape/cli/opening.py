@@ -1,0 +1,137 @@
+"""From the options of a look to an opened model and its data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inscape.cli import options as opt
+from inscape.cli.output import Speech, page_name
+
+if TYPE_CHECKING:
+    import inscape.intake
+
+_Pair = tuple["inscape.intake.OpenedModel", "inscape.intake.OpenedData"]
+
+EXAMPLE = "digits"
+
+_ABOUT_DATA = ("input_shape", "normalise", "target", "labels", "loss", "data_dir", "download")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What the user wants to be looked at, and how: the options, read and checked."""
+
+    model: str | None
+    weights: Path | None
+    trust: bool
+    data: str | None
+    about_data: dict[str, Any]
+    limit: int | None
+    device: str
+    dtype: str | None
+    threads: int | None
+    seed: int
+    budget: float
+    only: list[str] | None
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> "Wanted":
+        """Read the options as the command line gave them; loads nothing heavy."""
+        about_data = {
+            **{key: given[key] for key in _ABOUT_DATA},
+            "scale": None if given["scale"] == "none" else given["scale"],
+        }
+        wanted = cls(
+            about_data=about_data,
+            limit=opt.at_least_one("--limit", given["limit"]),
+            threads=opt.at_least_one("--threads", given["threads"]),
+            seed=opt.seed(given["seed"]),
+            budget=opt.seconds(given["budget"]),
+            only=opt.known_instruments(given["only"]),
+            **{key: given[key] for key in ("model", "weights", "trust", "data", "device", "dtype")},
+        )
+        wanted._refuse_halves()
+        return wanted
+
+    @property
+    def name(self) -> str:
+        """Return the name of the report."""
+        if self.model is None or self.data is None:
+            return EXAMPLE
+        return page_name(self.model, self.weights, self.data)
+
+    def _refuse_halves(self) -> None:
+        """Refuse a model without data, and anything about a model that is not there."""
+        if self.model is not None:
+            if self.data is None:
+                raise ValueError(
+                    "--data must say what to measure the model on, found none: give a file (npz, "
+                    "npy, csv, pt) or the name of a data set (see: inscape data list)."
+                )
+            return
+        own = {"weights": self.weights, "data": self.data, "trust": self.trust, **self.about_data}
+        for name, value in own.items():
+            if value not in (None, False, "auto"):
+                raise ValueError(
+                    f"--{name.replace('_', '-')} describes a model of your own, found no --model: "
+                    "give --model file.py:factory too, or leave it out to look at the example."
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A model and its data: as they were opened, and as the model will be given them."""
+
+    model: "inscape.intake.OpenedModel"
+    data: "inscape.intake.OpenedData"
+    fitted: "inscape.intake.OpenedData"
+
+
+def opened(wanted: Wanted, say: Speech) -> Subject:
+    """Open the user's model and data, or make the example, and say what there is to say."""
+    import torch
+
+    from inscape.intake import fit_together
+
+    if wanted.threads is not None:
+        torch.set_num_threads(wanted.threads)
+    model, data = _example(wanted, say) if wanted.model is None else _own(wanted)
+    fitted, _ = fit_together(model, data)
+    say(*(f"model: {note}" for note in model.notes))
+    say(*(f"data: {note}" for note in fitted.notes))
+    return Subject(model=model, data=data, fitted=fitted)
+
+
+def _example(wanted: Wanted, say: Speech) -> _Pair:
+    from inscape.cli.example import example
+    from inscape.intake import open_data
+
+    data = open_data(
+        EXAMPLE, limit=wanted.limit, device=wanted.device, dtype=wanted.dtype or "float32"
+    )
+    say("no --model given: training the built-in example, a small network on digits")
+    return example(data, quiet=say.quiet), data
+
+
+def _own(wanted: Wanted) -> _Pair:
+    import torch
+
+    from inscape.intake import open_data, open_model
+
+    model = open_model(
+        wanted.model,
+        weights=wanted.weights,
+        trust=wanted.trust,
+        device=wanted.device,
+        dtype=wanted.dtype,
+    )
+    weights = (p.dtype for p in model.model.parameters() if p.is_floating_point())
+    data = open_data(
+        wanted.data,
+        limit=wanted.limit,
+        device=wanted.device,
+        dtype=wanted.dtype or next(weights, torch.float32),
+        **wanted.about_data,
+    )
+    return model, data

@@ -1,0 +1,134 @@
+"""The options of ``inscape look``, and the reading of their texts before anything heavy loads."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from inscape import index
+from inscape.cli.names import nearest
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="WHAT",
+        help="package.module:factory, file.py:factory, or a file (.pt2, a whole model with "
+        "--trust); the built-in example if not given.",
+    ),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option("--weights", metavar="FILE", help="Weights: a state_dict or safetensors."),
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Open files that run code when they are opened.")
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="WHAT",
+        help="A file (npz, npy, csv, pt) or a data set (see: inscape data list).",
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="FOLDER", help="Where to look for data sets first."),
+]
+Download = Annotated[bool, typer.Option("--download", help="Fetch a data set that is missing.")]
+InputShape = Annotated[
+    str | None,
+    typer.Option("--input-shape", metavar="CxHxW", help="Shape of one input, e.g. 1x28x28."),
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        metavar="NUMBER|auto|none",
+        help="Divide the inputs by this; auto divides bytes by 255.",
+    ),
+]
+Normalise = Annotated[
+    str | None,
+    typer.Option(
+        "--normalise",
+        metavar="MEAN,STD",
+        help="Then subtract the mean and divide by the deviation: 0.5,0.25, or by channel "
+        "0.49,0.48,0.45/0.25,0.24,0.26, or mnist, or cifar10.",
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", metavar="COLUMN", help="The label's column of a csv; else the last."),
+]
+Labels = Annotated[
+    Literal["auto", "classes", "regression", "none"],
+    typer.Option("--labels", help="What the labels are."),
+]
+Loss = Annotated[
+    Literal["auto", "mse", "cross_entropy", "bce_logits"],
+    typer.Option("--loss", help="The loss that the model was trained with."),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="Use only N points of each split.")
+]
+Device = Annotated[
+    str, typer.Option("--device", metavar="auto|cpu|cuda[:i]|mps", help="Where to compute.")
+]
+DType = Annotated[
+    Literal["float32", "float64"] | None,
+    typer.Option("--dtype", help="Precision; as the weights have it if not given."),
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", metavar="N", help="Threads of the processor to use.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
+Budget = Annotated[
+    float, typer.Option("--budget", metavar="SECONDS", help="Time that measuring may take.")
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="Only this instrument; may be repeated."),
+]
+Out = Annotated[
+    Path, typer.Option("--out", metavar="PATH", help="Folder of the report, or its .html file.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")]
+NoPage = Annotated[bool, typer.Option("--no-page", help="Write no report.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be measured and how long it takes.")
+]
+
+
+def at_least_one(option: str, value: int | None) -> int | None:
+    """Refuse a number of things below one."""
+    if value is not None and value < 1:
+        raise ValueError(f"{option} must be at least 1, found {value}: raise it or leave it out.")
+    return value
+
+
+def seconds(value: float) -> float:
+    """Refuse a time that is no time."""
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"--budget must be a positive number of seconds, found {value:g}.")
+    return value
+
+
+def seed(value: int) -> int:
+    """Refuse a seed that a generator does not take."""
+    if not 0 <= value < 2**63:
+        raise ValueError(f"--seed must be a whole number from 0 to 2^63 - 1, found {value}.")
+    return value
+
+
+def known_instruments(names: Sequence[str] | None) -> list[str] | None:
+    """Refuse the name of an instrument that there is not, offering the nearest."""
+    known = [entry.name for entry in index.entries()]
+    for name in names or ():
+        if name not in known:
+            raise ValueError(f"no instrument is called {name!r}: {nearest(name, known)}")
+    return list(names) if names else None

@@ -1,0 +1,83 @@
+"""``inscape show NAME``: an instrument's definition, its settings and how to call it."""
+
+import ast
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from inscape import index
+from inscape.cli.list import question
+from inscape.cli.names import nearest
+from inscape.cli.tables import print_json, text
+
+Record = dict[str, object]
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="An instrument or a data set.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show an instrument or a data set: what it is, how to call it."""
+    instruments = {entry.name: entry for entry in index.entries()}
+    found = instruments.get(name.lower().replace("-", "_"))
+    record = _of_dataset(name, list(instruments)) if found is None else _of_instrument(found)
+    if as_json:
+        print_json(record)
+    else:
+        typer.echo(page(record))
+
+
+def page(record: Record) -> str:
+    """Return a record as text: name and definition, short fields in two columns, then calls."""
+    fields = {key: text(value) for key, value in record.items() if value}
+    name, doc = fields.pop("name"), fields.pop("doc")
+    calls = {key: fields.pop(key) for key in ("python", "command_line") if key in fields}
+    size = max(map(len, fields))
+    lines = [name, "=" * len(name), "", doc, ""]
+    lines += [f"{key.ljust(size)}  {value}" for key, value in fields.items()]
+    for key, value in calls.items():
+        lines += ["", f"{key.replace('_', ' ')}:"]
+        lines += [f"    {line}" for line in value.splitlines()]
+    return "\n".join(lines)
+
+
+def _of_instrument(entry: index.Entry) -> Record:
+    record: Record = asdict(entry)
+    del record["title"]
+    return record | {
+        "family": f"{entry.family} ({question(entry.family)})",
+        "python": f"from inscape.{entry.family} import {entry.name}\n{_call(entry)}",
+        "command_line": f"inscape look --only {entry.name}\n"
+        "inscape look --model file.py:factory --weights weights.pt --data data.npz "
+        f"--only {entry.name}",
+    }
+
+
+def _call(entry: index.Entry) -> str:
+    """Return a call with the arguments that have no default."""
+    (function,) = ast.parse(f"def {entry.signature}: ...").body
+    assert isinstance(function, ast.FunctionDef)
+    given = [arg.arg for arg in function.args.args]
+    stands_for = {"f": "model.eval()", "model": "model.eval()"}
+    return f"{entry.name}({', '.join(stands_for.get(arg, arg) for arg in given)})"
+
+
+def _of_dataset(name: str, instruments: list[str]) -> Record:
+    from inscape.data import catalogue
+
+    try:
+        entry = catalogue.lookup(name.partition(":")[0])
+    except ValueError:
+        known = [*instruments, *catalogue.names()]
+        raise ValueError(f"nothing is called {name!r}: {nearest(name, known)}") from None
+    spec = f"{entry.name}:4-9" if entry.needs else entry.name
+    return {
+        "name": entry.name,
+        "doc": entry.summary,
+        "source": entry.source,
+        "cites": entry.cites,
+        "settings": [f"{key}={str(value).lower()}" for key, value in entry.settings.items()],
+        "python": f'inscape.data.load("{spec}")',
+        "command_line": f"inscape look --model file.py:factory --data {spec}",
+    }

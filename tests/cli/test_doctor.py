@@ -1,0 +1,117 @@
+"""``inscape doctor`` says what is there, and notices what is broken."""
+
+import json
+import sys
+from importlib import metadata
+
+import pytest
+import torch
+
+from inscape import __version__, index
+from inscape.cli import health
+from inscape.data import cache_dir
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """Keep the user's own cache out of the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert cache_dir().is_relative_to(tmp_path)
+    return cache_dir()
+
+
+def facts(run, *words):
+    done = run("doctor", "--json", *words)
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_a_healthy_machine(run, cache):
+    code, found = facts(run)
+    assert (code, found["broken"]) == (0, [])
+    assert found["system"]["inscape"] == __version__
+    assert found["instruments"] == {
+        family: sum(entry.family == family for entry in index.entries())
+        for family in index.families()
+    }
+    (of_torch,) = [package for package in found["packages"] if package["package"] == "torch"]
+    assert of_torch["found"] == metadata.version("torch")
+    assert all(package["state"] == "ok" for package in found["packages"])
+    assert found["devices"]["threads"] == torch.get_num_threads()
+    assert bool(found["devices"]["cuda"]) == torch.cuda.is_available()
+
+
+def test_extras_are_those_of_the_installed_package(run, cache):
+    _, found = facts(run)
+    extras = {extra["extra"]: extra for extra in found["extras"]}
+    published = set(metadata.metadata("inscape").get_all("Provides-Extra"))
+    assert set(extras) == published - health.FOR_DEVELOPERS
+    assert set(extras) == set(health.BRINGS)
+    assert extras["parquet"]["packages"] == ["pyarrow"]
+
+
+def test_data_sets_and_cache(run, cache):
+    code, found = facts(run)
+    assert code == 0
+    assert {data["state"] for data in found["data"]} == {"missing"}
+    assert found["cache"] == {"path": str(cache), "exists": False, "bytes": 0, "writable": True}
+    (cache / "mnist").mkdir(parents=True)
+    (cache / "mnist" / "train-labels-idx1-ubyte").write_bytes(b"12345")
+    code, found = facts(run)
+    (mnist,) = [data for data in found["data"] if data["dataset"] == "mnist"]
+    assert code == 0
+    assert mnist["state"] == "bad"
+    assert mnist["where"] == [str(cache / "mnist")]
+    assert mnist["to_do"] == "inscape data verify mnist"
+    assert found["cache"]["bytes"] == 5
+
+
+@pytest.mark.data
+def test_real_data(run, cache, data_dir):
+    _, found = facts(run, "--data-dir", data_dir)
+    (mnist,) = [data for data in found["data"] if data["dataset"] == "mnist"]
+    assert (mnist["state"], mnist["files"], mnist["to_do"]) == ("ok", "4 of 4", "")
+
+
+def test_tables(run, cache):
+    done = run("doctor")
+    assert done.exit_code == 0
+    for word in ("scikit-learn", "parquet", "threads", "smoothness", "fashion-mnist"):
+        assert word in done.stdout
+    assert done.stdout.endswith("all that is needed works\n")
+
+
+def test_a_missing_data_folder_is_broken(run, cache):
+    code, found = facts(run, "--data-dir", "nowhere")
+    assert code == 1
+    (line,) = found["broken"]
+    assert "must name a folder, found nowhere" in line
+
+
+def test_a_missing_and_a_wrong_package_are_broken(run, cache, monkeypatch):
+    def version(name):
+        if name == "jinja2":
+            raise metadata.PackageNotFoundError(name)
+        return "0.0.1" if name == "rich" else real(name)
+
+    real = metadata.version
+    monkeypatch.setattr(health.metadata, "version", version)
+    done = run("doctor")
+    assert done.exit_code == 1
+    assert "broken: jinja2 >=3.1 is needed, found none: install inscape again.\n" in done.stdout
+    assert "broken: rich >=14 is needed, found 0.0.1: install inscape again.\n" in done.stdout
+    assert done.stdout.endswith("something needed is broken\n")
+
+
+def test_a_broken_torch_is_said(run, cache, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    code, found = facts(run)
+    assert code == 1
+    (line,) = found["broken"]
+    assert line.startswith("torch cannot be loaded: ")
+    assert line.endswith(": install torch again.")
+
+
+def test_takes_a_few_seconds(process):
+    done = process("doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["broken"] == []

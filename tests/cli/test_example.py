@@ -1,0 +1,37 @@
+"""The built-in example is learned, in seconds, to the same weights every time."""
+
+import json
+
+import torch
+
+from inscape.cli.example import example
+from inscape.intake import open_data
+
+
+def test_the_same_weights_every_time():
+    data = open_data("digits", limit=100)
+    state = torch.random.get_rng_state()
+    one, two = (example(data, quiet=True) for _ in range(2))
+    torch.testing.assert_close(one.model.state_dict(), two.model.state_dict(), rtol=0, atol=0)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert one.source == "built-in example: ReLU network 64-64-10 trained on digits"
+    assert "40 epochs of Adam at learning rate 0.001, batches of 64, seed 0" in one.notes[0]
+
+
+def test_look_without_options(process, tmp_path):
+    done = process("look", "--json")
+    assert done.returncode == 0, done.stderr
+    page = tmp_path / "reports" / "digits.html"
+    assert list(page.parent.iterdir()) == [page]
+    assert 10_000 < page.stat().st_size < 2_000_000
+    found = json.loads(done.stdout)
+    (test,) = [s for s in found["scores"] if s["rows"] == "test rows" and "network" in s["who"]]
+    assert test["accuracy"] > 0.95
+    assert {measure["name"] for measure in found["measures"]} >= {
+        "gradient_norm",
+        "gradient_path_length",
+        "path_length",
+        "weights_product",
+    }
+    assert "no --model given: training the built-in example" in done.stderr
+    assert "repeat: inscape look --json" in done.stderr
