@@ -1,0 +1,18 @@
+"""Opening of a user's model and data: every way in, every guess said, bad input named."""
+
+from inscape.intake.data import OpenedData, open_data
+from inscape.intake.device import choose_device
+from inscape.intake.model import OpenedModel, open_model
+from inscape.intake.performance import Performance, performance
+from inscape.intake.together import fit_together
+
+__all__ = [
+    "OpenedData",
+    "OpenedModel",
+    "Performance",
+    "choose_device",
+    "fit_together",
+    "open_data",
+    "open_model",
+    "performance",
+]

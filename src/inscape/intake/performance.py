@@ -1,0 +1,80 @@
+"""How good the model is on the data: its loss and, for classes, its accuracy."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from inscape._core import checks
+from inscape._core.functional import MEMORY, probe
+from inscape._core.progress import progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Performance:
+    """Mean loss, and share of rows that are put into their class (None for regression)."""
+
+    loss: float
+    accuracy: float | None
+    n: int
+
+
+@torch.no_grad()
+def performance(model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, loss: str) -> Performance:
+    """Return loss and accuracy over all rows; both are exact up to rounding.
+
+    Args:
+        model: A module in eval mode.
+        x: Inputs.
+        y: Classes (int64, one per row) or rows of real numbers.
+        loss: ``mse`` (mean over rows and outputs; classes count as one-hot rows),
+            ``cross_entropy`` of logits, or ``bce_logits`` of one logit and classes 0 and 1.
+    """
+    checks.one_of(("mse", "cross_entropy", "bce_logits"), loss=loss)
+    checks.labels(y, x)
+    rows = probe(model, x).rows(MEMORY)
+    total, right = 0.0, 0
+    with progress(len(x), label="measuring loss") as bar:
+        for start in range(0, len(x), rows):
+            inputs, labels = x[start : start + rows], y[start : start + rows]
+            output = checks.call(model, inputs)
+            total += float(row_losses(output, labels, loss).double().sum())
+            right += int(_right(output, labels, loss).sum())
+            bar.advance(len(inputs))
+    return Performance(
+        loss=total / len(x),
+        accuracy=None if y.is_floating_point() else right / len(x),
+        n=len(x),
+    )
+
+
+def row_losses(output: Tensor, y: Tensor, loss: str) -> Float[Tensor, " n"]:
+    """Return the loss of each row."""
+    if loss == "cross_entropy":
+        return functional.cross_entropy(output, y, reduction="none")
+    targets = y if y.is_floating_point() else _targets(output, y)
+    targets = targets.to(output.dtype).reshape(output.shape)
+    if loss == "bce_logits":
+        each = functional.binary_cross_entropy_with_logits(output, targets, reduction="none")
+    else:
+        each = functional.mse_loss(output, targets, reduction="none")
+    return each.reshape(len(each), -1).mean(1)
+
+
+def _targets(output: Tensor, y: Tensor) -> Tensor:
+    return y if _single(output) else functional.one_hot(y, output.shape[1])
+
+
+def _right(output: Tensor, y: Tensor, loss: str) -> Tensor:
+    """Tell which rows are put into their class; a single output decides halfway."""
+    if y.is_floating_point():
+        return torch.zeros(len(y), dtype=torch.bool)
+    if _single(output):
+        return (output.flatten() > (0.5 if loss == "mse" else 0)) == (y > 0)
+    return output.argmax(1) == y
+
+
+def _single(output: Tensor) -> bool:
+    return output[0].numel() == 1

@@ -1,0 +1,180 @@
+"""Model and data together: does the model take the rows, and do its outputs fit the labels?"""
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from inscape._core import checks
+from inscape._core.errors import DataError, UnsupportedModelError
+from inscape._core.functional import probe
+from inscape.intake.data import OpenedData
+from inscape.intake.model import OpenedModel
+from inscape.intake.performance import Performance, performance
+from inscape.intake.preparation import reshaped
+
+
+def fit_together(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Performance | None]:
+    """Return the data as this model wants them, and how good it is on the rows to measure.
+
+    Precision and device follow the model. Where the model refuses the rows and nobody said an
+    input shape, flattening them, or making square images of them, is tried and said. Labels are
+    checked against the outputs; one output for two classes means a logit.
+
+    Args:
+        opened: What ``open_model`` returned.
+        data: What ``open_data`` returned.
+    """
+    data = _like_the_weights(opened, data)
+    checks.in_eval_mode(opened.model)
+    checks.weights(opened.model, data.x)
+    data, output = _accepted(opened, data)
+    data = _with_fitting_labels(data, output)
+    x, y = data.measured
+    probe(opened.model, x)
+    if y is None or data.loss is None:
+        return data, None
+    return data, performance(opened.model, x, y, data.loss)
+
+
+def _like_the_weights(opened: OpenedModel, data: OpenedData) -> OpenedData:
+    weight = next((p for p in opened.model.parameters() if p.is_floating_point()), None)
+    if weight is None or (weight.dtype == data.x.dtype and weight.device == data.x.device):
+        return data
+
+    def moved(tensor: Tensor) -> Tensor:
+        return tensor.to(weight.device, weight.dtype if tensor.is_floating_point() else None)
+
+    notes = data.notes
+    if weight.dtype != data.x.dtype:
+        notes += (f"converted the data to {str(weight.dtype).removeprefix('torch.')} as the model",)
+    return replace(
+        data,
+        x=moved(data.x),
+        y=None if data.y is None else moved(data.y),
+        x_test=None if data.x_test is None else moved(data.x_test),
+        y_test=None if data.y_test is None else moved(data.y_test),
+        notes=notes,
+    )
+
+
+def _accepted(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Tensor]:
+    """Return the data in the first shape that the model takes, and its output for two rows."""
+    shapes = [tuple(data.x.shape[1:])]
+    if data.settings.get("input_shape") is None:
+        shapes += _other_shapes(shapes[0])
+    first: UnsupportedModelError | None = None
+    for shape in shapes:
+        x, _ = reshaped(data.x[:2], shape)
+        try:
+            with torch.no_grad():
+                output = checks.call(opened.model, x)
+        except UnsupportedModelError as error:
+            if error.__cause__ is None:  # it took the rows, but what it returned is at fault
+                raise
+            first = first or error
+            continue
+        return (data if shape == shapes[0] else _reshaped(data, shape)), output
+    assert first is not None
+    if len(shapes) == 1:
+        raise first
+    tried = " and ".join("x".join(map(str, shape)) for shape in shapes[1:])
+    raise UnsupportedModelError(f"{first} (also tried {tried})") from first
+
+
+def _other_shapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the shapes that rows may obviously stand for: flat rows and images."""
+    if len(shape) == 1:
+        return [(c, side, side) for c in (1, 3) if (side := _side(shape[0], c)) > 1]
+    flat: list[tuple[int, ...]] = [(math.prod(shape),)]
+    if len(shape) == 2:
+        return [(1, *shape), *flat]
+    if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[2] < min(shape[:2]):
+        return [(shape[2], shape[0], shape[1]), *flat]
+    return flat
+
+
+def _side(numbers: int, channels: int) -> int:
+    side = math.isqrt(numbers // channels)
+    return side if channels * side * side == numbers else 0
+
+
+def _reshaped(data: OpenedData, shape: tuple[int, ...]) -> OpenedData:
+    x, notes = reshaped(data.x, shape)
+    x_test = None if data.x_test is None else reshaped(data.x_test, shape)[0]
+    before, after = ("x".join(map(str, row)) for row in (data.x.shape[1:], shape))
+    note = f"the model refuses rows of {before}: reshaped to {after} (say --input-shape otherwise)"
+    settings = {**data.settings, "input_shape": shape}
+    return replace(data, x=x, x_test=x_test, notes=(*data.notes, *notes, note), settings=settings)
+
+
+def _with_fitting_labels(data: OpenedData, output: Tensor) -> OpenedData:
+    if data.y is None:
+        return data
+    outputs = output[0].numel()
+    if output.ndim > 2:
+        raise DataError(
+            f"the model must return one row of outputs for each input to compare with labels, "
+            f"found shape {tuple(output.shape[1:])}: flatten it, or say --labels none."
+        )
+    if data.task == "regression":
+        return _with_real_labels(data, output)
+    if data.settings.get("loss") == "auto" and outputs == 1 and data.loss != "bce_logits":
+        data = replace(data, loss="bce_logits", notes=(*data.notes, _ONE_LOGIT))
+    if outputs > 1 and _are_probabilities(output) and _PROBABILITIES not in data.notes:
+        data = replace(data, notes=(*data.notes, _PROBABILITIES))
+    return _with_class_labels(data, outputs)
+
+
+_ONE_LOGIT = "the model has one output: taken as the logit of class 1 (bce_logits)"
+_PROBABILITIES = "the outputs look like probabilities: measuring before the softmax says more"
+
+
+def _are_probabilities(output: Tensor) -> bool:
+    return bool((output >= 0).all()) and torch.allclose(
+        output.sum(1), torch.ones_like(output[:, 0])
+    )
+
+
+def _with_real_labels(data: OpenedData, output: Tensor) -> OpenedData:
+    assert data.y is not None
+    columns, outputs = data.y[0].numel(), output[0].numel()
+    if columns != outputs:
+        raise DataError(
+            f"the model must have an output for each of the {columns} columns of y, found "
+            f"{outputs}: say --labels classes if y holds class numbers, or give other labels."
+        )
+    shape = output.shape[1:]
+    y_test = None if data.y_test is None else data.y_test.reshape(-1, *shape)
+    return replace(data, y=data.y.reshape(-1, *shape), y_test=y_test)
+
+
+def _with_class_labels(data: OpenedData, outputs: int) -> OpenedData:
+    """Refuse classes beyond the outputs, unless numbering them anew makes them fit."""
+    assert data.y is not None
+    if data.loss == "cross_entropy" and outputs == 1:
+        raise DataError(
+            "loss cross_entropy must have an output for each class, found one output: say "
+            "--loss bce_logits."
+        )
+    if data.loss == "bce_logits" and outputs > 1:
+        raise DataError(
+            f"loss bce_logits must have one output, found {outputs}: say --loss cross_entropy."
+        )
+    room = max(outputs, 2)
+    both = data.y if data.y_test is None else torch.cat([data.y, data.y_test])
+    values = torch.unique(both)
+    if int(values[-1]) < room:
+        return data
+    if len(values) != room:
+        raise DataError(
+            f"the model must have an output for each class, found {outputs} outputs and "
+            f"{len(values)} classes up to number {int(values[-1])}: give other labels, or say "
+            "--labels regression."
+        )
+    listed = ", ".join(map(str, values.tolist()[:10])) + (", ..." if room > 10 else "")
+    note = f"the classes {listed} are numbered from 0 in this order, to fit {outputs} outputs"
+    y_test = None if data.y_test is None else torch.searchsorted(values, data.y_test)
+    y = torch.searchsorted(values, data.y)
+    return replace(data, y=y, y_test=y_test, notes=(*data.notes, note))
