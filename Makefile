@@ -35,7 +35,7 @@ tests: $(READY)
 	    --ignore tests/test_gallery.py --ignore tests/test_wheel.py
 
 gallery: $(READY)
-	$(BIN)/python -m pytest tests/test_gallery.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/test_gallery.py
 
 wheel: $(READY)
 	$(BIN)/python -m pytest tests/test_wheel.py

@@ -3,18 +3,19 @@
     python benchmarks/smoothness.py            # one thread, then all threads, then memory
 
 Network 784-256-1 with ReLU, float32, 1000 points, 1000 pairs x 100 knots. Both sides run in turn
-in one process, best of several rounds, so that a busy machine slows both.
+in one process, best of several rounds, so that a busy machine slows both; where others use the
+machine, take the best of several runs.
 
 Bars: gradient_path_length <= 1.3 x its two matrix products per knot, under 1 GB;
 gradient_norm >= 15 x (one thread) and 35 x (two) faster than a loop of torch.autograd.grad.
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -49,13 +50,14 @@ def matrix_products(f: nn.Module, x: Tensor) -> None:
 
 
 def best(*calls: Callable[[], object], rounds: int) -> list[float]:
-    """Time the calls in turn, round after round, and return the best of each."""
+    """Time the calls in turn, three times in a row each, and return the best of all rounds."""
     times = [float("inf")] * len(calls)
     for _ in range(rounds):
         for k, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            times[k] = min(times[k], time.perf_counter() - start)
+            for _ in range(3):
+                start = time.perf_counter()
+                call()
+                times[k] = min(times[k], time.perf_counter() - start)
     return times
 
 
@@ -83,17 +85,23 @@ def speed(threads: int, rounds: int) -> None:
 
 
 def memory() -> None:
-    """Print the peak above the imports of this very process."""
+    """Print the peak of this process above what it holds after its imports (Linux)."""
     f, x = network(), torch.rand(POINTS, INPUTS)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of the imports
+    before = _kilobytes("VmRSS")
     gradient_path_length(f, x, pairs=PAIRS, knots=KNOTS)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"  gradient_path_length  peak {peak / 1024:.0f} MB above its imports (bar 1024)")
+    peak = (_kilobytes("VmHWM") - before) / 1024
+    print(f"  gradient_path_length  peak {peak:.0f} MB above its imports (bar 1024)")
+
+
+def _kilobytes(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--memory", action="store_true", help="measure memory in this process")
     options = parser.parse_args()
     if options.memory:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from inscape._core import NotApplicable, Result
 from inscape.figures import caption, draw, has_figure, rendered, save_figure
-from inscape.figures._style import CATEGORIES, FAINT, RULE
+from inscape.figures.style import CATEGORIES, FAINT, RULE
 from inscape.smoothness import (
     GradientNorm,
     GradientPathLength,

@@ -31,6 +31,13 @@ def test_of_many_exact_answers_the_smallest_is_taken():
     assert_close(fit.model[1].weight.detach(), torch.ones(1, 2, dtype=torch.float64))
 
 
+def test_directions_without_spread_are_left_out_and_said():
+    x = X * torch.tensor([1.0, 1.0, 1e-4], dtype=torch.float64)
+    fit = linear_fit(x, X[:, 2:], task="regression", outputs=1)
+    assert fit.model[1].weight.detach().norm() < 1  # 10,000 without the rule
+    assert "along the 2 directions with at least 1% of the widest spread" in fit.note
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_logistic_regression_agrees_with_scikit_learn(classes):
     scores = X @ torch.randn(3, classes, generator=DICE, dtype=torch.float64)

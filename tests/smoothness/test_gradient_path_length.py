@@ -5,6 +5,7 @@ from torch.testing import assert_close
 from cases import CASES, dense, points
 from inscape._core import draw_pairs
 from inscape.smoothness import gradient_path_length, gradient_path_length_penalty, weights_product
+from inscape.smoothness.segments import variation, walks
 from oracles.smoothness import jacobian, on_segment
 
 
@@ -52,6 +53,22 @@ def test_memory_changes_the_chunks_and_not_the_numbers():
     lavish = gradient_path_length(f, x, pairs=9)
     thrifty = gradient_path_length(f, x, pairs=9, memory=1)
     assert_close(lavish.lengths, thrifty.lengths)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_compiled_and_plain_sum_agree(dtype):
+    rows = points(6, 9, 40).to(dtype)
+    assert_close(variation(rows, large=True), variation(rows, large=False))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 20, 1000])
+def test_walks_cover_every_step_once_whatever_the_rows(rows):
+    a, b = points(4, 3), points(4, 3, seed=2)
+    total = torch.zeros(4, dtype=torch.float64)
+    for some, at in walks(a, b, 7, rows=rows):
+        assert at.shape[0] * at.shape[1] <= max(rows, 2)
+        total[some] += variation(at, large=False)
+    assert_close(total, (b - a).norm(dim=1))
 
 
 def test_penalty_pairs_the_halves_and_takes_mean_or_sum():

@@ -1,6 +1,6 @@
 """Figures: each takes a result and axes, draws without computing anew, and returns the axes."""
 
 from inscape.figures import smoothness as smoothness
-from inscape.figures._draw import caption, draw, has_figure, rendered, save_figure
+from inscape.figures.drawing import caption, draw, has_figure, rendered, save_figure
 
 __all__ = ["caption", "draw", "has_figure", "rendered", "save_figure"]

@@ -7,8 +7,8 @@ from matplotlib.ticker import PercentFormatter
 from torch import Tensor
 
 from inscape._core.result import Summary
-from inscape.figures._draw import painter
-from inscape.figures._style import (
+from inscape.figures.drawing import painter
+from inscape.figures.style import (
     BLUE,
     CATEGORIES,
     FAINT,

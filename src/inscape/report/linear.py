@@ -12,6 +12,8 @@ from inscape._core import generator
 ROWS = 10_000
 #: Floating-point operations in a second that a fit may count on.
 SPEED = 4e9
+#: Directions whose spread is below this share of the widest are left out of least squares.
+NARROW = 0.01
 #: Steps after which a logistic regression is taken as it is.
 STEPS = 300
 
@@ -46,7 +48,8 @@ def fit_seconds(x: Tensor, *, outputs: int, task: str) -> float:
 def linear_fit(x: Tensor, y: Tensor | None, *, task: str, outputs: int, seed: int = 0) -> Fit:
     """Return the best linear model: least squares for regression, logistic for classes.
 
-    Least squares has an intercept and, of all minima, the smallest weights. Logistic regression
+    Least squares has an intercept and, of all minima, the smallest weights; directions in which
+    the data hardly spread are left out, since along them noise alone would set the slope. Logistic regression
     has an unpenalised intercept and a ridge of ½‖W‖² on the summed log loss, scikit-learn's
     default. Both are solved in float64 and given back in the precision of ``x``.
     """
@@ -59,8 +62,10 @@ def linear_fit(x: Tensor, y: Tensor | None, *, task: str, outputs: int, seed: in
         weight, bias = _logistic(flat, labels, outputs)
         label, how = "logistic regression", "ridge ½‖W‖² on the summed log loss"
     else:
-        weight, bias = _least_squares(flat, labels, outputs)
+        weight, bias, rank = _least_squares(flat, labels, outputs)
         label, how = "the linear model (least squares)", "with intercept"
+        if rank < min(len(flat) - 1, flat.shape[1]):
+            how += f", along the {rank} directions with at least {NARROW:.0%} of the widest spread"
     some = f"{len(kept):,} of {len(x):,}" if len(kept) < len(x) else f"{len(x):,}"
     linear = _linear(weight, bias, like=x)
     return Fit(model=linear, label=label, note=f"{how}, fitted to {some} rows")
@@ -78,7 +83,7 @@ def _linear(weight: Tensor, bias: Tensor, *, like: Tensor) -> nn.Module:
 
 def _least_squares(
     x: Float[Tensor, "n d"], y: Tensor, outputs: int
-) -> tuple[Float[Tensor, "c d"], Float[Tensor, " c"]]:
+) -> tuple[Float[Tensor, "c d"], Float[Tensor, " c"], int]:
     y = y.reshape(len(y), -1).double()
     if y.shape[1] != outputs:
         raise UnavailableError(
@@ -86,9 +91,9 @@ def _least_squares(
         )
     centre, level = x.mean(0), y.mean(0)
     # Centred, so that the intercept is not part of what is made small; gelsd finds the rank.
-    solved = torch.linalg.lstsq((x - centre).cpu(), (y - level).cpu(), driver="gelsd")
+    solved = torch.linalg.lstsq((x - centre).cpu(), (y - level).cpu(), rcond=NARROW, driver="gelsd")
     weight = solved.solution.T.to(x.device)
-    return weight, level - weight @ centre
+    return weight, level - weight @ centre, int(solved.rank)
 
 
 def _logistic(

@@ -6,7 +6,7 @@ from functools import cache
 
 from inscape._core import Result
 from inscape.figures import draw, rendered
-from inscape.figures._style import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RULE, SKY, VERMILION
+from inscape.figures.style import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RULE, SKY, VERMILION
 
 #: Colours of the figures, and the variables of the style sheet that they become.
 COLOURS = {

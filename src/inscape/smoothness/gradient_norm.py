@@ -60,6 +60,7 @@ def gradient_norm(
         seed: Seed of that draw.
         memory: Bytes that the working set may take.
 
+    >>> import torch
     >>> gradient_norm(lambda x: 3 * x[:, :1] + 4 * x[:, 1:], torch.eye(2)).summary().value
     5.0
     """

@@ -11,7 +11,7 @@ from torch import Tensor
 from inscape._core import Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, jacobians, live_jacobians, norm, probe
-from inscape.smoothness.segments import halves, knots_between, reduced
+from inscape.smoothness.segments import LARGE, halves, reduced, variation, walks
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -67,6 +67,7 @@ def gradient_path_length(
         seed: Seed of the draw of pairs.
         memory: Bytes that the working set may take.
 
+    >>> import torch
     >>> ends = torch.tensor([[-1.0], [1.0]])
     >>> gradient_path_length(torch.abs, ends, pairs=8, knots=4).lengths.unique().tolist()
     [0.0, 2.0]
@@ -75,22 +76,12 @@ def gradient_path_length(
     checks.at_least(2, knots=knots)
     found = probe(f, x)
     a, b = draw_pairs(x, pairs, seed=seed)
-    groups = knots_between(a, b, knots, rows=found.rows(memory), reuse=True)
-    lengths = [_variation(found.f, points) for points in groups]
-    return GradientPathLength(
-        lengths=torch.cat(lengths), knots=knots, outputs=found.outputs, seed=seed
-    )
-
-
-def _variation(f: Function, points: Iterator[Tensor]) -> Float[Tensor, " m"]:
-    """Sum the norms of the Jacobian's changes from knot to knot, keeping two knots at a time."""
-    before = jacobians(f, next(points))
-    total, change = before.new_zeros(len(before)), torch.empty_like(before)
-    for at in points:
-        after = jacobians(f, at)
-        total += norm(torch.sub(after, before, out=change), dim=(1, 2))
-        before = after
-    return total
+    lengths = a.new_zeros(pairs)
+    large = pairs * knots * found.outputs * x[0].numel() > LARGE
+    for some, at in walks(a, b, knots, rows=found.rows(memory)):
+        slopes = jacobians(found.f, at.flatten(0, 1)).reshape(*at.shape[:2], -1)
+        lengths[some] += variation(slopes, large=large)
+    return GradientPathLength(lengths=lengths, knots=knots, outputs=found.outputs, seed=seed)
 
 
 def gradient_path_length_penalty(

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from inscape._core import Bound, Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, norm, probe
-from inscape.smoothness.segments import halves, knots_between, reduced
+from inscape._core.functional import MEMORY, chunks, norm, probe
+from inscape.smoothness.segments import halves, reduced, variation, walks
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -99,6 +99,7 @@ def path_length(
         seed: Seed of the draw of pairs.
         memory: Bytes that the working set may take.
 
+    >>> import torch
     >>> ends = torch.tensor([[-1.0], [1.0]])
     >>> path_length(torch.abs, ends, pairs=8, knots=3).lengths.unique().tolist()
     [0.0, 2.0]
@@ -107,15 +108,16 @@ def path_length(
     checks.at_least(2, knots=knots)
     found = probe(f, x)
     a, b = draw_pairs(x, pairs, seed=seed)
-    lengths, distances = [], []
-    for at in knots_between(a, b, knots, rows=found.rows(memory)):
-        y = [found.f(points).reshape(len(points), -1) for points in at]
-        moves = torch.stack(y).diff(dim=0)
-        lengths.append(norm(moves, dim=2).sum(0))
-        distances.append(norm(y[-1] - y[0], dim=1))
+    lengths, ends = a.new_zeros(pairs), []
+    for some, at in walks(a, b, knots, rows=found.rows(memory)):
+        y = found.f(at.flatten(0, 1)).reshape(*at.shape[:2], -1)
+        lengths[some] += variation(y, large=False)
+    for end in (a, b):
+        parts = [found.f(part) for part in chunks(end, found.rows(memory))]
+        ends.append(torch.cat(parts).reshape(pairs, -1))
     return PathLength(
-        lengths=torch.cat(lengths),
-        distances=torch.cat(distances),
+        lengths=lengths,
+        distances=norm(ends[1] - ends[0], dim=1),
         knots=knots,
         outputs=found.outputs,
         seed=seed,

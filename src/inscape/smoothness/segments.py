@@ -1,37 +1,60 @@
 """Walking along segments: knots between pairs of points, in pieces that fit the memory."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import checks
-from inscape._core.functional import chunks
+from inscape._core.compiled import compiled
+from inscape._core.functional import norm
+
+#: Numbers from which on the compiled sum pays for being compiled.
+LARGE = 10_000_000
 
 
-def knots_between(
-    a: Float[Tensor, "pairs *d"],
-    b: Float[Tensor, "pairs *d"],
-    knots: int,
-    *,
-    rows: int,
-    reuse: bool = False,
-) -> Iterator[Iterator[Float[Tensor, "m *d"]]]:
-    """Yield for each group of at most ``rows`` pairs its points at knot 0, 1, ... in turn.
+def walks(
+    a: Float[Tensor, "pairs *d"], b: Float[Tensor, "pairs *d"], knots: int, *, rows: int
+) -> Iterator[tuple[slice, Float[Tensor, "m k *d"]]]:
+    """Yield which pairs, and their points at some consecutive knots, about ``rows`` at a time.
 
-    With ``reuse`` every knot is written over the one before, which is quicker where the caller
-    keeps nothing that may share memory with the points.
+    Windows of one pair overlap by a knot, so that every step from knot to knot is in just one.
+    Both ends are exactly ``a`` and ``b``.
     """
-    for start, end in zip(chunks(a, rows), chunks(b, rows), strict=True):
-        yield _walk(start, end, knots, torch.empty_like(start) if reuse else None)
+    at = torch.linspace(0, 1, knots, dtype=torch.float64).to(a)
+    at = at.reshape(1, -1, *[1] * (a.ndim - 1))
+    group, window = max(1, rows // knots), min(knots, max(2, rows))
+    for first in range(0, len(a), group):
+        some = slice(first, first + group)
+        for start in range(0, knots - 1, window - 1):
+            yield some, torch.lerp(a[some, None], b[some, None], at[:, start : start + window])
 
 
-def _walk(a: Tensor, b: Tensor, knots: int, out: Tensor | None) -> Iterator[Tensor]:
-    """Yield the points at each knot; both ends are exactly ``a`` and ``b``."""
-    for t in torch.linspace(0, 1, knots, dtype=torch.float64).tolist():
-        yield torch.lerp(a, b, t, out=out)
+def variation(rows: Float[Tensor, "m k w"], *, large: bool) -> Float[Tensor, " m"]:
+    """Return the length of the way through the ``k`` rows of each of ``m`` walks."""
+    if large and rows.device.type == "cpu":
+        lengths = rows.new_empty(len(rows))
+        _add_steps(rows.contiguous().numpy(), lengths.numpy())
+        return lengths
+    return norm(rows.diff(dim=1), dim=2).sum(1)
+
+
+@compiled
+def _add_steps(rows: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> None:
+    """Sum the norms of the steps in one pass over memory, where torch takes three."""
+    for i in range(rows.shape[0]):
+        length = 0.0
+        for k in range(rows.shape[1] - 1):
+            square = rows[i, k, 0] - rows[i, k, 0]  # a zero of the rows' own precision
+            for j in range(rows.shape[2]):
+                step = rows[i, k + 1, j] - rows[i, k, j]
+                square += step * step
+            length += np.sqrt(square)
+        lengths[i] = length
 
 
 def halves(x: Float[Tensor, "n *d"]) -> tuple[Float[Tensor, "m *d"], Float[Tensor, "m *d"]]:

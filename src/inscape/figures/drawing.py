@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from inscape._core.result import NotApplicable, Result
-from inscape.figures._style import FAINT, new_axes, styled
+from inscape.figures.style import FAINT, new_axes, styled
 
 
 @singledispatch

@@ -1,0 +1,133 @@
+"""Every script of the gallery runs, is short, draws the same twice and tells a true story."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from inscape.index import entries
+
+GALLERY = Path(__file__).parents[1] / "gallery"
+SCRIPTS = {path.stem: path for path in sorted(GALLERY.rglob("plot_*.py"))}
+TUTORIAL = "plot_is_my_network_smooth"
+SHORT = [name for name in SCRIPTS if name != TUTORIAL]
+LINES = 40
+#: Scripts beside those of the instruments.
+OTHERS = {"plot_penalties", TUTORIAL}
+
+#: What each script claims, in its own names; ``numbers(ax)`` are those in the texts of a legend.
+STORIES = {
+    "plot_gradient_norm": "everywhere[(grid.norm(dim=1) - 0.6).abs() < 0.05].mean() > 4 * mean",
+    "plot_path_length": "numbers(ax)[0][0] < 1.1 and numbers(ax)[1][0] > 2",
+    "plot_gradient_path_length": "found[4][1].low > 3 * found[0][1].high"
+    " and found[4][0].low < found[0][0].high and found[0][0].low < found[4][0].high",
+    "plot_weights_product": "abs(inside[-1] - bound) < 1e-5 * bound and inside[-2] < inside[-1]",
+    "plot_total_variation": "found.exact and found.summary().value > 1.1 * shortest",
+    "plot_slope_variation": "numbers(left) == [[2.0], [3.0]] and numbers(right) == [[2.0], [2.0]]",
+    "plot_penalties": "numbers(ax)[1][0] < 0.85 * numbers(ax)[0][0]"
+    " and 0.9 * numbers(ax)[0][1] < numbers(ax)[2][1] < numbers(ax)[0][1]",
+    TUTORIAL: "numbers_of('gradient_norm')[2] < 0.7 * min(numbers_of('gradient_norm')[:2])"
+    " and numbers_of('weights_product')[0] < 0.5 * min(numbers_of('weights_product')[1:])"
+    " and numbers_of('gradient_path_length')[0] < 0.8 * min(numbers_of('gradient_path_length')[1:])"
+    " and max(numbers_of('path_length')) < 1.15 * min(numbers_of('path_length'))"
+    " and looked.measures[0].reference('linear').value > max(numbers_of('gradient_norm'))"
+    " and looked.scores[3].loss > looked.scores[1].loss",
+}
+
+RUNNER = """
+import hashlib, io, json, re, runpy, sys
+
+import matplotlib.pyplot as plt
+
+names = runpy.run_path(sys.argv[1])
+
+def numbers(ax):
+    texts = [text.get_text().split(":")[-1] for text in ax.get_legend().get_texts()]
+    return [[float(found) for found in re.findall(r"[0-9.]+", text)] for text in texts]
+
+def numbers_of(measure):
+    return [names["found"][measure, name].value for name in names["networks"]]
+
+def picture(number):
+    out = io.BytesIO()
+    plt.figure(number).savefig(out, format="png")
+    return hashlib.sha256(out.getvalue()).hexdigest()
+
+true = eval(sys.argv[2], {**names, "numbers": numbers, "numbers_of": numbers_of})
+print(json.dumps({"true": bool(true), "pictures": [picture(n) for n in plt.get_fignums()]}))
+"""
+
+
+def run(name: str, **environment: str) -> tuple[dict[str, object], str]:
+    """Run a script as a user would, in a new process where every warning is an error."""
+    warnings = ["-W", "error", "-W", "ignore:FigureCanvasAgg is non-interactive"]
+    done = subprocess.run(
+        [sys.executable, *warnings, "-c", RUNNER, str(SCRIPTS[name]), STORIES[name]],
+        env={**os.environ, "MPLBACKEND": "agg", "INSCAPE_QUIET": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    *said, last = done.stdout.splitlines()
+    return json.loads(last), "\n".join(said)
+
+
+@cache
+def first_run(name: str) -> dict[str, object]:
+    return run(name)[0]
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_script_tells_a_true_story_in_one_figure(name):
+    found = first_run(name)
+    assert found["true"], STORIES[name]
+    assert len(found["pictures"]) == 1
+
+
+@pytest.mark.parametrize("name", ["plot_path_length", "plot_total_variation"])
+def test_figures_are_the_same_when_drawn_again(name):
+    assert run(name)[0]["pictures"] == first_run(name)["pictures"]
+
+
+@pytest.mark.data
+def test_tutorial_on_mnist(data_dir):
+    found, said = run(TUTORIAL, INSCAPE_DATA_DIR=str(data_dir))
+    assert "Dataset(mnist-binary: 256 x 784 -> 1 real, 1991 test rows)" in said
+    assert found["true"], said
+
+
+def test_tutorial_on_the_embedded_digits(tmp_path):
+    found, said = run(TUTORIAL, INSCAPE_DATA_DIR=str(tmp_path), XDG_CACHE_HOME=str(tmp_path))
+    assert "stands in for mnist-binary" in said
+    assert found["true"], said
+
+
+def test_each_instrument_has_one_script_of_its_name():
+    wanted = {f"{entry.family}/plot_{entry.name}.py" for entry in entries()}
+    scripts = [path for path in SCRIPTS.values() if path.stem not in OTHERS]
+    assert {path.relative_to(GALLERY).as_posix() for path in scripts} == wanted
+    assert len(list(GALLERY.rglob("plot_*.py"))) == len(SCRIPTS), "two scripts share a name"
+
+
+def test_each_script_claims_something():
+    assert STORIES.keys() == SCRIPTS.keys()
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_script_is_short(name):
+    assert len(SCRIPTS[name].read_text(encoding="utf-8").splitlines()) <= LINES
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_script_begins_with_a_title_and_a_sentence(name):
+    said = ast.get_docstring(ast.parse(SCRIPTS[name].read_text(encoding="utf-8"))) or ""
+    title, line, empty, *sentence = said.splitlines()
+    assert line == "=" * len(title)
+    assert not empty
+    assert sentence[-1].endswith(".")
