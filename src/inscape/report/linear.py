@@ -49,9 +49,9 @@ def linear_fit(x: Tensor, y: Tensor | None, *, task: str, outputs: int, seed: in
     """Return the best linear model: least squares for regression, logistic for classes.
 
     Least squares has an intercept and, of all minima, the smallest weights; directions in which
-    the data hardly spread are left out, since along them noise alone would set the slope. Logistic regression
-    has an unpenalised intercept and a ridge of ½‖W‖² on the summed log loss, scikit-learn's
-    default. Both are solved in float64 and given back in the precision of ``x``.
+    the data hardly spread are left out, since along them noise alone would set the slope.
+    Logistic regression has an unpenalised intercept and a ridge of ½‖W‖² on the summed log loss,
+    scikit-learn's default. Both are solved in float64 and given back in the precision of ``x``.
     """
     if y is None or task == "unlabelled":
         raise UnavailableError("the data have no labels")
