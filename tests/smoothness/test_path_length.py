@@ -60,6 +60,12 @@ def test_label_bound_is_the_double_sum_of_eq_4_8():
     assert label_bound(y, y).value == pytest.approx(float(expected))
 
 
+def test_label_bound_is_exact_far_from_the_origin():
+    y = 1e6 + 1e-2 * points(300, 4)
+    expected = sum(float((y - row).norm(dim=1).sum()) for row in y) / 300**2
+    assert label_bound(y, y).value == pytest.approx(expected, rel=1e-6)  # 1e6 rounds at 1e-10
+
+
 def test_label_bound_of_balanced_signs_is_one_as_the_thesis_says():
     y = torch.tensor([1.0, -1.0]).repeat(500)[:, None]
     assert label_bound(y, y).value == 1.0
@@ -117,3 +123,15 @@ def test_bad_settings_are_named():
 def test_unknown_reduction_is_named(unchecked):
     with pytest.raises(ValueError, match="reduction must be one of 'mean', 'sum', found 'max'"):
         path_length_penalty(torch.sin, torch.rand(4, 1), reduction="max")
+
+
+def test_function_without_gradients_has_a_path_all_the_same():
+    f, x, _ = CASES["two-layer"]()
+    ours = path_length(torch.no_grad()(lambda x: f(x)), x, pairs=5)
+    assert_close(ours.lengths, path_length(f, x, pairs=5).lengths)
+
+
+def test_output_squeezed_away_for_one_row_is_no_trouble():
+    f, x, _ = CASES["two-layer"]()
+    ours = path_length(lambda x: f(x).squeeze(), x, pairs=5, memory=1)
+    assert_close(ours.lengths, path_length(f, x, pairs=5).lengths)

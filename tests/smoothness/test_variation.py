@@ -6,8 +6,13 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import CASES, dense
-from inscape._core import NotApplicable
-from inscape.smoothness import slope_variation, total_variation, weights_product
+from inscape._core import NotApplicable, UnsupportedModelError
+from inscape.smoothness import (
+    gradient_norm,
+    slope_variation,
+    total_variation,
+    weights_product,
+)
 from inscape.smoothness.slope_variation import spline_bound as slope_bound
 from inscape.smoothness.total_variation import spline_bound as value_bound
 from oracles.smoothness import jacobian, variation
@@ -175,3 +180,103 @@ def test_repeated_points_count_once_in_the_spline():
     x, y = DATA_X.repeat(2, 1), DATA_Y.repeat(2, 1)
     assert value_bound(x, y).value == 2.0
     assert slope_bound(x, y).value == 2.0
+
+
+SHAPED = nn.Sequential(nn.Unflatten(1, (1, 1)), nn.Conv1d(1, 4, 1), nn.ReLU(), nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    ("f", "values", "slopes"),
+    [
+        (lambda x: x * x, 8, 8),
+        (lambda x: torch.minimum(x, x * x), 4, 4),
+        (lambda x: torch.einsum("ni,ni->n", x.relu(), x.relu()), 4, 4),
+        (lambda x: torch.clamp(0 * x + 0.3, min=x, max=1 - x), 1.7, 3),
+        (lambda x: x.relu() - (-x).relu() + torch.sin(0 * x), 4, 0),
+        (nn.Threshold(0, 1).eval(), 3, 1),
+    ],
+    ids=["square", "minimum", "einsum", "moving limits", "kink on the grid", "jump"],
+)
+def test_what_is_not_piecewise_linear_is_never_called_exact(f, values, slopes):
+    for measure, truth in ((total_variation, values), (slope_variation, slopes)):
+        summary = measure(f, INTERVAL).summary()
+        assert summary.kind == "lower bound"
+        # A step of the grid is 4e-4, and no slope here is above 4.
+        assert truth - 2e-3 < summary.value <= truth + 1e-9
+
+
+def test_rounding_is_not_affine():
+    def stairs(x):
+        return torch.div(x, 0.5, rounding_mode="floor") + x.long().to(x.dtype)
+
+    assert total_variation(stairs, INTERVAL).summary().kind == "lower bound"
+
+
+def test_function_without_gradients_is_refused():
+    f, x, _ = CASES["one input"]()
+    for measure in (total_variation, slope_variation, gradient_norm):
+        with pytest.raises(UnsupportedModelError, match="must let gradients reach its input, but"):
+            measure(torch.no_grad()(lambda x: f(x)), x)
+
+
+def test_derivative_that_does_not_belong_to_the_values_is_not_called_exact():
+    summary = slope_variation(lambda x: torch.relu(x.detach()) + 0 * x, INTERVAL).summary()
+    assert summary.kind == "lower bound"
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        SHAPED.double().eval(),
+        lambda x: torch.stack([x, -x], 1).relu().sum(1),
+        lambda x: (x - 0.3).relu().view(x.shape[0], 1),
+        lambda x: (x + 0.2).relu().squeeze(),
+    ],
+    ids=["convolution", "stack", "size", "squeeze"],
+)
+def test_shapes_may_change_on_the_way(f):
+    found = slope_variation(f, INTERVAL)
+    assert found.exact
+    grid = torch.linspace(-2, 2, 1000, dtype=torch.float64)[:, None]
+    slopes = torch.stack([jacobian(f, point).flatten() for point in grid])
+    assert found.summary().value == pytest.approx(float(variation(list(slopes))), rel=1e-9)
+
+
+def test_batch_that_is_not_first_is_only_followed():
+    f = dense(1, 2, 1)
+
+    def columns(x):
+        return (f[2].weight @ torch.relu(f[0].weight @ x.T + f[0].bias[:, None])).T + f[2].bias
+
+    ours, truth = slope_variation(columns, INTERVAL), slope_variation(f, INTERVAL)
+    assert not ours.exact
+    assert ours.summary().value == pytest.approx(truth.summary().value)
+
+
+def test_many_knots_of_a_float32_function_are_not_called_exact():
+    f = dense(1, 300, 1).float()
+    x = INTERVAL.float()
+    inside, truth = slope_variation(lambda x: f(x), x), slope_variation(f, x)
+    assert truth.exact
+    assert not inside.exact
+    assert inside.summary().value <= truth.summary().value * (1 + 1e-6)  # float32 slopes
+
+
+def test_module_that_insists_on_float32_is_measured_in_it():
+    class Insists(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = dense(1, 5, 1).float()
+            self.offset = (torch.tensor([0.25]),)
+
+        def forward(self, x):
+            return self.net(x + self.offset[0]) @ torch.ones(1, 1)
+
+    found = total_variation(Insists().eval(), INTERVAL.float())
+    assert found.exact
+    assert found.values.dtype == torch.float32
+
+
+def test_tiny_slopes_are_found():
+    x = INTERVAL.float()
+    assert slope_variation(lambda x: torch.relu(1e-25 * x) * 1e25, x).summary().value == 1.0

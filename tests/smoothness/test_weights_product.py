@@ -89,6 +89,51 @@ def test_convolution_is_a_layer_like_any_other():
     assert weights_product(f, x).summary().value == pytest.approx(expected.item(), rel=1e-12)
 
 
+class Shuffled(Functional):
+    """Deals the hidden units out like cards before the second layer."""
+
+    def forward(self, x):
+        z = F.relu(self.a(x))
+        return self.b(z.view(-1, 2, 4).transpose(1, 2).reshape(-1, 8))
+
+
+def test_units_are_paired_with_their_own_outgoing_weights():
+    f = dense(3, 8, 1)
+    order = torch.arange(8).view(2, 4).T.reshape(-1)
+    expected = (f[2].weight[0].abs() * f[0].weight[order].norm(dim=1)).sum().item()
+    ours = weights_product(Shuffled(f).eval(), points(2, 3)).summary().value
+    assert ours == pytest.approx(expected, rel=1e-12)
+
+
+def test_layer_at_several_positions_has_units_at_each():
+    f = dense(3, 8, 1)
+    ours = weights_product(f, points(2, 4, 3))
+    assert len(ours.terms) == 32
+    assert ours.summary().value == pytest.approx(4 * float(by_hand(f)), rel=1e-12)
+
+
+class Vector(Functional):
+    def forward(self, x):
+        return torch.mv(F.relu(self.a(x)), self.b.weight[0])
+
+
+class Columns(Functional):
+    def forward(self, x):
+        return (self.b.weight @ F.relu(self.a.weight @ x.T + self.a.bias[:, None])).T
+
+
+class Squared(Functional):
+    def forward(self, x):
+        z = F.relu(self.a(x))
+        return self.b(z * z)
+
+
+def test_output_by_a_vector_is_a_second_layer():
+    f = dense(3, 8, 1)
+    ours = weights_product(Vector(f).eval(), points(2, 3)).summary().value
+    assert ours == pytest.approx(float(by_hand(f)), rel=1e-12)
+
+
 class Skip(Functional):
     def forward(self, x):
         return self.b(F.relu(self.a(x))) + x[:, :1]
@@ -108,6 +153,8 @@ class Gated(Functional):
         (dense(3, 4, 1, act=nn.LeakyReLU), "'leaky_relu' in module '1' is neither affine"),
         (Skip(dense(3, 4, 1)).eval(), "its input also goes past the ReLU \\('add'"),
         (Gated(dense(3, 4, 1)).eval(), "'mul' is neither affine nor a ReLU"),
+        (Columns(dense(3, 4, 1)).eval(), "'permute' moves the batch from the first dimension"),
+        (Squared(dense(3, 4, 1)).eval(), "'mul' is neither affine nor a ReLU"),
         (nn.Linear(3, 1).double().eval(), "it has no ReLU"),
     ],
 )
@@ -157,3 +204,24 @@ def test_penalty_works_and_leaves_the_mode_in_training():
 def test_penalty_refuses_other_networks():
     with pytest.raises(UnsupportedModelError, match="needs a two-layer ReLU network, but it has a"):
         weights_product_penalty(dense(3, 4, 4, 1), points(2, 3))
+
+
+class Scaled(Functional):
+    k = 1.0
+
+    def forward(self, x):
+        return self.k * super().forward(x)
+
+
+def test_penalty_follows_plain_attributes():
+    f, x = Scaled(dense(3, 8, 1)), points(4, 3)
+    before = weights_product_penalty(f, x)
+    f.k = 3.0
+    assert_close(weights_product_penalty(f, x), 3 * before)
+
+
+def test_penalty_leaves_every_module_in_its_own_mode():
+    f = dense(3, 8, 1).train()
+    f[1].eval()
+    weights_product_penalty(f, points(4, 3))
+    assert [module.training for module in f] == [True, False, True]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from inscape._core import checks
 from inscape._core.checks import Function
+from inscape._core.errors import UnsupportedModelError
 
 #: Memory that one call may take for its working set unless the caller says otherwise.
 MEMORY = 256 * 2**20
@@ -27,6 +28,15 @@ class Probe:
     f: Function
     outputs: int
     row_bytes: int
+    has_gradient: bool = True
+
+    def need_gradient(self) -> None:
+        """Refuse a function whose values vary but whose gradients do not reach the input."""
+        if not self.has_gradient:
+            raise UnsupportedModelError(
+                "the model must let gradients reach its input, but its output changes and has "
+                "none: take torch.no_grad(), .detach() and NumPy out of its forward."
+            )
 
     def rows(self, memory: int) -> int:
         """Return how many rows fit into ``memory`` bytes, at least one."""
@@ -43,12 +53,18 @@ def probe(f: Function, x: Float[Tensor, "n *d"]) -> Probe:
     kept, given, together = _measured_call(f, two)
     if given._version > 0:
         f = _spared(f)
+    varies = bool((together[0] != together[1]).any())
     with torch.no_grad():
-        alone = f(two[:1])
-    _refuse_mixing(alone, together)
+        alone = torch.cat([f(row[None]).reshape(1, -1) for row in two])
+    _refuse_mixing(alone, together.detach().reshape(2, -1))
     outputs = together[0].numel()
     gradients = outputs * x[0].numel() * x.element_size()
-    return Probe(f=f, outputs=outputs, row_bytes=kept + 3 * gradients)
+    return Probe(
+        f=f,
+        outputs=outputs,
+        row_bytes=kept + 3 * gradients,
+        has_gradient=together.requires_grad or not varies,
+    )
 
 
 def _keep_pages() -> None:
@@ -75,7 +91,7 @@ def _measured_call(f: Function, x: Tensor) -> tuple[int, Tensor, Tensor]:
     with torch.enable_grad(), hooks:
         given = x.detach().requires_grad_().clone()
         y = checks.call(f, given)
-    return kept, given, y.detach()
+    return kept, given, y
 
 
 def _spared(f: Function) -> Function:
@@ -84,12 +100,10 @@ def _spared(f: Function) -> Function:
 
 
 def _refuse_mixing(alone: Tensor, together: Tensor) -> None:
-    """Refuse a function whose first row depends on its neighbour: it has no gradient per point."""
-    one, two = alone[0], together[0]
-    if one.shape == two.shape:
-        apart = (one - two).abs() - 1e-3 * (1 + one.abs())
-        if float(apart.max()) <= 0:
-            return
+    """Refuse a function whose rows depend on each other: it has no gradient per point."""
+    apart, scale = float((alone - together).abs().max()), float(together.abs().max())
+    if apart <= 1e-3 * scale + 100 * torch.finfo(together.dtype).eps:
+        return
     raise ValueError(
         "the model must treat each row of a batch alone, but its output for a point changes "
         "with the other points: use running statistics in batch norm (track_running_stats)."

@@ -17,9 +17,13 @@ from inscape._core.pieces import cut, export
 R = TypeVar("R", bound=Result)
 
 
+#: Where between two knots the slope of a function that is only followed is taken: seldom a kink.
+BETWEEN = 0.527864
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Curve:
-    """Knots in order, the values there, and a slope for each piece (or for each knot)."""
+    """Knots in order, the values there, and a slope for each piece between them."""
 
     at: Float[Tensor, " knots"]
     values: Float[Tensor, "knots c"]
@@ -38,12 +42,12 @@ def on_interval(
 ) -> Curve | NotApplicable:
     """Return ``f`` on [low, high], by default the range of the data.
 
-    A module is followed in float64, any other function in the precision of the data.
     A piecewise-linear network gives all its knots, exactly. Anything else is followed through
-    ``knots`` equidistant points, which can only miss variation.
+    ``knots`` equidistant points, which can only miss variation. A module is followed in float64
+    where it allows that, any other function in the precision of the data.
     """
     checks.at_least(2, knots=knots)
-    probe(f, x)
+    probe(f, x).need_gradient()
     if x[0].numel() != 1:
         reason = f"it needs one input dimension, the model takes {x[0].numel()}"
         return NotApplicable(what=what, reason=reason)
@@ -54,32 +58,48 @@ def on_interval(
             f"the interval must have low < high, found low={low:g} and high={high:g}: "
             "pass low and high, or data with at least two different points."
         )
-    if isinstance(f, nn.Module):
-        f, x = deepcopy(f).double(), x.double()
-    ends = x.new_tensor([low, high]).reshape(2, *x.shape[1:])
-    f = probe(f, ends).f
+    f, dtype = _precise(f, x)
+    ends = torch.tensor([low, high], dtype=dtype, device=x.device).reshape(2, *x.shape[1:])
     try:
         return _exact(f, ends)
     except UnsupportedModelError:
         return _followed(f, ends, knots)
 
 
+def _precise(f: Function, x: Tensor) -> tuple[Function, torch.dtype]:
+    """Return a float64 copy of a module, if it runs in float64, else the function as it is."""
+    if isinstance(f, nn.Module):
+        try:
+            return probe(deepcopy(f).double(), x.double()).f, torch.float64
+        except UnsupportedModelError:
+            pass
+    return probe(f, x).f, x.dtype
+
+
 def _exact(f: Function, ends: Float[Tensor, "2 *d"]) -> Curve:
     """Cut the interval at every bend; slopes come from the derivative inside each piece."""
     found = cut(export(f, ends), ends[0], ends[1])
-    at = torch.lerp(ends[0].reshape(()), ends[1].reshape(()), found.t)
+    at = torch.lerp(ends[0].reshape(()), ends[1].reshape(()), found.t.to(ends))
     middles = (at[:-1] + at[1:]) / 2
     slopes = jacobians(f, middles.reshape(-1, *ends.shape[1:]))[:, :, 0]
+    drawn = slopes * at.diff()[:, None]
+    scale = 1 + float(found.values.abs().max()) + float(drawn.abs().max())
+    if float((drawn - found.values.diff(dim=0)).abs().max()) > scale * _root(ends.dtype):
+        raise UnsupportedModelError("its derivative does not belong to its values")
     return Curve(at=at, values=found.values, slopes=slopes, exact=True)
+
+
+def _root(dtype: torch.dtype) -> float:
+    return float(torch.finfo(dtype).eps ** 0.5)
 
 
 def _followed(f: Function, ends: Float[Tensor, "2 *d"], knots: int) -> Curve:
     share = torch.linspace(0, 1, knots, dtype=ends.dtype, device=ends.device)
     at = torch.lerp(ends[0].reshape(()), ends[1].reshape(()), share)
-    points = at.reshape(-1, *ends.shape[1:])
     with torch.no_grad():
-        values = f(points).reshape(knots, -1)
-    return Curve(at=at, values=values, slopes=jacobians(f, points)[:, :, 0], exact=False)
+        values = f(at.reshape(-1, *ends.shape[1:])).reshape(knots, -1)
+    between = torch.lerp(at[:-1], at[1:], BETWEEN).reshape(-1, *ends.shape[1:])
+    return Curve(at=at, values=values, slopes=jacobians(f, between)[:, :, 0], exact=False)
 
 
 def variation(rows: Float[Tensor, "m c"]) -> float:

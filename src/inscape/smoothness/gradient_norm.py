@@ -66,6 +66,7 @@ def gradient_norm(
     """
     checks.at_least(1, points=points, memory=memory)
     found = probe(f, x)
+    found.need_gradient()
     x = draw_rows(x, points, seed=seed)
     parts = [jacobians(found.f, part).flatten(1) for part in chunks(x, found.rows(memory))]
     norms = torch.cat([norm(part, dim=1) for part in parts])

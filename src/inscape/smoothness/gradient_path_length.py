@@ -75,6 +75,7 @@ def gradient_path_length(
     checks.at_least(1, pairs=pairs, memory=memory)
     checks.at_least(2, knots=knots)
     found = probe(f, x)
+    found.need_gradient()
     a, b = draw_pairs(x, pairs, seed=seed)
     lengths = a.new_zeros(pairs)
     large = pairs * knots * found.outputs * x[0].numel() > LARGE

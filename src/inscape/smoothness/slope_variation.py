@@ -13,7 +13,7 @@ from inscape.smoothness.curve import Curve, measured, on_interval, spline, varia
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SlopeVariation(Result):
-    """The slope of each piece (exact), or at each of the equidistant knots."""
+    """The slope of each piece between the knots; inside it at one place where not exact."""
 
     at: Float[Tensor, " knots"]
     slopes: Float[Tensor, "pieces c"]

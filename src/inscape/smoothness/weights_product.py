@@ -84,14 +84,10 @@ _SEEN: WeakKeyDictionary[nn.Module, tuple[tuple[object, ...], TwoLayer]] = WeakK
 
 def _structure(model: nn.Module, x: Tensor) -> TwoLayer:
     """Return the structure of ``model``, read once: exporting takes longer than a training step."""
-    modules = tuple(
-        (name, type(module), module.extra_repr()) for name, module in model.named_modules()
-    )
-    tensors = tuple(map(id, (*model.parameters(), *model.buffers())))
-    marks = (modules, tensors, tuple(x.shape[1:]))
+    marks = (*_marks(model), tuple(x.shape[1:]))
     if model in _SEEN and _SEEN[model][0] == marks:
         return _SEEN[model][1]
-    mode = model.training
+    modes = [(module, module.training) for module in model.modules()]
     try:
         network = two_layer(model.eval(), x)
     except UnsupportedModelError as error:
@@ -100,6 +96,24 @@ def _structure(model: nn.Module, x: Tensor) -> TwoLayer:
             "use another penalty."
         ) from error
     finally:
-        model.train(mode)
+        for module, mode in modes:
+            module.training = mode
     _SEEN[model] = (marks, network)
     return network
+
+
+def _marks(model: nn.Module) -> tuple[object, ...]:
+    """Return what the structure may depend on: modules, tensors and plain attributes."""
+    return (
+        tuple(
+            (name, type(module), module.extra_repr(), *_plain(module))
+            for name, module in model.named_modules()
+        ),
+        tuple(map(id, (*model.parameters(), *model.buffers()))),
+    )
+
+
+def _plain(module: nn.Module) -> tuple[tuple[str, object], ...]:
+    """Return the attributes that an export takes for constants; the mode is none of them."""
+    values = ((key, value) for key, value in vars(module).items() if key != "training")
+    return tuple(item for item in values if isinstance(item[1], bool | int | float | str))

@@ -3,12 +3,26 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, fx
 
 #: Affine in one tensor argument as long as the others are constant.
 AFFINE = frozenset(
     {
-        *("linear", "addmm", "mm", "matmul", "bmm", "einsum", "mul", "div", "neg", "mean", "sum"),
+        *(
+            "linear",
+            "addmm",
+            "mm",
+            "mv",
+            "matmul",
+            "bmm",
+            "einsum",
+            "mul",
+            "div",
+            "neg",
+            "mean",
+            "sum",
+        ),
         *("convolution", "conv1d", "conv2d", "conv3d", "dropout", "feature_dropout"),
         *("batch_norm", "_native_batch_norm_legit_no_training", "_batch_norm_no_update"),
         *("view", "_unsafe_view", "reshape", "flatten", "unflatten", "permute", "transpose", "t"),
@@ -51,6 +65,33 @@ def place_of(node: fx.Node) -> str:
     return f"{name_of(node)!r} in module {paths[-1]!r}" if paths else f"{name_of(node)!r}"
 
 
+def arguments(node: fx.Node) -> list[fx.Node]:
+    """Return the nodes that a node reads, as often as it reads them: x * x reads x twice."""
+    found: list[fx.Node] = []
+    fx.node.map_arg((node.args, node.kwargs), found.append)
+    return found
+
+
+def is_affine(node: fx.Node, moving: Callable[[fx.Node], bool]) -> bool:
+    """Tell whether a node is affine in what it reads of the ``moving`` nodes."""
+    name = name_of(node)
+    if not _is_real(node) or node.kwargs.get("rounding_mode") is not None:
+        return False
+    if name in SUMS:
+        return True
+    divisor = node.args[1] if name == "div" else None
+    if isinstance(divisor, fx.Node) and moving(divisor):
+        return False
+    return name in AFFINE and sum(map(moving, arguments(node))) <= 1
+
+
+def _is_real(node: fx.Node) -> bool:
+    """Tell whether all tensors that a node makes hold real numbers: rounding is not affine."""
+    value = node.meta.get("val")
+    values = value if isinstance(value, tuple | list) else [value]
+    return all(v.is_floating_point() for v in values if isinstance(v, Tensor))
+
+
 def is_relu(node: fx.Node) -> bool:
     """Tell whether a node is max(0, x), however it is written."""
     name, args = name_of(node), node.args
@@ -63,28 +104,48 @@ def is_relu(node: fx.Node) -> bool:
     return name == "threshold" and args[1:] == (0, 0)
 
 
-def bends(node: fx.Node, values: Callable[[Any], Any]) -> list[Tensor] | None:
-    """Return tensors at whose zeros a piecewise-linear operation changes slope.
+def bends(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Callable[..., list[Tensor]] | None:
+    """Return what gives, from a node's arguments, tensors at whose zeros its slope changes.
 
-    ``values`` gives the current value of an argument. None where the operation is not known as
-    piecewise linear.
+    None where the operation is not known to be continuous and piecewise linear.
     """
     name = name_of(node)
-    args = [values(arg) for arg in node.args]
-    if is_relu(node) or name in ("abs", "leaky_relu", "prelu"):
-        return [args[0]]
-    if name in ("clamp", "hardtanh", "clamp_min", "clamp_max", "relu6", "threshold"):
-        return [args[0] - limit for limit in _limits(name, args, node.kwargs)]
     if name in ("maximum", "minimum"):
-        return [args[0] - args[1]]
-    return None
+        return lambda one, two: [one - two]
+    if any(isinstance(arg, fx.Node) and moving(arg) for arg in node.args[1:]):
+        return None
+    if is_relu(node) or name in ("abs", "leaky_relu", "prelu"):
+        return lambda z, *_, **__: [z]
+    if name == "threshold":  # continuous only where it replaces a value by itself
+        return (lambda z, at, _: [z - at]) if node.args[1] == node.args[2] else None
+    return _CLAMPS.get(name)
 
 
-def _limits(name: str, args: list[Any], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the values at which a clamp begins and ends."""
-    if name == "relu6":
-        return [0.0, 6.0]
-    if name == "hardtanh":
-        return [*args[1:], -1.0, 1.0][:2] if len(args) < 3 else args[1:3]
-    named = [kwargs.get("min"), kwargs.get("max")]
-    return [limit for limit in [*args[1:3], *named] if limit is not None]
+def _clamped(z: Tensor, min: Any = None, max: Any = None) -> list[Tensor]:
+    return [z - limit for limit in (min, max) if limit is not None]
+
+
+def _hardtanh(z: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> list[Tensor]:
+    return _clamped(z, min_val, max_val)
+
+
+_CLAMPS: dict[str, Callable[..., list[Tensor]]] = {
+    "clamp": _clamped,
+    "clamp_min": _clamped,
+    "clamp_max": _clamped,
+    "hardtanh": _hardtanh,
+    "relu6": lambda z: _clamped(z, 0.0, 6.0),
+}
+
+
+def keeps_batch(node: fx.Node, batch: Any) -> bool:
+    """Tell whether the first dimension of what a node makes is the batch.
+
+    Of several tensors the first counts; the others have nodes of their own if they are used.
+    """
+    value = node.meta.get("val")
+    value = value[0] if isinstance(value, tuple | list) else value
+    if not isinstance(value, Tensor):
+        return True
+    size = value.shape[0] if value.ndim else None
+    return isinstance(size, torch.SymInt) and str(size) == str(batch)

@@ -32,6 +32,11 @@ class Program:
     output: fx.Node
     constants: dict[fx.Node, Tensor]
 
+    @property
+    def batch(self) -> Any:
+        """Return the symbol of the number of rows."""
+        return self.input.meta["val"].shape[0]
+
     def run(self, known: dict[fx.Node, Any], wanted: Iterable[fx.Node]) -> list[Any]:
         """Evaluate the nodes that ``wanted`` needs, given the values of ``known``."""
         values: dict[fx.Node, Any] = {**self.constants, **known}

@@ -1,6 +1,7 @@
 """Recognise a two-layer ReLU network, whatever class wrote it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -9,14 +10,23 @@ from torch import Tensor, fx
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.functional import norm
-from inscape._core.pieces.ops import AFFINE, SHAPES, SUMS, is_relu, name_of, place_of
+from inscape._core.pieces.ops import (
+    SHAPES,
+    SUMS,
+    arguments,
+    is_affine,
+    is_relu,
+    keeps_batch,
+    name_of,
+    place_of,
+)
 from inscape._core.pieces.program import Program, export
 
-#: Operations that only move numbers about, so that a weight before or after them keeps its norms.
+#: Operations that keep the numbers of a row and their order, so that a weight keeps its columns.
 _MOVES = frozenset(
     {
-        *("view", "_unsafe_view", "reshape", "flatten", "permute", "transpose", "unsqueeze"),
-        *("squeeze", "clone", "contiguous", "detach", "alias", "dropout"),
+        *("view", "_unsafe_view", "reshape", "flatten", "unsqueeze", "squeeze"),
+        *("clone", "contiguous", "detach", "alias", "dropout"),
     }
 )
 
@@ -65,7 +75,8 @@ class TwoLayer:
             return None
         if _before_moves(source) is not start or weight not in self.program.constants:
             return None
-        return self.program.constants[weight]
+        rows, matrix = source.meta["val"], self.program.constants[weight]
+        return matrix if rows.ndim == 2 and matrix.ndim == 2 else None
 
     def _jacobian_of_first_layer(self, before: fx.Node) -> Float[Tensor, "h d"]:
         grows = torch.is_grad_enabled()
@@ -126,7 +137,7 @@ def two_layer(f: Function, x: Tensor) -> TwoLayer:
     distance: dict[fx.Node, int] = {program.input: _INPUT}
     hidden: list[fx.Node] = []
     for node in program.nodes:
-        distance[node] = _distance(node, distance, hidden)
+        distance[node] = _distance(node, distance, hidden, program.batch)
     if not hidden:
         raise UnsupportedModelError("it has no ReLU")
     if distance[program.output] != _HIDDEN:
@@ -134,26 +145,22 @@ def two_layer(f: Function, x: Tensor) -> TwoLayer:
     return TwoLayer(program=program, hidden=tuple(hidden), input_shape=tuple(x.shape[1:]))
 
 
-def _distance(node: fx.Node, distance: dict[fx.Node, int], hidden: list[fx.Node]) -> int:
-    levels = [distance.get(arg, _CONSTANT) for arg in node.all_input_nodes]
+def _distance(
+    node: fx.Node, distance: dict[fx.Node, int], hidden: list[fx.Node], batch: Any
+) -> int:
+    levels = [distance.get(arg, _CONSTANT) for arg in arguments(node)]
     level = max(levels, default=_CONSTANT)
     if level == _CONSTANT or name_of(node) in SHAPES:
         return _CONSTANT
+    if not keeps_batch(node, batch):
+        raise UnsupportedModelError(f"{place_of(node)} moves the batch from the first dimension")
     if is_relu(node):
         if level == _HIDDEN:
             raise UnsupportedModelError(f"it has a second ReLU layer ({place_of(node)})")
         hidden.append(node)
         return _HIDDEN
-    moving = [found for found in levels if found != _CONSTANT]
-    if name_of(node) in SUMS:
-        if set(moving) == {_INPUT, _HIDDEN}:
-            raise UnsupportedModelError(f"its input also goes past the ReLU ({place_of(node)})")
-        return level
-    if name_of(node) not in AFFINE or len(moving) > 1 or _divides_by_moving(node, distance):
+    if not is_affine(node, lambda arg: distance.get(arg, _CONSTANT) != _CONSTANT):
         raise UnsupportedModelError(f"{place_of(node)} is neither affine nor a ReLU")
+    if name_of(node) in SUMS and {_INPUT, _HIDDEN} <= set(levels):
+        raise UnsupportedModelError(f"its input also goes past the ReLU ({place_of(node)})")
     return level
-
-
-def _divides_by_moving(node: fx.Node, distance: dict[fx.Node, int]) -> bool:
-    divisor = node.args[1] if name_of(node) == "div" else None
-    return isinstance(divisor, fx.Node) and distance.get(divisor, _CONSTANT) != _CONSTANT
