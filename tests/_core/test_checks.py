@@ -6,7 +6,13 @@ from torch import nn
 
 from inscape._core import UnsupportedModelError, checks
 from inscape._core.functional import probe
-from inscape.smoothness import gradient_norm
+from inscape.smoothness import (
+    gradient_norm,
+    gradient_norm_penalty,
+    gradient_path_length_penalty,
+    path_length,
+    path_length_penalty,
+)
 
 X = torch.rand(4, 3)
 
@@ -148,3 +154,43 @@ def test_word_outside_the_list_is_refused():
 def test_nan_setting_is_refused():
     with pytest.raises(ValueError, match="steps must be at least 1, found nan: raise steps"):
         checks.at_least(1, steps=float("nan"))
+
+
+def test_batch_norm_without_running_statistics_is_refused():
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, track_running_stats=False)).eval()
+    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+        probe(model, X)
+
+
+def test_model_that_draws_random_numbers_is_refused():
+    with pytest.raises(ValueError, match="two calls with the same batch differ: take random draws"):
+        probe(lambda x: x + torch.rand_like(x), X)
+
+
+def test_infinite_slope_is_refused_and_counted():
+    x = torch.cat([torch.ones(3, 1), torch.zeros(3, 1)])
+    with pytest.raises(ValueError, match="found NaN or Inf at 3 of 6 points: leave those points"):
+        gradient_norm(lambda z: z.abs().sqrt(), x)
+
+
+def test_pole_between_the_points_is_refused():
+    ends = torch.tensor([[0.0], [1.0]])
+    with pytest.raises(ValueError, match=r"found NaN or Inf at \d+ of 8 pairs"):
+        path_length(lambda z: 1 / (z - 0.5).abs().sqrt(), ends, pairs=8, knots=3)
+
+
+@pytest.mark.parametrize(
+    "penalty",
+    [gradient_norm_penalty, path_length_penalty, gradient_path_length_penalty],
+    ids=lambda penalty: penalty.__name__,
+)
+@pytest.mark.parametrize("x", [torch.full((4, 3), float("nan")), torch.ones(4, 3).long()])
+def test_penalties_check_their_batch(unchecked, penalty, x):
+    with pytest.raises((ValueError, TypeError), match="x must"):
+        penalty(net(), x)
+
+
+@pytest.mark.parametrize("penalty", [path_length_penalty, gradient_path_length_penalty])
+def test_penalties_need_two_knots(penalty):
+    with pytest.raises(ValueError, match="knots must be at least 2, found 1"):
+        penalty(net(), X, knots=1)

@@ -139,3 +139,8 @@ def test_one_sample_has_no_interval():
 def test_rows_must_be_defined():
     with pytest.raises(NotImplementedError, match=r"Result must define rows\(\)"):
         Result().rows()
+
+
+def test_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere must be a folder to save r.csv"):
+        everything().save(tmp_path / "nowhere" / "r.csv")

@@ -83,6 +83,8 @@ def test_says_what_it_does_and_where_the_report_is(look):
 def test_the_terminal_shows_the_table_of_the_report(look):
     shown = look(*QUICK).stdout.splitlines()
     head, _, *rows = shown[shown.index("") + 1 :]
+    rows, others = rows[: rows.index("")], rows[rows.index("") + 1 :]
+    assert others[0].startswith("linear model: not applicable: the model is not a two-layer ReLU")
     heads = ("measure", "this network", "95% interval", "mark", "at initialisation")
     assert all(name in head for name in (*heads, "linear model", "lower bound"))
     page = next(Path("reports").iterdir()).read_text()
@@ -226,3 +228,19 @@ def test_a_failing_instrument_is_said_and_exits_with_one(look, run, monkeypatch)
     assert done.exit_code == 1
     assert "weights_product: failed: ZeroDivisionError" in done.stdout
     assert list(Path("reports").iterdir())
+
+
+def test_what_a_model_prints_is_no_result(look, tmp_path):
+    (tmp_path / "loud.py").write_text(
+        "import torch\n"
+        "class Loud(torch.nn.Linear):\n"
+        "    def forward(self, x):\n"
+        "        print('called')\n"
+        "        return super().forward(x)\n"
+        "def make():\n"
+        "    return Loud(4, 3)\n"
+    )
+    words = ("look", "--model", "loud.py:make", "--data", "points.npz", "--json", "--no-page")
+    done = look(*words, "--only", "gradient_norm")
+    assert json.loads(done.stdout)["measures"]
+    assert "called" in done.stderr

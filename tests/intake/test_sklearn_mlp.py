@@ -124,3 +124,15 @@ def test_a_file_of_another_version_says_so(tmp_path):
     assert here in data
     path.write_bytes(data.replace(here, b"0" * len(here)))
     assert any("when using version" in note for note in open_model(path, trust=True).notes)
+
+
+def test_poisson_regression_keeps_its_exponential():
+    x = np.linspace(0, 1, 40)[:, None]
+    mlp = MLPRegressor(hidden_layer_sizes=(4,), loss="poisson", max_iter=30, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it stops early
+        mlp.fit(x, np.exp(2 * x[:, 0]))
+    opened = open_model(mlp)
+    ours = opened.model(torch.from_numpy(x))[:, 0].detach().numpy()
+    np.testing.assert_allclose(ours, mlp.predict(x))
+    assert opened.notes == ()

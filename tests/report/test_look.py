@@ -153,16 +153,31 @@ def test_linear_measure_that_does_not_fit_is_said(network, regression, monkeypat
     assert measured.reference("linear").reason == "left out for time: it takes about under 0.1 s"
 
 
-def test_quick_instruments_run_first_and_slow_ones_are_left_out(network, regression, monkeypatch):
+def test_where_time_is_short_fewer_samples_are_taken_and_none_of_too_few(
+    network, regression, monkeypatch
+):
     monkeypatch.setattr(subject_module, "seconds_per_row", lambda model, x, found: 1e-3)
     found = look(
-        network, regression, budget=150.0, quiet=True, only=["path_length", "gradient_path_length"]
+        network, regression, budget=10.0, quiet=True, only=["path_length", "gradient_path_length"]
     )
-    assert [measured.name for measured in found.measures] == ["path_length"]
+    # 1000 pairs are said to take 100 s and 300 s: half of the 10 s is enough for 50 and for 16.
+    (measured,) = found.measures
+    assert measured.name == "path_length"
+    assert 45 <= len(measured.result.lengths) <= 50
+    assert f"{len(measured.result.lengths)} pairs" in measured.summary.basis
     assert [late.name for late in found.left_out if late.what == "measure"] == [
         "gradient_path_length"
     ]
     assert found.left_out[0].seconds == pytest.approx(5 * 300)
+
+
+def test_fewer_points_are_taken_of_those_there_are(network, monkeypatch):
+    monkeypatch.setattr(subject_module, "seconds_per_row", lambda model, x, found: 1.0)
+    x = torch.randn(100, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = look(network, (x, x[:, :1]), budget=240.0, quiet=True, only="gradient_norm")
+    # Three passes for each of 100 points are said to take 300 s: half of the 240 s does for 40.
+    (measured,) = found.measures
+    assert 35 <= len(measured.result.norms) <= 40
 
 
 def test_instruments_run_in_the_order_of_their_predicted_time(network, regression, monkeypatch):

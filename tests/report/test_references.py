@@ -182,7 +182,14 @@ def test_attempt_turns_errors_into_reasons():
 
 @pytest.mark.parametrize(
     ("value", "other", "text"),
-    [(3.0, 2.0, "1.5"), (1.0, 0.0, None), (0.0, 1.0, None), (1.0, None, None)],
+    [
+        (3.0, 2.0, "1.5 times as large"),
+        (2.0, 50.0, "1/25 as large"),
+        (1.02, 1.0, "about the same"),
+        (1.0, 0.0, None),
+        (0.0, 1.0, None),
+        (1.0, None, None),
+    ],
 )
 def test_ratios_where_they_mean_something(value, other, text):
     summary = Summary(value=value, kind="exact", basis="")

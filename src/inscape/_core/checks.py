@@ -109,6 +109,16 @@ def _weight(name: str, tensor: Tensor, x: Tensor) -> None:
         )
 
 
+def finite(values: Tensor, what: str) -> None:
+    """Refuse a measurement that met NaN or Inf on its way."""
+    if not _all_finite(values):
+        bad = int((~values.isfinite()).sum())
+        raise ValueError(
+            f"the model must be finite with finite slopes at the data and between them, found NaN "
+            f"or Inf at {bad} of {len(values)} {what}: leave those points out or smooth the model."
+        )
+
+
 def _all_finite(tensor: Tensor) -> bool:
     """Tell whether all numbers are finite; their sum is, nearly always, and is quick to take."""
     return math.isfinite(float(tensor.detach().sum())) or bool(tensor.isfinite().all())

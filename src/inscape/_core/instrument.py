@@ -31,6 +31,7 @@ class Instrument:
     cost: Cost
     work: Callable[[int, int], float]
     setup: float
+    samples: str
     meaning: str
     cites: str
     bound: Callable[[Tensor, Tensor], Bound | None] | None
@@ -65,6 +66,7 @@ def instrument(
     meaning: str,
     cites: str,
     setup: float = 0.0,
+    samples: str = "",
     bound: Callable[[Tensor, Tensor], Bound | None] | None = None,
     example: Callable[[Any, Tensor, Tensor], dict[str, Any]] = lambda model, x, y: {},
     exempt: tuple[str, ...] = (),
@@ -79,6 +81,8 @@ def instrument(
             settings on ``n`` points and ``c`` outputs (a backward pass counts as two).
         meaning: One plain sentence for the report; ``{value}`` stands for the number.
         cites: Where the quantity is defined.
+        samples: Name of the setting that counts samples; the report takes fewer of them where the
+            time would not do for all.
         setup: Seconds that it takes beside those passes, whatever the model (e.g. an export).
         bound: ``(x, y) -> Bound``: a value that no function fitting the labels goes below.
         example: ``(model, x, y) -> arguments`` beyond the defaults, for contract and report.
@@ -95,6 +99,7 @@ def instrument(
             cost=cost,
             work=work,
             setup=setup,
+            samples=samples,
             meaning=meaning,
             cites=cites,
             bound=bound,

@@ -126,6 +126,8 @@ def _picture(result: Result, path: Path) -> None:
 
 def _atomic(path: Path, content: bytes) -> None:
     """Write under a temporary name, then rename: a reader never sees half a file."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent} must be a folder to save {path.name}: create it.")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(content)

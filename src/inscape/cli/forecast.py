@@ -33,7 +33,8 @@ def announcement(subject: Subject, wanted: Wanted, times: Times) -> str:
 
     x = subject.fitted.x
     kind = str(x.dtype).removeprefix("torch.")
-    threads = f", {torch.get_num_threads()} threads" if x.device.type == "cpu" else ""
+    count = torch.get_num_threads()
+    threads = f", {count} thread{'s' * (count != 1)}" if x.device.type == "cpu" else ""
     many = f"{len(times)} instrument{'s' * (len(times) != 1)}"
     time = seconds(whole(times, wanted))
     return (

@@ -26,6 +26,7 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
     typer.echo("\n".join(textwrap.wrap(verdict(look), width)) + "\n")
     print_table(map(_row, look.measures), right=("this network", *SHORT.values()))
     others = [f"{row['measure']}: {row['status']}" for row in look.rows() if "value" not in row]
+    others += _unavailable(look)
     typer.echo("\n".join(["", *others]) if others else "", nl=bool(others))
 
 
@@ -46,6 +47,25 @@ def _row(measured: "inscape.report.parts.Measured") -> dict[str, str]:
             for label, reference in held.items()
         },
     }
+
+
+def _unavailable(look: "inscape.report.Look") -> list[str]:
+    """Say why there is nothing to hold a number against, once for each reason."""
+    from inscape.report.scale import SHORT
+
+    missing = [
+        f"{SHORT[name]}: {reference.reason}"
+        for measured in look.measures
+        for name in ("initialisation", "linear")
+        if (reference := measured.reference(name)) and reference.value is None
+    ]
+    below = [
+        f"{measured.name} is below its lower bound: the network does not fit the labels exactly"
+        for measured in look.measures
+        if (bound := measured.reference("bound")) and measured.summary and bound.value is not None
+        if measured.summary.value < bound.value
+    ]
+    return list(dict.fromkeys([*missing, *below]))
 
 
 def _interval(found: "inscape._core.Summary") -> str:

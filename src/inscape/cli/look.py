@@ -1,5 +1,7 @@
 """``inscape look``: measure a model in every way that applies and write its report."""
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import typer
@@ -48,23 +50,25 @@ def look(
     page = None if no_page or dry_run else page_path(out, wanted.name)
     if page is not None:
         check_writable(page)
-    subject = opened(wanted, say)
-    times = forecast(subject, wanted)
+    with redirect_stdout(sys.stderr):  # what a model prints is no result
+        subject = opened(wanted, say)
+        times = forecast(subject, wanted)
     say(announcement(subject, wanted, times))
     if dry_run:
         print_forecast(wanted, times, as_json=as_json)
         return
     from inscape.report import look as look_at
 
-    found = look_at(
-        subject.model,
-        subject.data,
-        budget=wanted.budget,
-        seed=wanted.seed,
-        only=wanted.only,
-        quiet=True if quiet else None,
-        command=typed(),
-    )
+    with redirect_stdout(sys.stderr):
+        found = look_at(
+            subject.model,
+            subject.data,
+            budget=wanted.budget,
+            seed=wanted.seed,
+            only=wanted.only,
+            quiet=True if quiet else None,
+            command=typed(),
+        )
     print_look(found, page, as_json=as_json)
     if page is not None:
         say(f"report: {found.save(page)}")

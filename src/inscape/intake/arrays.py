@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,9 @@ from inscape._core.errors import DataError
 Array = NDArray[Any]
 
 #: Names under which files keep inputs and labels, in the order of search; capitals do not matter.
-PAIRS = (
-    ("x_train", "y_train"),
-    ("x", "y"),
-    ("data", "target"),
-    ("data", "labels"),
-    ("images", "labels"),
-    ("features", "labels"),
-    ("inputs", "targets"),
-)
+INPUTS = ("x", "data", "images", "image", "features", "inputs", "input")
+LABELS = ("y", "target", "targets", "labels", "label", "classes", "outputs", "output")
+PAIRS = (("x_train", "y_train"), *product(INPUTS, LABELS))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

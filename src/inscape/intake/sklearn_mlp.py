@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from inscape._core.errors import UnsupportedModelError
 
@@ -47,7 +47,17 @@ def convert_mlp(mlp: Any) -> tuple[nn.Sequential, tuple[str, ...]]:
         if layers and mlp.activation != "identity":
             layers.append(_ACTIVATIONS[mlp.activation]())
         layers.append(_linear(weight, bias))
-    return nn.Sequential(*layers), _notes(mlp)
+    if mlp.out_activation_ == "exp":  # a Poisson regression predicts means, not logits
+        layers.append(Exponential())
+    return nn.Sequential(*layers).eval(), _notes(mlp)
+
+
+class Exponential(nn.Module):
+    """The last step of a Poisson regression."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return exp(x)."""
+        return x.exp()
 
 
 def _linear(weight: Array, bias: Array) -> nn.Linear:
@@ -60,7 +70,7 @@ def _linear(weight: Array, bias: Array) -> nn.Linear:
 
 def _notes(mlp: Any) -> tuple[str, ...]:
     notes = []
-    if mlp.out_activation_ != "identity":
+    if mlp.out_activation_ not in ("identity", "exp"):
         notes.append(f"left off the final {mlp.out_activation_}: analysing the logits")
     classes = np.asarray(getattr(mlp, "classes_", ()))
     if classes.size and classes.tolist() != list(range(classes.size)):

@@ -119,7 +119,12 @@ def attempted(
 
 
 def ratio(summary: Summary | None, reference: Reference) -> str | None:
-    """Return how many times as large a measure is, to two digits, where that says something."""
+    """Say how many times as large a measure is, to two digits, where that says something."""
     if summary is None or reference.value is None or not min(summary.value, reference.value) > 0:
         return None
-    return number(summary.value / reference.value, 2)
+    times = summary.value / reference.value
+    if 0.95 < times < 1.05:
+        return "about the same"
+    if times < 1:
+        return f"1/{number(1 / times, 2)} as large"
+    return f"{number(times, 2)} times as large"

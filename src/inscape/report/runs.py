@@ -42,7 +42,7 @@ def measure_all(subject: Subject, chosen: dict[str, Instrument], pulse: Pulse) -
     outcome = Outcome(measures={}, left_out=[], not_applicable=[], failed=[])
     for name, instrument in sorted(chosen.items(), key=lambda item: subject.predicted(item[1])):
         predicted = subject.predicted(instrument)
-        if not subject.clock.allows(predicted):
+        if not subject.clock.allows(predicted) and not subject.fewer(instrument):
             outcome.left_out.append(_left_out(subject, name, "measure", (2 + DRAWS) * predicted))
             continue
         pulse.bar.note = name

@@ -10,7 +10,7 @@ from inscape.report.parts import Measured, Score
 from inscape.report.pictures import formula
 from inscape.report.references import ratio
 from inscape.report.scores import NETWORK
-from inscape.report.words import listed, number, plain, shape
+from inscape.report.words import number, plain, shape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +44,8 @@ def _comparisons(measures: tuple[Measured, ...]) -> list[str]:
         for reference in measured.references:
             times = ratio(measured.summary, reference)
             if times is not None and reference.name != "bound":
-                found = ratios.setdefault(reference.label, [])
-                verb = "" if found else "is "
-                found.append(f"its {plain(measured.name)} {verb}{times} times")
-    return [f"Compared with {label}, {listed(found)} as large." for label, found in ratios.items()]
+                ratios.setdefault(reference.label, []).append(f"{plain(measured.name)} {times}")
+    return [f"Compared with {label}: {', '.join(found)}." for label, found in ratios.items()]
 
 
 def _many(word: str, sizes: tuple[int, ...]) -> str:

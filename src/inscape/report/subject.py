@@ -1,6 +1,6 @@
 """What is looked at: a model with its data, the pace at which it runs, and the time there is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
 from time import perf_counter
@@ -31,6 +31,10 @@ class Clock:
         return self.spent + predicted <= self.budget
 
 
+#: With fewer samples than this a mean says too little.
+FEWEST = 30
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Subject:
     """What is looked at, and with which settings."""
@@ -45,6 +49,7 @@ class Subject:
     clock: Clock
     seed: int
     command: str | None
+    counts: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def pace(self) -> float:
@@ -55,12 +60,31 @@ class Subject:
         """Return the seconds that an instrument is expected to take."""
         return instrument.setup + instrument.work(len(self.x), self.probe.outputs) * self.pace
 
+    def fewer(self, instrument: Instrument) -> bool:
+        """Take fewer samples of an instrument, so that it fits half of what is left; False if none.
+
+        The other half is for what the number is held against, with as few samples.
+        """
+        left = (self.clock.budget - self.clock.spent) / 2 - instrument.setup
+        predicted = self.predicted(instrument) - instrument.setup
+        if not instrument.samples or left <= 0:
+            return False
+        usual = signature(instrument.function).parameters[instrument.samples].default
+        usual = min(usual, len(self.x)) if instrument.samples == "points" else usual
+        count = int(usual * left / predicted)
+        if count < FEWEST:
+            return False
+        self.counts[instrument.name] = min(usual, count)
+        return True
+
     def settings(self, instrument: Instrument) -> dict[str, Any]:
-        """Return the arguments beyond model and data: those of the example, and the seed."""
+        """Return the arguments beyond model and data: example, seed, and a smaller sample."""
         labels = self.x.new_zeros(len(self.x)) if self.y is None else self.y
         settings = dict(instrument.example(self.model, self.x, labels))
         if "seed" in signature(instrument.function).parameters:
             settings["seed"] = self.seed
+        if instrument.name in self.counts:
+            settings[instrument.samples] = self.counts[instrument.name]
         return settings
 
     def result(self, instrument: Instrument, model: nn.Module) -> Result:
@@ -83,7 +107,7 @@ def seconds_per_row(model: nn.Module, x: Tensor, found: Probe) -> float:
             start = perf_counter()
             float(model(batch).sum())  # reading a number waits for the device
             times.append(perf_counter() - start)
-    return sorted(times)[len(times) // 2] / rows
+    return min(times) / rows
 
 
 def subject_of(

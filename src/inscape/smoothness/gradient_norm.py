@@ -33,6 +33,7 @@ class GradientNorm(Result):
     reads="function",
     cost="instant",
     work=lambda n, c: min(n, 1000) * (1 + 2 * c),
+    samples="points",
     meaning="At a typical data point, a tiny step moves the output by at most {value} times "
     "the length of the step.",
     cites="volhejn2020smoothness, Definition 4, Eq. (3.1)",
@@ -70,6 +71,7 @@ def gradient_norm(
     x = draw_rows(x, points, seed=seed)
     parts = [jacobians(found.f, part).flatten(1) for part in chunks(x, found.rows(memory))]
     norms = torch.cat([norm(part, dim=1) for part in parts])
+    checks.finite(norms, "points")
     return GradientNorm(norms=norms, outputs=found.outputs, seed=seed)
 
 
@@ -80,4 +82,5 @@ def gradient_norm_penalty(f: Function, x: Float[Tensor, "n *d"]) -> Float[Tensor
 
     Volhejn's Eq. (4.6); add it to any loss with a coefficient.
     """
+    checks.points(x)
     return norm(live_jacobians(f, x).flatten(1), dim=1).mean()

@@ -37,6 +37,7 @@ class GradientPathLength(Result):
     reads="function",
     cost="seconds",
     work=lambda n, c: 100_000 * (1 + 2 * c),
+    samples="pairs",
     meaning="Walking straight from one data point to another, the slope changes by {value} in "
     "all; 0 would be a straight line.",
     cites="volhejn2020smoothness, Definition 7, Eq. (3.7)",
@@ -82,6 +83,7 @@ def gradient_path_length(
     for some, at in walks(a, b, knots, rows=found.rows(memory)):
         slopes = jacobians(found.f, at.flatten(0, 1)).reshape(*at.shape[:2], -1)
         lengths[some] += variation(slopes, large=large)
+    checks.finite(lengths, "pairs")
     return GradientPathLength(lengths=lengths, knots=knots, outputs=found.outputs, seed=seed)
 
 
@@ -101,6 +103,8 @@ def gradient_path_length_penalty(
     own code; its coefficient 1e-5 belongs to the sum and is 32 times weaker as a mean at
     batch 64.
     """
+    checks.points(x)
+    checks.at_least(2, knots=knots)
     a, b = halves(x)
     if len(a) == 0:
         return x.new_zeros(())

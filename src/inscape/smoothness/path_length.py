@@ -72,6 +72,7 @@ def _sum_of_gaps(values: Float[Tensor, " m"], counts: Int[Tensor, " m"]) -> floa
     reads="function",
     cost="instant",
     work=lambda n, c: 100_000,
+    samples="pairs",
     meaning="Walking straight from one data point to another, the output travels {value} in all, "
     "ups and downs included.",
     cites="volhejn2020smoothness, Definition 6, Eqs. (3.4)-(3.6)",
@@ -120,6 +121,7 @@ def path_length(
     for end in (a, b):
         parts = [found.f(part).reshape(len(part), -1) for part in chunks(end, found.rows(memory))]
         ends.append(torch.cat(parts))
+    checks.finite(lengths, "pairs")
     return PathLength(
         lengths=lengths,
         distances=norm(ends[1] - ends[0], dim=1),
@@ -144,6 +146,8 @@ def path_length_penalty(
     an odd last point is left out. ``reduction="sum"`` is the thesis' own code; its coefficient
     1e-4 belongs to the sum and is 32 times weaker as a mean at batch 64.
     """
+    checks.points(x)
+    checks.at_least(2, knots=knots)
     a, b = halves(x)
     if len(a) == 0:
         return x.new_zeros(())

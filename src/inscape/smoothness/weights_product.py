@@ -8,7 +8,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from inscape._core import NotApplicable, Result, Row, Summary, UnsupportedModelError, instrument
+from inscape._core import (
+    NotApplicable,
+    Result,
+    Row,
+    Summary,
+    UnsupportedModelError,
+    checks,
+    instrument,
+)
 from inscape._core.functional import probe
 from inscape._core.pieces import TwoLayer, two_layer
 
@@ -75,6 +83,7 @@ def weights_product_penalty(model: nn.Module, x: Float[Tensor, "n *d"]) -> Float
     The structure is read from the exported graph at the first call with a model and kept for as
     long as its modules stay the same. Raises ``UnsupportedModelError`` for other networks.
     """
+    checks.points(x)
     first, second = _structure(model, x).norms()
     return (first * second).sum()
 

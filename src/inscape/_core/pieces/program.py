@@ -1,7 +1,9 @@
 """The exported graph of a model, with its live weights, ready to be read or run in part."""
 
+import logging
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,8 +75,7 @@ def export(f: Function, x: Tensor) -> Program:
     module = f if isinstance(f, nn.Module) else _Call(f)
     sample = torch.cat([x[:1].detach()] * 3)
     try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")
+        with _silence(), torch.no_grad():
             batch = ({0: torch.export.Dim.DYNAMIC},)
             shown = torch.export.export(module, (sample,), dynamic_shapes=batch)
             shown = shown.run_decompositions({})
@@ -85,6 +86,19 @@ def export(f: Function, x: Tensor) -> Program:
             "tensor values and fixed batch sizes."
         ) from error
     return _program(shown, module)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep the exporter's warnings and logs from the user: what matters is in our error."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _first_line(error: Exception) -> str:
