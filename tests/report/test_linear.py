@@ -31,11 +31,30 @@ def test_of_many_exact_answers_the_smallest_is_taken():
     assert_close(fit.model[1].weight.detach(), torch.ones(1, 2, dtype=torch.float64))
 
 
-def test_directions_without_spread_are_left_out_and_said():
+def test_directions_that_only_fit_noise_are_left_out_and_said():
+    narrow = torch.randn(80, 40, generator=DICE, dtype=torch.float64) * 1e-4
+    y = X[:, :1] + 0.1 * torch.randn(80, 1, generator=DICE, dtype=torch.float64)
+    fit = linear_fit(torch.cat([X, narrow], 1), y, task="regression", outputs=1)
+    assert fit.model[1].weight.detach().norm() < 1.1  # hundreds without the rule
+    assert "along the 3 widest directions, which predict rows left out best" in fit.note
+
+
+def test_narrow_direction_that_matters_is_kept():
     x = X * torch.tensor([1.0, 1.0, 1e-4], dtype=torch.float64)
     fit = linear_fit(x, X[:, 2:], task="regression", outputs=1)
-    assert fit.model[1].weight.detach().norm() < 1  # 10,000 without the rule
-    assert "along the 2 directions with at least 1% of the widest spread" in fit.note
+    assert_close(fit.model[1].weight.detach()[0, 2].item(), 1e4)
+    assert fit.note == "with intercept, fitted to 80 rows"
+
+
+def test_error_of_rows_left_out_is_that_of_leaving_them_out():
+    y = X[:, :1] ** 2
+    x = X - X.mean(0)
+    u = torch.linalg.svd(x, full_matrices=False).U
+    left = 1 - 1 / 80 - u.square().sum(1, keepdim=True)
+    quick = ((y - y.mean(0) - u @ u.T @ (y - y.mean(0))) / left)[7]
+    rest = torch.arange(80) != 7
+    peer = LinearRegression().fit(X[rest].numpy(), y[rest].numpy())
+    assert_close(quick, y[7] - torch.from_numpy(peer.predict(X[7:8].numpy()))[0])
 
 
 @pytest.mark.parametrize("classes", [2, 3])

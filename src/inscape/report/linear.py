@@ -12,8 +12,8 @@ from inscape._core import generator
 ROWS = 10_000
 #: Floating-point operations in a second that a fit may count on.
 SPEED = 4e9
-#: Directions whose spread is below this share of the widest are left out of least squares.
-NARROW = 0.01
+#: Directions whose spread is below one of these shares of the widest may be left out.
+SHARES = (1e-10, 1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)
 #: Steps after which a logistic regression is taken as it is.
 STEPS = 300
 
@@ -49,7 +49,7 @@ def linear_fit(x: Tensor, y: Tensor | None, *, task: str, outputs: int, seed: in
     """Return the best linear model: least squares for regression, logistic for classes.
 
     Least squares has an intercept and, of all minima, the smallest weights; directions in which
-    the data hardly spread are left out, since along them noise alone would set the slope.
+    the data hardly spread are left out where rows that are left out are then predicted better.
     Logistic regression has an unpenalised intercept and a ridge of ½‖W‖² on the summed log loss,
     scikit-learn's default. Both are solved in float64 and given back in the precision of ``x``.
     """
@@ -65,7 +65,7 @@ def linear_fit(x: Tensor, y: Tensor | None, *, task: str, outputs: int, seed: in
         weight, bias, rank = _least_squares(flat, labels, outputs)
         label, how = "the linear model (least squares)", "with intercept"
         if rank < min(len(flat) - 1, flat.shape[1]):
-            how += f", along the {rank} directions with at least {NARROW:.0%} of the widest spread"
+            how += f", along the {rank} widest directions, which predict rows left out best"
     some = f"{len(kept):,} of {len(x):,}" if len(kept) < len(x) else f"{len(x):,}"
     linear = _linear(weight, bias, like=x)
     return Fit(model=linear, label=label, note=f"{how}, fitted to {some} rows")
@@ -90,10 +90,33 @@ def _least_squares(
             f"the model has {outputs} outputs and the labels have {y.shape[1]} columns"
         )
     centre, level = x.mean(0), y.mean(0)
-    # Centred, so that the intercept is not part of what is made small; gelsd finds the rank.
-    solved = torch.linalg.lstsq((x - centre).cpu(), (y - level).cpu(), rcond=NARROW, driver="gelsd")
-    weight = solved.solution.T.to(x.device)
-    return weight, level - weight @ centre, int(solved.rank)
+    # Centred, so that the intercept is not part of what is made small.
+    u, spread, v = torch.linalg.svd((x - centre).cpu(), full_matrices=False)
+    scores = u.T @ (y - level).cpu()
+    rank = _best_rank(u, spread, scores, (y - level).cpu())
+    weight = (v[:rank].T @ (scores[:rank] / spread[:rank, None])).T.to(x.device)
+    return weight, level - weight @ centre, rank
+
+
+def _best_rank(
+    u: Float[Tensor, "n k"],
+    spread: Float[Tensor, " k"],
+    scores: Float[Tensor, "k c"],
+    y: Float[Tensor, "n c"],
+) -> int:
+    """Return along how many directions the fit best predicts rows that are left out.
+
+    The error of a row left out is its residual over one minus its leverage.
+    """
+    ranks = {int((spread > share * spread[0]).sum()) for share in SHARES} - {0}
+    errors = {}
+    for rank in ranks:
+        left = 1 - 1 / len(y) - u[:, :rank].square().sum(1, keepdim=True)
+        residual = y - u[:, :rank] @ scores[:rank]
+        errors[rank] = float((residual / left.clamp(min=1e-9)).square().mean())
+    if not errors or min(errors.values()) > float(y.square().mean()):
+        return max(ranks, default=0)
+    return min(errors, key=lambda rank: (errors[rank], -rank))
 
 
 def _logistic(
