@@ -140,5 +140,18 @@ def test_an_unknown_layer_is_named_and_nothing_is_drawn():
     with pytest.raises(UnsupportedModelError, match=r"'the module itself' is a GRU"):
         models.he_normal(nn.GRU(2, 2))
     normed = nn.utils.parametrizations.weight_norm(nn.Linear(2, 2))
-    with pytest.raises(UnsupportedModelError, match=r"'parametrizations\.weight' is a"):
+    with pytest.raises(UnsupportedModelError, match="those of 'the module itself' are made"):
         models.he_normal(normed)
+
+
+def test_transposed_convolution_counts_its_own_inputs():
+    layer = torch.nn.ConvTranspose1d(64, 2, 1)
+    models.he_normal(layer, seed=0)
+    # 128 draws of standard deviation sqrt(2/64): five standard errors.
+    assert abs(layer.weight.std().item() / (2 / 64) ** 0.5 - 1) < 5 / (2 * 128) ** 0.5
+
+
+def test_weights_made_of_others_are_refused():
+    layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 2))
+    with pytest.raises(UnsupportedModelError, match="those of '0' are made of others"):
+        models.glorot_uniform(torch.nn.Sequential(layer))

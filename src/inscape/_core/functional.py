@@ -11,8 +11,9 @@ from inscape._core import checks
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
 
-#: Memory that one call may take for its working set unless the caller says otherwise.
-MEMORY = 256 * 2**20
+#: Bytes of the working set unless the caller says otherwise. More is slower: blocks above 32 MiB
+#: are given back to the system and fetched again, page by page, with every chunk.
+MEMORY = 32 * 2**20
 
 #: Rows beyond this many gain nothing: matrix products are at full speed and caches overflow.
 ROWS = 1024

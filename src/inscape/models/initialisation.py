@@ -14,15 +14,8 @@ from torch import Tensor, nn
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.sampling import generator
 
-Weighted = (
-    nn.Linear
-    | nn.Conv1d
-    | nn.Conv2d
-    | nn.Conv3d
-    | nn.ConvTranspose1d
-    | nn.ConvTranspose2d
-    | nn.ConvTranspose3d
-)
+Transposed = nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d
+Weighted = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d | Transposed
 Normalising = (
     nn.BatchNorm1d
     | nn.BatchNorm2d
@@ -154,9 +147,12 @@ def _fill(
     weighted = list(_weighted(module))
     dice = generator(seed)
     for layer in weighted:
-        layer.weight.copy_(weight(torch.empty_like(layer.weight, device="cpu"), dice))
+        blank = torch.empty_like(layer.weight, device="cpu")
+        transposed = isinstance(layer, Transposed)
+        drawn = weight(blank.transpose(0, 1) if transposed else blank, dice)
+        layer.weight.copy_(drawn.transpose(0, 1) if transposed else drawn)
         if layer.bias is not None:
-            n_in, _ = fans(layer.weight)
+            n_in, _ = fans(drawn)
             layer.bias.copy_(bias(torch.empty_like(layer.bias, device="cpu"), n_in, dice))
     for part in module.modules():
         if isinstance(part, Normalising):
@@ -167,6 +163,12 @@ def _weighted(module: nn.Module) -> Iterator[Weighted]:
     """Yield the layers to be drawn, or say which layer no law here speaks of."""
     for name, layer in module.named_modules():
         if isinstance(layer, Weighted):
+            if "weight" not in dict(layer.named_parameters(recurse=False)):
+                raise UnsupportedModelError(
+                    "an initialisation draws weights themselves, but those of "
+                    f"{name or 'the module itself'!r} are made of others "
+                    "(weight_norm or its like): initialise first, then wrap it."
+                )
             yield layer
         elif not isinstance(layer, Normalising) and list(layer.parameters(recurse=False)):
             raise UnsupportedModelError(

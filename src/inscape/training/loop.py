@@ -114,7 +114,8 @@ def fit(
         stop_loss: Stop at the end of the epoch whose loss is this or less.
         stop_on: ``"running"``: mean of the batch losses seen while training (Volhejn's rule, and
             that of Keras); ``"evaluated"``: loss on all data after the epoch, in eval mode.
-        penalties: Pairs of a coefficient and a function from model and batch to a scalar.
+        penalties: Pairs of a coefficient and a function from model and batch to a scalar. One that
+            calls the model in training mode also moves batch norm's running statistics.
         seed: Seed of shuffling and of dropout.
         progress: Whether to show progress; None shows it after two seconds unless
             ``INSCAPE_QUIET`` is set.
