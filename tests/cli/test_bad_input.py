@@ -239,10 +239,10 @@ def test_whole_numbers_are_no_error(kit, data):
 
 
 def test_a_full_disk_loses_no_numbers(kit, monkeypatch):
-    def full(self, content):
+    def full(self, target):
         raise OSError(errno.ENOSPC, "No space left on device", str(self))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     done = kit(*look())
     assert done.exit_code == 1
     assert "gradient_norm" in done.stdout

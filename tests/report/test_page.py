@@ -261,12 +261,10 @@ def test_full_disk_leaves_the_old_report_and_no_pieces(seen, tmp_path, monkeypat
     path = tmp_path / "report.html"
     path.write_text("old")
 
-    def full(self: Path, content: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(content[:100])
+    def full(self: Path, target: Path) -> Path:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(
         OSError,
         match=r"^the report could not be written to .*report\.html \(no "
@@ -291,9 +289,9 @@ def test_folder_under_the_name_of_the_report_is_named(seen, tmp_path):
 
 
 def test_read_only_folder_is_named(seen, tmp_path, monkeypatch):
-    def refuse(self: Path, content: bytes) -> int:
+    def refuse(self: Path, target: Path) -> Path:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(Path, "write_bytes", refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(PermissionError, match=r"\(permission denied\): make room or choose"):
         seen.save(tmp_path / "a.html")

@@ -5,7 +5,6 @@ import html
 import io
 import json
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from inscape._core.files import written
 from inscape._core.result import Result
 
 SCHEMA = 1
@@ -125,15 +125,8 @@ def _picture(result: Result, path: Path) -> None:
 
 
 def _atomic(path: Path, content: bytes) -> None:
-    """Write under a temporary name, then rename: a reader never sees half a file."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent} must be a folder to save {path.name}: create it.")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written(path) as file:
+        file.write(content)
 
 
 def _encoded(key: str, value: object, arrays: dict[str, npt.NDArray[Any]]) -> object:

@@ -11,7 +11,6 @@ step ``t`` to step ``t + 1`` with the batch ``rows(t)`` and the learning rate ``
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from inscape._core.errors import DataError
+from inscape._core.files import written
 
 SCHEMA = 1
 
@@ -219,10 +219,5 @@ def _numpy(name: str, tensor: Tensor) -> NDArray[Any]:
 
 
 def _write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)

@@ -5,9 +5,7 @@ import csv
 import html
 import io
 import json
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from inscape._core import Result
+from inscape._core.files import written
 from inscape.figures import caption, has_figure
 from inscape.report.look import Look, settings
 from inscape.report.parts import Measured
@@ -135,15 +134,12 @@ def _json(look: Look) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write under a temporary name, then rename: the final name never holds half a report."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write the whole report or none, and say in a sentence what stood in the way."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        with written(path) as file:
+            file.write(content)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         cause = (error.strerror or str(error)).lower()
         raise type(error)(
             f"the report could not be written to {path} ({cause}): "
