@@ -134,6 +134,13 @@ def test_output_by_a_vector_is_a_second_layer():
     assert ours == pytest.approx(float(by_hand(f)), rel=1e-12)
 
 
+class Past(Functional):
+    """Asks its ReLU layer for a shape only."""
+
+    def forward(self, x):
+        return x[:, :1] + torch.zeros_like(F.relu(self.a(x)))[:, :1]
+
+
 class Skip(Functional):
     def forward(self, x):
         return self.b(F.relu(self.a(x))) + x[:, :1]
@@ -156,6 +163,7 @@ class Gated(Functional):
         (Columns(dense(3, 4, 1)).eval(), "'permute' moves the batch from the first dimension"),
         (Squared(dense(3, 4, 1)).eval(), "'mul' is neither affine nor a ReLU"),
         (nn.Linear(3, 1).double().eval(), "it has no ReLU"),
+        (Past(dense(3, 4, 1)).eval(), "its output does not come through the ReLU layer"),
     ],
 )
 def test_other_networks_are_answered_with_the_reason(model, reason):

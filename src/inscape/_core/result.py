@@ -95,12 +95,6 @@ class Result:
 
         return html_table(self)
 
-    def _settings(self) -> dict[str, Any]:
-        """Return the fields that are no tensors."""
-        return {
-            key: value for key, value in self.to_dict().items() if not isinstance(value, Tensor)
-        }
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class NotApplicable(Result):
