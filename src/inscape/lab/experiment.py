@@ -1,0 +1,231 @@
+"""An experiment: one table or figure of a paper, as cells, a way to run them, and claims.
+
+Nothing here computes. The runner turns settings into records, the verdicts compare records with
+claims, the page shows both.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from inscape.lab.store import Record
+
+ScaleName = Literal["smoke", "laptop", "paper"]
+SCALES: tuple[ScaleName, ...] = ("smoke", "laptop", "paper")
+
+#: One cell: names of settings and JSON values (numbers, strings, booleans, None, lists of them).
+Settings = Mapping[str, Any]
+
+#: What a cell gives: JSON values, and NumPy arrays where there are many numbers.
+Outcome = Mapping[str, Any]
+
+#: How one scale is laid out: each setting with the values that it takes.
+Axes = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A number that an analysis found, with its interval of 95%.
+
+    Attributes:
+        value: The number itself.
+        low: Lower end of the interval; the value itself where it is exact.
+        high: Upper end of the interval.
+        se: Standard error; 0 where it is exact.
+        n: How many independent things (data sets, networks) it was taken over.
+        exact: Whether there is no sampling in it.
+        method: How the interval was made, in a few words.
+    """
+
+    value: float
+    low: float
+    high: float
+    se: float
+    n: int
+    exact: bool = False
+    method: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A claim that a number is what the paper printed.
+
+    Attributes:
+        name: Short name of the claim, unique in its experiment.
+        says: What the paper says, in one sentence.
+        of: Name of the quantity, as the analysis calls it.
+        published: The printed number.
+        published_se: Its standard error, where the paper gives a spread.
+        tolerance: How far ours may be off, where the paper gives none; written before the run.
+        side: On which side of ``bound`` the number lies, if that is the message: what is still
+            true where the number itself is missed is the same trend.
+        bound: The other side of that comparison.
+        at: Row and column of the printed table.
+        source: Where it is printed, or how it follows from what is.
+        scales: Scales whose settings are those of the published number.
+    """
+
+    name: str
+    says: str
+    of: str
+    published: float
+    published_se: float | None = None
+    tolerance: float | None = None
+    side: Literal["above", "below"] | None = None
+    bound: float = 0.0
+    at: tuple[str, str] = ("", "")
+    source: str = ""
+    scales: tuple[ScaleName, ...] = ("laptop", "paper")
+
+    def __post_init__(self) -> None:
+        """Refuse a claim that nothing could decide."""
+        if self.published_se is None and self.tolerance is None:
+            raise ValueError(
+                f"claim {self.name!r} needs published_se or tolerance, found neither: without "
+                "one of them nobody can say whether a number agrees."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trend:
+    """A claim that a quantity lies on one side of a bound: a slope, a difference, a correlation.
+
+    Attributes:
+        name: Short name of the claim, unique in its experiment.
+        says: What the paper says, in one sentence.
+        of: Name of the quantity, as the analysis calls it.
+        side: On which side of ``bound`` it lies by the claim; ``"between"`` needs both bounds.
+        bound: The bound; the lower one for ``"between"``.
+        upper: The upper bound for ``"between"``.
+        test: The test behind the interval, in a few words, for the page.
+        source: Where the paper says it.
+        scales: Scales at which the claim can be judged.
+    """
+
+    name: str
+    says: str
+    of: str
+    side: Literal["above", "below", "between"]
+    bound: float = 0.0
+    upper: float | None = None
+    test: str = "95% interval from a bootstrap over data sets"
+    source: str = ""
+    scales: tuple[ScaleName, ...] = ("laptop", "paper")
+
+
+Claim = Value | Trend
+
+
+def claim_hash(claim: Claim) -> str:
+    """Return the fingerprint of a claim: another word in it, another hash."""
+    text = json.dumps({type(claim).__name__: asdict(claim)}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def no_data(settings: Settings) -> str:
+    """Return the data hash of a cell that makes its own data."""
+    return "none"
+
+
+def all_cells(settings: Settings) -> bool:
+    """Keep every cell of a grid."""
+    return True
+
+
+def one_second(settings: Settings) -> float:
+    """Guess one second for every cell."""
+    return 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One table or figure of a paper.
+
+    Exactly one of ``cell``, ``together`` and ``same_as`` says where records come from.
+
+    Attributes:
+        shows: What of the paper it shows, e.g. ``"Table 4.1"``.
+        title: What that is about, in one line.
+        smoke: Settings that take seconds; for CI, never a verdict.
+        laptop: Settings that take minutes to an hour on two cores.
+        paper: The paper's own settings.
+        departures: For each scale, how its settings depart from the paper's, one sentence each.
+        cell: Runs one cell: ``cell(**settings) -> outcome``.
+        together: Runs many cells at once and yields ``(index, outcome)`` as each is done; the
+            outcome of a cell does not depend on which others it shares a call with.
+        batch: Largest number of cells in one call of ``together``.
+        alike: Cells may share a call of ``together`` where this is equal.
+        same_as: Another experiment of the same paper whose records this one shows.
+        keeps: Which cells of the grid exist.
+        data: Hash of the data that a cell reads; raises ``DataError`` where they are missing.
+        seconds: Guess of the time of a cell on one core, for the estimate before the first run.
+        threads: Threads that a cell runs with, always the same, so that its bits are.
+        schema: Raised when the cell's code changes what the numbers mean.
+        analyse: Turns records into named quantities, for the claims; never trains.
+        draw: Draws the paper's figure from records alone.
+        conclude: Says what the records show beyond the claims, one sentence each.
+        claims: What the paper says, written before the run.
+        errata: Identifiers of errata that matter here.
+        notes: What a reader of the page should know, one sentence each.
+    """
+
+    shows: str
+    title: str
+    smoke: Axes = field(default_factory=dict)
+    laptop: Axes = field(default_factory=dict)
+    paper: Axes = field(default_factory=dict)
+    departures: Mapping[ScaleName, tuple[str, ...]] = field(default_factory=dict)
+    cell: Callable[..., Outcome] | None = None
+    together: Callable[[Sequence[Settings]], Iterator[tuple[int, Outcome]]] | None = None
+    batch: int = 1
+    alike: Callable[[Settings], Hashable] = all_cells
+    same_as: str = ""
+    keeps: Callable[[Settings], bool] = all_cells
+    data: Callable[[Settings], str] = no_data
+    seconds: Callable[[Settings], float] = one_second
+    threads: int = 1
+    schema: int = 1
+    analyse: Callable[[Sequence["Record"]], Mapping[str, Estimate]] | None = None
+    draw: Callable[[Sequence["Record"]], "Figure"] | None = None
+    conclude: Callable[[Sequence["Record"]], Sequence[str]] | None = None
+    claims: tuple[Claim, ...] = ()
+    errata: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse an experiment that has no way, or several ways, to its records."""
+        ways = [name for name in ("cell", "together", "same_as") if getattr(self, name)]
+        if len(ways) != 1:
+            raise ValueError(
+                f"an experiment needs exactly one of cell, together and same_as, found "
+                f"{', '.join(ways) or 'none'} in {self.shows!r}."
+            )
+        names = [claim.name for claim in self.claims]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(
+                f"the claims of an experiment need different names, found {', '.join(twice)} more "
+                f"than once in {self.shows!r}."
+            )
+
+    def axes(self, scale: ScaleName) -> Axes:
+        """Return the layout of a scale."""
+        return {"smoke": self.smoke, "laptop": self.laptop, "paper": self.paper}[scale]
+
+    def cells(self, axes: Axes) -> list[dict[str, Any]]:
+        """Return the cells of a grid, the last axis running fastest."""
+        rows = (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
+        return [row for row in rows if self.keeps(row)]
+
+    def run(self, cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome]]:
+        """Run cells, one after the other or together, and yield each with its index."""
+        if self.together is not None:
+            yield from self.together(cells)
+        elif self.cell is not None:
+            for index, settings in enumerate(cells):
+                yield index, self.cell(**settings)

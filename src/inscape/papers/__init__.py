@@ -1,0 +1,1 @@
+"""The papers, one folder each; every module in it that has no underscore is an experiment."""

@@ -1,0 +1,199 @@
+"""The second design: add the measure to the loss, and see how far it falls (table 4.4).
+
+A measure that gradient descent already keeps low cannot be lowered much at the same training loss.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from inscape.lab.experiment import Axes, Estimate, Settings
+from inscape.lab.statistics import mean_estimate, paired_difference
+from inscape.lab.store import Record
+from inscape.papers.volhejn._growing import dataset, own_seed
+from inscape.papers.volhejn._measures import (
+    FIRST_ORDER,
+    SECOND_ORDER,
+    THESIS,
+    measured,
+    squared_error,
+)
+
+#: Learning rate of the runs with each penalty.
+LR = {"GN": 0.01, "PL0": 0.1, "PL1": 0.1, "WP": 0.01}
+#: What no function that fits the labels can go below (Eq. 4.8 for the path length).
+LOWER_BOUND = {"GN": 0.0, "PL0": 1.0, "PL1": 0.0, "WP": 0.0}
+#: Coefficients of each penalty beside 0; path lengths are summed over pairs (V3).
+COEFFICIENTS = {"GN": (1e-5, 1e-4, 1e-3), "PL0": (1e-4,), "PL1": (1e-5,), "WP": (1e-5, 3e-5)}
+
+#: Penalty, coefficient and learning rate of every run; those without penalty serve two measures.
+RUNS = (
+    ("none", 0.0, 0.01),
+    ("none", 0.0, 0.1),
+    *(
+        (THESIS[measure], coefficient, LR[measure])
+        for measure, coefficients in COEFFICIENTS.items()
+        for coefficient in coefficients
+    ),
+)
+AXES: Axes = {
+    "penalty": ["none", *THESIS.values()],
+    "coefficient": sorted({coefficient for _, coefficient, _ in RUNS}),
+    "lr": [0.01, 0.1],
+}
+
+
+def keeps(settings: Settings) -> bool:
+    """Keep the combinations of penalty, coefficient and learning rate that the thesis ran."""
+    return (settings["penalty"], settings["coefficient"], settings["lr"]) in RUNS
+
+
+def cell(
+    data: str,
+    n: int,
+    penalty: str,
+    coefficient: float,
+    lr: float,
+    seed: int,
+    hidden: int,
+    batch: int,
+    stop_loss: float,
+    epochs: int,
+    measures: Sequence[str],
+) -> dict[str, Any]:
+    """Train one network with a penalty, and measure it on training and on test images."""
+    from inscape.models import two_layer
+    from inscape.training.shallow import fit_shallow
+
+    whole = dataset(data)
+    some = whole.subset(min(n, len(whole.x)))
+    own = own_seed(data, n, seed)  # the same start with and without penalty
+    model = two_layer(some.x.shape[1], hidden, init="glorot", scale=0.01, seed=own)
+    start = deepcopy(model)
+    run = fit_shallow(
+        model,
+        some.x,
+        some.y,
+        lr=lr,
+        batch=batch,
+        epochs=epochs,
+        stop_loss=stop_loss,
+        penalty=penalty,
+        coefficient=coefficient,
+        seed=own,
+        progress=False,
+    )
+    assert whole.x_test is not None
+    assert whole.y_test is not None
+    return {
+        "epochs": run.epochs,
+        "converged": run.stopped == "loss",
+        "loss": run.loss,
+        "train_loss": squared_error(model, some.x, some.y),
+        "test_loss": squared_error(model, whole.x_test, whole.y_test),
+        "test": measured(model, whole.x_test, whole.y_test, measures=measures, start=start),
+        "train": measured(model, some.x, some.y, measures=measures, start=start),
+    }
+
+
+def seconds(settings: Settings) -> float:
+    """Guess the time of a cell from the thesis' numbers of epochs."""
+    typical = {
+        "none": (5000, 3e-4),
+        "gradient_norm": (5500, 1.1e-3),
+        "weights_product": (6500, 3.2e-4),
+        "path_length": (9800, 3.4e-4),
+        "gradient_path_length": (7300, 9e-4),
+    }
+    epochs, step = typical[settings["penalty"]]
+    if settings["penalty"] == "none" and settings["lr"] == 0.1:
+        epochs = 1400
+    epochs = min(epochs, settings["epochs"])
+    return float(4 + epochs * settings["n"] / settings["batch"] * step)
+
+
+Table = Mapping[float, Mapping[str, Record]]
+
+
+def table(records: Sequence[Record], measure: str) -> Table:
+    """Return the runs that serve a measure, by coefficient and data set."""
+    found: dict[float, dict[str, Record]] = defaultdict(dict)
+    for record in records:
+        settings = record.settings
+        if settings["lr"] == LR[measure] and settings["penalty"] in ("none", THESIS[measure]):
+            found[settings["coefficient"]][settings["data"]] = record
+    return dict(sorted(found.items()))
+
+
+def ratios(
+    records: Sequence[Record], measure: str, coefficient: float, split: str = "test"
+) -> dict[str, float]:
+    """Return what is left of a measure above its bound, for each data set where both converged."""
+    runs = table(records, measure)
+    free, held = runs.get(0.0, {}), runs.get(coefficient, {})
+    bound = LOWER_BOUND[measure]
+    return {
+        name: (value(held[name], measure, split) - bound)
+        / (value(free[name], measure, split) - bound)
+        for name in held
+        if name in free and held[name].values["converged"] and free[name].values["converged"]
+    }
+
+
+def value(record: Record, measure: str, split: str = "test") -> float:
+    """Return a measure of a run."""
+    return float(record.values[split][measure])
+
+
+def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
+    """Return, for each measure, its mean without and with penalty and what is left of it."""
+    found: dict[str, Estimate] = {}
+    left: dict[str, dict[str, float]] = {}
+    for measure, coefficients in COEFFICIENTS.items():
+        top = coefficients[-1]
+        runs = table(records, measure)
+        for coefficient in coefficients:
+            for split in ("test", "train"):
+                share = ratios(records, measure, coefficient, split)
+                name = f"left/{measure}" + (f"/{coefficient:g}" if coefficient != top else "")
+                if share:
+                    found[name + (" on training points" if split == "train" else "")] = (
+                        mean_estimate(list(share.values()))
+                    )
+        left[measure] = ratios(records, measure, top)
+        for name, coefficient in (("free", 0.0), ("held", top)):
+            values = [value(runs[coefficient][data], measure) for data in left[measure]]
+            if values:
+                found[f"{name}/{measure}"] = mean_estimate(values)
+        held = runs.get(top, {})
+        if held:
+            found[f"omitted/{measure}"] = mean_estimate(
+                [float(data not in left[measure]) for data in held]
+            )
+    shared = [name for name in left["GN"] if all(name in left[m] for m in left)]
+    if shared:
+        orders = [
+            [float(np.mean([left[m][name] for m in group])) for name in shared]
+            for group in (SECOND_ORDER, FIRST_ORDER)
+        ]
+        found["gap"] = paired_difference(*orders)
+    return found
+
+
+def conclude(records: Sequence[Record]) -> list[str]:
+    """Say what is left of each measure, and which data sets were left out."""
+    said = []
+    for measure, coefficients in COEFFICIENTS.items():
+        runs, top = table(records, measure), coefficients[-1]
+        share = ratios(records, measure, top)
+        gone = sorted(set(runs.get(top, {})) - set(share))
+        if not share:
+            continue
+        mean = float(np.mean(list(share.values())))
+        verdict = "SGD does not minimise it" if mean < 0.6 else "as if regularised implicitly"
+        omitted = f"; left out, not converged: {', '.join(gone)}" if gone else ""
+        said.append(f"{measure}: {mean:.0%} is left at {top:g}, {verdict}{omitted}.")
+    return said

@@ -1,0 +1,106 @@
+"""The four smoothness penalties, with gradients written out for one hidden layer of ReLUs.
+
+With ``A`` the output weights of the active units (one row per point) and ``W`` the first layer,
+the gradient of the function is ``A W``. So a norm of it costs three products with ``W``: one for
+the value, one back to the output weights, one for the weights. Its change along a segment is a sum
+over the few units that switch, and path lengths need only what the units are at both ends.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from inscape.training.shallow.kernels import (
+    active_weights,
+    add_where_on,
+    bends,
+    path,
+    shrink,
+    unit_rows,
+)
+
+#: Knots on a segment (Volhejn, Eq. 4.7).
+KNOTS = 10
+
+
+class Penalty(ABC):
+    """A penalty that adds its gradient to that of the loss."""
+
+    #: Whether it leaves the weights in the span of the training points.
+    in_span: ClassVar[bool] = True
+    #: Whether it scales the weights outside of that span, each unit by a number of its own.
+    stretches: ClassVar[bool] = False
+    #: Whether it wants the weights of each unit to lie together in memory.
+    by_unit: ClassVar[bool] = False
+
+    def __init__(self, coefficient: float) -> None:
+        self.coefficient = coefficient
+
+    @abstractmethod
+    def step(self, w: Tensor, z: Tensor, a: Tensor, dz: Tensor, da: Tensor, lr: float) -> float:
+        """Add to ``dz`` and ``da``, or update ``w`` at once where it does not go through ``dz``.
+
+        ``w`` has one column per unit and the biases as its last row.
+
+        Return the penalty of the batch, without its coefficient.
+        """
+
+
+class GradientNorm(Penalty):
+    """Mean norm of the gradient at the points of the batch."""
+
+    in_span = False
+
+    def step(self, w: Tensor, z: Tensor, a: Tensor, dz: Tensor, da: Tensor, lr: float) -> float:
+        """Add the gradient of the penalty."""
+        w = w[:-1]
+        active = torch.empty_like(z)
+        active_weights(z.numpy(), a.numpy(), active.numpy())
+        pull = active @ w.T
+        total = unit_rows(pull.numpy(), self.coefficient / len(z), a.numpy())
+        add_where_on(z.numpy(), (pull @ w).numpy(), da.numpy())
+        w.addmm_(pull.T, active, alpha=-lr)
+        return float(total) / len(z)
+
+
+class PathLength(Penalty):
+    """Sum of the path lengths of the pairs of the batch."""
+
+    def step(self, w: Tensor, z: Tensor, a: Tensor, dz: Tensor, da: Tensor, lr: float) -> float:
+        """Add the gradient of the penalty."""
+        t = torch.linspace(0, 1, KNOTS, dtype=z.dtype).numpy()
+        return float(path(z.numpy(), a.numpy(), self.coefficient, t, dz.numpy(), da.numpy()))
+
+
+class GradientPathLength(Penalty):
+    """Sum of the gradient path lengths of the pairs of the batch."""
+
+    in_span = False
+    by_unit = True
+
+    def step(self, w: Tensor, z: Tensor, a: Tensor, dz: Tensor, da: Tensor, lr: float) -> float:
+        """Add the gradient of the penalty."""
+        t = torch.linspace(0, 1, KNOTS, dtype=z.dtype).numpy()
+        pulls = z.new_empty(len(z) // 2 * (KNOTS - 1), len(w) - 1).numpy()
+        rows = w.T.numpy()
+        return float(bends(z.numpy(), a.numpy(), self.coefficient, lr, t, rows, pulls, da.numpy()))
+
+
+class WeightsProduct(Penalty):
+    """Sum over units of the product of their weights' norms."""
+
+    stretches = True
+
+    def step(self, w: Tensor, z: Tensor, a: Tensor, dz: Tensor, da: Tensor, lr: float) -> float:
+        """Add the gradient of the penalty."""
+        return float(shrink(w[:-1].numpy(), a.numpy(), self.coefficient, lr, da.numpy()))
+
+
+PENALTIES: dict[str, type[Penalty]] = {
+    "gradient_norm": GradientNorm,
+    "path_length": PathLength,
+    "gradient_path_length": GradientPathLength,
+    "weights_product": WeightsProduct,
+}
