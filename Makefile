@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11 and make:
 #   make look   measure a network on the embedded digits and write its report
 #   make test   all that CI checks: lint, types, tests, gallery, wheel
+# And one writes the pages of the papers from the records under results/: make pages
 
 PYTHON ?= python3
 VENV   := .venv
@@ -8,7 +9,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
-.PHONY: look test lint types tests gallery wheel docs bench clean
+.PHONY: look pages test lint types tests gallery wheel docs bench clean
 .DEFAULT_GOAL := look
 
 # Made anew whenever the pins or the project's metadata change.
@@ -19,6 +20,9 @@ $(READY): pyproject.toml constraints.txt
 
 look: $(READY)
 	$(BIN)/inscape look --out reports
+
+pages: $(READY)
+	$(BIN)/inscape pages --results results --out reports
 
 test: lint types tests gallery wheel
 
@@ -46,6 +50,7 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/smoothness.py
+	$(BIN)/python benchmarks/ensemble.py
 	$(BIN)/python benchmarks/startup.py
 
 clean:

@@ -50,7 +50,7 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": "../gallery",
     "gallery_dirs": "gallery",
-    "subsection_order": ["../gallery/tutorial", "../gallery/smoothness"],
+    "subsection_order": ["../gallery/tutorial", "../gallery/smoothness", "../gallery/spectra"],
     "within_subsection_order": "FileNameSortKey",
     "image_srcset": ["2x"],
     "download_all_examples": False,

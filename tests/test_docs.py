@@ -19,7 +19,9 @@ PAGES = {path.name: path for path in (ROOT / "README.md", *sorted(DOCS.glob("*.m
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FORMULA = re.compile(r"\.\. math:: (.*?)\n *\n", re.DOTALL)
 IN_LINE = re.compile(r":math:`([^`]+)`")
-FAMILIES = ("smoothness", "report", "intake", "models", "training", "data", "figures")
+FAMILIES = (
+    *("smoothness", "spectra", "report", "intake", "models", "training", "lab", "data", "figures"),
+)
 
 
 def blocks(page: str, language: str) -> list[tuple[int, str]]:

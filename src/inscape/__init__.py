@@ -14,7 +14,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inscape import data, figures, intake, models, report, smoothness, training
+    from inscape import (
+        data,
+        figures,
+        intake,
+        lab,
+        models,
+        report,
+        smoothness,
+        spectra,
+        training,
+    )
     from inscape._core import Result, instruments, load
     from inscape.report import look
 
@@ -27,11 +37,13 @@ __all__ = [
     "figures",
     "instruments",
     "intake",
+    "lab",
     "load",
     "look",
     "models",
     "report",
     "smoothness",
+    "spectra",
     "training",
 ]
 

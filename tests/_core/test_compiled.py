@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from types import ModuleType
 
 import numpy as np
 from numba import config
@@ -46,3 +47,25 @@ def test_cache_lies_in_our_folder(tmp_path):
     )
     assert done.stdout == "5.0\n"
     assert list((tmp_path / "cache" / "inscape" / "numba").rglob("*.nbi"))
+
+
+@compiled(reorder=False)
+def finite(values):
+    """Count what is finite, which a kernel that may reorder takes for granted."""
+    return np.isfinite(values).sum()
+
+
+def test_a_kernel_that_keeps_to_what_is_written_knows_infinity():
+    assert finite(np.array([1.0, np.inf, np.nan])) == 1
+    assert finite.__doc__.startswith("Count")
+
+
+def test_a_change_in_code_that_a_kernel_uses_compiles_it_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    other = ModuleType("other")
+    for source in ("one", "two", "one"):
+        monkeypatch.setattr("inspect.getsource", lambda module, source=source: source)
+        kernel = compiled(finite.__wrapped__, reorder=False, uses=(other,))
+        assert kernel(np.ones(2)) == 2
+    assert len(list((tmp_path / "inscape" / "numba").iterdir())) == 2

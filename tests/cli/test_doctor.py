@@ -7,9 +7,11 @@ from importlib import metadata
 import pytest
 import torch
 
+import fake_paper
 from inscape import __version__, index
 from inscape.cli import health
 from inscape.data import cache_dir
+from inscape.lab.store import Store
 
 
 @pytest.fixture
@@ -109,6 +111,72 @@ def test_a_broken_torch_is_said(run, cache, monkeypatch):
     (line,) = found["broken"]
     assert line.startswith("torch cannot be loaded: ")
     assert line.endswith(": install torch again.")
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """Return a store with the records of a small paper."""
+    fake_paper.install(tmp_path / "papers", monkeypatch)
+    store = Store(tmp_path / "results")
+    fake_paper.fill(store, "fake/table-1.1", "laptop")
+    fake_paper.fill(store, "fake/counting", "smoke")
+    return store
+
+
+def test_records_are_counted(run, cache, results):
+    code, found = facts(run)
+    assert code == 0
+    assert found["records"] == [
+        {"experiment": "fake/counting", "scale": "smoke", "records": 1, "state": "ok"},
+        {"experiment": "fake/table-1.1", "scale": "laptop", "records": 9, "state": "ok"},
+    ]
+    assert facts(run, "--results", "elsewhere")[1]["records"] == []
+
+
+def test_records_made_under_other_claims_are_named(run, cache, results):
+    file = sorted(results.folder("fake/table-1.1", "laptop").glob("*.json"))[0]
+    content = json.loads(file.read_text())
+    content["claims"]["grows"] = "another"
+    file.write_text(json.dumps(content))
+    _, found = facts(run)
+    assert found["records"][1]["state"] == (
+        f"1 stale: claim grows changed after the run ({file.stem})"
+    )
+    assert f"({file.stem})" in run("doctor").stdout
+
+
+def test_many_stale_records_are_counted(run, cache, results):
+    for file in results.folder("fake/table-1.1", "laptop").glob("*.json"):
+        content = json.loads(file.read_text())
+        content["claims"] = {}
+        file.write_text(json.dumps(content))
+    state = facts(run)[1]["records"][1]["state"]
+    assert state.startswith("9 stale: claim mean-1, mean-2,")
+    assert state.count(", ...)") == 1
+
+
+def test_a_record_from_the_future_is_said(run, cache, results):
+    file = next(results.folder("fake/counting", "smoke").glob("*.json"))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "schema": 99}))
+    code, found = facts(run)
+    assert code == 1
+    assert "must have a schema up to 1, found 99" in found["broken"][0]
+
+
+def test_index_is_made_anew(run, cache, results):
+    done = run("doctor", "--rebuild-index")
+    assert done.exit_code == 0
+    assert done.stderr == "index: 10 records in results\n"
+    assert (results.root / "index.sqlite").exists()
+
+
+def test_index_of_nothing(run, cache):
+    done = run("doctor", "--rebuild-index", "--results", "nowhere")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        "inscape: --rebuild-index needs a folder of records, found none at nowhere: name it with "
+        "--results.\n"
+    )
 
 
 def test_takes_a_few_seconds(process):

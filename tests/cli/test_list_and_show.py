@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+import fake_paper
 from inscape import index
 from inscape._core import instruments
 from inscape.data import catalogue
+from inscape.lab.catalogue import experiments
 
 
 def test_list_names_every_registered_instrument(run):
@@ -24,23 +26,74 @@ def test_list_names_every_registered_instrument(run):
 
 
 def test_list_as_json(run):
-    found = {entry["name"]: entry for entry in json.loads(run("list", "--json").stdout)}
+    listed = json.loads(run("list", "--json").stdout)
+    found = {entry["name"]: entry for entry in listed["instruments"]}
     registered = instruments()
     assert set(found) == set(registered)
     for name, entry in found.items():
         assert entry["family"] == registered[name].family
         assert entry["cites"] == registered[name].cites
         assert entry["question"].endswith("?")
+    assert [run["id"] for run in listed["experiments"]] == [run.id for run in experiments()]
 
 
 def test_list_of_one_family(run):
-    assert run("list", "smoothness").stdout == run("list").stdout
+    done = run("list", "smoothness")
+    assert done.stdout.startswith("smoothness: How rough is it?\n")
+    for entry in index.entries():
+        assert (entry.name in done.stdout) == (entry.family == "smoothness")
+    assert "reproduce" not in done.stdout
 
 
-def test_list_of_an_unknown_family(run):
+def test_list_of_an_unknown_family_or_paper(run):
     done = run("list", "smothness")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == ("inscape: no family is called 'smothness': did you mean smoothness?\n")
+    assert done.stderr == (
+        "inscape: no family or paper is called 'smothness': did you mean smoothness?\n"
+    )
+
+
+def test_list_names_every_experiment(run, tmp_path, monkeypatch):
+    fake_paper.install(tmp_path / "papers", monkeypatch)
+    for words in (["list"], ["list", "fake"]):
+        lines = run(*words).stdout.splitlines()
+        at = lines.index("fake: experiments, for inscape reproduce")
+        assert [line.split()[0] for line in lines[at + 3 :]] == [
+            "fake/counting",
+            "fake/figure-2",
+            "fake/table-1.1",
+        ]
+        assert lines[-1].endswith("Sums of small numbers, counted twice.")
+    assert "gradient_norm" not in run("list", "fake").stdout
+    listed = json.loads(run("list", "fake", "--json").stdout)["experiments"][1]
+    assert (listed["id"], listed["same_as"]) == ("fake/figure-2", "table-1.1")
+
+
+def test_show_an_experiment(run, tmp_path, monkeypatch):
+    fake_paper.install(tmp_path / "papers", monkeypatch)
+    done = run("show", "fake/table-1.1")
+    assert done.exit_code == 0
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert lines[:4] == ["fake/table-1.1", "==============", "", "Sums of <small> numbers"]
+    assert "laptop 9 cells, about 18 s on one core: 3 size, 3 seed and 1 shift" in lines
+    assert "departures_at_laptop Three seeds instead of four." in lines
+    assert "claim mean-1 The mean at size 1 is 1.12. (published 1.12)" in lines
+    assert "claim grows Sums grow." in lines
+    assert "more_claims 1 about other scales" in lines
+    assert "errata F1" in lines
+    assert "inscape reproduce fake/table-1.1 --scale laptop" in lines
+    record = json.loads(run("show", "fake/figure-2", "--json").stdout)
+    assert record["records_of"] == "table-1.1"
+    assert record["paper"].startswith("12 cells, ")
+
+
+def test_show_a_paper(run, tmp_path, monkeypatch):
+    fake_paper.install(tmp_path / "papers", monkeypatch)
+    record = json.loads(run("show", "fake", "--json").stdout)
+    assert record["doc"] == "On <small> & large numbers"
+    assert record["authors"] == ["Ada Adder", "Carl Counter"]
+    assert record["experiments"] == ["counting", "figure-2", "table-1.1"]
+    assert run("show", "fake").stdout.endswith("    inscape reproduce fake --dry-run\n")
 
 
 @pytest.mark.parametrize("entry", index.entries(), ids=lambda entry: entry.name)
@@ -94,4 +147,4 @@ def test_show_an_unknown_name(run):
 
 def test_show_a_name_that_is_near_to_nothing(run):
     done = run("show", "zzz")
-    assert done.stderr.startswith("inscape: nothing is called 'zzz': choose from gradient_norm, ")
+    assert done.stderr.startswith("inscape: nothing is called 'zzz': choose from gradient_")

@@ -81,7 +81,7 @@ def test_same_seed_same_bits():
 
 
 def test_refuses_other_networks():
-    with pytest.raises(ValueError, match="Linear, ReLU and Linear with biases.*found Linear"):
+    with pytest.raises(ValueError, match=r"Linear, ReLU and Linear with biases.*found Linear"):
         fit_shallow(nn.Linear(9, 1).double(), *data())
 
 

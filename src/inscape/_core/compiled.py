@@ -1,22 +1,48 @@
 """Compiled kernels: numba, imported when first used, its cache kept in our own folder."""
 
+import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from types import ModuleType
+from typing import Any, TypeVar, cast, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def compiled(function: F) -> F:
+@overload
+def compiled(function: F) -> F: ...
+
+
+@overload
+def compiled(
+    function: None = None, *, reorder: bool = True, uses: Sequence[ModuleType] = ()
+) -> Callable[[F], F]: ...
+
+
+def compiled(
+    function: F | None = None, *, reorder: bool = True, uses: Sequence[ModuleType] = ()
+) -> F | Callable[[F], F]:
     """Compile a function of NumPy arrays at its first call, and keep the result on disk.
 
-    Without a writable cache it is compiled anew in every process. The function must be one that
-    may add in any order: sums are vectorised.
+    Without a writable cache it is compiled anew in every process.
+
+    Args:
+        function: The function; without it, a decorator is returned.
+        reorder: Whether sums may be added in any order, and so be vectorised; the compiler then
+            also takes it that there is neither NaN nor infinity. False keeps to what is written.
+        uses: Modules whose code goes into the kernel, so that a change of theirs compiles it anew;
+            numba itself looks at the file of the function only.
     """
+    if function is None:
+        return lambda function: _compiled(function, reorder=reorder, uses=uses)
+    return _compiled(function, reorder=reorder, uses=uses)
+
+
+def _compiled(function: F, *, reorder: bool, uses: Sequence[ModuleType]) -> F:
     plain = inspect.unwrap(function)  # tests wrap every function in a check of its annotations
-    kernel = cache(lambda: _kernel(plain))
+    kernel = cache(lambda: _kernel(plain, reorder, _folder(uses)))
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
@@ -25,17 +51,26 @@ def compiled(function: F) -> F:
     return cast(F, call)
 
 
-def _kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def _folder(uses: Sequence[ModuleType]) -> Path:
     import platformdirs
+
+    folder = Path(platformdirs.user_cache_dir("inscape")) / "numba"
+    if not uses:
+        return folder
+    digest = hashlib.sha256("".join(inspect.getsource(module) for module in uses).encode())
+    return folder / digest.hexdigest()[:16]
+
+
+def _kernel(function: Callable[..., Any], reorder: bool, folder: Path) -> Callable[..., Any]:
     from numba import config, njit
 
     jit: Callable[..., Any] = njit
     theirs = vars(config)["CACHE_DIR"]
-    vars(config)["CACHE_DIR"] = str(Path(platformdirs.user_cache_dir("inscape")) / "numba")
+    vars(config)["CACHE_DIR"] = str(folder)
     try:
-        made: Callable[..., Any] = jit(function, cache=True, fastmath=True, nogil=True)
+        made: Callable[..., Any] = jit(function, cache=True, fastmath=reorder, nogil=True)
     except RuntimeError:  # no place where a cache could be written
-        made = jit(function, fastmath=True, nogil=True)
+        made = jit(function, fastmath=reorder, nogil=True)
     finally:
         vars(config)["CACHE_DIR"] = theirs
     return made

@@ -12,8 +12,10 @@ import typer
 from inscape.cli import data
 from inscape.cli.doctor import doctor as doctor_verb
 from inscape.cli.errors import Verbs
-from inscape.cli.list import list_instruments as list_verb
+from inscape.cli.list import list_all as list_verb
 from inscape.cli.look import look as look_verb
+from inscape.cli.pages import pages as pages_verb
+from inscape.cli.reproduce import reproduce as reproduce_verb
 from inscape.cli.show import show as show_verb
 
 app = typer.Typer(
@@ -47,11 +49,14 @@ def _inscape(
     """See what function a neural network has learned.
 
     `inscape look` measures a built-in example and writes its report;
-    `inscape look --model file.py:factory --weights weights.pt --data data.npz` does it for yours.
+    `inscape look --model file.py:factory --weights weights.pt --data data.npz` does it for yours;
+    `inscape reproduce volhejn` runs a paper again and judges its claims.
     """
 
 
 app.command("look")(look_verb)
+app.command("reproduce")(reproduce_verb)
+app.command("pages")(pages_verb)
 app.command("list")(list_verb)
 app.command("show")(show_verb)
 app.command("doctor")(doctor_verb)

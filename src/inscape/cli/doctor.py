@@ -15,13 +15,21 @@ def doctor(
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", help="Folder of data sets to look into.")
     ] = None,
+    results: Annotated[
+        Path, typer.Option("--results", help="Folder of records to look into.")
+    ] = Path("results"),
+    rebuild_index: Annotated[
+        bool, typer.Option("--rebuild-index", help="Make the index of the records anew.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what is installed, what works and what is missing.
+    """Say what is installed, what works and what is missing, and name records to distrust.
 
     Exits with 1 if something that is needed is broken.
     """
-    facts, broken = examine(data_dir)
+    if rebuild_index:
+        _rebuild(results)
+    facts, broken = examine(data_dir, results)
     if as_json:
         print_json({**facts, "broken": broken})
     else:
@@ -33,7 +41,7 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
-def examine(data_dir: Path | None) -> tuple[Facts, list[str]]:
+def examine(data_dir: Path | None, results: Path = Path("results")) -> tuple[Facts, list[str]]:
     """Return all facts, and a sentence about each needed thing that does not work."""
     from inscape.cli import health
 
@@ -61,7 +69,26 @@ def examine(data_dir: Path | None) -> tuple[Facts, list[str]]:
         facts["data"] = list(health.datasets(data_dir))
     except ValueError as error:
         broken.append(str(error))
+    try:
+        facts["records"] = list(health.records(results))
+    except ValueError as error:
+        broken.append(str(error))
     return facts, broken
+
+
+def _rebuild(results: Path) -> None:
+    from inscape.lab.store import Store
+
+    if not results.is_dir():
+        raise ValueError(
+            f"--rebuild-index needs a folder of records, found none at {results}: name it with "
+            "--results."
+        )
+    store = Store(results)
+    count = store.rebuild_index()
+    typer.echo(f"index: {count:,} records in {results}", err=True)
+    for notice in store.notices:
+        typer.echo(notice, err=True)
 
 
 def _print(facts: Facts) -> None:

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 FAILED = 1  # the run failed: disk, network, memory, budget
 USAGE = 2  # the user asked for something that cannot be
+OUT_OF_TOLERANCE = 3  # finished, but a checked number is not what it should be
 INTERRUPTED = 130
 
 #: Set (and not 0), it does the same as ``--debug``.

@@ -12,6 +12,9 @@ from inscape import __version__, index
 
 Fact = dict[str, object]
 
+#: So many stale records are named; the rest is counted.
+NAMED = 5
+
 #: Extras for those who work on Inscape itself.
 FOR_DEVELOPERS = {"bench", "dev", "docs", "test"}
 
@@ -19,8 +22,8 @@ FOR_DEVELOPERS = {"bench", "dev", "docs", "test"}
 BRINGS = {
     "onnx": "nothing yet; planned: models from .onnx files",
     "parquet": "results saved as .parquet",
-    "ray": "nothing yet; planned: experiments on a Ray cluster",
-    "slurm": "nothing yet; planned: experiments on a Slurm cluster",
+    "ray": "experiments on a Ray cluster: inscape reproduce --executor ray",
+    "slurm": "experiments on a Slurm cluster: inscape reproduce --executor slurm",
     "symbolic": "nothing yet; planned: exact algebra of tiny networks",
     "video": "nothing yet; planned: animations saved as .mp4",
     "web": "nothing yet; planned: the explorer in a browser",
@@ -139,6 +142,35 @@ def datasets(data_dir: Path | None = None) -> Iterator[Fact]:
             "where": sorted({str(row.path.parent) for row in found if row.path is not None}),
             "to_do": _TO_DO[state].format(name),
         }
+
+
+def records(root: Path) -> Iterator[Fact]:
+    """Yield, for each experiment and scale in a store, its records and those to distrust.
+
+    Those made under other claims than today's are named: a claim is not changed after its run.
+    """
+    from inscape.lab.staleness import stale
+    from inscape.lab.store import Store
+
+    store = Store(root)
+    counts = Counter((experiment, scale) for experiment, scale, _ in store.places())
+    reasons: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for found in stale(store):
+        place = reasons.setdefault((found.experiment, found.scale), {})
+        place.setdefault(found.reason, []).append(found.key)
+    for (experiment, scale), count in sorted(counts.items()):
+        fact: Fact = {"experiment": experiment, "scale": scale, "records": count}
+        odd = reasons.get((experiment, scale), {})
+        yield {
+            **fact,
+            "state": "; ".join(_stale(reason, keys) for reason, keys in odd.items()) or "ok",
+        }
+
+
+def _stale(reason: str, keys: list[str]) -> str:
+    """Say how many records have a fault, and which."""
+    named = ", ".join(keys[:NAMED]) + (", ..." if len(keys) > NAMED else "")
+    return f"{len(keys):,} stale: {reason} ({named})"
 
 
 _TO_DO = {

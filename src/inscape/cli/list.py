@@ -1,4 +1,4 @@
-"""``inscape list``: what instruments there are."""
+"""``inscape list``: what instruments and experiments there are."""
 
 import ast
 from dataclasses import asdict
@@ -9,27 +9,40 @@ import typer
 from inscape import index
 from inscape.cli.names import nearest
 from inscape.cli.tables import print_json, print_table
+from inscape.lab import catalogue
 
 
-def list_instruments(
-    family: Annotated[str | None, typer.Argument(help="Only this family.")] = None,
+def list_all(
+    group: Annotated[str | None, typer.Argument(help="Only this family or paper.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the instruments: what each measures, costs and reads."""
-    families = index.families()
-    if family is not None and family not in families:
-        raise ValueError(f"no family is called {family!r}: {nearest(family, families)}")
-    found = [entry for entry in index.entries() if family in (None, entry.family)]
+    """List the instruments, by family, and the experiments, by paper."""
+    families, papers = index.families(), catalogue.papers()
+    if group is not None and group not in (*families, *papers):
+        known = [*families, *papers]
+        raise ValueError(f"no family or paper is called {group!r}: {nearest(group, known)}")
+    found = [entry for entry in index.entries() if group in (None, entry.family)]
+    runs = [listing for listing in catalogue.experiments() if group in (None, listing.paper)]
     if as_json:
-        print_json([{**asdict(entry), "question": question(entry.family)} for entry in found])
+        instruments = [{**asdict(entry), "question": question(entry.family)} for entry in found]
+        print_json({"instruments": instruments, "experiments": [asdict(run) for run in runs]})
         return
     for name in families:
-        rows = [
-            {"name": e.name, "cost": e.cost, "reads": e.reads, "what": e.title.replace("``", "")}
-            for e in found
-            if e.family == name
-        ]
-        print_table(rows, title=f"{name}: {question(name)}")
+        print_table(_instruments(name, found), title=f"{name}: {question(name)}")
+    for name in papers:
+        print_table(_experiments(name, runs), title=f"{name}: experiments, for inscape reproduce")
+
+
+def _instruments(family: str, found: list[index.Entry]) -> list[dict[str, str]]:
+    return [
+        {"name": e.name, "cost": e.cost, "reads": e.reads, "what": e.title.replace("``", "")}
+        for e in found
+        if e.family == family
+    ]
+
+
+def _experiments(paper: str, runs: list[catalogue.Listing]) -> list[dict[str, str]]:
+    return [{"name": run.id, "what": run.title} for run in runs if run.paper == paper]
 
 
 def question(family: str) -> str:

@@ -1,4 +1,4 @@
-"""``inscape show NAME``: an instrument's definition, its settings and how to call it."""
+"""``inscape show NAME``: what an instrument, a data set or an experiment is, and how to call it."""
 
 import ast
 from dataclasses import asdict
@@ -7,21 +7,31 @@ from typing import Annotated
 import typer
 
 from inscape import index
+from inscape.cli import experiments
 from inscape.cli.list import question
 from inscape.cli.names import nearest
 from inscape.cli.tables import print_json, text
+from inscape.lab import catalogue
 
 Record = dict[str, object]
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="An instrument or a data set.")],
+    name: Annotated[str, typer.Argument(help="An instrument, data set, paper or experiment.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show an instrument or a data set: what it is, how to call it."""
+    """Show an instrument, a data set, a paper or an experiment: what it is, how to call it."""
     instruments = {entry.name: entry for entry in index.entries()}
-    found = instruments.get(name.lower().replace("-", "_"))
-    record = _of_dataset(name, list(instruments)) if found is None else _of_instrument(found)
+    listings = catalogue.experiments()
+    if found := instruments.get(name.lower().replace("-", "_")):
+        record = _of_instrument(found)
+    elif name in [listing.id for listing in listings] or catalogue.is_own(name):
+        record = experiments.of_experiment(name)
+    elif name in [listing.paper for listing in listings]:
+        record = experiments.of_paper(name)
+    else:
+        ids = [listing.id for listing in listings]
+        record = _of_dataset(name, [*instruments, *ids, *catalogue.papers()])
     if as_json:
         print_json(record)
     else:
@@ -63,13 +73,13 @@ def _call(entry: index.Entry) -> str:
     return f"{entry.name}({', '.join(stands_for.get(arg, arg) for arg in given)})"
 
 
-def _of_dataset(name: str, instruments: list[str]) -> Record:
-    from inscape.data import catalogue
+def _of_dataset(name: str, others: list[str]) -> Record:
+    from inscape.data import catalogue as data
 
     try:
-        entry = catalogue.lookup(name.partition(":")[0])
+        entry = data.lookup(name.partition(":")[0])
     except ValueError:
-        known = [*instruments, *catalogue.names()]
+        known = [*others, *data.names()]
         raise ValueError(f"nothing is called {name!r}: {nearest(name, known)}") from None
     spec = f"{entry.name}:4-9" if entry.needs else entry.name
     return {

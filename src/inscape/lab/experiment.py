@@ -118,6 +118,14 @@ class Trend:
     source: str = ""
     scales: tuple[ScaleName, ...] = ("laptop", "paper")
 
+    def __post_init__(self) -> None:
+        """Refuse an interval that has one end, or none between its ends."""
+        if self.side == "between" and (self.upper is None or not self.bound < self.upper):
+            raise ValueError(
+                f"claim {self.name!r} of a trend between two bounds needs upper above bound, found "
+                f"{self.upper} and {self.bound}: correct the claim."
+            )
+
 
 Claim = Value | Trend
 

@@ -37,13 +37,32 @@ def save(look: Look, path: Path) -> Path:
         raise ValueError(
             f"the report must be named .html or .json, found {path.suffix!r}: rename {path}."
         )
-    _write(path, writers[path.suffix]().encode())
+    write(path, writers[path.suffix]().encode())
     return path
 
 
 def page(look: Look) -> str:
     """Return the whole report as HTML, under two megabytes."""
-    environment = Environment(
+    template = environment().get_template("page.html.j2")
+    style = stylesheet("style.css")
+    text = ""
+    for rows in ROWS:
+        text = template.render(
+            look=look,
+            version=look.provenance.inscape,
+            verdict=verdict(look),
+            measures=[_section(measured, rows) for measured in look.measures],
+            references=SHORT,
+            style=style,
+        )
+        if len(text.encode()) < LIMIT:
+            break
+    return text
+
+
+def environment() -> Environment:
+    """Return the templates with what they need to write numbers and names."""
+    found = Environment(
         loader=PackageLoader("inscape.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -51,21 +70,14 @@ def page(look: Look) -> str:
         lstrip_blocks=True,
     )
     for tool in (number, seconds, plain, shape, setting):
-        environment.filters[tool.__name__] = tool
-    template = environment.get_template("page.html.j2")
-    style = files("inscape.report").joinpath("style.css").read_text(encoding="utf-8")
-    text = ""
-    for rows in ROWS:
-        text = template.render(
-            look=look,
-            verdict=verdict(look),
-            measures=[_section(measured, rows) for measured in look.measures],
-            references=SHORT,
-            style=Markup(style),
-        )
-        if len(text.encode()) < LIMIT:
-            break
-    return text
+        found.filters[tool.__name__] = tool
+    return found
+
+
+def stylesheet(*names: str) -> Markup:
+    """Return style sheets of this package, one after the other."""
+    sheets = (files("inscape.report").joinpath(name) for name in names)
+    return Markup("\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets))
 
 
 def _section(measured: Measured, rows: int) -> dict[str, Any]:
@@ -133,7 +145,7 @@ def _json(look: Look) -> str:
     return json.dumps(look.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
     """Write the whole report or none, and say in a sentence what stood in the way."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,11 @@ _DIALECT = {
 
 def figure(result: Result, *, prefix: str, label: str) -> str:
     """Return the figure of a result as an inline SVG with ids of its own and an aria label."""
-    svg = rendered(draw(result)).decode()
+    return inline(rendered(draw(result)).decode(), prefix=prefix, label=label)
+
+
+def inline(svg: str, *, prefix: str, label: str) -> str:
+    """Return a drawn SVG as it can stand in a page, in the colours and letters of the page."""
     box = re.search(r'viewBox="[^"]*"', svg)
     body = svg[svg.index(">", svg.index("<svg")) + 1 :].strip()
     body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)

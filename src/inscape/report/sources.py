@@ -1,6 +1,26 @@
 """Full names of what the instruments cite by a short key."""
 
 SOURCES = {
+    "bartlett2017spectrally": (
+        "Peter L. Bartlett, Dylan J. Foster and Matus Telgarsky, “Spectrally-normalized margin "
+        "bounds for neural networks”, NeurIPS 2017"
+    ),
+    "kubo2019implicit": (
+        "Masayoshi Kubo, Ryotaro Banno, Hidetaka Manabe and Masataka Minoji, “Implicit "
+        "regularization in over-parameterized neural networks”, arXiv:1903.01997, 2019"
+    ),
+    "lejeune2019implicit": (
+        "Daniel LeJeune, Randall Balestriero, Hamid Javadi and Richard G. Baraniuk, “Implicit "
+        "rugosity regularization via data augmentation”, arXiv:1905.11639, 2019"
+    ),
+    "liang2019fisher": (
+        "Tengyuan Liang, Tomaso Poggio, Alexander Rakhlin and James Stokes, “Fisher-Rao metric, "
+        "geometry, and complexity of neural networks”, AISTATS 2019"
+    ),
+    "nagarajan2019generalization": (
+        "Vaishnavh Nagarajan and J. Zico Kolter, “Generalization in deep networks: the role of "
+        "distance from initialization”, arXiv:1901.01672, 2019"
+    ),
     "volhejn2020smoothness": (
         "Václav Volhejn, “Smoothness of Functions Learned by Neural Networks”, "
         "bachelor thesis, Charles University, 2020"

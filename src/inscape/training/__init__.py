@@ -1,18 +1,22 @@
-"""One plain training loop, and what it takes: losses, optimizers, schedules, penalties, replay."""
+"""One plain training loop and what it takes; many networks at once; one hidden layer by hand."""
 
 from inscape._core.trajectory import Settings, Trajectory
+from inscape.training.ensemble import LostMembersError, Member, fit_many
 from inscape.training.loop import Fit, fit
 from inscape.training.losses import Loss, bce_logits, cross_entropy, mse
 from inscape.training.optimizers import OptimizerFactory
 from inscape.training.penalties import Penalty, l2_norm
 from inscape.training.replay import replay, walk
 from inscape.training.schedules import Schedule, cosine, decay, steps, warmup
+from inscape.training.shallow import fit_shallow
 from inscape.training.update import DivergedError
 
 __all__ = [
     "DivergedError",
     "Fit",
     "Loss",
+    "LostMembersError",
+    "Member",
     "OptimizerFactory",
     "Penalty",
     "Schedule",
@@ -23,6 +27,8 @@ __all__ = [
     "cross_entropy",
     "decay",
     "fit",
+    "fit_many",
+    "fit_shallow",
     "l2_norm",
     "mse",
     "replay",

@@ -175,6 +175,7 @@ def test_table_4_4():
         for column, (number, se) in printed.items():
             assert round(found[f"{column}/{measure}"].value, 2) == number
             assert found[f"{column}/{measure}"].se == pytest.approx(se, rel=0.05)
-    counts = {m: round(45 * _penalties.analyse([o for n, o in runs if n == m])[f"omitted/{m}"].value)
-              for m in PRINTED}  # fmt: skip
+    own = {m: [one for name, one in runs if name == m] for m in PRINTED}
+    shares = {m: _penalties.analyse(some)[f"omitted/{m}"].value for m, some in own.items()}
+    counts = {m: round(45 * share) for m, share in shares.items()}
     assert counts == {"GN": 1, "PL0": 7, "PL1": 5, "WP": 3}

@@ -196,12 +196,17 @@ def _plateau(nets: Rows, measure: str) -> Estimate:
 
     def late_growth(sets: Sequence[Any]) -> float:
         low, middle, high = (
-            float(np.nanmean([level(pairs, sizes) for pairs in sets]))
-            for sizes in ((2,), (7, 8), (9, 10))
+            _mean([level(pairs, sizes) for pairs in sets]) for sizes in ((2,), (7, 8), (9, 10))
         )
         return (high - middle) / (middle - low)
 
     return bootstrap_estimate(list(nets.values()), late_growth, draws=500)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean of those that are numbers, if there are any."""
+    there = [value for value in values if not np.isnan(value)]
+    return float(np.mean(there)) if there else float("nan")
 
 
 def _agreement(nets: Rows) -> dict[str, Estimate]:

@@ -1,0 +1,243 @@
+"""What experiments there are, read from the sources; only ``experiment`` imports one.
+
+``papers/volhejn/table_4_1.py`` is ``volhejn/table-4.1``: between two digits ``_`` stands for a
+dot, elsewhere for a dash. An experiment of one's own is any file that defines ``EXPERIMENT``; its
+id is its path, and in a store it is called after its folder and its name, ``own-folder/name``.
+"""
+
+import ast
+import importlib
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from inscape.lab.experiment import Claim, Experiment, claim_hash
+
+PAPERS = Path(__file__).parents[1] / "papers"
+OWN = "own-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """One line of ``inscape list``.
+
+    Attributes:
+        id: What ``inscape reproduce`` takes.
+        paper: The paper's folder.
+        item: The table or figure.
+        title: First line of the file's docstring.
+        same_as: Item whose records it shows, if it has none of its own.
+    """
+
+    id: str
+    paper: str
+    item: str
+    title: str
+    same_as: str = ""
+
+
+def papers() -> list[str]:
+    """Return the papers that have an experiment."""
+    return sorted({listing.paper for listing in experiments()})
+
+
+def experiments(paper: str | None = None) -> list[Listing]:
+    """Return the experiments of a paper, or of all; imports none of them."""
+    files = sorted(PAPERS.glob("[a-z]*/[a-z]*.py"), key=_order)
+    found = [made for path in files if (made := _listing(path)) is not None]
+    if paper is None:
+        return found
+    if not any(listing.paper == paper for listing in found):
+        known = sorted({listing.paper for listing in found})
+        raise ValueError(f"no paper is called {paper!r}: {_offer(paper, known)}")
+    return [listing for listing in found if listing.paper == paper]
+
+
+def experiment(id: str) -> Experiment:
+    """Import an experiment: ``paper/item``, or the path of a file of one's own.
+
+    Args:
+        id: As ``inscape list`` shows it, or a path that ends in ``.py``.
+    """
+    path = path_of(id)
+    module = _import_file(path) if is_own(id) else _import_ours(path)
+    found = getattr(module, "EXPERIMENT", None)
+    if not isinstance(found, Experiment):
+        raise ValueError(
+            f"{path.name} must define EXPERIMENT, an inscape.lab.Experiment, found "
+            f"{type(found).__name__}: write EXPERIMENT = Experiment(...) at the end of the file."
+        )
+    return found
+
+
+def paper_facts(paper: str) -> dict[str, Any]:
+    """Return what is known of a paper: its ``published.json``."""
+    experiments(paper)
+    file = PAPERS / paper / "published.json"
+    facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return facts
+
+
+def is_own(id: str) -> bool:
+    """Tell whether an id is the path of a file of one's own."""
+    return id.endswith(".py")
+
+
+def path_of(id: str) -> Path:
+    """Return the file of an experiment; an unknown id is refused with the nearest names."""
+    if is_own(id):
+        path = Path(id).expanduser().resolve()
+        if not path.is_file():
+            raise ValueError(
+                f"an experiment of your own must be a Python file, found none at {id}: check "
+                "the path."
+            )
+        return path
+    known = [listing.id for listing in experiments()]
+    if id not in known:
+        raise ValueError(f"no experiment is called {id!r}: {_offer(id, known)}")
+    paper, _, item = id.partition("/")
+    return PAPERS / paper / f"{_stem(item)}.py"
+
+
+def name_of(id: str) -> str:
+    """Return the name of an experiment in a store: ``paper/item``, or ``own-folder/item``."""
+    if not is_own(id):
+        return id
+    path = path_of(id)
+    return f"{OWN}{path.parent.name}/{_item(path.stem)}"
+
+
+def source(id: str) -> str:
+    """Return the id of the experiment whose records ``id`` shows: mostly its own.
+
+    The id of a file of one's own comes back as an absolute path.
+    """
+    seen: list[str] = []
+    here = str(path_of(id)) if is_own(id) else id
+    while (other := experiment(here).same_as) and here not in seen:
+        seen.append(here)
+        here = _sibling(here, other)
+    if here in seen:
+        raise ValueError(
+            f"same_as must end at an experiment with cells, found the circle "
+            f"{' -> '.join(map(name_of, [*seen, here]))}: give one of them a cell."
+        )
+    return here
+
+
+def claims(id: str) -> dict[str, Claim]:
+    """Return the claims that records of an experiment are judged by, in its own file and others.
+
+    Those of experiments that show the same records are called ``item/claim``.
+    """
+    found = {claim.name: claim for claim in experiment(id).claims}
+    for other, item in _sharers(id):
+        found |= {f"{item}/{claim.name}": claim for claim in experiment(other).claims}
+    return found
+
+
+def claim_hashes(id: str) -> dict[str, str]:
+    """Return the hash of each claim that records of an experiment are judged by."""
+    return {name: claim_hash(claim) for name, claim in claims(id).items()}
+
+
+def _sharers(id: str) -> Iterator[tuple[str, str]]:
+    """Yield the experiments beside ``id`` whose records are in the end those of ``id``."""
+    here = path_of(id)
+    for path in sorted(here.parent.glob("[a-z]*.py")):
+        listing = _listing(path)
+        if path != here and listing is not None and listing.same_as:
+            other = str(path) if is_own(id) else listing.id
+            if path_of(source(other)) == here:
+                yield other, listing.item
+
+
+def _sibling(id: str, other: str) -> str:
+    """Return the id of the experiment that ``same_as`` names: an item, or a whole id."""
+    item = other.rpartition("/")[2]
+    if is_own(id):
+        return str(Path(id).with_name(f"{_stem(item)}.py"))
+    return other if "/" in other else f"{id.partition('/')[0]}/{other}"
+
+
+def _listing(path: Path) -> Listing | None:
+    """Return the line of a file, or None if it defines no experiment; does not run it."""
+    return _parsed(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _parsed(path: Path, stamp: int) -> Listing | None:
+    text = path.read_text(encoding="utf-8")
+    if "EXPERIMENT" not in text:
+        return None
+    tree = ast.parse(text)
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="EXPERIMENT")], value=ast.Call() as call):
+                paper, item = path.parent.name, _item(path.stem)
+                title = (ast.get_docstring(tree) or "").partition("\n")[0]
+                shares = next((k.value for k in call.keywords if k.arg == "same_as"), None)
+                same_as = shares.value if isinstance(shares, ast.Constant) else ""
+                return Listing(
+                    id=f"{paper}/{item}", paper=paper, item=item, title=title, same_as=str(same_as)
+                )
+    return None
+
+
+def _item(stem: str) -> str:
+    """Return the name of a table or figure: ``table_4_1`` is ``table-4.1``."""
+    return re.sub(r"(?<=\d)_(?=\d)", ".", stem).replace("_", "-")
+
+
+def _stem(item: str) -> str:
+    return re.sub(r"[.-]", "_", item)
+
+
+def _order(path: Path) -> tuple[str, list[tuple[int, str]]]:
+    """Sort 4.10 after 4.2."""
+    words = re.split(r"(\d+)", path.stem)
+    return path.parent.name, [(int(w), "") if w.isdigit() else (-1, w) for w in words]
+
+
+def _offer(name: str, known: list[str]) -> str:
+    near = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"choose from {', '.join(known) or 'none'} (inscape list shows them)."
+
+
+def _import_ours(path: Path) -> ModuleType:
+    return importlib.import_module(f"inscape.papers.{path.parent.name}.{path.stem}")
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Import a file once in each process; its folder stays importable, for the files beside it."""
+    name = f"inscape_own_{path.parent.name}_{path.stem}"
+    known = sys.modules.get(name)
+    if known is not None and known.__file__ == str(path):
+        return known
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None  # a .py file always has a loader
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    sys.modules[name] = module  # dataclasses and pickle look their module up
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise ValueError(
+            f"{path.name} must be importable, but it raised {type(error).__name__}: {error}; mend "
+            "it, or run it with python to see the whole trace."
+        ) from error
+    return module

@@ -1,0 +1,135 @@
+"""Executors: where tasks run. Each takes the same tasks to the same function, nothing more.
+
+An executor yields one ``Done`` for each task, in any order. A task whose own worker died comes
+back as ``lost(task, why)``; whether it is tried again is the runner's business. An error that
+``work`` raises (a full disk, an interrupt) ends the run: the executor stops its workers and lets
+it through. What a cell itself raises never gets here: ``work`` turns it into a failure.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
+
+from inscape._core import checks
+
+NAMES = ("serial", "joblib", "ray", "slurm")
+
+_HOMES = {
+    "joblib": ("inscape.lab.processes", "JoblibExecutor"),
+    "ray": ("inscape.lab.cluster_ray", "RayExecutor"),
+    "slurm": ("inscape.lab.cluster_slurm", "SlurmExecutor"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Cells for one call of a worker; plain data, small, and the same for every executor.
+
+    Attributes:
+        experiment: What to import: the id of an experiment, or the absolute path of its file.
+        name: Name of the experiment in the store, ``paper/item``.
+        scale: Scale in the store.
+        cells: Settings of each cell.
+        keys: Key of each cell.
+        data: Data hash of each cell.
+        claims: Hashes of the claims under which the cells are run.
+        root: Folder of the store, absolute; workers elsewhere must see the same folder.
+        threads: Threads that the task computes with, hence cores that it needs.
+        seconds: Guess of its time on those cores.
+        executor: Name of the executor, for the records.
+        attempt: 1 for the first time, more where earlier workers died.
+    """
+
+    experiment: str
+    name: str
+    scale: str
+    cells: tuple[Mapping[str, Any], ...]
+    keys: tuple[str, ...]
+    data: tuple[str, ...]
+    claims: Mapping[str, str]
+    root: str
+    threads: int = 1
+    seconds: float = 1.0
+    executor: str = "serial"
+    attempt: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A cell that raised: its key, its settings, and what it said in one line."""
+
+    key: str
+    settings: Mapping[str, Any]
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What became of a task.
+
+    Attributes:
+        task: The task itself.
+        keys: Cells whose records were written.
+        failures: Cells that raised.
+        lost: Why the worker died, if it did; its unwritten cells may be tried again.
+    """
+
+    task: Task
+    keys: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = field(default=())
+    lost: str = ""
+
+
+#: What an executor is given to run: ``inscape.lab.worker.work``, importable wherever workers are.
+Work = Callable[[Task], Done]
+
+
+def lost(task: Task, why: str) -> Done:
+    """Return the outcome of a task whose worker died."""
+    return Done(task=task, lost=why or "the worker died")
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Runs tasks somewhere."""
+
+    @property
+    def name(self) -> str:
+        """Return the name under which ``executor`` knows it."""
+
+    @property
+    def jobs(self) -> int:
+        """Return how many tasks it runs at a time."""
+
+    def run(self, tasks: Sequence[Task], work: Work) -> Iterator[Done]:
+        """Yield one outcome for each task, in any order."""
+
+
+@dataclass(frozen=True)
+class SerialExecutor:
+    """Runs one task after the other, here."""
+
+    jobs: int = 1
+    name: str = "serial"
+
+    def run(self, tasks: Sequence[Task], work: Work) -> Iterator[Done]:
+        """Yield the outcome of each task in turn."""
+        yield from map(work, tasks)
+
+
+def executor(name: str = "joblib", jobs: int = 1) -> Executor:
+    """Return the executor of that name for ``jobs`` tasks at a time.
+
+    Args:
+        name: ``serial`` (this process), ``joblib`` (processes of this machine), ``ray`` or
+            ``slurm`` (clusters; each needs the extra of its name).
+        jobs: Tasks at a time; ``serial`` takes no more than one.
+    """
+    checks.one_of(NAMES, executor=name)
+    checks.at_least(1, jobs=jobs)
+    if name == "serial":
+        return SerialExecutor()
+    module, made = _HOMES[name]
+    found: Executor = getattr(import_module(module), made)(jobs)
+    return found

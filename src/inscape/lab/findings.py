@@ -1,0 +1,149 @@
+"""What a store knows about an experiment: records, quantities and verdicts; nothing is run.
+
+Data are not read, so that a page can be made where there are none.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from inscape.lab import catalogue
+from inscape.lab.experiment import SCALES, Estimate, Experiment, ScaleName
+from inscape.lab.planning import recorded
+from inscape.lab.store import Record, Store
+from inscape.lab.verdict import Judgement, judge
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Finding:
+    """What is known about one experiment.
+
+    Attributes:
+        id: The experiment, ``paper/item``, or the path of its file.
+        experiment: The experiment itself.
+        scale: The scale whose records are shown; None where no scale has all of its cells.
+        records: Its records, in the order of the cells.
+        cells: For each scale, how many cells have a record, and how many there are.
+        quantities: What the analysis of the records gave.
+        judgements: A verdict on each claim.
+        changed: Settings that the user has changed.
+        conclusions: What the records show beyond the claims.
+    """
+
+    id: str
+    experiment: Experiment
+    scale: ScaleName | None
+    records: tuple[Record, ...] = ()
+    cells: Mapping[ScaleName, tuple[int, int]] = field(default_factory=dict)
+    quantities: Mapping[str, Estimate] = field(default_factory=dict)
+    judgements: tuple[Judgement, ...] = ()
+    changed: tuple[str, ...] = ()
+    conclusions: tuple[str, ...] = ()
+
+    @property
+    def here(self) -> list[Judgement]:
+        """Return the verdicts on claims about the settings that are shown.
+
+        Claims about another scale cannot be judged here. Where nothing was run the claims about
+        the paper's own settings count, and at ``smoke`` those of a laptop.
+        """
+        scale = {None: "paper", "smoke": "laptop"}.get(self.scale, self.scale)
+        return [one for one in self.judgements if scale in one.claim.scales]
+
+    @property
+    def elsewhere(self) -> list[Judgement]:
+        """Return the claims that are about another scale only."""
+        here = {one.claim.name for one in self.here}
+        return [one for one in self.judgements if one.claim.name not in here]
+
+    @property
+    def seconds(self) -> float:
+        """Return the time that all records took together."""
+        return sum(float(record.provenance.get("seconds", 0.0)) for record in self.records)
+
+
+def find(id: str, store: Store, scale: ScaleName | None = None) -> Finding:
+    """Return what the records say about an experiment.
+
+    Args:
+        id: The experiment.
+        store: Where its records are.
+        scale: The scale to show; by default the largest that has all of its cells, and never
+            ``smoke``.
+    """
+    experiment = catalogue.experiment(id)
+    choices: Sequence[ScaleName] = ("paper", "laptop") if scale is None else (scale,)
+    records = {name: recorded(id, scale=name, store=store) for name in SCALES}
+    cells = {name: (len(records[name]), _wanted(id, name)) for name in SCALES}
+    for name in choices:
+        there, wanted = cells[name]
+        if 0 < there == wanted:
+            return replace(found_in(id, experiment, name, records[name]), cells=cells)
+    return Finding(
+        id=id,
+        experiment=experiment,
+        scale=None,
+        cells=cells,
+        judgements=tuple(_waiting(experiment, choices, cells)),
+    )
+
+
+def found_in(
+    id: str,
+    experiment: Experiment,
+    scale: ScaleName,
+    records: Sequence[Record],
+    changed: Sequence[str] = (),
+) -> Finding:
+    """Return what these records say: the analysis, and a verdict on each claim."""
+    quantities = experiment.analyse(records) if experiment.analyse and records else {}
+    return Finding(
+        id=id,
+        experiment=experiment,
+        scale=scale,
+        records=tuple(records),
+        quantities=quantities,
+        judgements=tuple(judge(experiment, quantities, scale, changed=changed)),
+        changed=tuple(changed),
+        conclusions=tuple(experiment.conclude(records) if experiment.conclude and records else ()),
+    )
+
+
+def changed_claims(id: str, records: Sequence[Record]) -> dict[str, int]:
+    """Return, for each claim, how many records were made under another text of it.
+
+    A claim that a record does not know, or knows and the experiment has no longer, counts.
+
+    Args:
+        id: The experiment whose records they are.
+        records: Records of it.
+    """
+    now = catalogue.claim_hashes(catalogue.source(id))
+    counts: dict[str, int] = {}
+    for record in records:
+        for name in sorted({*now, *record.claims}):
+            if record.claims.get(name) != now.get(name):
+                counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _wanted(id: str, scale: ScaleName) -> int:
+    """Return how many cells a scale has; none where the experiment has only other scales."""
+    runs = catalogue.experiment(catalogue.source(id))
+    axes = runs.axes(scale)
+    if not axes and any(runs.axes(other) for other in SCALES):
+        return 0
+    return len(runs.cells(axes))
+
+
+def _waiting(
+    experiment: Experiment,
+    choices: Sequence[ScaleName],
+    cells: Mapping[ScaleName, tuple[int, int]],
+) -> list[Judgement]:
+    """Return that nothing was run yet, and how far each scale has come."""
+    state = " and ".join("{} of {} cells at {}".format(*cells[name], name) for name in choices)
+    reason = f"no verdict before all cells are there; there are {state}."
+    return [
+        Judgement(claim=claim, verdict="not run", ours=None, reason=reason)
+        for claim in experiment.claims
+    ]

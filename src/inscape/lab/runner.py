@@ -1,0 +1,229 @@
+"""The runner: takes the missing cells of a plan to an executor until their records are there."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from inscape._core.progress import Bar, progress
+from inscape.lab.catalogue import is_own
+from inscape.lab.encoding import shown
+from inscape.lab.executors import Done, Executor, Failure, SerialExecutor, Task
+from inscape.lab.index_file import Index
+from inscape.lab.planning import Plan as Plan
+from inscape.lab.planning import plan as plan
+from inscape.lab.planning import recorded as recorded
+from inscape.lab.store import Store
+from inscape.lab.worker import work
+
+ATTEMPTS = 3  # for a cell whose worker dies
+_LOOK = 0.5  # seconds between two looks at the folder of records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a run did.
+
+    Attributes:
+        plan: What it was to do.
+        computed: How many records it wrote.
+        kept: How many were there before.
+        failures: Cells that raised, or whose workers died again and again.
+        notices: A sentence about each thing that was mended on the way.
+        seconds: Time that it took.
+    """
+
+    plan: Plan
+    computed: int
+    kept: int
+    failures: tuple[Failure, ...]
+    notices: tuple[str, ...]
+    seconds: float
+
+
+class RunError(RuntimeError):
+    """Some cells have no record after a run; ``report`` has the rest."""
+
+    def __init__(self, report: Report) -> None:
+        first = report.failures[0]
+        more = len(report.failures) - 1
+        super().__init__(
+            f"{len(report.failures)} of {len(report.plan.cells)} cells of {report.plan.id} failed; "
+            f"the cell {shown(first.settings)} said {first.error}"
+            f"{f', and {more} more failed' if more else ''}: mend it and run the same command "
+            "again, which computes only what is missing."
+        )
+        self.report = report
+
+
+def run(
+    plan: Plan,
+    *,
+    store: Store,
+    executor: Executor | None = None,
+    on_done: Callable[[Done], None] | None = None,
+    quiet: bool | None = None,
+) -> Report:
+    """Compute the missing cells of a plan.
+
+    Each record is written by the worker the moment it is there. A worker that dies costs what it
+    had not written: those cells are tried again, a batch in halves, a single cell three times.
+    Cells that fail do not stop the others; in the end they raise ``RunError``.
+
+    Args:
+        plan: From ``plan``.
+        store: The same store.
+        executor: Where to run; here, one after the other, by default.
+        on_done: Called with the outcome of each task.
+        quiet: As in ``progress``: True shows nothing, None asks the environment.
+    """
+    chosen = executor or SerialExecutor()
+    store.tidy()
+    since = time.monotonic()
+    fresh = _Fresh(store.folder(plan.name, plan.scale), [plan.keys[i] for i in plan.missing])
+    failures: list[Failure] = []
+    waiting = tasks(plan, store, chosen)
+    with _shown(plan, fresh, quiet):
+        while waiting:
+            again: list[Task] = []
+            for done in _outcomes(chosen, waiting):
+                failures += done.failures
+                if done.lost:
+                    retries, given_up = _retries(done, fresh)
+                    again += retries
+                    failures += given_up
+                if on_done is not None:
+                    on_done(done)
+            waiting = again
+    Index(store).entries(plan.name)
+    notices, store.notices[:] = tuple(store.notices), []
+    report = Report(
+        plan=plan,
+        computed=len(fresh.written()),
+        kept=len(plan.cells) - len(plan.missing),
+        failures=tuple(failures),
+        notices=notices,
+        seconds=time.monotonic() - since,
+    )
+    if failures:
+        raise RunError(report)
+    return report
+
+
+def tasks(plan: Plan, store: Store, executor: Executor) -> list[Task]:
+    """Return the missing cells as tasks, the longest first.
+
+    Cells that may share a call are put together, up to the batch of the experiment; into more
+    tasks where there would be fewer than the executor runs at a time.
+    """
+    groups: dict[Hashable, list[int]] = {}
+    for index in plan.missing:
+        alone = plan.runs.together is None
+        groups.setdefault(index if alone else plan.runs.alike(plan.cells[index]), []).append(index)
+    batch = max(plan.runs.batch, 1)
+    if sum(-(-len(group) // batch) for group in groups.values()) < executor.jobs:
+        batch = min(batch, max(1, -(-len(plan.missing) // executor.jobs)))
+    chunks = [
+        group[start : start + batch]
+        for group in groups.values()
+        for start in range(0, len(group), batch)
+    ]
+    made = [_task(plan, store, executor.name, chunk) for chunk in chunks]
+    return sorted(made, key=lambda task: -task.seconds)
+
+
+def _task(plan: Plan, store: Store, name: str, chunk: Sequence[int]) -> Task:
+    return Task(
+        experiment=plan.source,
+        name=plan.name,
+        scale=plan.scale,
+        cells=tuple(plan.cells[index] for index in chunk),
+        keys=tuple(plan.keys[index] for index in chunk),
+        data=tuple(plan.data[index] for index in chunk),
+        claims=plan.claims,
+        root=str(store.root.absolute()),
+        threads=plan.runs.threads,
+        seconds=sum(plan.guesses[index] for index in chunk),
+        executor=name,
+    )
+
+
+def _outcomes(executor: Executor, waiting: Sequence[Task]) -> Iterator[Done]:
+    """Yield outcomes; an error or Ctrl-C on our side stops the executor, too."""
+    outcomes = executor.run(waiting, work)
+    try:
+        yield from outcomes
+    finally:
+        close = getattr(outcomes, "close", None)
+        if close is not None:
+            close()
+
+
+def _retries(done: Done, fresh: "_Fresh") -> tuple[list[Task], list[Failure]]:
+    """Return what to try again of a task whose worker died, and what to give up."""
+    task, written = done.task, fresh.written()
+    left = [index for index, key in enumerate(task.keys) if key not in written]
+    if len(left) > 1:
+        halves = (left[: len(left) // 2], left[len(left) // 2 :])
+        return [_part(task, half) for half in halves], []
+    if task.attempt < ATTEMPTS:
+        return [replace(_part(task, left), attempt=task.attempt + 1)] if left else [], []
+    said = f"that its worker died {task.attempt} times ({done.lost})"
+    return [], [Failure(key=task.keys[i], settings=task.cells[i], error=said) for i in left]
+
+
+def _part(task: Task, indices: Sequence[int]) -> Task:
+    return replace(
+        task,
+        cells=tuple(task.cells[i] for i in indices),
+        keys=tuple(task.keys[i] for i in indices),
+        data=tuple(task.data[i] for i in indices),
+        seconds=task.seconds * len(indices) / len(task.cells),
+        attempt=1,
+    )
+
+
+class _Fresh:
+    """The records that have been written since it was made, whoever wrote them."""
+
+    def __init__(self, folder: Path, keys: Sequence[str]) -> None:
+        self.folder = folder
+        self.keys = keys
+        self.before = self._found()
+
+    def written(self) -> set[str]:
+        now, before = self._found(), self.before
+        return {key for key in self.keys if key in now and now[key] != before.get(key)}
+
+    def _found(self) -> dict[str, int]:
+        """Return the inode of each record: another one after each rewrite."""
+        try:
+            with os.scandir(self.folder) as files:
+                return {f.name[:-5]: f.inode() for f in files if f.name.endswith(".json")}
+        except FileNotFoundError:
+            return {}
+
+
+@contextmanager
+def _shown(plan: Plan, fresh: _Fresh, quiet: bool | None) -> Iterator[None]:
+    """Show how many cells are done, those of a task under way included, and the time left."""
+    kept = len(plan.cells) - len(plan.missing)
+    over = threading.Event()
+    label = plan.name if is_own(plan.id) else plan.id
+    with progress(len(plan.cells), label=label, done=kept, quiet=quiet) as bar:
+        watch = threading.Thread(target=_watch, args=(bar, fresh, kept, over), daemon=True)
+        watch.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watch.join()
+
+
+def _watch(bar: Bar, fresh: _Fresh, kept: int, over: threading.Event) -> None:
+    while not over.wait(_LOOK):
+        bar.advance(kept + len(fresh.written()) - bar.done)
+    bar.advance(kept + len(fresh.written()) - bar.done)

@@ -1,0 +1,59 @@
+"""Records that were made under other claims than today's: a claim is not changed after its run."""
+
+from dataclasses import dataclass
+
+from inscape.lab import catalogue
+from inscape.lab.store import Record, Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stale:
+    """A record that today's claims do not fit, and why.
+
+    Attributes:
+        experiment: Name of the experiment in the store.
+        scale: Its scale.
+        key: Its key.
+        reason: What differs, in the middle of a sentence.
+    """
+
+    experiment: str
+    scale: str
+    key: str
+    reason: str
+
+
+def stale(store: Store) -> list[Stale]:
+    """Return the records whose claims were changed, added or dropped since, or are unknown.
+
+    Records of files of one's own are left out: nothing says where those files are.
+    """
+    known = {listing.id for listing in catalogue.experiments()}
+    today: dict[str, dict[str, str]] = {}
+    found = []
+    for name, scale, key in store.places():
+        if name.startswith(catalogue.OWN):
+            continue
+        if name not in known:
+            reason = f"no experiment is called {name}"
+            found.append(Stale(experiment=name, scale=scale, key=key, reason=reason))
+            continue
+        if name not in today:
+            today[name] = catalogue.claim_hashes(name)
+        record = store.read(name, scale, key)
+        if record is not None and (reason := _difference(record, today[name])):
+            found.append(Stale(experiment=name, scale=scale, key=key, reason=reason))
+    return found
+
+
+def _difference(record: Record, today: dict[str, str]) -> str:
+    then = record.claims
+    changed = [name for name in then if name in today and then[name] != today[name]]
+    parts = {
+        "changed": changed,
+        "added": [name for name in today if name not in then],
+        "dropped": [name for name in then if name not in today],
+    }
+    return "; ".join(
+        f"claim {', '.join(names)} {what} after the run" for what, names in parts.items() if names
+    )

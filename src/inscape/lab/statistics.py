@@ -1,0 +1,193 @@
+"""The few statistics behind the verdicts: rank correlation, and means with an interval of 95%.
+
+Nothing here guesses. One value has no interval, so it gets an infinite one; a value that is not a
+number makes the estimate not a number; both are said in ``Estimate.method``.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.lab.experiment import Estimate
+
+Numbers = Sequence[Any] | npt.NDArray[Any]
+
+LEVEL = 0.95
+#: Entries of the table of pairs that are held in memory at once.
+BLOCK = 1 << 22
+
+
+def kendall_tau(x: Numbers, y: Numbers) -> float:
+    r"""Return Kendall's rank correlation :math:`\tau_b`, exact with ties.
+
+    .. math:: \tau_b = \frac{C - D}{\sqrt{(N - T_x)(N - T_y)}}
+
+    where :math:`C` of the :math:`N` pairs are in the same order in both, :math:`D` in opposite
+    order, and :math:`T` are tied. Counts are whole numbers, so only the last division rounds.
+    Undefined, and NaN, where one side is constant or holds a NaN.
+
+    >>> kendall_tau([1, 2, 3, 4], [1, 3, 2, 4])
+    0.6666666666666666
+    """
+    first, second = (np.asarray(side, dtype=float).ravel() for side in (x, y))
+    if first.size != second.size:
+        raise ValueError(
+            f"kendall_tau needs two sides of one length, found {first.size} and {second.size}: "
+            "give one pair for each point."
+        )
+    if np.isnan(first).any() or np.isnan(second).any():
+        return math.nan
+    ranks = [np.unique(side, return_inverse=True)[1] for side in (first, second)]
+    untied = [_untied_pairs(np.bincount(side)) for side in ranks]
+    if not all(untied):
+        return math.nan
+    return _balance(*ranks) / math.sqrt(untied[0] * untied[1])
+
+
+def _balance(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> int:
+    """Return the pairs in the same order minus those in opposite order."""
+    rows = max(1, BLOCK // len(x))
+    twice = 0  # each pair is seen from both of its ends
+    for start in range(0, len(x), rows):
+        part = slice(start, start + rows)
+        orders = (np.sign(side[part, None] - side[None, :]).astype(np.int8) for side in (x, y))
+        twice += int(np.multiply(*orders).sum(dtype=np.int64))
+    return twice // 2
+
+
+def _untied_pairs(counts: npt.NDArray[Any]) -> int:
+    """Return how many pairs differ, where each value occurs so often."""
+    sizes = [int(count) for count in counts]
+    return math.comb(sum(sizes), 2) - sum(math.comb(size, 2) for size in sizes)
+
+
+def tau_ceiling(repeats: Sequence[int]) -> float:
+    r"""Return the largest :math:`\tau_b` that a quantity without ties can reach.
+
+    Runs of one size are tied in size, whatever the quantity does, so :math:`\tau_b` stays below 1.
+
+    Args:
+        repeats: How many runs there are of each size.
+
+    >>> tau_ceiling([3] * 8) == math.sqrt(252 / 276)  # the eight sizes of the thesis
+    True
+    """
+    pairs = math.comb(sum(repeats), 2)
+    if len(repeats) < 2 or min(repeats) < 1:
+        raise ValueError(
+            f"tau_ceiling needs at least two sizes with one run each, found {list(repeats)}."
+        )
+    return math.sqrt(_untied_pairs(np.asarray(repeats)) / pairs)
+
+
+def mean_estimate(values: Numbers) -> Estimate:
+    r"""Return the mean with its standard error :math:`s / \sqrt n` and Student's interval."""
+    return _mean(_line(values, "mean_estimate"), "t interval")
+
+
+def paired_difference(a: Numbers, b: Numbers) -> Estimate:
+    """Return the mean of ``a - b``, pair by pair, with the interval of the paired t test."""
+    first, second = (_line(side, "paired_difference") for side in (a, b))
+    if first.size != second.size:
+        raise ValueError(
+            f"paired_difference needs two sides of one length, found {first.size} and "
+            f"{second.size}: give the same data sets in the same order."
+        )
+    return _mean(first - second, "paired t interval")
+
+
+def bootstrap_estimate(
+    values_by_dataset: Mapping[Any, Any] | Numbers,
+    statistic: Callable[[Sequence[Any]], float] | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+) -> Estimate:
+    """Return a statistic with the percentile interval of a bootstrap over data sets.
+
+    Whole data sets are drawn, with replacement: runs on one data set are not independent.
+
+    Args:
+        values_by_dataset: One entry for each data set: a number, or all that the statistic needs
+            of it.
+        statistic: Gives a number for a list of such entries; the mean by default.
+        draws: How many times as many data sets are drawn as there are.
+        seed: Seed of the draws; the global generator is left alone.
+    """
+    given = values_by_dataset
+    entries = list(given.values() if isinstance(given, Mapping) else given)
+    if not entries:
+        raise ValueError("bootstrap_estimate needs at least one data set, found none.")
+    of = statistic or _plain_mean
+    value, n = float(of(entries)), len(entries)
+    if math.isnan(value):
+        return _not_a_number(n, "the statistic of all data sets is not a number")
+    if n == 1:
+        return _single(value)
+    rolls = np.random.default_rng(seed).integers(n, size=(draws, n))
+    drawn = np.array([of([entries[i] for i in roll]) for roll in rolls.tolist()], dtype=float)
+    return _percentiles(value, drawn, n)
+
+
+def _percentiles(value: float, drawn: npt.NDArray[Any], n: int) -> Estimate:
+    """Return the interval between percentiles; draws without a number are left out and counted."""
+    good = drawn[np.isfinite(drawn)]
+    if 2 * good.size < drawn.size:
+        return _not_a_number(n, f"{drawn.size - good.size} of {drawn.size} draws have no number")
+    lost = f", {drawn.size - good.size} of them without a number" * (good.size < drawn.size)
+    if (good == value).all():
+        method, low, high, se = "every draw gives the same number", value, value, 0.0
+    else:
+        low, high = np.quantile(good, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+        se = float(good.std(ddof=1))
+        method = f"bootstrap over {n} data sets, {drawn.size:,} draws"
+    return Estimate(value=value, low=low, high=high, se=se, n=n, method=method + lost)
+
+
+def _mean(values: npt.NDArray[Any], name: str) -> Estimate:
+    n = values.size
+    if bad := int((~np.isfinite(values)).sum()):
+        return _not_a_number(n, f"{bad} of {n} values {'is' if bad == 1 else 'are'} not finite")
+    if n == 1:
+        return _single(float(values[0]))
+    if (values == values[0]).all():  # spread is 0, not what rounding of the mean leaves
+        same = float(values[0])
+        method = f"all {n} values are equal"
+        return Estimate(value=same, low=same, high=same, se=0.0, n=n, method=method)
+    from scipy.stats import t
+
+    mean, se = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n)
+    half = float(t.ppf((1 + LEVEL) / 2, n - 1)) * se
+    method = f"{name} over {n} values"
+    return Estimate(value=mean, low=mean - half, high=mean + half, se=se, n=n, method=method)
+
+
+def _line(values: Numbers, name: str) -> npt.NDArray[Any]:
+    line = np.asarray(values, dtype=float)
+    if line.ndim != 1 or not line.size:
+        raise ValueError(
+            f"{name} needs a list of at least one number, found shape {line.shape}: "
+            "give one number for each data set or network."
+        )
+    return line
+
+
+def _plain_mean(values: Sequence[Any]) -> float:
+    """Return the mean; that of equal numbers is the number itself, without rounding."""
+    first = values[0]
+    if all(value == first for value in values):
+        return float(first)
+    return math.fsum(values) / len(values)
+
+
+def _single(value: float) -> Estimate:
+    """Return an estimate from one value: nobody knows how far off it is."""
+    method = "one value has no interval"
+    return Estimate(value=value, low=-math.inf, high=math.inf, se=math.inf, n=1, method=method)
+
+
+def _not_a_number(n: int, method: str) -> Estimate:
+    nan = math.nan
+    return Estimate(value=nan, low=nan, high=nan, se=nan, n=n, method=method)

@@ -1,0 +1,285 @@
+"""The short way through a wide first layer gives the numbers of the long way."""
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.utils import parametrizations
+from torch.testing import assert_close
+
+from cases import dense, points
+from inscape._core.front import Front, Slopes
+from inscape._core.functional import jacobians
+from inscape.smoothness import gradient_norm, gradient_path_length
+from oracles.smoothness import jacobian
+
+MANY = 10**6  # rows: a Gram matrix always pays
+
+
+class Wrapped(nn.Module):
+    """A network called in some way of its own."""
+
+    def __init__(self, inner, forward):
+        super().__init__()
+        self.inner, self.way = inner, forward
+
+    def forward(self, x):
+        return self.way(self.inner, x)
+
+
+def wrapped(forward, *widths):
+    return Wrapped(dense(*(widths or (12, 5, 6, 2))), forward).eval()
+
+
+def convolved():
+    layers = [
+        nn.Flatten(),
+        nn.Linear(12, 8),
+        nn.Unflatten(1, (2, 4)),
+        nn.Conv1d(2, 3, 3),
+        nn.Tanh(),
+    ]
+    return nn.Sequential(*layers).double().eval()
+
+
+def mixed():
+    """Return a map of every token alone, then of all tokens together."""
+    layers = [nn.Linear(6, 2), nn.ReLU(), nn.Flatten(), nn.Linear(4, 3)]
+    return nn.Sequential(*layers).double().eval()
+
+
+def hooked():
+    model = dense(12, 5, 2)
+    model[0].register_forward_pre_hook(lambda module, given: (given[0].view(-1, 12),))
+    model[0].register_forward_hook(lambda module, given, out: torch.tanh(3 * out))
+    return model
+
+
+def frozen():
+    model = dense(12, 5, 1)
+    model[1] = nn.ReLU(inplace=True)
+    return model.requires_grad_(False).eval()
+
+
+def normed():
+    model = dense(12, 5, 2)
+    parametrizations.weight_norm(model[0])
+    return model.eval()
+
+
+def exported():
+    model = nn.Sequential(nn.Flatten(), dense(12, 5, 2)).eval()
+    batch = {0: torch.export.Dim.DYNAMIC}
+    program = torch.export.export(model, (points(4, 3, 4),), dynamic_shapes=(batch,))
+    module = program.module()
+    for part in module.modules():  # an exported module has no eval()
+        part.training = False
+    return module
+
+
+SPLIT = {
+    "dense": (lambda: dense(12, 5, 1), (12,)),
+    "deep, several outputs": (lambda: dense(12, 6, 6, 3), (12,)),
+    "smooth": (lambda: dense(12, 6, 2, act=nn.Tanh), (12,)),
+    "only a linear map": (lambda: nn.Linear(12, 3).double().eval(), (12,)),
+    "flattened first": (lambda: nn.Sequential(nn.Flatten(), dense(12, 5, 2)).eval(), (3, 4)),
+    "convolution after": (convolved, (3, 4)),
+    "tokens": (mixed, (2, 6)),
+    "hooks of its own": (hooked, (12,)),
+    "frozen weights, activation in place": (frozen, (12,)),
+    "weights made of others": (normed, (12,)),
+    "functional": (
+        lambda: wrapped(lambda net, x: functional.linear(x, net[0].weight).relu().sum(1)),
+        (12,),
+    ),
+    "linear map again, of other input": (
+        lambda: wrapped(lambda net, x: net[0](net[0](x) @ net[0].weight).sin()),
+        (12,),
+    ),
+    "values of the input as a switch": (
+        lambda: wrapped(lambda net, x: net(x) * (x[:, :1] > 0)),
+        (12,),
+    ),
+    "copy of the input": (
+        lambda: wrapped(lambda net, x: net(x.clone()[:, None].squeeze(1))),
+        (12,),
+    ),
+    "exported": (exported, (3, 4)),
+}
+
+WHOLE = {
+    "skip connection": (lambda: wrapped(lambda net, x: net(x) + x[:, :2] ** 2), (12,)),
+    "linear map twice": (lambda: wrapped(lambda net, x: net(x) * net[0](x)[:, :2]), (12,)),
+    "weights made of the input": (
+        lambda: wrapped(lambda net, x: functional.linear(x, x[:5].sin()).tanh()),
+        (12,),
+    ),
+    "scaled first": (lambda: wrapped(lambda net, x: net(3 * x)), (12,)),
+    "part of the input": (lambda: wrapped(lambda net, x: net(x[:, :12])), (15,)),
+    "rows cut in two": (
+        lambda: wrapped(lambda net, x: net(x.view(-1, 12)).view(len(x), -1)),
+        (24,),
+    ),
+    "transposed first": (
+        lambda: wrapped(lambda net, x: net(x.transpose(1, 2).flatten(1))),
+        (3, 4),
+    ),
+    "no gradient through the map": (
+        lambda: wrapped(lambda net, x: net(x.detach()) * x.sum(1, keepdim=True)),
+        (12,),
+    ),
+    "map without gradients": (
+        lambda: wrapped(lambda net, x: no_gradient(net, x) * x.sum(1, keepdim=True)),
+        (12,),
+    ),
+    "first layer not narrower": (lambda: dense(4, 9, 2), (4,)),
+}
+
+
+@torch.no_grad()
+def no_gradient(net, x):
+    return net(x)
+
+
+@pytest.mark.parametrize("case", SPLIT)
+def test_split_finds_the_front_and_gives_the_norms_of_the_whole(case):
+    make, shape = SPLIT[case]
+    f, x = make(), points(9, *shape)
+    rows, front = Slopes(f, rows=MANY).at(x)
+    assert front is not None
+    expected = jacobians(f, x)
+    assert_close(torch.matmul(rows, front.weight).reshape(expected.shape), expected)
+    assert_close(front.norm(rows), expected.norm(dim=(1, 2)))
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_anything_else_gives_the_jacobian_itself(case):
+    make, shape = WHOLE[case]
+    f, x = make(), points(9, *shape)
+    rows, front = Slopes(f, rows=MANY).at(x)
+    assert front is None
+    assert_close(rows, jacobians(f, x))
+
+
+@pytest.mark.parametrize("case", ["dense", "convolution after", "tokens", "hooks of its own"])
+def test_norms_equal_plain_autograd_point_by_point(case):
+    make, shape = SPLIT[case]
+    f, x = make(), points(9, *shape)
+    expected = torch.stack([jacobian(f, point).norm() for point in x])
+    assert_close(Slopes(f, rows=MANY).norms(x), expected.detach())
+
+
+def the_long_way(f):
+    """Return the same function in a form that hides its front."""
+    return lambda x: f(x + 0)
+
+
+@pytest.mark.parametrize("case", SPLIT)
+def test_measures_do_not_depend_on_the_way(case):
+    make, shape = SPLIT[case]
+    f, x = make(), points(40, *shape)
+    long = the_long_way(f)
+    assert Slopes(long, rows=MANY).at(x)[1] is None
+    assert_close(gradient_norm(f, x).norms, gradient_norm(long, x).norms)
+    short = gradient_path_length(f, x, pairs=20, knots=15)
+    assert_close(short.lengths, gradient_path_length(long, x, pairs=20, knots=15).lengths)
+
+
+def test_a_slope_that_does_not_change_has_a_path_of_exactly_zero():
+    f = nn.Sequential(nn.Linear(12, 5), nn.Linear(5, 2)).eval()
+    x = torch.rand(20, 12, generator=torch.Generator().manual_seed(0))
+    assert Slopes(f, rows=MANY).at(x)[1] is not None
+    assert gradient_path_length(f, x, pairs=50).lengths.max().item() == 0.0
+
+
+def test_few_rows_do_not_pay_for_a_gram_matrix():
+    f, x = dense(12, 5, 1), points(3, 12)
+    # 2 x 5 x 12 products for the matrix, against 7 saved at each row
+    assert Slopes(f, rows=17).at(x)[1] is None
+    assert Slopes(f, rows=18).at(x)[1] is not None
+
+
+@pytest.mark.parametrize("twist", [0.0, 1e-6, 1e-4, 1e-2, 1.0])
+def test_float32_keeps_its_digits_where_the_weights_cancel(twist):
+    draw = torch.Generator().manual_seed(0)
+    weight = torch.randn(1, 300, generator=draw) + twist * torch.randn(64, 300, generator=draw)
+    weight *= 1e4  # the size of the weights must not matter
+    a = torch.randn(50, 1, 64, generator=draw)
+    a -= a.mean(2, keepdim=True)
+    exact = (a.double() @ weight.double()).norm(dim=(1, 2))
+    ours = Front(weight=weight, gram=weight @ weight.T).norm(a).double()
+    plain = (a @ weight).norm(dim=(1, 2)).double()
+    rounding = float((plain - exact).abs().max())
+    # Twice the rounding of the plain product, or the default tolerance of float32.
+    assert_close(ours, exact, rtol=1.3e-6, atol=2 * rounding)
+
+
+def test_float32_keeps_its_digits_at_the_edge_of_trust():
+    draw = torch.Generator().manual_seed(0)
+    weight = torch.randn(1, 784, generator=draw) + torch.randn(512, 784, generator=draw) / 3
+    a = torch.randn(4000, 1, 512, generator=draw)
+    a -= a.mean(2, keepdim=True)
+    exact = (a.double() @ weight.double()).norm(dim=(1, 2))
+    ours = Front(weight=weight, gram=weight @ weight.T).norm(a)
+    assert_close(ours.double(), exact, rtol=1.3e-6, atol=0)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-25, 1e25])
+def test_weights_whose_squares_leave_the_range_are_multiplied_out(scale):
+    f = dense(12, 5, 2).float()
+    with torch.no_grad():
+        f[0].weight[0] *= scale
+        f[2].weight[:, 0] *= min(1e20, 1 / scale) if scale else 1
+    x = points(9, 12).float()
+    rows, front = Slopes(f, rows=MANY).at(x)
+    assert front is None
+    assert_close(rows, jacobians(f, x))
+
+
+def test_weights_that_change_from_batch_to_batch_get_their_own_matrix():
+    one, two = dense(12, 5, 1), dense(12, 5, 1, seed=3)
+    x = points(9, 12)
+    slopes = Slopes(lambda x: (one if x[0, 0] > 0 else two)(x), rows=MANY)
+    for f, batch in ((one, x.abs()), (two, -x.abs()), (one, x.abs())):
+        assert_close(slopes.norms(batch), jacobians(f, batch).norm(dim=(1, 2)))
+
+
+def test_a_model_that_raises_leaves_nothing_behind():
+    def broken(net, x):
+        net(x)
+        raise RuntimeError("no luck")
+
+    f, x = wrapped(broken), points(4, 12)
+    with pytest.raises(RuntimeError, match="no luck"):
+        Slopes(f, rows=MANY).at(x)
+    assert torch.overrides._get_current_function_mode() is None
+    assert all(vars(m).get("forward") is None and not m._forward_hooks for m in f.modules())
+    assert f.inner(x).grad_fn.name() == "AddmmBackward0"
+    assert_close(jacobians(f.inner, x), Slopes(f.inner, rows=MANY).at(x)[0] @ f.inner[0].weight)
+
+
+def test_threads_that_measure_one_model_do_not_meet():
+    f, found = dense(12, 5, 2), {}
+    batches = {k: points(30, 12, seed=k) for k in range(4)}
+
+    def measure(k):
+        slopes = Slopes(f, rows=MANY)
+        found[k] = torch.stack([slopes.norms(batches[k]) for _ in range(20)])
+
+    threads = [threading.Thread(target=measure, args=(k,)) for k in batches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k, x in batches.items():
+        assert_close(found[k], jacobians(f, x).norm(dim=(1, 2)).expand(20, 30))
+
+
+def test_constant_functions_have_no_slope_behind_their_front():
+    f = wrapped(lambda net, x: torch.cat([0 * net(x).detach() + 1, net(x)[:, :1]], dim=1))
+    x = points(5, 12)
+    assert_close(Slopes(f, rows=MANY).norms(x), jacobians(f, x).norm(dim=(1, 2)))
+    still = wrapped(lambda net, x: net(x).detach())
+    assert Slopes(still, rows=MANY).norms(x).max().item() == 0.0

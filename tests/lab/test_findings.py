@@ -1,0 +1,126 @@
+"""What a store knows: the right scale is shown, and nothing is judged too early."""
+
+import json
+
+import pytest
+
+import fake_paper
+from inscape.lab import catalogue
+from inscape.lab.findings import changed_claims, find, found_in
+from inscape.lab.store import Store
+
+TABLE, FIGURE, COUNTING = fake_paper.IDS
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    fake_paper.install(tmp_path / "papers", monkeypatch)
+    return Store(tmp_path / "results")
+
+
+def verdicts(finding):
+    return {one.claim.name: one.verdict for one in finding.judgements}
+
+
+def test_nothing_was_run(store):
+    found = find(TABLE, store)
+    assert (found.scale, found.records, found.quantities) == (None, (), {})
+    assert found.cells == {"smoke": (0, 2), "laptop": (0, 9), "paper": (0, 12)}
+    assert set(verdicts(found).values()) == {"not run"}
+    assert found.judgements[0].reason == (
+        "no verdict before all cells are there; there are 0 of 12 cells at paper and 0 of 9 cells "
+        "at laptop."
+    )
+
+
+def test_the_largest_whole_scale_is_shown_and_never_smoke(store):
+    fake_paper.fill(store, TABLE, "smoke")
+    assert find(TABLE, store).scale is None
+    fake_paper.fill(store, TABLE, "laptop", leave_out=1)
+    assert find(TABLE, store).scale is None
+    fake_paper.fill(store, TABLE, "laptop")
+    fake_paper.fill(store, TABLE, "paper", leave_out=1)
+    partly = find(TABLE, store)
+    assert (partly.scale, len(partly.records)) == ("laptop", 9)
+    assert partly.cells["paper"] == (11, 12)
+    fake_paper.fill(store, TABLE, "paper")
+    whole = find(TABLE, store)
+    assert (whole.scale, len(whole.records)) == ("paper", 12)
+
+
+def test_a_scale_that_was_asked_for(store):
+    fake_paper.fill(store, TABLE, "smoke")
+    fake_paper.fill(store, TABLE, "laptop")
+    fake_paper.fill(store, TABLE, "paper")
+    assert find(TABLE, store, "laptop").scale == "laptop"
+    smoke = find(TABLE, store, "smoke")
+    assert smoke.scale == "smoke"
+    assert smoke.quantities
+    assert set(verdicts(smoke).values()) == {"not run"}
+
+
+def test_verdicts_and_quantities_in_numbers(store):
+    fake_paper.fill(store, TABLE, "laptop")
+    found = find(TABLE, store)
+    assert found.quantities["mean/2"].value == pytest.approx(2.1)
+    assert verdicts(found) == {
+        "mean-1": "reproduced",
+        "mean-2": "same trend",
+        "mean-3": "reproduced",
+        "paper-3": "not run",
+        "grows": "reproduced",
+        "huge": "not run",
+    }
+    assert found.conclusions == ("There are 9 sums.",)
+    assert found.seconds == 9 * 30.0
+
+
+def test_claims_about_another_scale_stand_apart(store):
+    names = [one.claim.name for one in find(TABLE, store).here]
+    assert "paper-3" in names  # nothing was run: the paper's own claims wait
+    fake_paper.fill(store, TABLE, "laptop")
+    found = find(TABLE, store)
+    assert [one.claim.name for one in found.elsewhere] == ["paper-3"]
+    assert len(found.here) == 5
+    fake_paper.fill(store, TABLE, "smoke")
+    smoke = find(TABLE, store, "smoke")
+    assert [one.claim.name for one in smoke.elsewhere] == ["paper-3"]
+
+
+def test_same_as_shows_the_records_of_another(store):
+    fake_paper.fill(store, TABLE, "laptop")
+    found = find(FIGURE, store)
+    assert (found.scale, len(found.records)) == ("laptop", 9)
+    assert {record.experiment for record in found.records} == {TABLE}
+
+
+def test_records_in_the_order_of_the_cells(store):
+    fake_paper.fill(store, TABLE, "laptop")
+    settings = [(r.settings["size"], r.settings["seed"]) for r in find(TABLE, store).records]
+    assert settings == [(size, seed) for size in (1, 2, 3) for seed in (0, 1, 2)]
+
+
+def test_changed_settings_have_no_verdict(store):
+    fake_paper.fill(store, COUNTING, "laptop")
+    records = find(COUNTING, store).records
+    experiment = catalogue.experiment(COUNTING)
+    assert found_in(COUNTING, experiment, "laptop", records).judgements[0].verdict == (
+        "not reproduced"
+    )
+    changed = found_in(COUNTING, experiment, "laptop", records, ["seed"])
+    assert (changed.judgements[0].verdict, changed.changed) == ("not run", ("seed",))
+
+
+def test_claims_that_were_changed_after_the_run_are_counted(store):
+    fake_paper.fill(store, TABLE, "laptop")
+    records = find(TABLE, store).records
+    assert changed_claims(TABLE, records) == {}
+    for record in records[:2]:
+        path = store.path(TABLE, "laptop", record.key)
+        content = json.loads(path.read_text())
+        content["claims"]["grows"] = "another"
+        content["claims"].pop("huge")
+        content["claims"]["gone"] = "x"
+        path.write_text(json.dumps(content))
+    changed = changed_claims(FIGURE, find(FIGURE, store).records)
+    assert changed == {"gone": 2, "grows": 2, "huge": 2}

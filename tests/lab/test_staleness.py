@@ -1,0 +1,74 @@
+"""Records made under other claims are named."""
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from inscape.lab import Store, catalogue, plan, run, stale
+from inscape.lab.encoding import cell_key
+
+
+@pytest.fixture
+def shelf(toy, monkeypatch) -> Path:
+    """Return the toy as a paper of ours, ``toys/table-1`` and ``toys/figure-1``."""
+    monkeypatch.setattr(catalogue, "PAPERS", toy.folder.parent)
+    monkeypatch.setattr(catalogue, "_import_ours", catalogue._import_file)
+    (toy.folder / "command.py").unlink()
+    return toy.folder
+
+
+@pytest.fixture
+def store(shelf, toy, tmp_path) -> Store:
+    made = Store(tmp_path / "results")
+    run(plan("toys/table-1", scale="smoke", seeds=1, store=made), store=made)
+    toy.forget()
+    return made
+
+
+def test_under_the_same_claims_nothing_is_stale(store):
+    assert stale(store) == []
+
+
+def test_a_changed_claim_is_named(store, toy):
+    toy.edit(("the sum is one", "the sum is about one"))
+    found = stale(store)
+    assert len(found) == 2
+    assert {item.experiment for item in found} == {"toys/table-1"}
+    assert {item.key for item in found} == {key for _, _, key in store.places()}
+    assert found[0].scale == "smoke"
+    assert found[0].reason == "claim one changed after the run"
+
+
+def test_an_added_and_a_dropped_claim_are_named(store, toy):
+    toy.edit(('name="up"', 'name="upwards"'))
+    assert stale(store)[0].reason == (
+        "claim upwards added after the run; claim up dropped after the run"
+    )
+
+
+def test_claims_of_a_figure_on_the_same_records_count(store, toy, shelf):
+    path = shelf / "figure_1.py"
+    path.write_text(path.read_text().replace("it falls", "it falls off"))
+    toy.forget()
+    assert stale(store)[0].reason == "claim figure-1/down changed after the run"
+
+
+def test_records_of_unknown_experiments_are_named(store, shelf):
+    record = store.records("toys/table-1", "smoke")[0]
+    key = cell_key("gone/table-9", record.settings, record.version, record.data)
+    store.write(replace(record, experiment="gone/table-9", key=key))
+    (found,) = stale(store)
+    assert (found.experiment, found.key) == ("gone/table-9", key)
+    assert found.reason == "no experiment is called gone/table-9"
+
+
+def test_records_of_ones_own_files_are_left_out(store, toy, shelf):
+    elsewhere = shelf.parent / "elsewhere" / "mine"
+    shutil.copytree(shelf, elsewhere)
+    run(plan(str(elsewhere / "table_1.py"), scale="smoke", seeds=1, store=store), store=store)
+    assert len({name for name, _, _ in store.places()}) == 2
+    assert stale(store) == []
+    assert str(elsewhere) in sys.path

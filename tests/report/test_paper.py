@@ -1,0 +1,232 @@
+"""The page of a paper: every number that was found is on it, and it needs nothing else."""
+
+import base64
+import io
+import json
+import re
+
+import pandas as pd
+import pytest
+
+import fake_paper
+from inscape.lab.experiment import Estimate
+from inscape.lab.store import Store
+from inscape.lab.verdict import RULE
+from inscape.report import paper as paper_module
+from inscape.report.page import LIMIT
+from inscape.report.paper import paper_page, write_pages
+from inscape.report.paper_section import interval, kicker
+from markup import Structure
+
+TABLE, FIGURE, COUNTING = fake_paper.IDS
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    fake_paper.install(tmp_path / "papers", monkeypatch)
+    store = Store(tmp_path / "results")
+    fake_paper.fill(store, TABLE, "laptop")
+    fake_paper.fill(store, TABLE, "paper", leave_out=3)
+    fake_paper.fill(store, COUNTING, "laptop")
+    return store
+
+
+@pytest.fixture
+def written(store):
+    return paper_page("fake", store)
+
+
+@pytest.fixture
+def parsed(written):
+    return Structure(written)
+
+
+def test_page_is_well_formed_and_its_links_end_somewhere(parsed):
+    ids = [attributes["id"] for _, attributes in parsed.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    inner = [a["href"][1:] for a in parsed.all("a") if (a["href"] or "").startswith("#")]
+    labels = [a["aria-labelledby"] for _, a in parsed.tags if "aria-labelledby" in a]
+    assert set(inner) | set(labels) <= set(ids)
+    assert {"table-1.1", "figure-2", "theorem-3", "counting"} <= set(inner)
+
+
+def test_page_needs_nothing_from_elsewhere_and_runs_nothing(written, parsed):
+    assert not {tag for tag, _ in parsed.tags} & {"script", "link", "iframe", "object", "base"}
+    addresses = [
+        value
+        for _, attributes in parsed.tags
+        for key, value in attributes.items()
+        if key in ("src", "href", "xlink:href")
+    ]
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    assert not any(key.startswith("on") for _, attributes in parsed.tags for key in attributes)
+    assert len(written.encode()) < LIMIT / 10
+    used = set(re.findall(r"var\((--[\w-]+)\)", written))
+    assert used <= set(re.findall(r"(--[\w-]+):", written))
+
+
+def test_citation_lead_and_rule(parsed):
+    text = parsed.text
+    assert "On <small> & large numbers" in text
+    assert "Ada Adder, Carl Counter. Journal of Sums 2020." in text
+    assert "Of 6 claims, 3 reproduced, 1 same trend, 1 not reproduced and 1 not run" in text
+    assert "from records at scale laptop" in text
+    assert RULE in text
+    assert "inscape reproduce fake" in text
+
+
+def test_the_bar_has_words_and_shares(parsed):
+    (bar,) = [a for _, a in parsed.tags if a.get("class") == "tally"]
+    assert bar["aria-label"].startswith("Of 6 claims")
+    shares = [a["style"] for _, a in parsed.tags if (a.get("style") or "").startswith("flex")]
+    assert shares == ["flex-grow:3", "flex-grow:1", "flex-grow:1", "flex-grow:1"]
+
+
+def test_table_in_the_form_of_the_paper(written, parsed):
+    (table,) = re.findall(r'<table class="printed">.*?</table>', written, re.DOTALL)
+    rows = [
+        " ".join(" ".join(Structure(row).words).split())
+        for row in re.findall(r"<tr>.*?</tr>", table, re.S)
+    ]
+    assert rows[0] == "mean"
+    assert rows[1] == "size 1 1.1 0.852 to 1.35 paper 1.12"
+    assert rows[2] == "size 2 2.1 1.85 to 2.35 paper 2.5"
+    assert rows[3] == "size 3 3.1 2.85 to 3.35 paper 3.1"  # not the claim at scale paper
+    assert re.findall(r'role="img" aria-label="([^"]+)"', table) == [
+        "reproduced",
+        "same trend",
+        "reproduced",
+    ]
+    assert "95% interval, and the number of the paper" in parsed.text
+
+
+def test_claims_with_test_estimate_verdict_and_reason(parsed):
+    text = parsed.text
+    assert (
+        "Sums grow. reproduced 2.01 1.99 to 2.03 2.01, interval 1.985 to 2.035, all above 0."
+        in (text)
+    )
+    assert "Test: above 0; t interval. Interval: t interval over 3 values." in text
+    assert "It is huge. not run The records give no 'size'." in text
+    assert "not reproduced 1 exact 1, exact, is not above 5." in text
+    assert "Test: published 1.12, standard error 0.02." in text
+    assert "differ by 0.4, more than 0.1 (the tolerance written before the run)" in text
+    assert "Claims about other scales (1), not judged here" in text
+    assert "The mean at size 3 is 3.15. Scale paper; published 3.15, tolerance 0.01." in text
+
+
+def test_departures_errata_notes_conclusions_and_facts(parsed):
+    text = parsed.text
+    assert "Three seeds instead of four." in text
+    assert "F1 , eq 1: a factor 2 is missing. Correct: 2x (by algebra) ." in text
+    assert "unrelated" not in text
+    assert "Numbers are <not> random." in text
+    assert "There are 9 sums." in text
+    assert "scale laptop · records 9 · time 4 min 30 s in all cells together · torch 2.13.0" in text
+    assert "All 9 cells of scale laptop; 9 of 12 cells at scale paper so far." in text
+    assert "inscape reproduce fake/table-1.1 --scale laptop" in text
+
+
+def test_every_entry_of_the_paper_and_what_is_beyond(parsed):
+    titles = [a["id"] for tag, a in parsed.tags if tag == "section" and "id" in a]
+    assert titles == ["table-1.1", "figure-2", "theorem-3", "counting"]
+    assert "No experiment is about this entry yet." in parsed.text
+    assert "Beyond the paper" in parsed.text
+
+
+def test_figure_is_drawn_from_records_with_words_and_the_colours_of_the_page(written, parsed):
+    (plot,) = [a for a in parsed.all("svg") if a.get("class") == "plot"]
+    assert plot["aria-label"] == "Figure 2: A line. The line goes up."
+    svg = re.search(r'<svg [^>]*class="plot".*?</svg>', written, re.DOTALL)[0]
+    assert "var(--blue)" in svg
+    assert ">size</text>" in svg
+    assert "Redrawn from our records at scale laptop. The paper: The line goes up." in parsed.text
+    assert "runs of fake/table-1.1" in parsed.text
+
+
+def test_large_figures_become_pixels_with_the_same_words(store, monkeypatch):
+    monkeypatch.setattr(paper_module, "FIGURES", (10,))
+    parsed = Structure(paper_page("fake", store))
+    (image,) = parsed.all("img")
+    assert image["alt"] == "Figure 2: A line. The line goes up."
+    content = base64.b64decode(image["src"].removeprefix("data:image/png;base64,"))
+    assert content.startswith(b"\x89PNG")
+
+
+def test_too_large_a_page_shows_pixels(store, written, monkeypatch):
+    assert "<img" not in written
+    monkeypatch.setattr(paper_module, "LIMIT", len(written.encode()))
+    assert "<img" in paper_page("fake", store)
+
+
+def test_button_holds_the_quantities(parsed):
+    buttons = {a["download"]: a["href"] for a in parsed.all("a") if "download" in a}
+    assert list(buttons) == ["fake-table-1.1.csv", "fake-counting.csv"]
+    content = base64.b64decode(buttons["fake-table-1.1.csv"].partition("base64,")[2])
+    frame = pd.read_csv(io.BytesIO(content)).set_index("claim")
+    assert list(frame.quantity) == ["mean/1", "mean/2", "mean/3", "mean/3", "growth"]
+    assert frame.value["mean-2"] == pytest.approx(2.1)
+    assert frame.published["mean-2"] == 2.5
+    assert frame.published_se["mean-1"] == 0.02
+    assert frame.verdict["mean-2"] == "same trend"
+    assert frame.n["grows"] == 3
+
+
+def test_a_paper_that_was_not_run(tmp_path, monkeypatch):
+    fake_paper.install(tmp_path / "papers", monkeypatch)
+    store = Store(tmp_path / "results")
+    fake_paper.fill(store, TABLE, "smoke")
+    text = Structure(paper_page("fake", store)).text
+    assert "Of 7 claims, 7 not run." in text
+    assert "Not run yet." in text
+    assert "there are 0 of 12 cells at paper and 0 of 9 cells at laptop." in text
+    smoke = Structure(paper_page("fake", store, "smoke")).text
+    assert "All 2 cells of scale smoke: they only show that the code runs. No verdict." in smoke
+    assert "Of 6 claims, 6 not run" in smoke
+
+
+def test_the_largest_whole_scale_is_named(store):
+    fake_paper.fill(store, TABLE, "paper")
+    text = Structure(paper_page("fake", store)).text
+    assert (
+        "All 12 cells of scale paper, the largest that is complete (laptop is there, too)." in text
+    )
+    assert "from records at scale paper and laptop" in text
+
+
+def test_changed_claims_are_confessed(store):
+    path = next(store.folder(TABLE, "laptop").glob("*.json"))
+    content = json.loads(path.read_text())
+    content["claims"]["grows"] = "another"
+    path.write_text(json.dumps(content))
+    assert "1 records were made under another text of 'grows'" in (
+        Structure(paper_page("fake", store)).text
+    )
+
+
+def test_pages_and_their_index(store, tmp_path):
+    out = tmp_path / "reports"
+    assert write_pages(store, out) == [out / "index.html", out / "fake.html"]
+    index = Structure((out / "index.html").read_text())
+    assert "fake.html" in [a["href"] for a in index.all("a")]
+    assert "Of 6 claims, 3 reproduced" in index.text
+    assert (out / "fake.html").read_text() == paper_page("fake", store)
+    assert not list(out.glob(".*"))
+
+
+def test_same_records_give_the_same_page(store, written):
+    assert paper_page("fake", Store(store.root)) == written
+
+
+def test_an_unknown_paper(store):
+    with pytest.raises(ValueError, match=r"no paper is called 'fak': did you mean fake\?"):
+        paper_page("fak", store)
+
+
+def test_small_words():
+    assert kicker({"id": "table-4.1", "section": "4.3.1"}) == "Table 4.1, section 4.3.1"
+    assert kicker({"id": "figure-1", "section": "Introduction"}) == "Figure 1, Introduction"
+    assert kicker({"id": "figure-1"}) == "Figure 1"
+    nan, inf = float("nan"), float("inf")
+    assert interval(Estimate(value=nan, low=nan, high=nan, se=nan, n=2)) == "no number"
+    assert interval(Estimate(value=1.0, low=-inf, high=inf, se=inf, n=1)) == "no interval"
