@@ -29,6 +29,14 @@ STORIES = {
     "plot_weights_product": "abs(inside[-1] - bound) < 1e-5 * bound and inside[-2] < inside[-1]",
     "plot_total_variation": "found.exact and found.summary().value > 1.1 * shortest",
     "plot_slope_variation": "numbers(left) == [[2.0], [3.0]] and numbers(right) == [[2.0], [2.0]]",
+    "plot_gradient_deflection": "found[1].low > 4 * found[0].high",
+    "plot_rugosity": "found[-1].low > 5 * found[0].high"
+    " and all(a.value < b.value for a, b in zip(found, found[1:]))",
+    "plot_spectral_norm": "all(b > 1.4 * s for b, s in zip(bounds, steepest))"
+    " and bounds == sorted(bounds)",
+    "plot_distance_from_init": "moved == sorted(moved, reverse=True) and began == sorted(began)"
+    " and moved[-1] < 0.05 * began[-1]",
+    "plot_fisher_rao_norm": "products[-1] > 3 and max(abs(lengths - 1)) < 1e-5",
     "plot_penalties": "numbers(ax)[1][0] < 0.85 * numbers(ax)[0][0]"
     " and 0.9 * numbers(ax)[0][1] < numbers(ax)[2][1] < numbers(ax)[0][1]",
     TUTORIAL: "numbers_of('gradient_norm')[2] < 0.7 * min(numbers_of('gradient_norm')[:2])"

@@ -1,11 +1,12 @@
 """A module as a function of its input: probing, chunking and batched Jacobians."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from inscape._core import checks
 from inscape._core.checks import Function
@@ -153,22 +154,38 @@ def live_jacobians(f: Function, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n c 
 def _jacobians(f: Function, x: Tensor, *, live: bool) -> Tensor:
     with torch.enable_grad():
         x = x.detach().requires_grad_()
-        y = f(x)
-        y = y if y.ndim == 2 else y.reshape(len(x), -1)
-        if not y.requires_grad:  # a constant function
-            return x.new_zeros(len(x), y.shape[1], x[0].numel())
-        columns = torch.split(y, 1, dim=1) if y.shape[1] > 1 else (y,)
-        keep = live or len(columns) > 1
-        gradients = [
-            torch.autograd.grad(
-                column,
-                x,
-                torch.ones_like(column),
-                retain_graph=keep,
-                create_graph=live,
-                materialize_grads=True,
-            )[0]
-            for column in columns
-        ]
-    rows = [gradient.reshape(len(x), 1, -1) for gradient in gradients]
+        found = pulled_back(f(x), get_gradient_edge(x), live=live)
+        shape = (len(x), 1, x[0].numel())
+        return stacked([gradient for (gradient,) in found], shape, x)
+
+
+def pulled_back(
+    y: Float[Tensor, "n *c"], *to: GradientEdge, live: bool = False
+) -> list[tuple[Tensor | None, ...]]:
+    """Return for each output its gradients with respect to ``to``; None where there is no way."""
+    y = y if y.ndim == 2 else y.reshape(len(y), -1)
+    if not y.requires_grad:  # a constant function
+        return [(None,) * len(to)] * y.shape[1]
+    columns = torch.split(y, 1, dim=1) if y.shape[1] > 1 else (y,)
+    return [
+        torch.autograd.grad(
+            column,
+            to,
+            torch.ones_like(column),
+            retain_graph=live or len(columns) > 1,
+            create_graph=live,
+            allow_unused=True,
+        )
+        for column in columns
+    ]
+
+
+def stacked(
+    gradients: Sequence[Tensor | None], shape: tuple[int, int, int], like: Tensor
+) -> Float[Tensor, "n r w"]:
+    """Return gradients below each other, each in that shape; None stands for zero."""
+    rows = [
+        like.new_zeros(()).expand(shape) if gradient is None else gradient.reshape(shape)
+        for gradient in gradients
+    ]
     return rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)

@@ -4,9 +4,8 @@ import math
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
-from torch import Tensor
 
-from inscape._core.result import Summary
+from inscape.figures.distribution import distribution
 from inscape.figures.drawing import painter
 from inscape.figures.style import (
     BLUE,
@@ -14,14 +13,15 @@ from inscape.figures.style import (
     FAINT,
     INK,
     MAGNITUDE,
-    VERMILION,
     outputs,
     quiet_grid,
 )
 from inscape.smoothness import (
+    GradientDeflection,
     GradientNorm,
     GradientPathLength,
     PathLength,
+    Rugosity,
     SlopeVariation,
     TotalVariation,
     WeightsProduct,
@@ -36,15 +36,29 @@ KNOTS = 150
 @painter.register(GradientNorm)
 def gradient_norm(result: GradientNorm, ax: Axes) -> None:
     """Draw how the norms are distributed over the points."""
-    _distribution(ax, result.norms, result.summary())
+    distribution(ax, result.norms, result.summary())
     ax.set(xlabel="norm of the gradient at a point", ylabel="points")
 
 
 @painter.register(GradientPathLength)
 def gradient_path_length(result: GradientPathLength, ax: Axes) -> None:
     """Draw how the variation of the gradient is distributed over the chords."""
-    _distribution(ax, result.lengths, result.summary())
+    distribution(ax, result.lengths, result.summary())
     ax.set(xlabel="change of the slope along a chord", ylabel="chords")
+
+
+@painter.register(GradientDeflection)
+def gradient_deflection(result: GradientDeflection, ax: Axes) -> None:
+    """Draw how the deviation of the slope is distributed over the chords."""
+    distribution(ax, result.deflections, result.summary())
+    ax.set(xlabel="deviation of the slope along a chord", ylabel="chords")
+
+
+@painter.register(Rugosity)
+def rugosity(result: Rugosity, ax: Axes) -> None:
+    """Draw how the change of the slope around a point is distributed over the points."""
+    distribution(ax, result.changes, result.summary())
+    ax.set(xlabel="change of the slope per unit, around a point", ylabel="points")
 
 
 @painter.register(PathLength)
@@ -108,37 +122,6 @@ def _legend(ax: Axes, count: int) -> None:
     quiet_grid(ax)
     if 1 < count <= len(CATEGORIES):
         ax.legend(loc="best", fontsize=8)
-
-
-def _distribution(ax: Axes, values: Tensor, summary: Summary) -> None:
-    """Draw a histogram of values that are at least 0, with their mean and its interval."""
-    numbers = values.double().cpu().numpy()
-    spread = float(numbers.max() - numbers.min())
-    narrow = spread <= 1e-6 * float(abs(numbers).max())
-    high = 1.05 * float(numbers.max()) or 1.0
-    bins = [k * high / 40 for k in range(41)] if narrow else min(60, max(8, len(numbers) // 20))
-    ax.hist(numbers, bins=bins, color=BLUE, alpha=0.6, linewidth=0)
-    ax.set(xlim=(0, high), ylim=(0, 1.15 * ax.get_ylim()[1]))
-    _mean(ax, summary, left=summary.value > 0.6 * high)
-    quiet_grid(ax)
-
-
-def _mean(ax: Axes, summary: Summary, *, left: bool) -> None:
-    """Mark the mean by a dashed line, and its interval by a bar at the top."""
-    ax.axvline(summary.value, ymax=0.93, color=VERMILION, linewidth=1.4, linestyle=(0, (5, 2)))
-    at, ends = ax.get_xaxis_transform(), [summary.value, summary.value]
-    if summary.low is not None and summary.high is not None:
-        ends = [summary.low, summary.high]
-        ax.plot(ends, [0.93, 0.93], color=VERMILION, linewidth=3.5, transform=at)
-    ax.annotate(
-        f"mean {summary.value:.4g}",
-        (ends[0] if left else ends[1], 0.93),
-        xycoords=at,
-        xytext=(-5 if left else 5, 0),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="center",
-    )
 
 
 def _along(ax: Axes, text: str, at: tuple[float, float], slope: float, *, ha: str) -> None:

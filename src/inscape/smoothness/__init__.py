@@ -1,5 +1,6 @@
 """How rough is it? Measures of the smoothness of a learned function (Volhejn 2020)."""
 
+from inscape.smoothness.gradient_deflection import GradientDeflection, gradient_deflection
 from inscape.smoothness.gradient_norm import GradientNorm, gradient_norm, gradient_norm_penalty
 from inscape.smoothness.gradient_path_length import (
     GradientPathLength,
@@ -7,6 +8,7 @@ from inscape.smoothness.gradient_path_length import (
     gradient_path_length_penalty,
 )
 from inscape.smoothness.path_length import PathLength, path_length, path_length_penalty
+from inscape.smoothness.rugosity import Rugosity, rugosity
 from inscape.smoothness.slope_variation import SlopeVariation, slope_variation
 from inscape.smoothness.total_variation import TotalVariation, total_variation
 from inscape.smoothness.weights_product import (
@@ -16,18 +18,22 @@ from inscape.smoothness.weights_product import (
 )
 
 __all__ = [
+    "GradientDeflection",
     "GradientNorm",
     "GradientPathLength",
     "PathLength",
+    "Rugosity",
     "SlopeVariation",
     "TotalVariation",
     "WeightsProduct",
+    "gradient_deflection",
     "gradient_norm",
     "gradient_norm_penalty",
     "gradient_path_length",
     "gradient_path_length_penalty",
     "path_length",
     "path_length_penalty",
+    "rugosity",
     "slope_variation",
     "total_variation",
     "weights_product",

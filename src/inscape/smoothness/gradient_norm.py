@@ -9,7 +9,8 @@ from torch import Tensor
 
 from inscape._core import Result, Row, Summary, checks, draw_rows, instrument, mean_summary
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, chunks, jacobians, live_jacobians, norm, probe
+from inscape._core.front import Slopes
+from inscape._core.functional import MEMORY, chunks, live_jacobians, norm, probe
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -69,8 +70,8 @@ def gradient_norm(
     found = probe(f, x)
     found.need_gradient()
     x = draw_rows(x, points, seed=seed)
-    parts = [jacobians(found.f, part).flatten(1) for part in chunks(x, found.rows(memory))]
-    norms = torch.cat([norm(part, dim=1) for part in parts])
+    slopes = Slopes(found.f, rows=len(x) * found.outputs)
+    norms = torch.cat([slopes.norms(part) for part in chunks(x, found.rows(memory))])
     checks.finite(norms, "points")
     return GradientNorm(norms=norms, outputs=found.outputs, seed=seed)
 

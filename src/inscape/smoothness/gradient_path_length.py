@@ -10,7 +10,8 @@ from torch import Tensor
 
 from inscape._core import Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, jacobians, live_jacobians, norm, probe
+from inscape._core.front import Slopes
+from inscape._core.functional import MEMORY, live_jacobians, norm, probe
 from inscape.smoothness.segments import LARGE, halves, reduced, variation, walks
 
 
@@ -80,11 +81,21 @@ def gradient_path_length(
     a, b = draw_pairs(x, pairs, seed=seed)
     lengths = a.new_zeros(pairs)
     large = pairs * knots * found.outputs * x[0].numel() > LARGE
+    slopes = Slopes(found.f, rows=pairs * knots * found.outputs)
     for some, at in walks(a, b, knots, rows=found.rows(memory)):
-        slopes = jacobians(found.f, at.flatten(0, 1)).reshape(*at.shape[:2], -1)
-        lengths[some] += variation(slopes, large=large)
+        lengths[some] += _turns(slopes, at, large=large)
     checks.finite(lengths, "pairs")
     return GradientPathLength(lengths=lengths, knots=knots, outputs=found.outputs, seed=seed)
+
+
+def _turns(slopes: Slopes, at: Float[Tensor, "m k *d"], *, large: bool) -> Float[Tensor, " m"]:
+    """Return how much the gradient turns over the ``k`` knots of each of ``m`` walks."""
+    m, k = at.shape[:2]
+    rows, front = slopes.at(at.flatten(0, 1))
+    rows = rows.reshape(m, k, *rows.shape[1:])
+    if front is None:
+        return variation(rows.flatten(2), large=large)
+    return front.norm(rows.diff(dim=1).flatten(0, 1)).reshape(m, k - 1).sum(1)
 
 
 def gradient_path_length_penalty(

@@ -43,6 +43,10 @@ def conv_net(seed, dtype=torch.float32):
     return drawn(nn.Sequential(*layers, nn.Flatten(), nn.Linear(16, 2)).to(dtype), seed)
 
 
+def sigmoid_net(seed):
+    return drawn(nn.Sequential(nn.Linear(D, 33), nn.Sigmoid(), nn.Linear(33, 2)), seed)
+
+
 def normed(seed):
     layers = [nn.Linear(D, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.LayerNorm(8), nn.Linear(8, 2)]
     return drawn(nn.Sequential(*layers).double(), seed)
@@ -144,10 +148,10 @@ def test_penalties_that_differentiate_by_the_input(penalty, monkeypatch):
 KINDS = {
     "relu": (lambda seed: mlp(D, 9, 7, 2, seed=seed), (D,)),
     "relu, one output after many": (lambda seed: mlp(50, 33, 2, seed=seed), (50,)),
-    "gelu": (lambda seed: mlp(D, 9, 2, activation="gelu", seed=seed), (D,)),
-    "sigmoid": (lambda seed: drawn(nn.Sequential(nn.Linear(D, 9), nn.Sigmoid(), nn.Linear(9, 2)), seed), (D,)),
+    "gelu": (lambda seed: mlp(D, 33, 31, 2, activation="gelu", seed=seed), (D,)),
+    "sigmoid": (sigmoid_net, (D,)),
     "conv": (conv_net, (1, 8, 8)),
-}  # fmt: skip
+}
 
 
 def weights(model):

@@ -1,0 +1,136 @@
+"""Rugosity: how far the function is from affine in the neighbourhood of the data."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from inscape._core import (
+    NotApplicable,
+    Result,
+    Row,
+    Summary,
+    checks,
+    draw_rows,
+    generator,
+    instrument,
+    mean_summary,
+)
+from inscape._core.checks import Function
+from inscape._core.functional import MEMORY, chunks, jacobians, norm, probe
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Rugosity(Result):
+    """Change of the Jacobian per unit of distance around each of the points."""
+
+    changes: Float[Tensor, " points"]
+    distance: float
+    directions: int
+    outputs: int
+    seed: int
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each point."""
+        yield from ({"rugosity": change} for change in self.changes.tolist())
+
+    def summary(self) -> Summary:
+        """Return the mean over the points."""
+        basis = f"{len(self.changes)} points x {self.directions} directions"
+        return mean_summary(self.changes, kind="estimate", basis=basis)
+
+
+@instrument(
+    reads="function",
+    cost="instant",
+    work=lambda n, c: 5 * min(n, 1000) * (1 + 2 * c),
+    samples="points",
+    meaning="Around a typical data point, the slope changes by {value} for each unit that the "
+    "input moves.",
+    cites="lejeune2019implicit, our reading",
+)
+def rugosity(
+    f: Function,
+    x: Float[Tensor, "n *d"],
+    *,
+    points: int = 1000,
+    directions: int = 4,
+    step: float = 0.1,
+    seed: int = 0,
+    memory: int = MEMORY,
+) -> Rugosity | NotApplicable:
+    r"""Measure how much the slope of ``f`` changes within a short step from the data.
+
+    .. math:: C_\varepsilon(f) = \mathbb{E}_x \, \mathbb{E}_u \,
+              \frac{\lVert J(x + \varepsilon u) - J(x) \rVert_F}{\varepsilon}
+
+    The Jacobian at a point is compared with those at the end of steps of length
+    :math:`\varepsilon` in directions :math:`u` drawn evenly from the sphere. LeJeune et al.
+    (2019) integrate the norm of the Hessian along the tangent space of the data, which a ReLU
+    network makes zero almost everywhere, and so need approximations. This finite difference is our
+    reading: the steps go in all directions of the input, and the mean is of norms, not of squares,
+    so that it has a limit for short steps also where the slope jumps. For a smooth function that
+    limit is the mean of :math:`\lVert H u \rVert`.
+
+    Zero for an affine function. An estimate over points and directions, with the standard error
+    over points. Costs ``points * (1 + directions)`` Jacobians.
+
+    Args:
+        f: Function of a batch; a module in eval mode will do.
+        x: Points of the data.
+        points: How many of them to use, drawn without replacement; all if there are no more.
+        directions: Steps from each point.
+        step: Length of a step, as a share of the root mean square distance of ``x`` from its mean.
+        seed: Seed of both draws.
+        memory: Bytes that the working set may take.
+
+    >>> import torch
+    >>> x = torch.tensor([[-1.0], [1.0]])
+    >>> bent = rugosity(lambda x: 3 * x**2, x)
+    >>> round(bent.summary().value, 5)
+    6.0
+    """
+    checks.at_least(1, points=points, directions=directions, memory=memory)
+    _positive(step)
+    found = probe(f, x)
+    found.need_gradient()
+    distance = step * _spread(x)
+    if distance == 0:
+        reason = "all points are the same, so that there is no scale for a step: pass more data"
+        return NotApplicable(what="rugosity", reason=reason)
+    x, dice = draw_rows(x, points, seed=seed), generator(seed)
+    rows = max(1, found.rows(memory) // 2)  # two Jacobians of a row are held at once
+    sums = []
+    for part in chunks(x, rows):
+        base = jacobians(found.f, part)
+        ways = _directions(part, directions, dice)
+        moved = (jacobians(found.f, part + distance * way) - base for way in ways)
+        sums.append(sum((norm(change.flatten(1), dim=1) for change in moved), torch.zeros(1).to(x)))
+    changes = torch.cat(sums) / (directions * distance)
+    checks.finite(changes, "points")
+    return Rugosity(
+        changes=changes, distance=distance, directions=directions, outputs=found.outputs, seed=seed
+    )
+
+
+def _positive(step: float) -> None:
+    if not 0 < step < float("inf"):
+        raise ValueError(f"step must be positive and finite, found {step}: use e.g. step=0.1.")
+
+
+def _spread(x: Float[Tensor, "n *d"]) -> float:
+    """Return the root mean square distance of the points from their mean."""
+    centred = (x.double() - x.double().mean(0)).flatten(1)
+    return float(centred.square().sum(1).mean().sqrt())
+
+
+def _directions(
+    x: Float[Tensor, "m *d"], count: int, dice: torch.Generator
+) -> Float[Tensor, "k m *d"]:
+    """Draw unit vectors evenly from the sphere, point by point, so that chunks change nothing."""
+    size = (count, x[0].numel())
+    drawn = torch.stack([torch.randn(size, generator=dice, dtype=torch.float64) for _ in x], dim=1)
+    unit = drawn / norm(drawn, dim=2)[..., None]
+    return unit.reshape(count, *x.shape).to(x)

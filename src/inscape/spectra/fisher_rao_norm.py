@@ -1,0 +1,202 @@
+"""Fisher-Rao norm: how much the loss feels it when all parameters grow together."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+from torch.nn import functional
+
+from inscape._core import (
+    NotApplicable,
+    Result,
+    Row,
+    Summary,
+    checks,
+    generator,
+    instrument,
+    mean_summary,
+)
+from inscape._core.functional import MEMORY, probe
+from inscape.spectra.directional import directional
+
+LOSSES = ("auto", "squared_error", "cross_entropy", "bce_logits")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FisherRaoNorm(Result):
+    """Squared derivative of each point's loss along the parameters."""
+
+    squares: Float[Tensor, " points"]
+    loss: str
+    labels: str
+    outputs: int
+    seed: int
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each point."""
+        yield from ({"squared_derivative": square} for square in self.squares.tolist())
+
+    def summary(self) -> Summary:
+        """Return the root of the mean over the points, with the roots of its interval."""
+        basis = f"{len(self.squares)} points, {self.loss.replace('_', ' ')}"
+        mean = mean_summary(self.squares, kind="estimate", basis=basis)
+        if mean.low is None or mean.high is None:
+            return Summary(value=mean.value**0.5, kind="estimate", basis=basis)
+        low, high = max(0.0, mean.low) ** 0.5, mean.high**0.5
+        return Summary(value=mean.value**0.5, kind="estimate", basis=basis, low=low, high=high)
+
+
+@instrument(
+    reads="parameters",
+    cost="instant",
+    work=lambda n, c: 6 * min(n, 1000),
+    samples="points",
+    meaning="If all parameters grew by one percent, the loss of a point would change by a "
+    "hundredth of {value} (root mean square over the points, of which a few may weigh most).",
+    cites="liang2019fisher",
+)
+@torch.no_grad()
+def fisher_rao_norm(
+    model: nn.Module,
+    x: Float[Tensor, "n *d"],
+    y: Tensor,
+    *,
+    loss: str = "auto",
+    labels: Literal["data", "model"] = "data",
+    points: int = 1000,
+    seed: int = 0,
+    memory: int = MEMORY,
+) -> FisherRaoNorm | NotApplicable:
+    r"""Measure the length of the parameters in the metric that the loss gives them.
+
+    .. math:: \lVert \theta \rVert_{fr}^2 = \langle \theta, I(\theta) \theta \rangle
+              = \mathbb{E} \, \bigl( \tfrac{d}{dt} \, \ell(f_{(1+t)\theta}(x), y) \bigr)_{t=0}^2
+
+    Taken as defined, by one derivative along the parameters for each batch, so that
+    biases and any architecture are welcome; without biases a ReLU network of ``L`` layers has
+    :math:`L^2 \, \mathbb{E} \langle \partial \ell / \partial f, f \rangle^2`. Exact up to rounding
+    at each point; the norm is an estimate over the data's distribution. It does not change when
+    hidden ReLU units are permuted or rescaled, but is no property of the function alone.
+
+    With the data's own labels a network that fits them perfectly has norm zero. ``labels="model"``
+    takes the mean over labels drawn from the model's own predictions instead (in closed form): the
+    Fisher information proper.
+
+    Args:
+        model: A module in eval mode; all its parameters count.
+        x: Points of the data.
+        y: Their labels: class numbers, or real numbers for each output.
+        loss: ``"squared_error"``: half the squared distance from the label, as for Gaussian noise
+            of variance one; ``"cross_entropy"`` of logits; ``"bce_logits"`` of one logit and
+            classes 0 and 1. ``"auto"`` takes the first for real labels, else one of the others.
+        labels: Whose labels the expectation takes, the ``"data"``'s or the ``"model"``'s.
+        points: How many points to use, drawn without replacement; all if there are no more.
+        seed: Seed of that draw.
+        memory: Bytes that the working set may take.
+
+    >>> import torch
+    >>> net = torch.nn.Linear(1, 1, bias=False).eval()  # f = w x, half square: w x (w x - y)
+    >>> _ = net.weight.data.fill_(2.0)
+    >>> fisher_rao_norm(net, torch.ones(1, 1), torch.tensor([[5.0]])).summary().value
+    6.0
+    """
+    checks.at_least(1, points=points, memory=memory)
+    checks.one_of(LOSSES, loss=loss)
+    checks.one_of(("data", "model"), labels=labels)
+    found = probe(model, x)
+    found.need_gradient()
+    checks.labels(y, x)
+    if not any(True for _ in model.parameters()):
+        return NotApplicable(what="fisher_rao_norm", reason="the model has no parameters")
+    loss = _chosen(loss, y, found.outputs)
+    targets = _targets(loss, y, found.outputs, x)
+    picks = _picks(len(x), points, seed=seed).to(x.device)
+    parts = []
+    for some in torch.tensor_split(picks, -(-len(picks) // found.rows(memory))):
+        f, along = _moved(model, x[some])
+        if labels == "data":
+            parts.append((_slopes(loss, f, targets[some]) * along).sum(1).square())
+        else:
+            parts.append(_expected(loss, f, along))
+    squares = torch.cat(parts)
+    checks.finite(squares, "points")
+    return FisherRaoNorm(
+        squares=squares, loss=loss, labels=labels, outputs=found.outputs, seed=seed
+    )
+
+
+def _picks(n: int, points: int, *, seed: int) -> Int64[Tensor, " m"]:
+    """Draw the numbers of the points, or take all in their order if there are no more."""
+    if points >= n:
+        return torch.arange(n)
+    return torch.randperm(n, generator=generator(seed))[:points]
+
+
+def _moved(
+    model: nn.Module, x: Float[Tensor, "m *d"]
+) -> tuple[Float[Tensor, "m c"], Float[Tensor, "m c"]]:
+    """Return the outputs, and their derivatives as all parameters grow in proportion."""
+    names, weights = zip(*model.named_parameters(), strict=True)
+
+    def outputs(*weights: Tensor) -> Tensor:
+        named = dict(zip(names, weights, strict=True))
+        y: Tensor = torch.func.functional_call(model, named, (x.clone(),))
+        return y.reshape(len(x), -1)
+
+    return directional(outputs, weights, [weight.detach() for weight in weights])
+
+
+def _chosen(loss: str, y: Tensor, outputs: int) -> str:
+    if loss != "auto":
+        return loss
+    if y.is_floating_point():
+        return "squared_error"
+    return "cross_entropy" if outputs > 1 else "bce_logits"
+
+
+def _targets(loss: str, y: Tensor, outputs: int, x: Tensor) -> Float[Tensor, "n c"]:
+    """Return the labels as one row of numbers for each point: classes as one-hot rows."""
+    if not y.is_floating_point():
+        classes = max(outputs, 2)
+        if y.ndim != 1 or not 0 <= int(y.min()) <= int(y.max()) < classes:
+            raise ValueError(
+                f"class numbers must lie between 0 and {classes - 1}, one for each point, found "
+                f"{int(y.min())} to {int(y.max())} in shape {tuple(y.shape)}: renumber y."
+            )
+        y = functional.one_hot(y.long(), outputs) if outputs > 1 else y
+    rows = y.reshape(len(y), -1).to(x.dtype)
+    if rows.shape[1] != outputs:
+        raise ValueError(
+            f"y must hold one number for each of the {outputs} outputs, found shape "
+            f"{tuple(y.shape)}: reshape y, or use class numbers (int64)."
+        )
+    if loss == "bce_logits" and outputs != 1:
+        raise ValueError(
+            f"the loss 'bce_logits' takes one output, found {outputs}: use 'cross_entropy'."
+        )
+    return rows
+
+
+def _slopes(
+    loss: str, f: Float[Tensor, "m c"], targets: Float[Tensor, "m c"]
+) -> Float[Tensor, "m c"]:
+    """Return the derivative of each point's loss by its outputs."""
+    if loss == "cross_entropy":
+        return f.softmax(1) * targets.sum(1, keepdim=True) - targets
+    return (f.sigmoid() if loss == "bce_logits" else f) - targets
+
+
+def _expected(
+    loss: str, f: Float[Tensor, "m c"], along: Float[Tensor, "m c"]
+) -> Float[Tensor, " m"]:
+    """Return the mean squared derivative over labels drawn from the model's predictions."""
+    if loss == "cross_entropy":
+        p = f.softmax(1)
+        return (p * (along - (p * along).sum(1, keepdim=True)).square()).sum(1)
+    if loss == "bce_logits":
+        p = f.sigmoid()
+        return (p * (1 - p) * along.square()).sum(1)
+    return along.square().sum(1)
