@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from inscape.lab import Store, catalogue, claim_hash, plan, recorded, run
+from inscape.lab import Record, Store, catalogue, claim_hash, plan, run
 from inscape.lab.experiment import SCALES, Experiment, Value
 from inscape.lab.verdict import judge
 
@@ -16,24 +16,34 @@ def found(identifier: str) -> Experiment:
     return catalogue.experiment(identifier)
 
 
-@pytest.mark.parametrize("identifier", IDS)
-def test_smoke(identifier: str, tmp_path):
+#: Experiments that share their cells are tried together, so that these run once.
+SHARING = {
+    source: [other for other in IDS if catalogue.source(other) == source]
+    for source in dict.fromkeys(catalogue.source(identifier) for identifier in IDS)
+}
+
+
+@pytest.mark.parametrize("source", SHARING)
+def test_smoke(source: str, tmp_path):
     store = Store(tmp_path)
-    todo = plan(identifier, scale="smoke", store=store)
+    todo = plan(source, scale="smoke", store=store)
     report = run(todo, store=store, quiet=True)
     assert (report.computed, report.failures) == (len(todo.cells), ())
-    records = recorded(todo, store)
-    assert len(records) == len(todo.cells)
-    experiment = found(identifier)
+    for identifier in SHARING[source]:
+        again = plan(identifier, scale="smoke", store=store)
+        assert again.missing == ()
+        look_at(found(identifier), again.records(store))
+
+
+def look_at(experiment: Experiment, records: list[Record]) -> None:
+    """See that the records of a run can be analysed, judged and drawn."""
     quantities = experiment.analyse(records) if experiment.analyse else {}
     judged = judge(experiment, quantities, "smoke")
     assert {one.verdict for one in judged} <= {"not run"}
     if experiment.conclude:
         assert all(line.endswith(".") for line in experiment.conclude(records))
     if experiment.draw:
-        figure = experiment.draw(records)
-        assert figure.axes
-    assert plan(identifier, scale="smoke", store=store).missing == ()
+        assert experiment.draw(records).axes
 
 
 @pytest.mark.parametrize("identifier", IDS)

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from inscape.models import mlp
 from inscape.training import DivergedError, fit
-from inscape.training.ensemble import LostMembersError, fit_many, program, stacks
+from inscape.training.ensemble import LostMembersError, even, fit_many, program, stacks
 
 BACKENDS = ["lanes", "stacks", "loop"]
 D = 3
@@ -32,6 +32,7 @@ def weights(model):
 @pytest.fixture(autouse=True)
 def narrow(monkeypatch):
     monkeypatch.setattr(program, "WIDTHS", (4, 2))  # quicker to try than 32 and 8
+    monkeypatch.setattr(even, "TURN", 8)
 
 
 @pytest.mark.parametrize("backend", ["auto", *BACKENDS])

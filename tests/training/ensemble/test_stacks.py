@@ -12,7 +12,7 @@ from inscape.models import mlp
 from inscape.smoothness.gradient_norm import gradient_norm_penalty
 from inscape.smoothness.path_length import path_length_penalty
 from inscape.training import decay, fit, l2_norm
-from inscape.training.ensemble import fit_many, program, stacks
+from inscape.training.ensemble import even, fit_many, program, stacks
 from inscape.training.ensemble.stack import Stack
 
 N, D = 23, 3
@@ -111,6 +111,7 @@ def agree(make, xs, ys, *, members, **options):
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_member_is_what_the_loop_makes_of_it(name, monkeypatch):
     monkeypatch.setattr(program, "WIDTHS", (4, 2))  # so that some wait, and the stack shrinks
+    monkeypatch.setattr(even, "TURN", 8)  # and so that tanh is let through
     xs, ys = data(7)
     options = OPTIONS[name] | {"epochs": 9}
     free = [fit(network(k), xs[k], ys[k], seed=7 * k + 1, **options).losses for k in range(7)]
@@ -143,6 +144,16 @@ def test_penalties_that_differentiate_by_the_input(penalty, monkeypatch):
     monkeypatch.setattr(checks, "_all_finite", lambda tensor: True)
     xs, ys = data(2)
     agree(network, xs, ys, members=2, batch=8, epochs=2, penalties=[(0.1, penalty)])
+
+
+def test_functions_of_one_name_are_told_apart():
+    xs, ys = data(1)
+    losses = [lambda p, t: (p - t).square().mean(), lambda p, t: (p - t).abs().mean()]
+    runs = [fit_many([network(0)], xs, ys, loss=f, epochs=2, backend="stacks") for f in losses]
+    assert runs[0].settings != runs[1].settings
+    for run, loss in zip(runs, losses, strict=True):
+        (member,) = run
+        assert_close(member.loss, fit(network(0), xs[0], ys[0], loss=loss, epochs=2).loss)
 
 
 KINDS = {
@@ -224,6 +235,7 @@ def test_a_width_is_refused_whose_slots_differ(monkeypatch):
         return update
 
     monkeypatch.setattr(program.Program, "update", uneven)
+    monkeypatch.setattr(program.Program, "uneven", lambda self, width: [])
     text = r"'stacks' cannot train member 0: the kernels .* other bits in other slots of a stack; u"
     with pytest.raises(ValueError, match=text):
         fit_many([network(k) for k in range(3)], xs[:3], ys[:3], backend="stacks")
@@ -240,6 +252,33 @@ def test_a_width_is_refused_whose_slots_differ(monkeypatch):
     monkeypatch.setattr(program.Program, "admits", lambda self, width: True)
     list(fit_many([network(k) for k in range(3)], xs, ys, epochs=2, backend="stacks"))
     assert widths == [32, 32, 8, 8]
+
+
+def sigmoids(units):
+    return drawn(nn.Sequential(nn.Linear(D, units), nn.Sigmoid(), nn.Linear(units, 2)), 0)
+
+
+def test_operations_that_round_by_place_need_whole_registers():
+    """An exponential in the rest of a vectorised loop may differ, but too seldom for a trial."""
+    dice = torch.Generator().manual_seed(0)
+    x, y = torch.randn(13, D, generator=dice), torch.randn(13, 2, generator=dice)
+
+    def widths(model):
+        run = fit_many([model], x, y, backend="stacks")
+        (known,) = stacks._KNOWN[run.settings].values()
+        return [width for width in known.widths if not known.uneven(width)]
+
+    assert widths(sigmoids(33)) == [32]
+    assert widths(sigmoids(32)) == [32, 8, 2]
+    assert widths(mlp(D, 33, 2)) == [32, 8, 2]  # ReLU is exact
+
+
+def test_a_width_is_named_that_may_round_by_place(monkeypatch):
+    monkeypatch.setattr(program, "WIDTHS", (2,))
+    xs, ys = data(1, dtype=torch.float32)
+    text = r"slots of a stack \(sigmoid, sigmoid_backward may round by place\); use backend='auto'"
+    with pytest.raises(ValueError, match=text):
+        fit_many([sigmoids(33)], xs, ys, backend="stacks")
 
 
 def reads(prediction, target):

@@ -30,7 +30,7 @@ EXPERIMENT = Experiment(
     smoke={
         "data": ["digits-binary:4-9", "digits-binary:0-1"],
         "size": [16, 32],
-        "seed": range(2),
+        "seed": [0],
         **ONCE,
         "hidden": [16],
         "lr": [0.1],

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, fx, nn
 from torch.func import functional_call, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._pytree import tree_leaves
 
 from inscape.training.dice import private_dice
+from inscape.training.ensemble.even import is_view, results
 from inscape.training.ensemble.member import Orders
 from inscape.training.losses import loss_function
 from inscape.training.update import scalar
 
-Function = Callable[..., tuple[list[Tensor], list[Tensor], Tensor]]
+Member = Callable[..., tuple[list[Tensor], list[Tensor], Tensor]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,11 +74,11 @@ class Graphs:
         with private_dice(x.device):
             self.names = self._named(x, y)
 
-    def update(self, width: int, x: Tensor, y: Tensor) -> Function:
+    def update(self, width: int, x: Tensor, y: Tensor) -> fx.GraphModule:
         """Return the update of ``width`` members on batches like ``x``."""
         return self._stacked(self._update, width, x, y)
 
-    def evaluation(self, width: int, x: Tensor, y: Tensor) -> Function:
+    def evaluation(self, width: int, x: Tensor, y: Tensor) -> fx.GraphModule:
         """Return the loss of ``width`` members in eval mode on batches like ``x``."""
         self._objective.model.eval()
         try:
@@ -89,9 +89,8 @@ class Graphs:
     def numbers(self, x: Tensor, y: Tensor) -> int:
         """Return how many numbers one member's update writes."""
         nodes = self._written(self._update, x, y).graph.nodes
-        made = [node for node in nodes if node.op == "call_function" and not _is_view(node)]
-        results = [t for node in made for t in tree_leaves(node.meta["val"])]
-        return sum(t.numel() for t in results if isinstance(t, Tensor))
+        made = [node for node in nodes if node.op == "call_function" and not is_view(node)]
+        return sum(tensor.numel() for node in made for tensor in results(node))
 
     def _named(self, x: Tensor, y: Tensor) -> Names:
         """Find the weights that the loss depends on; optimizers leave the others alone."""
@@ -108,13 +107,13 @@ class Graphs:
             buffers=[n for n, _ in trial.model.named_buffers()],
         )
 
-    def _stacked(self, member: Function, width: int, x: Tensor, y: Tensor) -> Function:
+    def _stacked(self, member: Member, width: int, x: Tensor, y: Tensor) -> fx.GraphModule:
         single = self._written(member, x, y)
         many = [_repeated(part, width) for part in (*self.names.of(self._objective.model), x, y)]
         with private_dice(self._device), torch.no_grad():
             return _lean(make_fx(vmap(single, randomness="error"))(*many))
 
-    def _written(self, member: Function, x: Tensor, y: Tensor) -> fx.GraphModule:
+    def _written(self, member: Member, x: Tensor, y: Tensor) -> fx.GraphModule:
         """Return the operations of one member."""
 
         def flat(*tensors: Any) -> Any:  # make_fx counts the self of a method as an argument
@@ -168,10 +167,6 @@ def _repeated(part: Tensor | list[Tensor], width: int) -> Tensor | list[Tensor]:
     if isinstance(part, list):
         return [torch.stack([tensor] * width) for tensor in part]
     return torch.stack([part] * width)
-
-
-def _is_view(node: fx.Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
 
 
 def _lean(graph: fx.GraphModule) -> fx.GraphModule:

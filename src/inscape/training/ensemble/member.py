@@ -39,8 +39,12 @@ class Member:
 class Orders(Settings):
     """What all members are asked to do: the settings, and the functions that these only name.
 
-    ``seed`` is that of no member: each has its own.
+    ``seed`` is that of no member: each has its own. Orders are equal only to themselves: two
+    functions may share a name.
     """
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     loss_given: str | Loss
     optimizer_given: str | OptimizerFactory

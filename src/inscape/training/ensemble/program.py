@@ -3,19 +3,21 @@
 Kernels choose their ways by the shape of the whole stack: a matrix product alone may add up in
 another order than within a batch, and the last elements of a vectorised loop may pass through
 another exponential than the first. So stacks have a few fixed widths, idle slots are kept busy, and
-a width is used only if networks drawn at random, each put into every slot at once, come out with
-the same bits in all slots, and with the bits that they have at the largest width.
+a width is used only if no such loop is left with single elements (:mod:`.even`), and if networks
+drawn at random, each put into every slot at once, come out with the same bits in all slots, and
+with the bits that they have at the largest width.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import product
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from inscape._core.sampling import generator
+from inscape.training.ensemble.even import uneven
 from inscape.training.ensemble.fused import Optimizer
-from inscape.training.ensemble.graphs import Function, Graphs
+from inscape.training.ensemble.graphs import Graphs
 from inscape.training.ensemble.member import Orders
 from inscape.training.loop import CHUNK
 
@@ -25,7 +27,7 @@ LARGE = 2**15
 
 #: A width is tried on at least this many numbers, and on so many networks.
 TRIED_NUMBERS = 2**16
-TRIED_NETWORKS = (2, 32)
+TRIED_NETWORKS = (8, 32)
 
 
 class Program:
@@ -39,8 +41,8 @@ class Program:
         self._graphs = Graphs(model, x[: self.sizes[0]], y[: self.sizes[0]], orders)
         self.names = self._graphs.names
         self.numbers = self._graphs.numbers(x[: self.sizes[0]], y[: self.sizes[0]])
-        self._updates: dict[tuple[int, int], Function] = {}
-        self._evaluations: dict[tuple[int, int], Function] = {}
+        self._updates: dict[tuple[int, int], fx.GraphModule] = {}
+        self._evaluations: dict[tuple[int, int], fx.GraphModule] = {}
         self._wanted: list[Tensor] = []
         self._admitted: dict[int, bool] = {}
         count = sum(p.numel() for p in model.parameters())
@@ -48,14 +50,14 @@ class Program:
         self._tries = min(max(TRIED_NUMBERS // self.numbers, least), most)
         self.widths = [width for width in WIDTHS if count <= LARGE or width < WIDTHS[0]]
 
-    def update(self, width: int, size: int) -> Function:
+    def update(self, width: int, size: int) -> fx.GraphModule:
         """Return the update of a stack with batches of ``size`` points."""
         if (width, size) not in self._updates:
             batch = self._x[:size], self._y[:size]
             self._updates[width, size] = self._graphs.update(width, *batch)
         return self._updates[width, size]
 
-    def evaluation(self, width: int, size: int) -> Function:
+    def evaluation(self, width: int, size: int) -> fx.GraphModule:
         """Return the loss of a stack on parts of ``size`` points, in eval mode."""
         if (width, size) not in self._evaluations:
             batch = self._x[:size], self._y[:size]
@@ -72,10 +74,16 @@ class Program:
     def admits(self, width: int) -> bool:
         """Tell whether a member has the same bits in all slots, and at the largest width."""
         if width not in self._admitted:
-            if width != self.widths[0] and not self._wanted:
-                self.admits(self.widths[0])
-            self._admitted[width] = self._tried(width)
+            if width != self.widths[0] and not self.admits(self.widths[0]):
+                return False
+            self._admitted[width] = not self.uneven(width) and self._tried(width)
         return self._admitted[width]
+
+    def uneven(self, width: int) -> list[str]:
+        """Return the operations that may round by place in stacks of this width."""
+        graphs = [self.update(width, size) for size in set(self.sizes)]
+        graphs += [self.evaluation(width, size) for size in set(self.parts)]
+        return sorted({name for graph in graphs for name in uneven(graph)})
 
     @torch.no_grad()
     def _tried(self, width: int) -> bool:

@@ -46,9 +46,11 @@ def reason_not(
         admitted = program.admits(program.widths[0])
     except Exception as error:  # whatever the code of a user may raise; the loop says it again
         return _unwritten(error)
-    if not admitted:
-        return "the kernels of this machine give a member other bits in other slots of a stack"
-    return None
+    if admitted:
+        return None
+    names = program.uneven(program.widths[0])
+    cause = f" ({', '.join(names)} may round by place)" if names else ""
+    return f"the kernels of this machine give a member other bits in other slots of a stack{cause}"
 
 
 def train(
