@@ -9,6 +9,7 @@ from inscape.training.penalties import Penalty, l2_norm
 from inscape.training.replay import replay, walk
 from inscape.training.schedules import Schedule, cosine, decay, steps, warmup
 from inscape.training.shallow import fit_shallow
+from inscape.training.span import fit_in_span
 from inscape.training.update import DivergedError
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "cross_entropy",
     "decay",
     "fit",
+    "fit_in_span",
     "fit_many",
     "fit_shallow",
     "l2_norm",
