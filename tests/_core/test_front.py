@@ -283,3 +283,22 @@ def test_constant_functions_have_no_slope_behind_their_front():
     assert_close(Slopes(f, rows=MANY).norms(x), jacobians(f, x).norm(dim=(1, 2)))
     still = wrapped(lambda net, x: net(x).detach())
     assert Slopes(still, rows=MANY).norms(x).max().item() == 0.0
+
+
+@pytest.mark.parametrize("unused", [False, True])
+def test_functions_that_take_gradients_themselves_are_differentiated_whole(unused):
+    def force(inner, x):
+        energy = inner(x).square().sum()
+        try:
+            (slope,) = torch.autograd.grad(energy, x, create_graph=True, allow_unused=unused)
+        except Exception:  # nothing of ours may be caught here
+            slope = None
+        return torch.zeros_like(x) if slope is None else slope
+
+    f = Wrapped(nn.Sequential(nn.Linear(12, 5), nn.Tanh(), nn.Linear(5, 1)).double(), force).eval()
+    x = points(7, 12)
+    whole = jacobians(f, x)
+    rows, front = Slopes(f, rows=MANY).at(x)
+    assert front is None
+    assert_close(rows.reshape(whole.shape), whole)
+    assert whole.norm() > 0

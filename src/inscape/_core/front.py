@@ -2,8 +2,9 @@
 
 Where the input x goes into a function through one linear map z = W x + b and nowhere else, the
 Jacobian is A W with A = df/dz, and |a W|^2 = a (W W^T) a^T. A Gram matrix of h x h numbers then
-stands at every point for the h x d numbers of W. This is algebra of the first layer alone: what
-comes after it may be anything.
+stands at every point for the h x d numbers of W. This is algebra of the first layer alone. What
+comes after it may be anything but a function that asks autograd for gradients itself: it would see
+the cut, so it is differentiated as a whole.
 """
 
 from collections.abc import Callable
@@ -26,6 +27,9 @@ SHARE = 1 / 2
 
 #: The linear map as modules call it, and as exported graphs do.
 LINEAR = (functional.linear, torch.ops.aten.linear.default)
+
+#: What a function calls that takes gradients on its own.
+GRADIENTS = (torch.autograd.grad, torch.autograd.backward, Tensor.backward)
 
 #: Precisions whose Gram matrices keep digits enough.
 PRECISE = (torch.float32, torch.float64)
@@ -71,6 +75,10 @@ class Front:
         return bool(low > numbers.tiny / numbers.eps) and bool(high < numbers.max * numbers.eps)
 
 
+class _TakesGradientsError(BaseException):
+    """A function asks for gradients: no ``except Exception`` of its own may catch this."""
+
+
 class Slopes:
     """Jacobians of one function at many batches, each as short as norms of it allow.
 
@@ -90,8 +98,12 @@ class Slopes:
         """Return the Jacobian of every row; or only its factor after a front, and that front."""
         cut = _Cut(x.detach().requires_grad_(), rows=self._rows)
         with torch.enable_grad():
-            with cut:
-                y = self._f(cut.x)
+            try:
+                with cut:
+                    y = self._f(cut.x)
+            except _TakesGradientsError:
+                self._rows = 0  # no cut pays any more
+                return self.at(x)
             found = pulled_back(y, get_gradient_edge(cut.x), *cut.edges)
         shape = (len(x), 1, x[0].numel())
         beside = [gradients[0] for gradients in found]
@@ -136,6 +148,8 @@ class _Cut(TorchFunctionMode):
             self.weight, self.edges = weight.detach(), (get_gradient_edge(z),)
             self.shape = (len(z), z[0].numel() // z.shape[-1], z.shape[-1])
             return z
+        if func in GRADIENTS and self.weight is not None:
+            raise _TakesGradientsError
         return func(*args, **(kwargs or {}))
 
     def _takes_the_input(self, given: Tensor, weight: Tensor) -> bool:

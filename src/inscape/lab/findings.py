@@ -27,6 +27,7 @@ class Finding:
         judgements: A verdict on each claim.
         changed: Settings that the user has changed.
         conclusions: What the records show beyond the claims.
+        command: What to type to find it again; empty where the experiment and its scale say it.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Finding:
     judgements: tuple[Judgement, ...] = ()
     changed: tuple[str, ...] = ()
     conclusions: tuple[str, ...] = ()
+    command: str = ""
 
     @property
     def here(self) -> list[Judgement]:

@@ -6,9 +6,10 @@ from typing import Any
 
 from inscape._core import checks
 from inscape.lab import catalogue
-from inscape.lab.encoding import canonical, cell_key, like
+from inscape.lab.encoding import canonical, cell_key
 from inscape.lab.experiment import SCALES, Axes, Experiment, ScaleName
 from inscape.lab.index_file import Index
+from inscape.lab.layout import layout
 from inscape.lab.store import Record, Store
 
 BYTES = 2000  # of a record, where there is none yet to go by
@@ -81,7 +82,7 @@ def plan(
         id: ``paper/item``, or the path of a file of one's own.
         scale: ``smoke``, ``laptop`` or ``paper``.
         overrides: New values for an axis, by its name.
-        seeds: Number of seeds: the axis ``seed`` becomes 0, 1, ..., seeds - 1.
+        seeds: Number of seeds: the first of the axis ``seed``, and more that follow them.
         measures: Names of instruments: the axis ``measures`` becomes this one list.
         store: Where the records are.
         fresh: Whether to compute again what is there.
@@ -89,7 +90,7 @@ def plan(
     checks.one_of(SCALES, scale=scale)
     source = catalogue.source(id)
     runs, name = catalogue.experiment(source), catalogue.name_of(source)
-    axes = _layout(id, runs, scale, overrides or {}, seeds, measures)
+    axes = layout(id, runs, scale, overrides or {}, seeds, measures)
     cells = tuple(runs.cells(axes))
     hashes = _data_hashes(runs, cells)
     keys = tuple(
@@ -136,38 +137,6 @@ def recorded(id: str, *, scale: ScaleName, store: Store) -> list[Record]:
 
 def _start(record: Record) -> str:
     return str(record.provenance.get("started", ""))
-
-
-def _layout(
-    id: str,
-    runs: Experiment,
-    scale: ScaleName,
-    overrides: Mapping[str, Sequence[Any]],
-    seeds: int | None,
-    measures: Sequence[str] | None,
-) -> Axes:
-    axes = dict(runs.axes(scale))
-    if not axes and any(runs.axes(other) for other in SCALES):
-        others = ", ".join(other for other in SCALES if runs.axes(other))
-        raise ValueError(f"{id} has no scale {scale!r}: choose from {others}.")
-    changes = dict(overrides)
-    if seeds is not None:
-        checks.at_least(1, seeds=seeds)
-        changes["seed"] = range(seeds)
-    if measures is not None:
-        changes["measures"] = [list(measures)]
-    for axis, values in changes.items():
-        if axis not in axes:
-            raise ValueError(
-                f"{id} has no setting {axis!r} that could be changed: "
-                f"choose from {', '.join(axes) or 'none'}."
-            )
-        if not len(values):
-            raise ValueError(
-                f"the setting {axis!r} of {id} needs at least one value, found none: give one."
-            )
-        axes[axis] = like(values, axes[axis])
-    return axes
 
 
 def _data_hashes(runs: Experiment, cells: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

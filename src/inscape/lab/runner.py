@@ -20,6 +20,7 @@ from inscape.lab.store import Store
 from inscape.lab.worker import work
 
 ATTEMPTS = 3  # for a cell whose worker dies
+LONGEST = 80  # characters of the settings of a cell that failed
 _LOOK = 0.5  # seconds between two looks at the folder of records
 
 
@@ -52,11 +53,16 @@ class RunError(RuntimeError):
         more = len(report.failures) - 1
         super().__init__(
             f"{len(report.failures)} of {len(report.plan.cells)} cells of {report.plan.id} failed; "
-            f"the cell {shown(first.settings)} said {first.error}"
+            f"the cell {_short(shown(first.settings))} said {first.error}"
             f"{f', and {more} more failed' if more else ''}: mend it and run the same command "
             "again, which computes only what is missing."
         )
         self.report = report
+
+
+def _short(text: str) -> str:
+    """Cut a line of settings, which may hold long lists."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def run(
@@ -99,13 +105,12 @@ def run(
                     on_done(done)
             waiting = again
     Index(store).entries(plan.name)
-    notices, store.notices[:] = tuple(store.notices), []
     report = Report(
         plan=plan,
         computed=len(fresh.written()),
         kept=len(plan.cells) - len(plan.missing),
         failures=tuple(failures),
-        notices=notices,
+        notices=store.told(),
         seconds=time.monotonic() - since,
     )
     if failures:

@@ -1,9 +1,13 @@
 """Records that were made under other claims than today's: a claim is not changed after its run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inscape.lab import catalogue
 from inscape.lab.store import Record, Store
+
+#: So many claims are named; the rest is counted.
+NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,7 @@ def stale(store: Store) -> list[Stale]:
     today: dict[str, dict[str, str]] = {}
     found = []
     for name, scale, key in store.places():
+        record = store.read(name, scale, key)
         if name.startswith(catalogue.OWN):
             continue
         if name not in known:
@@ -40,13 +45,18 @@ def stale(store: Store) -> list[Stale]:
             continue
         if name not in today:
             today[name] = catalogue.claim_hashes(name)
-        record = store.read(name, scale, key)
-        if record is not None and (reason := _difference(record, today[name])):
+        if record is not None and (reason := difference(record, today[name])):
             found.append(Stale(experiment=name, scale=scale, key=key, reason=reason))
     return found
 
 
-def _difference(record: Record, today: dict[str, str]) -> str:
+def difference(record: Record, today: Mapping[str, str]) -> str:
+    """Return which claims of a record are not today's, in the middle of a sentence.
+
+    Args:
+        record: The record, which knows the hash of each claim when it was made.
+        today: The hash of each claim of its experiment now.
+    """
     then = record.claims
     changed = [name for name in then if name in today and then[name] != today[name]]
     parts = {
@@ -55,5 +65,10 @@ def _difference(record: Record, today: dict[str, str]) -> str:
         "dropped": [name for name in then if name not in today],
     }
     return "; ".join(
-        f"claim {', '.join(names)} {what} after the run" for what, names in parts.items() if names
+        f"claim {_names(names)} {what} after the run" for what, names in parts.items() if names
     )
+
+
+def _names(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -70,12 +70,21 @@ class Store:
 
     Attributes:
         root: The folder; made when the first record is written.
-        notices: A sentence about each thing that was mended on the way.
+        mends: Whether damaged records are set aside; else they are left as they are.
+        notices: A sentence about each thing that was mended on the way, or is to be.
+        damaged: What is wrong with each damaged record that was met, by experiment, scale, key.
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, *, mends: bool = True) -> None:
         self.root = Path(root)
+        self.mends = mends
         self.notices: list[str] = []
+        self.damaged: dict[tuple[str, str, str], str] = {}
+
+    def told(self) -> tuple[str, ...]:
+        """Return the notices so far and forget them."""
+        notices, self.notices[:] = tuple(self.notices), []
+        return notices
 
     def folder(self, experiment: str, scale: str) -> Path:
         """Return the folder of the records of an experiment at a scale."""
@@ -116,7 +125,8 @@ class Store:
     def read(self, experiment: str, scale: str, key: str) -> Record | None:
         """Return a record, or None where there is none that can be used.
 
-        A damaged one is set aside under another name, and a notice says so.
+        A damaged one is set aside under another name, and a notice says so; a store that does not
+        mend only says it.
         """
         path = self.path(experiment, scale, key)
         for _ in range(2):  # a record that is being replaced may lose its npz between two reads
@@ -128,6 +138,7 @@ class Store:
                 return _record(path, text)
             except _CorruptError as error:
                 problem = error
+        self.damaged[experiment, scale, key] = str(problem)
         self._set_aside(path, text, str(problem))
         return None
 
@@ -170,6 +181,9 @@ class Store:
 
     def _set_aside(self, path: Path, text: bytes, problem: str) -> None:
         about = f"the record {path} {problem}"
+        if not self.mends:
+            self.notices.append(f"{about}: inscape reproduce sets it aside and computes it anew.")
+            return
         try:
             for file in (path, *_named_npz(path, text)):
                 _step_aside(file)

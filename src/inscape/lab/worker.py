@@ -75,7 +75,7 @@ class _Work:
             for place, outcome in self.experiment.run(cells):
                 seconds = time.perf_counter() - since
                 said = sorted({f"{w.category.__name__}: {w.message}" for w in caught})
-                about = self._provenance(cells[place], started, seconds, said)
+                about = self._provenance({**cells[place], **outcome}, started, seconds, said)
                 self._write(indices[place], outcome, about)
                 caught.clear()
                 started, since = datetime.now(UTC), time.perf_counter()
@@ -102,16 +102,18 @@ class _Work:
         self.written.append(index)
 
     def _provenance(
-        self, settings: Mapping[str, Any], started: datetime, seconds: float, said: list[str]
+        self, known: Mapping[str, Any], started: datetime, seconds: float, said: list[str]
     ) -> dict[str, Any]:
+        """Return how a record was made; ``known`` is what its settings and its outcome say."""
+        dtype = str(known.get("dtype", "")).removeprefix("torch.")
         return {
             "inscape": __version__,
             "python": platform.python_version(),
             "torch": torch.__version__,
             "numpy": np.__version__,
             "platform": f"{platform.system()} {platform.machine()}",
-            "device": str(settings.get("device", torch.get_default_device())),
-            "dtype": str(settings.get("dtype", torch.get_default_dtype())).removeprefix("torch."),
+            "device": str(known.get("device", torch.get_default_device())),
+            **({"dtype": dtype} if dtype else {}),
             "threads": self.task.threads,
             "executor": self.task.executor,
             "started": started.isoformat(timespec="seconds"),

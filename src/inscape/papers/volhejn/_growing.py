@@ -27,6 +27,7 @@ from inscape.papers.volhejn._measures import (
     FIRST_ORDER,
     SECOND_ORDER,
     THESIS,
+    check,
     measured,
     squared_error,
 )
@@ -74,6 +75,7 @@ def cell(
     from inscape.models import two_layer
     from inscape.training.shallow import fit_shallow
 
+    check(measures)
     whole = dataset(data)
     some = whole.subset(size)
     own = own_seed(data, size, seed)
@@ -98,7 +100,9 @@ def cell(
         "loss": run.loss,
         "train_loss": squared_error(model, some.x, some.y),
         "test_loss": squared_error(model, whole.x_test, whole.y_test),
-        "measures": measured(model, whole.x_test, whole.y_test, measures=measures, start=start),
+        "measures": measured(
+            model, whole.x_test, whole.y_test, measures=measures, start=start, seed=own
+        ),
     }
 
 
@@ -151,14 +155,16 @@ def ceiling(records: Sequence[Record]) -> float:
         if record.values["converged"]:
             by_data[record.settings["data"]][record.settings["size"]] += 1
     tops = [tau_ceiling(list(counts.values())) for counts in by_data.values() if len(counts) > 1]
-    return float(np.mean(tops))
+    return float(np.mean(tops)) if tops else float("nan")
 
 
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return taus, means by size, the gap between the orders, and how measures go together."""
     names = measures_in(records)
-    found: dict[str, Estimate] = {}
-    if not names:
+    converged = [float(record.values["converged"]) for record in records]
+    found: dict[str, Estimate] = {"converged": mean_estimate(converged)} if converged else {}
+    names = [name for name in names if taus(records, name)]
+    if not names or np.isnan(ceiling(records)):
         return found
     by_measure = {name: taus(records, name) for name in names}
     top = ceiling(records)
@@ -171,8 +177,6 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         found["gap"] = _gap(by_measure, first, second)
     if len(first + second) == len(THESIS):
         found |= agreement(records)
-    converged = [float(record.values["converged"]) for record in records]
-    found["converged"] = mean_estimate(converged)
     return found
 
 
@@ -222,6 +226,8 @@ def agreement(records: Sequence[Record]) -> dict[str, Estimate]:
 def conclude(records: Sequence[Record]) -> list[str]:
     """Say which measures grow with the data as they would if they were regularised implicitly."""
     names, top = measures_in(records), ceiling(records)
+    if np.isnan(top):
+        return ["Too few networks converged for a conclusion."]
     shares = {
         name: bootstrap_estimate([tau / top for tau in taus(records, name).values()])
         for name in names

@@ -53,11 +53,11 @@ def line(model: nn.Sequential) -> Line:
     )
 
 
-def measured(model: nn.Sequential, x: Tensor) -> dict[str, float]:
+def measured(model: nn.Sequential, x: Tensor, *, seed: int = 0) -> dict[str, float]:
     """Return the four measures on test points, with the thesis' 1000 pairs and 100 knots."""
     own = line(model)
     _, slopes = own(x.double().numpy()[:, 0])
-    a, b = (end.double().numpy() for end in draw_pairs(x, 1000, seed=0))
+    a, b = (end.double().numpy() for end in draw_pairs(x, 1000, seed=seed))
     walk = a + (b - a) * torch.linspace(0, 1, 100, dtype=torch.float64).numpy()
     heights, steepness = own(walk)
     return {

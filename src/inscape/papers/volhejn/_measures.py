@@ -35,6 +35,18 @@ def label(measure: str) -> str:
     return {name: short for short, name in THESIS.items()}.get(measure, measure)
 
 
+def check(measures: Sequence[str]) -> None:
+    """Refuse names that are no instruments; cells do so before they train."""
+    from inscape.index import entries
+
+    known = [entry.name for entry in entries()]
+    if unknown := [name for name in measures if name not in known]:
+        raise ValueError(
+            f"measures must be instruments, found {', '.join(unknown)}: "
+            f"choose among {', '.join(known)}."
+        )
+
+
 def measured(
     model: nn.Module,
     x: Tensor,
@@ -51,12 +63,8 @@ def measured(
     """
     from inscape._core.instrument import instruments
 
+    check(measures)
     known = instruments()
-    if unknown := [name for name in measures if name not in known]:
-        raise ValueError(
-            f"measures must be instruments, found {', '.join(unknown)}: "
-            f"choose among {', '.join(known)}."
-        )
     values: dict[str, float | None] = {}
     for name in measures:
         tool = known[name]

@@ -64,7 +64,7 @@ def _networks(chosen: Sequence[int], cells: Sequence[Settings]) -> Iterator[tupl
             "epochs": member.epochs,
             "converged": member.stopped == "loss",
             "loss": member.loss,
-            **measured(member.model, test),
+            **measured(member.model, test, seed=_own(cells[index], repeat)),
         }
         if len(waiting[index]) == cells[index]["repeats"]:
             rows = [row for _, row in sorted(waiting.pop(index).items())]
@@ -79,8 +79,13 @@ def alike(settings: Settings) -> tuple[Any, ...]:
 def _network(settings: Settings, repeat: int) -> nn.Sequential:
     from inscape.models import two_layer
 
-    seed = own_seed("gp", settings["seed"], settings["size"], repeat)
+    seed = _own(settings, repeat)
     return two_layer(1, settings["hidden"], init="glorot", scale=settings["scale"], seed=seed)
+
+
+def _own(settings: Settings, repeat: int) -> int:
+    """Return the seed of one network: of its first weights, and of the pairs it is measured on."""
+    return own_seed("gp", settings["seed"], settings["size"], repeat)
 
 
 def _data(settings: Settings) -> Any:
@@ -190,14 +195,12 @@ def _unconverged(records: Sequence[Record]) -> Estimate:
 def _plateau(nets: Rows, measure: str) -> Estimate:
     """Return the growth from 8 to 10 points over that from 2 to 8, of the mean over data sets."""
 
-    def level(pairs: Sequence[tuple[int, dict[str, float]]], sizes: Sequence[int]) -> float:
-        values = [row[measure] for size, row in pairs if size in sizes]
+    def level(pairs: Sequence[tuple[int, dict[str, float]]], wanted: int) -> float:
+        values = [row[measure] for size, row in pairs if size == wanted]
         return float(np.mean(values)) if values else float("nan")
 
     def late_growth(sets: Sequence[Any]) -> float:
-        low, middle, high = (
-            _mean([level(pairs, sizes) for pairs in sets]) for sizes in ((2,), (7, 8), (9, 10))
-        )
+        low, middle, high = (_mean([level(pairs, size) for pairs in sets]) for size in (2, 8, 10))
         return (high - middle) / (middle - low)
 
     return bootstrap_estimate(list(nets.values()), late_growth, draws=500)

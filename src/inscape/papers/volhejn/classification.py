@@ -11,7 +11,7 @@ from inscape.lab.store import Record
 from inscape.papers.volhejn import _growing
 from inscape.papers.volhejn._growing import RING, dataset, hash_of, own_seed
 from inscape.papers.volhejn._growing_figure import draw
-from inscape.papers.volhejn._measures import NAMED, THESIS, measured
+from inscape.papers.volhejn._measures import NAMED, THESIS, check, measured
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,6 +46,7 @@ def cell(
     from inscape.models import two_layer
     from inscape.training import fit_in_span
 
+    check(measures)
     whole = dataset(data)
     assert whole.x_test is not None
     assert whole.y_test is not None
@@ -73,7 +74,7 @@ def cell(
         "converged": run.stopped == "loss",
         "loss": run.loss,
         "test_error": float(wrong),
-        "measures": measured(model, x_test, y_test, measures=measures, start=start),
+        "measures": measured(model, x_test, y_test, measures=measures, start=start, seed=own),
     }
 
 

@@ -15,7 +15,7 @@ from inscape.papers.volhejn._growing import (
     own_seed,
 )
 from inscape.papers.volhejn._growing_figure import draw
-from inscape.papers.volhejn._measures import NAMED, THESIS, measured, squared_error
+from inscape.papers.volhejn._measures import NAMED, THESIS, check, measured, squared_error
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,6 +58,7 @@ def cell(
     """Train one convolutional network on the first ``size`` images, and measure it."""
     from inscape.training import fit
 
+    check(measures)
     whole = dataset(data)
     assert whole.x_test is not None
     assert whole.y_test is not None
@@ -82,7 +83,9 @@ def cell(
         "converged": run.stopped == "loss",
         "loss": run.loss,
         "test_loss": squared_error(model, whole.x_test, whole.y_test),
-        "measures": measured(model, whole.x_test, whole.y_test, measures=measures, start=start),
+        "measures": measured(
+            model, whole.x_test, whole.y_test, measures=measures, start=start, seed=own
+        ),
     }
 
 

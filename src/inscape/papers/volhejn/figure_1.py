@@ -42,7 +42,7 @@ def cell(
     assert whole.y_test is not None
     classes = int(whole.classes or 0)
     own = own_seed("figure 1", seed)
-    labels = mislabelled(some.y, classes, noise, own)
+    labels = mislabelled(some.y, classes, noise, own_seed("labels of figure 1", seed))
     model = two_layer(some.x.shape[1], hidden, classes, init="pytorch", seed=own)
     run = fit(
         model,

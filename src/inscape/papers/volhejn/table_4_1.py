@@ -53,6 +53,7 @@ EXPERIMENT = Experiment(
     },
     together=together,
     batch=45,
+    schema=2,  # 2: each network is measured on pairs of its own
     alike=alike,
     seconds=seconds,
     analyse=analyse,
