@@ -142,7 +142,9 @@ def test_records_made_under_other_claims_are_named(run, cache, results):
     assert found["records"][1]["state"] == (
         f"1 stale: claim grows changed after the run ({file.stem})"
     )
-    assert f"({file.stem})" in run("doctor").stdout
+    done = run("doctor")
+    assert f"({file.stem})" in done.stdout
+    assert done.stdout.endswith("some records are stale: their verdicts are to be distrusted\n")
 
 
 def test_many_stale_records_are_counted(run, cache, results):
@@ -151,7 +153,7 @@ def test_many_stale_records_are_counted(run, cache, results):
         content["claims"] = {}
         file.write_text(json.dumps(content))
     state = facts(run)[1]["records"][1]["state"]
-    assert state.startswith("9 stale: claim mean-1, mean-2,")
+    assert state.startswith("9 stale: claim mean-1, mean-2, mean-3, paper-3, grows and 1 more add")
     assert state.count(", ...)") == 1
 
 
@@ -161,6 +163,25 @@ def test_a_record_from_the_future_is_said(run, cache, results):
     code, found = facts(run)
     assert code == 1
     assert "must have a schema up to 1, found 99" in found["broken"][0]
+
+
+def test_damaged_records_are_named_and_left_as_they_are(run, cache, results):
+    file = next(results.folder("fake/counting", "smoke").glob("*.json"))
+    file.write_text("{")
+    own = results.root / "own-mine" / "count" / "smoke" / "0123456789abcdef.json"
+    own.parent.mkdir(parents=True)
+    own.write_text("[]")
+    before = sorted(results.root.rglob("*"))
+    code, found = facts(run)
+    assert code == 1
+    assert found["records"][0]["state"] == (f"1 damaged: is not a whole JSON record ({file.stem})")
+    assert found["broken"] == [
+        f"the record results/{path.relative_to(results.root)} is not a whole JSON record: inscape "
+        "reproduce sets it aside and computes it anew."
+        for path in (file, own)
+    ]
+    assert sorted(results.root.rglob("*")) == before
+    assert file.read_text() == "{"
 
 
 def test_index_is_made_anew(run, cache, results):

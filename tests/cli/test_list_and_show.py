@@ -9,6 +9,7 @@ import pytest
 import fake_paper
 from inscape import index
 from inscape._core import instruments
+from inscape.cli.experiments import _axis
 from inscape.data import catalogue
 from inscape.lab.catalogue import experiments
 
@@ -75,16 +76,30 @@ def test_show_an_experiment(run, tmp_path, monkeypatch):
     assert done.exit_code == 0
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert lines[:4] == ["fake/table-1.1", "==============", "", "Sums of <small> numbers"]
-    assert "laptop 9 cells, about 18 s on one core: 3 size, 3 seed and 1 shift" in lines
+    assert "laptop 9 cells, about 18 s on one core: 3 size, 3 seed and shift 0" in lines
     assert "departures_at_laptop Three seeds instead of four." in lines
     assert "claim mean-1 The mean at size 1 is 1.12. (published 1.12)" in lines
     assert "claim grows Sums grow." in lines
-    assert "more_claims 1 about other scales" in lines
+    assert not any(line.startswith("claim paper-3") for line in lines)
+    assert "more_claims 1 about other scales: --scale paper" in lines
     assert "errata F1" in lines
     assert "inscape reproduce fake/table-1.1 --scale laptop" in lines
     record = json.loads(run("show", "fake/figure-2", "--json").stdout)
     assert record["records_of"] == "table-1.1"
     assert record["paper"].startswith("12 cells, ")
+    record = json.loads(run("show", "fake/table-1.1", "--scale", "paper", "--json").stdout)
+    assert record["claim paper-3"] == "The mean at size 3 is 3.15. (published 3.15)"
+    assert record["more_claims"] == ""
+    record = json.loads(run("show", "fake/counting", "--json").stdout)
+    assert record["smoke"] == "1 cell, about 1.0 s on one core: seed 0"
+
+
+def test_settings_with_one_value_are_shown():
+    assert _axis("lr", [0.01]) == "lr 0.01"
+    assert _axis("n", [None]) == "n none"
+    assert _axis("seed", range(3)) == "3 seed"
+    assert _axis("measures", [["a", "b"]]) == "measures (a, b)"
+    assert _axis("measures", [["path_length"] * 20]).endswith("path_length, ...)")
 
 
 def test_show_a_paper(run, tmp_path, monkeypatch):

@@ -56,7 +56,7 @@ def test_the_same_command_again_computes_nothing(run, paper):
     assert "; 0 cells computed" in again.stdout
     assert {path: path.stat().st_mtime_ns for path in before} == before
     next(iter(before)).unlink()
-    assert "; 1 cells computed" in run("reproduce", TABLE).stdout
+    assert "; 1 cell computed" in run("reproduce", TABLE).stdout
     assert "; 9 cells computed" in run("reproduce", TABLE, "--fresh").stdout
 
 
@@ -103,6 +103,68 @@ def test_values_that_are_those_of_the_scale_are_no_change(run, paper):
     assert run("reproduce", COUNTING, "--seeds", 3).exit_code == 0
     assert run("reproduce", TABLE, "--set", "shift=0").exit_code == 0
     assert "same trend" in run("reproduce", TABLE, "--set", "shift=0").stdout
+
+
+def test_experiments_that_lack_a_setting_are_left_as_they_are(run, paper):
+    done = run("reproduce", "fake", "--set", "size=7")
+    assert "fake/counting has no setting 'size': left unchanged" in lines(done.stderr)
+    assert "table-1.1 mean/7 7.1 6.85 to 7.35 3" in lines(
+        run("reproduce", TABLE, "--set", "size=7").stdout
+    )
+    assert len(list(Path("results/fake/counting/laptop").glob("*.json"))) == 2
+    assert len(list(Path("results/fake/table-1.1/laptop").glob("*.json"))) == 3
+
+
+def test_a_damaged_record_and_a_damaged_index_are_said(run, paper):
+    run("reproduce", TABLE)
+    file = next(Path("results/fake/table-1.1/laptop").glob("*.json"))
+    file.write_text("{")
+    Path("results/index.sqlite").write_text("nonsense" * 200)
+    said = lines(run("reproduce", TABLE).stderr)
+    assert said.count("the index results/index.sqlite was damaged: it was made anew.") == 1
+    about = f"the record {file} is not a whole JSON record: it was set aside as .corrupt and will"
+    assert [line.startswith(about) for line in said].count(True) == 1
+    assert "9 cells, 1 to compute" in " ".join(said)
+
+
+def test_a_damaged_record_of_another_experiment_is_said_by_the_page(run, paper):
+    run("reproduce", "fake")
+    next(Path("results/fake/counting/laptop").glob("*.json")).write_text("{")
+    said = run("reproduce", TABLE).stderr
+    assert said.count("is not a whole JSON record: it was set aside") == 1
+
+
+def test_records_under_another_wording_of_a_claim_are_said(run, paper):
+    run("reproduce", TABLE)
+    for file in Path("results/fake/table-1.1/laptop").glob("*.json"):
+        content = json.loads(file.read_text())
+        content["claims"]["grows"] = "another"
+        file.write_text(json.dumps(content))
+    said = lines(run("reproduce", TABLE, FIGURE).stderr)
+    about = "fake/table-1.1: 9 of 9 records were made under another wording of the claims: "
+    assert said.count(f"{about}claim grows changed after the run.") == 1
+
+
+def test_a_finding_under_own_settings_knows_its_command(run, paper, monkeypatch):
+    seen = []
+    real = reproduction.pages
+    monkeypatch.setattr(
+        reproduction,
+        "pages",
+        lambda request, done: (seen.extend(done.found), real(request, done))[1],
+    )
+    run("reproduce", COUNTING, "--set", "seed=7,8")
+    run("reproduce", COUNTING)
+    assert [one.command for one in seen] == ["inscape reproduce fake/counting --set seed=7,8", ""]
+
+
+def test_one_quick_cell_is_said_well(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    text = fake_paper.EXTRA.replace("    cell=cell,", "    cell=cell,\n    seconds=lambda s: 0.01,")
+    (tmp_path / "mine" / "count.py").write_text(text)
+    done = run("reproduce", "mine/count.py", "--jobs", 1, "--seeds", 1)
+    assert "1 cell, 1 to compute, under 0.1 s with 1 at a time" in done.stderr
+    assert "; 1 cell computed in" in done.stdout
 
 
 def test_dry_run_says_cells_time_and_disk_and_writes_nothing(run, paper):
@@ -189,6 +251,13 @@ def test_ctrl_c_ends_with_130(run, paper, monkeypatch):
         ([TABLE, "--seeds", "0"], "seeds must be at least 1, found 0"),
         ([TABLE, "--measures", "a,,b"], "--measures must be names separated by commas, found"),
         ([TABLE, "--measures", "gradient_norm"], "fake/table-1.1 has no setting 'measures'"),
+        (
+            [TABLE, "--measures", "gradient_norm,path_lenght", "--dry-run"],
+            "--measures must name instruments, found 'path_lenght': did you mean path_length",
+        ),
+        (["fake", "--set", "width=1"], "has no setting 'width'"),
+        ([TABLE, "--set", "size=abc"], "'size' of fake/table-1.1 must be a whole number, such as"),
+        ([TABLE, "--set", "size=0"], "the setting 'size' of fake/table-1.1 must be above 0, found"),
         ([TABLE, "--data-dir", "nowhere"], "--data-dir must name a folder, found nowhere"),
     ],
 )
@@ -215,7 +284,9 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_run(run, paper):
     Path("results").write_text("a file")
     done = run("reproduce", TABLE)
     assert done.exit_code == 1
-    assert "results" in done.stderr
+    assert lines(done.stderr) == [
+        "inscape: cannot write into the folder results: not a directory: choose another with --out."
+    ]
 
 
 def test_the_data_folder_is_told_to_the_run_and_forgotten_after(run, paper, monkeypatch, tmp_path):
@@ -291,6 +362,25 @@ def test_pages_without_records(run, paper):
         "inscape: --results must be a folder of records, found none at nowhere: run inscape "
         "reproduce first, or name another folder.\n"
     )
+
+
+def test_pages_of_an_empty_folder(run, paper):
+    Path("results").mkdir()
+    done = run("pages")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "must be a folder of records, found an empty one at results: run inscape" in done.stderr
+    assert not Path("reports").exists()
+
+
+def test_pages_as_json_say_that_own_experiments_have_none(run, paper, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "count.py").write_text(fake_paper.EXTRA)
+    run("reproduce", "mine/count.py")
+    found = json.loads(run("pages", "--json").stdout)
+    assert found["pages"] == ["reports/index.html", "reports/fake.html"]
+    (notice,) = found["notices"]
+    assert notice.startswith("own-mine/count: no page, for nothing says where your files are; ")
+    assert notice in run("pages").stderr
 
 
 def test_pages_say_what_was_set_aside(run, paper):

@@ -59,6 +59,51 @@ def test_seeds_need_an_axis(toy, store):
         plan(toy.table, scale="smoke", seeds=3, store=store)
 
 
+def test_seeds_are_the_first_of_the_axis_and_those_that_follow(toy, store):
+    toy.edit(('"seed": range(3)', '"seed": [1, 2, 5]'))
+    for count, seeds in ((2, [1, 2]), (3, [1, 2, 5]), (5, [1, 2, 5, 6, 7])):
+        made = plan(toy.table, scale="smoke", overrides={"size": [1]}, seeds=count, store=store)
+        assert [cell["seed"] for cell in made.cells] == seeds
+    made = plan(toy.table, scale="smoke", overrides={"seed": [0]}, store=store)
+    assert {cell["seed"] for cell in made.cells} == {0}
+
+
+@pytest.mark.parametrize(
+    ("own", "value", "said"),
+    [
+        ("[1]", "abc", "'size' of .* must be a whole number, such as 1, found 'abc': give such"),
+        ("[1]", 2.5, "must be a whole number, such as 1, found 2.5"),
+        ("[1]", True, "must be a whole number, such as 1, found True"),
+        ("[0.5]", "abc", "must be a number, such as 0.5, found 'abc'"),
+        ('["a"]', 1, "must be a word, such as 'a', found 1"),
+        ("[True]", 1, "must be true or false, such as True, found 1"),
+        ('[["a"]]', "a", r"must be a list, such as \['a'\], found 'a'"),
+        ("[1]", ["b"] * 99, r"found \['b', 'b', .{60,70}\.\.\.: give such a value"),
+        ("[1]", -1, r"the setting 'size' of .* must be above 0, found -1\."),
+        ("[0.5]", 0, r"must be above 0, found 0\."),
+        ("[0.5]", float("nan"), r"must be above 0, found nan\."),
+    ],
+)
+def test_a_value_unlike_those_of_the_axis_is_refused(toy, store, own, value, said):
+    toy.edit(('"size": [1, 2]', f'"size": {own}'), ('"size": [1],', f'"size": {own},'))
+    with pytest.raises(ValueError, match=said):
+        plan(toy.table, scale="smoke", overrides={"size": [value]}, store=store)
+
+
+def test_a_seed_below_zero_is_refused(toy, store):
+    toy.edit(('"seed": range(3)', '"seed": [1]'), ('"seed": range(int(', '"seed": range(1, int('))
+    with pytest.raises(ValueError, match=r"the setting 'seed' of .* must be at least 0, found -1"):
+        plan(toy.table, scale="smoke", overrides={"seed": [-1]}, store=store)
+
+
+@pytest.mark.parametrize(("own", "value"), [("[None]", 5), ("[0, 1]", -1), ("[0.0]", 3)])
+def test_a_value_like_those_of_any_scale_is_taken(toy, store, own, value):
+    toy.edit(('"size": [1, 2]', f'"size": {own}'), ("2.0 * settings", "2.0 * bool(settings"))
+    toy.edit(('bool(settings["size"]', 'bool(settings["size"])'))
+    made = plan(toy.table, scale="smoke", overrides={"size": [value]}, seeds=1, store=store)
+    assert made.cells[0]["size"] == value
+
+
 def test_measures_become_one_list(toy, store):
     toy.edit(('"seed": range(3)', '"measures": [["a"]]'))
     made = plan(toy.table, scale="smoke", measures=("b", "c"), store=store)

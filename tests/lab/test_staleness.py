@@ -9,6 +9,7 @@ import pytest
 
 from inscape.lab import Store, catalogue, plan, run, stale
 from inscape.lab.encoding import cell_key
+from inscape.lab.staleness import difference
 
 
 @pytest.fixture
@@ -30,6 +31,14 @@ def store(shelf, toy, tmp_path) -> Store:
 
 def test_under_the_same_claims_nothing_is_stale(store):
     assert stale(store) == []
+
+
+def test_many_claims_are_counted(store, toy):
+    (record, *_) = store.records("toys/table-1", "smoke")
+    today = {**record.claims, **{f"new-{i}": "x" for i in range(7)}}
+    assert difference(record, today) == (
+        "claim new-0, new-1, new-2, new-3, new-4 and 2 more added after the run"
+    )
 
 
 def test_a_changed_claim_is_named(store, toy):

@@ -296,3 +296,16 @@ def test_the_size_of_a_record_is_that_of_its_files(store):
     truncate_me = path.with_name(f"{path.name}.corrupt-1")
     truncate_me.write_text("not counted")
     assert store.size("paper/table-1", "smoke", record().key) == expected
+
+
+def test_a_store_that_does_not_mend_leaves_a_damaged_record(tmp_path):
+    path = Store(tmp_path).path("paper/item", "smoke", "0123456789abcdef")
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    store = Store(tmp_path, mends=False)
+    assert store.read("paper/item", "smoke", path.stem) is None
+    assert store.damaged == {("paper/item", "smoke", path.stem): "is not a whole JSON record"}
+    assert list(path.parent.iterdir()) == [path]
+    (notice,) = store.told()
+    assert notice.endswith(": inscape reproduce sets it aside and computes it anew.")
+    assert store.told() == ()

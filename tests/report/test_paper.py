@@ -4,18 +4,21 @@ import base64
 import io
 import json
 import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 import fake_paper
-from inscape.lab.experiment import Estimate
+from inscape.lab.experiment import Estimate, Experiment, Trend, Value
+from inscape.lab.findings import Finding, find
 from inscape.lab.store import Store
-from inscape.lab.verdict import RULE
+from inscape.lab.verdict import RULE, judge
 from inscape.report import paper as paper_module
 from inscape.report.page import LIMIT
-from inscape.report.paper import paper_page, write_pages
-from inscape.report.paper_section import interval, kicker
+from inscape.report.paper import page_of, paper_page, write_pages
+from inscape.report.paper_claims import claim, formula, interval, spread
+from inscape.report.paper_section import kicker, section
 from markup import Structure
 
 TABLE, FIGURE, COUNTING = fake_paper.IDS
@@ -69,17 +72,23 @@ def test_citation_lead_and_rule(parsed):
     text = parsed.text
     assert "On <small> & large numbers" in text
     assert "Ada Adder, Carl Counter. Journal of Sums 2020." in text
-    assert "Of 6 claims, 3 reproduced, 1 same trend, 1 not reproduced and 1 not run" in text
-    assert "from records at scale laptop" in text
+    assert "0 of 2 tables and figures with claims have all of them reproduced." in text
+    counted = "3 reproduced, 1 same trend, 1 not reproduced and 1 not run"
+    assert f"Of 6 claims of the paper: {counted}." in text
+    assert "From records at scale laptop." in text
     assert RULE in text
     assert "inscape reproduce fake" in text
 
 
-def test_the_bar_has_words_and_shares(parsed):
-    (bar,) = [a for _, a in parsed.tags if a.get("class") == "tally"]
-    assert bar["aria-label"].startswith("Of 6 claims")
+def test_the_bars_have_words_and_shares(parsed):
+    items, claims = [a for _, a in parsed.tags if a.get("class") == "tally"]
+    counted = "each by its weakest claim: 1 not reproduced, 1 not run"
+    assert items["aria-label"] == f"Tables and figures, {counted}"
+    assert claims["aria-label"].endswith(
+        ": 3 reproduced, 1 same trend, 1 not reproduced, 1 not run"
+    )
     shares = [a["style"] for _, a in parsed.tags if (a.get("style") or "").startswith("flex")]
-    assert shares == ["flex-grow:3", "flex-grow:1", "flex-grow:1", "flex-grow:1"]
+    assert shares[2:] == ["flex-grow:3", "flex-grow:1", "flex-grow:1", "flex-grow:1"]
 
 
 def test_table_in_the_form_of_the_paper(written, parsed):
@@ -89,15 +98,16 @@ def test_table_in_the_form_of_the_paper(written, parsed):
         for row in re.findall(r"<tr>.*?</tr>", table, re.S)
     ]
     assert rows[0] == "mean"
-    assert rows[1] == "size 1 1.1 0.852 to 1.35 paper 1.12"
-    assert rows[2] == "size 2 2.1 1.85 to 2.35 paper 2.5"
-    assert rows[3] == "size 3 3.1 2.85 to 3.35 paper 3.1"  # not the claim at scale paper
+    assert rows[1] == "size 1 1.1 ± 0.1 0.852 to 1.35 paper 1.12"
+    assert rows[2] == "size 2 2.1 ± 0.1 1.85 to 2.35 paper 2.5"
+    assert rows[3] == "size 3 3.1 ± 0.1 2.85 to 3.35 paper 3.1"  # not the claim at scale paper
     assert re.findall(r'role="img" aria-label="([^"]+)"', table) == [
         "reproduced",
         "same trend",
         "reproduced",
     ]
-    assert "95% interval, and the number of the paper" in parsed.text
+    assert "standard deviation over data sets with its mark, its 95% interval" in parsed.text
+    assert "Paper: table 1.1." in parsed.text
 
 
 def test_claims_with_test_estimate_verdict_and_reason(parsed):
@@ -177,12 +187,12 @@ def test_a_paper_that_was_not_run(tmp_path, monkeypatch):
     store = Store(tmp_path / "results")
     fake_paper.fill(store, TABLE, "smoke")
     text = Structure(paper_page("fake", store)).text
-    assert "Of 7 claims, 7 not run." in text
+    assert "Of 7 claims of the paper: 7 not run." in text
     assert "Not run yet." in text
-    assert "there are 0 of 12 cells at paper and 0 of 9 cells at laptop." in text
+    assert text.count("there are 0 of 12 cells at paper and 0 of 9 cells at laptop.") == 1
     smoke = Structure(paper_page("fake", store, "smoke")).text
     assert "All 2 cells of scale smoke: they only show that the code runs. No verdict." in smoke
-    assert "Of 6 claims, 6 not run" in smoke
+    assert "Of 6 claims of the paper: 6 not run" in smoke
 
 
 def test_the_largest_whole_scale_is_named(store):
@@ -191,7 +201,7 @@ def test_the_largest_whole_scale_is_named(store):
     assert (
         "All 12 cells of scale paper, the largest that is complete (laptop is there, too)." in text
     )
-    assert "from records at scale paper and laptop" in text
+    assert "From records at scale paper and laptop" in text
 
 
 def test_changed_claims_are_confessed(store):
@@ -209,7 +219,7 @@ def test_pages_and_their_index(store, tmp_path):
     assert write_pages(store, out) == [out / "index.html", out / "fake.html"]
     index = Structure((out / "index.html").read_text())
     assert "fake.html" in [a["href"] for a in index.all("a")]
-    assert "Of 6 claims, 3 reproduced" in index.text
+    assert "Of 6 claims of the paper: 3 reproduced" in index.text
     assert (out / "fake.html").read_text() == paper_page("fake", store)
     assert not list(out.glob(".*"))
 
@@ -230,3 +240,144 @@ def test_small_words():
     nan, inf = float("nan"), float("inf")
     assert interval(Estimate(value=nan, low=nan, high=nan, se=nan, n=2)) == "no number"
     assert interval(Estimate(value=1.0, low=-inf, high=inf, se=inf, n=1)) == "no interval"
+
+
+def estimate(value, *, se=0.1, n=4, method="t interval over 4 values"):
+    return Estimate(value=value, low=value - 0.2, high=value + 0.2, se=se, n=n, method=method)
+
+
+def value(at, published, of, **more):
+    known = {"source": "printed table", "published_se": 0.1} | more
+    name = " ".join((*at, *known.get("scales", ())))
+    return Value(name=name, says="A number.", of=of, published=published, at=at, **known)
+
+
+def finding_of(claims, quantities, scale="laptop"):
+    axes = {"size": [1, 2]}
+    experiment = Experiment(
+        shows="Table 1.1", title="T", laptop=axes, cell=dict, claims=tuple(claims)
+    )
+    judged = tuple(judge(experiment, quantities, scale))
+    return Finding(
+        id=TABLE, experiment=experiment, scale=scale, quantities=quantities, judgements=judged
+    )
+
+
+def test_numbers_that_the_paper_does_not_print_are_called_raw(store):
+    raw = value(("GN", "tau"), 0.5344, "tau/GN", source="the thesis' raw results on equal sizes")
+    also = value(("PL", "tau"), 0.7, "tau/PL", source="printed number; error from raw results")
+    found = finding_of([raw, also], {"tau/GN": estimate(0.5123456), "tau/PL": estimate(0.7)})
+    written = page_of("fake", [found], command="inscape reproduce fake/table-1.1")
+    text = Structure(written).text
+    assert "0.512 ± 0.2 0.312 to 0.712 raw 0.53" in text
+    assert "paper 0.7" in text
+    assert "Raw: the thesis' raw results on equal sizes." in text
+    assert 'title="the thesis&#39; raw results on equal sizes"' in written
+
+
+def test_printed_digits_and_spread_come_from_the_list_of_results():
+    entry = {"columns": ["measure", "tau_mean", "tau_sd"], "rows": [["GN", 0.15, 0.3]]}
+    (judged,) = finding_of([value(("GN", "tau"), 0.1514, "tau/GN")], {}).judgements
+    shown = claim(judged, entry)
+    assert (shown["published"], shown["printed_spread"]) == ("0.15", "0.3")
+    bare = claim(judged, {})
+    assert (bare["published"], bare["printed_spread"]) == ("0.1514", "")
+
+
+def test_columns_of_numbers_are_a_table_and_a_lone_number_is_none(store):
+    claims = [
+        value(("GN", "tau"), 0.5, "tau/GN"),
+        value(("PL", "tau"), 0.7, "tau/PL"),
+        value(("GN", "1"), 1.0, "mean/GN/1"),
+        value(("GN", "2"), 2.0, "mean/GN/2"),
+        value(("lost", "of 180"), 23, "lost"),
+    ]
+    found = finding_of(claims, {one.of: estimate(one.published) for one in claims})
+    made = section(found, {}, {}, 0)
+    assert [(table.title, table.columns) for table in made.tables] == [
+        ("", ("tau",)),
+        ("Mean by size", ("1", "2")),
+    ]
+    assert [one["name"] for one in made.claims] == ["lost of 180"]
+    assert len(made.values) == 4
+    spreads = [table.cells[table.rows[0], table.columns[0]]["spread"] for table in made.tables]
+    assert spreads == ["0.2", ""]
+
+
+def test_numbers_of_another_scale_have_ours_beside_them_without_a_verdict(store):
+    claims = [
+        value(("GN", "free"), 0.9, "free/GN", scales=("paper",)),
+        value(("GN", "left"), 0.3, "left/GN"),
+        value(("GN", "left"), 0.4, "left/GN", scales=("paper",)),
+        value(("GN", "gone"), 0.4, "gone/GN", scales=("paper",)),
+    ]
+    entry = {
+        "id": "table-1.1",
+        "columns": ["measure", "free_mean", "lower_bound", "left_mean"],
+        "rows": [["GN", 0.9, 1, 0.3]],
+    }
+    found = finding_of(claims, {"free/GN": estimate(0.8), "left/GN": estimate(0.31)})
+    (table,) = section(found, entry, {}, 0).tables
+    assert table.columns == ("free", "lower bound", "left")
+    assert table.cells["GN", "free"]["verdict"] == "not compared"
+    assert table.cells["GN", "free"]["ours"] == "0.8"
+    assert table.cells["GN", "lower bound"] == {"given": "1"}
+    assert table.cells["GN", "left"]["published"] == "0.3"
+    assert "settings of scale paper" in table.notes[-1]
+
+
+def test_quantities_beyond_the_table_stand_below_it(store):
+    claims = [value(("GN", "tau"), 0.5, "tau/GN"), value(("PL", "tau"), 0.5, "tau/PL")]
+    known = {name: estimate(0.5) for name in ("tau/GN", "tau/PL", "gap")}
+    assert not section(finding_of(claims, known), {}, {}, 0).beyond
+    more = finding_of(claims, {**known, "tau/fisher_rao/0.1": estimate(0.25)})
+    assert section(more, {}, {}, 0).beyond == {
+        "tau": (
+            ("GN", "0.5", "0.3 to 0.7"),
+            ("PL", "0.5", "0.3 to 0.7"),
+            ("fisher rao, 0.1", "0.25", "0.05 to 0.45"),
+        )
+    }
+    text = Structure(page_of("fake", [more], command="x")).text
+    assert "Beyond the printed table tau of ours 95% interval GN" in text
+
+
+def test_expectations_of_our_own_are_counted_apart(store):
+    sources = ("section 1", "asked by the author", "figure 2; the comparison is our reading")
+    claims = [
+        Trend(name=source, says="It grows.", of="a", side="above", source=source)
+        for source in (*sources, "yours and course")
+    ]
+    text = Structure(page_of("fake", [finding_of(claims, {"a": estimate(1.0)})], command="x")).text
+    assert "1 of 1 table or figure with claims has all of them reproduced." in text
+    assert "Of 2 claims of the paper: 2 reproduced." in text
+    assert "Of 2 expectations of our own: 2 reproduced." in text
+
+
+def test_a_figure_of_other_records_confesses_their_departures(store):
+    entry = {"id": "figure-2", "kind": "figure", "finding": "PL^(1) rises"}
+    made = section(replace(find(FIGURE, store), conclusions=("9 sums.",)), entry, {}, 10)
+    assert made.departures == ("Three seeds instead of four.",)
+    assert made.drawn == "Redrawn from our records at scale laptop."
+    assert made.caption == "9 sums. The paper: PL<sup>(1)</sup> rises"
+    assert made.conclusions == ()
+    table = section(find(FIGURE, store), {**entry, "kind": "table"}, {}, 10)
+    assert table.drawn == "Drawn from our records at scale laptop; the paper has no such figure."
+
+
+def test_a_page_about_own_settings_repeats_what_was_typed(store):
+    typed = "inscape reproduce fake/table-1.1 --seeds 7 --measures a,b"
+    text = Structure(page_of("fake", [find(TABLE, store)], command=typed)).text
+    assert text.count(typed) == 2
+    assert "--scale laptop" not in text
+
+
+def test_indices_and_exponents():
+    assert formula("w_i^(1) in R^{h x d}") == "w<sub>i</sub><sup>(1)</sup> in R<sup>h x d</sup>"
+    assert formula("x_{i+k} < init_scale") == "x<sub>i+k</sub> &lt; init_scale"
+
+
+def test_only_a_mean_has_a_spread():
+    assert spread(estimate(1.0)) == "0.2"
+    assert spread(estimate(1.0, method="bootstrap over 4 data sets")) == ""
+    assert spread(estimate(1.0, se=0.0)) == ""

@@ -36,7 +36,7 @@ def doctor(
         _print(facts)
         for line in broken:
             typer.echo(f"broken: {line}")
-        typer.echo("something needed is broken" if broken else "all that is needed works")
+        typer.echo(_closing(facts, broken))
     if broken:
         raise typer.Exit(FAILED)
 
@@ -70,10 +70,22 @@ def examine(data_dir: Path | None, results: Path = Path("results")) -> tuple[Fac
     except ValueError as error:
         broken.append(str(error))
     try:
-        facts["records"] = list(health.records(results))
+        facts["records"], damaged = health.records(results)
+        broken += damaged
     except ValueError as error:
         broken.append(str(error))
     return facts, broken
+
+
+def _closing(facts: Facts, broken: list[str]) -> str:
+    """Say in one line how it is."""
+    if broken:
+        return "something needed is broken"
+    records = facts.get("records")
+    assert isinstance(records, list)
+    if any(fact["state"] != "ok" for fact in records):
+        return "all programs work, but some records are stale: their verdicts are to be distrusted"
+    return "all that is needed works"
 
 
 def _rebuild(results: Path) -> None:

@@ -144,33 +144,36 @@ def datasets(data_dir: Path | None = None) -> Iterator[Fact]:
         }
 
 
-def records(root: Path) -> Iterator[Fact]:
-    """Yield, for each experiment and scale in a store, its records and those to distrust.
+def records(root: Path) -> tuple[list[Fact], list[str]]:
+    """Return the records of each experiment and scale, and a sentence about each damaged one.
 
     Those made under other claims than today's are named: a claim is not changed after its run.
+    The store is left as it is.
     """
     from inscape.lab.staleness import stale
     from inscape.lab.store import Store
 
-    store = Store(root)
+    store = Store(root, mends=False)
     counts = Counter((experiment, scale) for experiment, scale, _ in store.places())
     reasons: dict[tuple[str, str], dict[str, list[str]]] = {}
     for found in stale(store):
         place = reasons.setdefault((found.experiment, found.scale), {})
-        place.setdefault(found.reason, []).append(found.key)
+        place.setdefault(f"stale: {found.reason}", []).append(found.key)
+    for (experiment, scale, key), problem in store.damaged.items():
+        place = reasons.setdefault((experiment, scale), {})
+        place.setdefault(f"damaged: {problem}", []).append(key)
+    facts: list[Fact] = []
     for (experiment, scale), count in sorted(counts.items()):
-        fact: Fact = {"experiment": experiment, "scale": scale, "records": count}
         odd = reasons.get((experiment, scale), {})
-        yield {
-            **fact,
-            "state": "; ".join(_stale(reason, keys) for reason, keys in odd.items()) or "ok",
-        }
+        state = "; ".join(_odd(reason, keys) for reason, keys in odd.items()) or "ok"
+        facts.append({"experiment": experiment, "scale": scale, "records": count, "state": state})
+    return facts, list(store.told())
 
 
-def _stale(reason: str, keys: list[str]) -> str:
+def _odd(reason: str, keys: list[str]) -> str:
     """Say how many records have a fault, and which."""
     named = ", ".join(keys[:NAMED]) + (", ..." if len(keys) > NAMED else "")
-    return f"{len(keys):,} stale: {reason} ({named})"
+    return f"{len(keys):,} {reason} ({named})"
 
 
 _TO_DO = {

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from inscape.cli.tables import print_json
+
 
 def pages(
     results: Annotated[
@@ -13,18 +15,32 @@ def pages(
     out: Annotated[
         Path, typer.Option("--out", metavar="FOLDER", help="Folder of the pages.")
     ] = Path("reports"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write the page of every paper and an index of them; computes nothing."""
+    from inscape.lab.catalogue import OWN
     from inscape.lab.store import Store
     from inscape.report.paper import write_pages
 
-    if not results.is_dir():
+    store = Store(results)
+    names = sorted({name for name, _, _ in store.places()})
+    if not names:
+        found = "an empty one" if results.is_dir() else "none"
         raise ValueError(
-            f"--results must be a folder of records, found none at {results}: run inscape "
+            f"--results must be a folder of records, found {found} at {results}: run inscape "
             "reproduce first, or name another folder."
         )
-    store = Store(results)
-    for path in write_pages(store, out):
+    paths = write_pages(store, out)
+    notices = [*store.told()]
+    if own := [name for name in names if name.startswith(OWN)]:
+        notices.append(
+            f"{', '.join(own)}: no page, for nothing says where your files are; inscape reproduce "
+            "FILE writes it."
+        )
+    if as_json:
+        print_json({"pages": [str(path) for path in paths], "notices": notices})
+        return
+    for path in paths:
         typer.echo(path)
-    for notice in store.notices:
+    for notice in notices:
         typer.echo(notice, err=True)

@@ -7,7 +7,7 @@ import typer
 
 from inscape.cli.errors import FAILED, OUT_OF_TOLERANCE, typed
 from inscape.cli.output import Speech
-from inscape.cli.requests import Request, data_from, overrides, resolved, words
+from inscape.cli.requests import Request, data_from, instruments, overrides, resolved
 
 Names = Annotated[
     list[str],
@@ -74,14 +74,14 @@ def reproduce(
         executor=executor,
         seeds=seeds,
         overrides=overrides(changes or ()),
-        measures=words("--measures", measures),
+        measures=instruments("--measures", measures),
         fresh=fresh,
         out=out,
     )
     with data_from(data_dir):
         from inscape.cli import reproduction, verdicts
 
-        plans = reproduction.plans(request)
+        plans = reproduction.plans(request, say)
         say(reproduction.announcement(request, plans))
         if dry_run:
             verdicts.print_forecast(reproduction.forecast(request, plans), as_json=as_json)
@@ -91,7 +91,7 @@ def reproduce(
     verdicts.print_verdicts(done.found, done.reports, list(pages), typed(), as_json=as_json)
     for path, page in pages.items():
         verdicts.write_page(path, page())
-        say(f"page: {path}")
+        say(*done.store.told(), f"page: {path}")
     say(f"repeat: {typed()}")
     for error in done.errors:
         typer.echo(f"inscape: {error}", err=True)

@@ -1,22 +1,26 @@
 """Planning, running and judging what ``inscape reproduce`` was asked for."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from inscape.cli.errors import typed
-from inscape.cli.output import Speech, check_writable
+from inscape.cli.output import Speech
 from inscape.cli.requests import Request
-from inscape.lab.catalogue import OWN, name_of
+from inscape.cli.verdicts import about
+from inscape.lab.catalogue import OWN, experiment, name_of, source
 from inscape.lab.encoding import canonical
 from inscape.lab.executors import Executor, executor
 from inscape.lab.findings import Finding, found_in
 from inscape.lab.planning import Plan, plan
 from inscape.lab.runner import Report, RunError
 from inscape.lab.runner import run as run_plan
-from inscape.lab.store import Store
-from inscape.report.words import seconds
+from inscape.lab.staleness import difference
+from inscape.lab.store import Record, Store
+from inscape.report.words import listed, seconds
 
 Forecast = list[dict[str, object]]
 
@@ -31,32 +35,68 @@ class Done:
     errors: tuple[str, ...]
 
 
-def plans(request: Request) -> list[Plan]:
-    """Return the plan of each experiment; refuses what cannot be run before anything is."""
+def plans(request: Request, say: Speech) -> list[Plan]:
+    """Return the plan of each experiment; refuses what cannot be run before anything is.
+
+    Where several are asked for, those that lack a changed setting are left as they are.
+    """
+    check_writable(request.out)
     store = Store(request.out)
-    check_writable(request.out / "page.html")
-    return [
-        plan(
-            id,
-            scale=request.scale,
-            overrides=request.overrides,
-            seeds=request.seeds,
-            measures=request.measures or None,
-            store=store,
-            fresh=request.fresh,
+    lacking = _lacking(request)
+    made = []
+    for id in request.ids:
+        own = request.without([axis for axis, ids in lacking.items() if id in ids])
+        made.append(
+            plan(
+                id,
+                scale=own.scale,
+                overrides=own.overrides,
+                seeds=own.seeds,
+                measures=own.measures or None,
+                store=store,
+                fresh=own.fresh,
+            )
         )
-        for id in request.ids
-    ]
+    for axis, ids in lacking.items():
+        have = "has" if len(ids) == 1 else "have"
+        say(f"{listed([name_of(id) for id in ids])} {have} no setting {axis!r}: left unchanged")
+    say(*store.told())
+    return made
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before any work; leave nothing behind."""
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise OSError(
+            f"cannot write into the folder {nearest}: {why}: choose another with --out."
+        ) from error
+
+
+def _lacking(request: Request) -> dict[str, list[str]]:
+    """Return, for each changed setting that some experiments have, those that lack it."""
+    runs = {id: experiment(source(id)) for id in request.ids} if request.changes else {}
+    found: dict[str, list[str]] = {}
+    for axis in request.changes:
+        lack = [id for id, one in runs.items() if axis not in one.axes(request.scale)]
+        if 0 < len(lack) < len(runs):
+            found[axis] = lack
+    return found
 
 
 def announcement(request: Request, plans: Sequence[Plan]) -> str:
     """Say how many cells there are, how many are missing, and how long they will take."""
     total = forecast(request, plans)[-1]
     many = f"{len(plans)} experiment{'s' * (len(plans) != 1)} at scale {request.scale}"
-    said = f"{many}: {total['cells']:,} cells, {total['to compute']:,} to compute"
+    cells = f"{total['cells']:,} cell{'s' * (total['cells'] != 1)}"
+    said = f"{many}: {cells}, {total['to compute']:,} to compute"
     if not total["to compute"]:
         return f"{said}: all records are there"
-    return f"{said}, about {total['time']} with {_chosen(request).jobs} at a time"
+    return f"{said}, {about(str(total['time']))} with {_chosen(request).jobs} at a time"
 
 
 def forecast(request: Request, plans: Sequence[Plan]) -> Forecast:
@@ -103,13 +143,30 @@ def run(request: Request, plans: Sequence[Plan], say: Speech, *, quiet: bool) ->
             errors[one.name] = str(error)
         reports.append(report)
         say(*report.notices)
+    whole = [one for one in plans if one.name not in errors]
+    records = {one.name: one.records(store) for one in whole}
     found = [
-        found_in(one.id, one.experiment, one.scale, one.records(store), changed(one))
-        for one in plans
-        if one.name not in errors
+        replace(
+            found_in(one.id, one.experiment, one.scale, records[one.name], changed(one)),
+            command=typed() if request.changes else "",
+        )
+        for one in whole
     ]
+    say(*(line for one in _to_run(whole) for line in _other_claims(one, records[one.name])))
+    say(*store.told())
     done = (tuple(reports), tuple(found), tuple(errors.values()))
     return Done(store, *done)
+
+
+def _other_claims(plan: Plan, records: Sequence[Record]) -> Iterator[str]:
+    """Say how many records were made under another wording of the claims, and of which."""
+    counts = Counter(difference(record, plan.claims) for record in records)
+    for reason, count in counts.items():
+        if reason:
+            yield (
+                f"{plan.name}: {count:,} of {len(records):,} records were made under another "
+                f"wording of the claims: {reason}."
+            )
 
 
 def changed(plan: Plan) -> list[str]:

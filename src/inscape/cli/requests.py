@@ -2,12 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inscape import index
 from inscape.cli.names import nearest
 from inscape.lab import catalogue
 
@@ -30,6 +31,21 @@ class Request:
     measures: tuple[str, ...] = ()
     fresh: bool = False
     out: Path = Path("results")
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Return the names of the settings that are to be changed."""
+        extra = {"seed": self.seeds is not None, "measures": bool(self.measures)}
+        return tuple({**self.overrides, **{name: 1 for name, given in extra.items() if given}})
+
+    def without(self, settings: Collection[str]) -> "Request":
+        """Return the request with some settings left as they are."""
+        return replace(
+            self,
+            seeds=None if "seed" in settings else self.seeds,
+            measures=() if "measures" in settings else self.measures,
+            overrides={k: v for k, v in self.overrides.items() if k not in settings},
+        )
 
     @property
     def cores(self) -> int:
@@ -88,6 +104,18 @@ def words(option: str, text: str | None) -> tuple[str, ...]:
     found = tuple(word.strip() for word in text.split(","))
     if not all(found):
         raise ValueError(f"{option} must be names separated by commas, found {text!r}.")
+    return found
+
+
+def instruments(option: str, text: str | None) -> tuple[str, ...]:
+    """Return the instruments that a list names; refuses what is none, and offers the nearest."""
+    known = [entry.name for entry in index.entries()]
+    found = words(option, text)
+    for name in found:
+        if name not in known:
+            raise ValueError(
+                f"{option} must name instruments, found {name!r}: {nearest(name, known)}"
+            )
     return found
 
 

@@ -2,7 +2,7 @@
 
 import ast
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,6 +18,10 @@ Record = dict[str, object]
 
 def show(
     name: Annotated[str, typer.Argument(help="An instrument, data set, paper or experiment.")],
+    scale: Annotated[
+        Literal["laptop", "paper"],
+        typer.Option("--scale", help="Show the claims of an experiment at this scale."),
+    ] = "laptop",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show an instrument, a data set, a paper or an experiment: what it is, how to call it."""
@@ -26,7 +30,7 @@ def show(
     if found := instruments.get(name.lower().replace("-", "_")):
         record = _of_instrument(found)
     elif name in [listing.id for listing in listings] or catalogue.is_own(name):
-        record = experiments.of_experiment(name)
+        record = experiments.of_experiment(name, scale)
     elif name in [listing.paper for listing in listings]:
         record = experiments.of_paper(name)
     else:

@@ -60,6 +60,15 @@ def print_verdicts(
     typer.echo(_closing(found, reports))
 
 
+def about(time: str) -> str:
+    """Return a guess of a time as one would say it.
+
+    >>> about("18 s"), about("under 0.1 s")
+    ('about 18 s', 'under 0.1 s')
+    """
+    return time if time.startswith("under") else f"about {time}"
+
+
 def write_page(path: Path, text: str) -> None:
     """Write a page, whole or not at all."""
     from inscape.report.page import write
@@ -82,7 +91,8 @@ def _closing(found: Sequence[Finding], reports: Sequence[Report]) -> str:
     parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
     computed = sum(report.computed for report in reports)
     took = seconds(sum(report.seconds for report in reports))
-    return f"claims: {listed(parts) or 'none'}; {computed:,} cells computed in {took}"
+    cells = f"{computed:,} cell{'s' * (computed != 1)}"
+    return f"claims: {listed(parts) or 'none'}; {cells} computed in {took}"
 
 
 def _verdict(one: Finding, judgement: Judgement) -> Row:

@@ -83,11 +83,11 @@ def _check(id: str, axis: str, value: Any, own: Sequence[Any]) -> None:
             f"the setting {axis!r} of {id} must be {wanted}, such as {_short(own[0])}, found "
             f"{_short(value)}: give such a value."
         )
-    if kind in ("whole", "real") and kinds <= {"whole", "real"} and min(own) > 0:
-        # A seed is a name, and 0 as good a name as any.
-        if not (value >= 0 if axis == "seed" else value > 0):
-            least = "at least 0" if axis == "seed" else "above 0"
-            raise ValueError(f"the setting {axis!r} of {id} must be {least}, found {value}.")
+    positive = kinds <= {"whole", "real"} and min(own) > 0
+    if positive and axis == "seed" and not value >= 0:
+        raise ValueError(f"the setting {axis!r} of {id} must be at least 0, found {value}.")
+    if positive and axis != "seed" and not value > 0:
+        raise ValueError(f"the setting {axis!r} of {id} must be above 0, found {value}.")
 
 
 def _kind(value: Any) -> str:

@@ -105,7 +105,7 @@ class _Work:
         self, known: Mapping[str, Any], started: datetime, seconds: float, said: list[str]
     ) -> dict[str, Any]:
         """Return how a record was made; ``known`` is what its settings and its outcome say."""
-        dtype = str(known.get("dtype", "")).removeprefix("torch.")
+        dtype = known.get("dtype")
         return {
             "inscape": __version__,
             "python": platform.python_version(),
@@ -113,7 +113,7 @@ class _Work:
             "numpy": np.__version__,
             "platform": f"{platform.system()} {platform.machine()}",
             "device": str(known.get("device", torch.get_default_device())),
-            **({"dtype": dtype} if dtype else {}),
+            **({} if dtype is None else {"dtype": str(dtype).removeprefix("torch.")}),
             "threads": self.task.threads,
             "executor": self.task.executor,
             "started": started.isoformat(timespec="seconds"),

@@ -1,5 +1,6 @@
 """The page of a paper: every table and figure beside ours, made from records alone."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from inscape.lab.catalogue import experiments, name_of, paper_facts, papers
 from inscape.lab.experiment import ScaleName
 from inscape.lab.findings import Finding, find
 from inscape.lab.store import Store
-from inscape.lab.verdict import RULE, VERDICTS, Judgement
+from inscape.lab.verdict import RULE, VERDICTS, Judgement, Verdict
 from inscape.report.page import LIMIT, environment, stylesheet, write
 from inscape.report.paper_section import Section, section, untouched
 from inscape.report.words import listed
@@ -42,15 +43,14 @@ def page_of(paper: str, found: Sequence[Finding], *, command: str, whole: bool =
         whole: Whether entries of the paper without an experiment are shown, too.
     """
     facts = paper_facts(paper) if paper in papers() else {}
-    judgements = [judgement for finding in found for judgement in finding.here]
     template = environment().get_template("paper.html.j2")
     text = ""
     for most in FIGURES:
-        sections, further = _sections(facts, found, most, whole=whole)
+        sections, further = _sections(facts, found, most, typed="" if whole else command)
         text = template.render(
             facts=citation(paper, facts),
-            tally=tally(judgements),
-            lead=lead(judgements, found),
+            bars=bars(found),
+            lead=lead(found),
             sections=sections,
             further=further,
             rule=RULE,
@@ -69,7 +69,6 @@ def write_pages(store: Store, out: Path) -> list[Path]:
     rows = []
     for paper in papers():
         found = [find(listing.id, store) for listing in experiments(paper)]
-        judgements = [judgement for finding in found for judgement in finding.here]
         text = page_of(paper, found, command=f"inscape reproduce {paper}", whole=True)
         written.append(out / f"{paper}.html")
         write(written[-1], text.encode())
@@ -77,8 +76,8 @@ def write_pages(store: Store, out: Path) -> list[Path]:
             {
                 "page": f"{paper}.html",
                 "facts": citation(paper, paper_facts(paper)),
-                "tally": tally(judgements),
-                "lead": lead(judgements, found),
+                "bars": bars(found),
+                "lead": lead(found),
             }
         )
     index = environment().get_template("papers.html.j2")
@@ -96,30 +95,77 @@ def citation(paper: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {**empty, **known, **facts.get("paper", {})}
 
 
-def tally(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
-    """Return each verdict with how often it was given and its share, in the order of the rule."""
-    counts = Counter(judgement.verdict for judgement in judgements)
+def is_ours(judgement: Judgement) -> bool:
+    """Tell whether a claim is an expectation of our own, by what it says of its source."""
+    source = judgement.claim.source
+    return source.startswith("asked by") or bool(re.search(r"\bours?\b", source))
+
+
+def weakest(judgements: Sequence[Judgement]) -> Verdict:
+    """Return the verdict on a whole table or figure: that on its weakest claim."""
+    order: tuple[Verdict, ...] = ("not reproduced", "not run", "same trend", "reproduced")
+    return min((one.verdict for one in judgements), key=order.index)
+
+
+def counts(found: Sequence[Finding]) -> dict[str, Counter[Verdict]]:
+    """Return how often each verdict was given: by item, by claim of the paper, and by ours."""
+    items = [own for one in found if (own := [j for j in one.here if not is_ours(j)])]
+    every = [judgement for finding in found for judgement in finding.here]
+    counted = {
+        "table or figure": Counter(weakest(own) for own in items),
+        "claim of the paper": Counter(one.verdict for own in items for one in own),
+        "expectation of our own": Counter(one.verdict for one in every if is_ours(one)),
+    }
+    return {what: counter for what, counter in counted.items() if counter}
+
+
+def bars(found: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Return what was counted, with each verdict and how often it was given."""
+    words = {
+        "table or figure": "Tables and figures, each by its weakest claim",
+        "claim of the paper": "Claims of the paper, every number of its tables among them",
+        "expectation of our own": "Expectations of our own",
+    }
     return [
-        {"verdict": verdict, "count": counts[verdict], "share": counts[verdict] / len(judgements)}
-        for verdict in VERDICTS
-        if counts[verdict]
+        {
+            "label": words[what],
+            "tally": [
+                {"verdict": verdict, "count": counter[verdict]}
+                for verdict in VERDICTS
+                if counter[verdict]
+            ],
+        }
+        for what, counter in counts(found).items()
     ]
 
 
-def lead(judgements: Sequence[Judgement], found: Sequence[Finding]) -> str:
-    """Say in a sentence or two what became of the claims."""
-    if not judgements:
+def lead(found: Sequence[Finding]) -> str:
+    """Say in a few sentences what became of the claims: the paper's, then our own."""
+    counted = counts(found)
+    if not counted:
         return "No claim of this paper was written down yet."
-    counts = Counter(judgement.verdict for judgement in judgements)
-    parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
-    many = f"{len(judgements)} claim{'s' * (len(judgements) != 1)}"
+    said = []
+    if items := counted.pop("table or figure", None):
+        whole = items["reproduced"]
+        many = (
+            f"{items.total()} {'table or figure' if items.total() == 1 else 'tables and figures'}"
+        )
+        said.append(
+            f"{whole} of {many} with claims {'has' if whole == 1 else 'have'} all of them "
+            "reproduced."
+        )
+    for what, counter in counted.items():
+        parts = [f"{counter[verdict]} {verdict}" for verdict in VERDICTS if counter[verdict]]
+        many = what if counter.total() == 1 else what.replace(" of ", "s of ", 1)
+        said.append(f"Of {counter.total()} {many}: {listed(parts)}.")
     scales = [name for name in ("paper", "laptop", "smoke") if any(f.scale == name for f in found)]
-    at = f", from records at scale {listed(scales)}" if scales else ""
-    return f"Of {many}, {listed(parts)}{at}."
+    if scales:
+        said.append(f"From records at scale {listed(scales)}.")
+    return " ".join(said)
 
 
 def _sections(
-    facts: Mapping[str, Any], found: Sequence[Finding], most: int, *, whole: bool
+    facts: Mapping[str, Any], found: Sequence[Finding], most: int, *, typed: str
 ) -> tuple[list[Section], list[Section]]:
     """Return the sections of the paper's own entries, in its order, and those beyond it."""
     by_item = {name_of(finding.id).partition("/")[2]: finding for finding in found}
@@ -128,7 +174,7 @@ def _sections(
     for entry in facts.get("entries", ()):
         finding = by_item.pop(entry["id"], None)
         if finding is not None:
-            own.append(section(finding, entry, errata, most))
-        elif whole:
+            own.append(section(finding, entry, errata, most, typed))
+        elif not typed:
             own.append(untouched(entry))
-    return own, [section(finding, {}, errata, most) for finding in by_item.values()]
+    return own, [section(finding, {}, errata, most, typed) for finding in by_item.values()]

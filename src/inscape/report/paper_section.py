@@ -2,7 +2,6 @@
 
 import base64
 import io
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,11 +10,14 @@ from markupsafe import Markup
 
 from inscape.figures import rendered
 from inscape.figures.style import styled
+from inscape.lab.catalogue import experiment as experiment_of
 from inscape.lab.catalogue import name_of, source
-from inscape.lab.experiment import Estimate, Trend, Value
+from inscape.lab.experiment import Estimate, Experiment, Value
 from inscape.lab.findings import Finding, changed_claims
 from inscape.lab.verdict import Judgement
 from inscape.report.page import csv_text
+from inscape.report.paper_claims import claim, claims, formula, interval
+from inscape.report.paper_table import NOT_COMPARED, Table, beyond, tables
 from inscape.report.pictures import inline
 from inscape.report.words import listed, number, seconds
 
@@ -40,14 +42,14 @@ class Section:
     scale: str = ""
     state: str = ""
     tally: tuple[tuple[str, int], ...] = ()
-    rows: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    cells: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+    beyond: Mapping[str, Sequence[tuple[str, str, str]]] = field(default_factory=dict)
     values: tuple[Mapping[str, Any], ...] = ()
     claims: tuple[Mapping[str, Any], ...] = ()
     elsewhere: tuple[Mapping[str, Any], ...] = ()
     conclusions: tuple[str, ...] = ()
     figure: Markup | None = None
+    drawn: str = ""
     caption: str = ""
     departures: tuple[str, ...] = ()
     errata: tuple[Mapping[str, Any], ...] = ()
@@ -70,7 +72,11 @@ def untouched(entry: Mapping[str, Any]) -> Section:
 
 
 def section(
-    finding: Finding, entry: Mapping[str, Any], errata: Mapping[str, Any], most: int
+    finding: Finding,
+    entry: Mapping[str, Any],
+    errata: Mapping[str, Any],
+    most: int,
+    typed: str = "",
 ) -> Section:
     """Return the section of an experiment.
 
@@ -79,11 +85,16 @@ def section(
         entry: What the paper's list of results says about it; may be empty.
         errata: All errata of the paper by identifier.
         most: Bytes above which a figure is shown as pixels.
+        typed: The command that made the records, where it was not the plain one.
     """
     experiment, item = finding.experiment, name_of(finding.id).partition("/")[2]
-    shown = [claim(judgement) for judgement in finding.here]
-    tabled = [one for one in shown if one["at"] != ("", "")]
-    caption = entry.get("finding", "")
+    runs = experiment_of(source(finding.id))
+    shown = claims(finding, entry)
+    made, alone = tables(shown, entry, runs)
+    judged = [one for one in shown if one["verdict"] != NOT_COMPARED]
+    single = [one for one in judged if one["at"] == ("", "") or one in alone]
+    concluded = finding.conclusions if finding.scale != "smoke" else ()
+    theirs = entry.get("finding", "")
     return Section(
         item=item,
         kicker=kicker(entry) if entry else experiment.shows,
@@ -92,23 +103,59 @@ def section(
         scale=finding.scale or "",
         state=state(finding),
         tally=_tally(finding.here),
-        rows=tuple(dict.fromkeys(one["at"][0] for one in tabled)),
-        columns=tuple(dict.fromkeys(one["at"][1] for one in tabled)),
-        cells={one["at"]: one for one in tabled},
-        values=tuple(tabled),
-        claims=tuple(one for one in shown if one["at"] == ("", "")),
-        figure=drawn(finding, f"{experiment.shows}: {experiment.title}. {caption}".strip(), most),
-        caption=f"The paper: {caption}" if caption else "",
-        conclusions=finding.conclusions if finding.scale != "smoke" else (),
+        tables=made,
+        beyond=_beyond(finding, made),
+        values=tuple(one for one in judged if one not in single),
+        claims=tuple(single),
+        figure=drawn(finding, f"{experiment.shows}: {experiment.title}. {theirs}".strip(), most),
+        drawn=_how_drawn(finding, entry),
+        caption=_caption(concluded if experiment.same_as else (), theirs),
+        conclusions=() if experiment.same_as else concluded,
         elsewhere=tuple(claim(judgement) for judgement in finding.elsewhere),
-        departures=experiment.departures.get(finding.scale, ()) if finding.scale else (),
-        errata=tuple(errata[name] for name in experiment.errata if name in errata),
-        notes=experiment.notes,
+        departures=departures(finding, runs),
+        errata=tuple(_readable(errata[name]) for name in experiment.errata if name in errata),
+        notes=tuple(map(formula, experiment.notes)),
         facts=facts(finding),
-        command=command(finding),
+        command=typed or command(finding),
         csv=base64.b64encode(csv_text(csv_rows(finding)).encode()).decode(),
         name=name_of(finding.id).replace("/", "-"),
     )
+
+
+def departures(finding: Finding, runs: Experiment) -> tuple[str, ...]:
+    """Return how the settings differ from the paper's: those of the records that are shown."""
+    if finding.scale is None:
+        return ()
+    own, theirs = (one.departures.get(finding.scale, ()) for one in (finding.experiment, runs))
+    return tuple(dict.fromkeys((*own, *theirs)))
+
+
+def _readable(erratum: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: formula(text) for key, text in erratum.items() if isinstance(text, str)}
+
+
+def _how_drawn(finding: Finding, entry: Mapping[str, Any]) -> str:
+    """Say where a figure is from; only what the paper shows can be drawn again."""
+    records = f"from our records{f' at scale {finding.scale}' if finding.scale else ''}"
+    if entry.get("kind") == "figure":
+        return f"Redrawn {records}."
+    return f"Drawn {records}; the paper has no such figure."
+
+
+def _caption(concluded: Sequence[str], theirs: str) -> Markup:
+    """Return what a figure of other records shows of them, and what the paper says of it."""
+    said = [*concluded, *([f"The paper: {theirs}"] if theirs else [])]
+    return Markup(" ").join(map(formula, said))
+
+
+def _beyond(finding: Finding, made: Sequence[Table]) -> dict[str, tuple[tuple[str, str, str], ...]]:
+    """Return quantities that no claim is about, beside those of their kind, as words."""
+    asked = {one.of for one in finding.experiment.claims}
+    main = next((table for table in made if not table.title), None)
+    return {
+        kind: tuple((name, number(ours.value, 3), interval(ours)) for name, ours in found)
+        for kind, found in beyond(main, finding.quantities, asked).items()
+    }
 
 
 def kicker(entry: Mapping[str, Any]) -> str:
@@ -125,7 +172,8 @@ def state(finding: Finding) -> str:
     partly = {name: (a, b) for name, (a, b) in finding.cells.items() if 0 < a < b}
     begun = listed([f"{a:,} of {b:,} cells at scale {name}" for name, (a, b) in partly.items()])
     if finding.scale is None:
-        return f"Not run yet{f': only {begun}' if begun else ''}."
+        why = next((one.reason for one in finding.judgements), "")
+        return f"Not run yet: {why}" if why else f"Not run yet{f': only {begun}' if begun else ''}."
     count = len(finding.records)
     words = f"All {count:,} cells" if count > 1 else "The one cell"
     said = f"{words} of scale {finding.scale}"
@@ -137,51 +185,6 @@ def state(finding: Finding) -> str:
     if also := [name for name in others if name != "smoke"]:
         said += f", the largest that is complete ({listed(also)} is there, too)"
     return f"{said}; {begun} so far." if begun else f"{said}."
-
-
-def claim(judgement: Judgement) -> dict[str, Any]:
-    """Return a claim with its verdict in words and numbers."""
-    asked, ours = judgement.claim, judgement.ours
-    known = {
-        "name": asked.name,
-        "says": asked.says,
-        "source": asked.source,
-        "scales": listed(asked.scales),
-        "verdict": judgement.verdict,
-        "reason": judgement.reason[:1].upper() + judgement.reason[1:],
-        "ours": "" if ours is None else number(ours.value, 3),
-        "interval": "" if ours is None else interval(ours),
-        "method": "" if ours is None else ours.method,
-        "n": None if ours is None else ours.n,
-    }
-    if isinstance(asked, Trend):
-        place = number(asked.bound, 3)
-        if asked.side == "between" and asked.upper is not None:
-            place += f" and {number(asked.upper, 3)}"
-        return {**known, "at": ("", ""), "test": f"{asked.side} {place}; {asked.test}"}
-    spread = asked.published_se
-    test = (
-        f"published {number(asked.published)}, tolerance {number(asked.tolerance or 0.0)}"
-        if spread is None
-        else f"published {number(asked.published)}, standard error {number(spread, 2)}"
-    )
-    return {
-        **known,
-        "at": asked.at,
-        "published": number(asked.published),
-        "test": test,
-    }
-
-
-def interval(ours: Estimate) -> str:
-    """Return an interval in a few words."""
-    if ours.exact:
-        return "exact"
-    if not math.isfinite(ours.value):
-        return "no number"
-    if math.isinf(ours.low) or math.isinf(ours.high):
-        return "no interval"
-    return f"{number(ours.low, 3)} to {number(ours.high, 3)}"
 
 
 def drawn(finding: Finding, label: str, most: int) -> Markup | None:

@@ -29,9 +29,11 @@ def draw(records: Sequence[Record]) -> "Figure":
         ]
         ax.plot(sizes, middle, marker="o", ms=4, lw=1.8, color="C3")
         tau = float(np.mean(list(taus(records, name).values())))
-        ax.set(xscale="log", title=f"{name}   tau {tau:.2f}", xlabel="training images")
+        ax.set(xscale="log", title=f"tau {tau:.2f}", xlabel="training images")
         ax.set_xticks(sizes, [str(size) for size in sizes], rotation=45, fontsize=7)
+        ax.set_ylabel(name.replace("_", " "), fontsize=7)
         ax.minorticks_off()
+    figure.suptitle("Thin lines: one data set each. Thick line: their mean.", fontsize=8)
     return figure
 
 

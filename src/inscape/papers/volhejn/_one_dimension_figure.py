@@ -8,6 +8,7 @@ import numpy as np
 from inscape.lab.store import Record
 from inscape.papers.volhejn._measures import THESIS
 from inscape.papers.volhejn._one_dimension import Rows, rows, taus
+from inscape.papers.volhejn._penalty_figure import WORDS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +20,7 @@ def draw(records: Sequence[Record]) -> "Figure":
     from inscape.figures.style import BLUE, ORANGE
 
     nets, curves = rows(records, "network"), rows(records, "polynomial")
-    figure, axes = panels(len(THESIS), columns=2, size=(3.2, 2.2))
+    figure, axes = panels(len(THESIS), columns=2, size=(3.2, 2.4))
     for ax, measure in zip(axes, THESIS, strict=True):
         for runs, colour, mark, what in (
             (nets, BLUE, "o", "networks"),
@@ -29,8 +30,9 @@ def draw(records: Sequence[Record]) -> "Figure":
             tau = float(np.nanmean(list(taus(runs, measure).values())))
             ax.fill_between(sizes, low, high, color=colour, alpha=0.18, lw=0)
             ax.plot(sizes, middle, marker=mark, ms=4, color=colour, label=f"{what}, tau {tau:.2f}")
-        ax.set(title=measure, xlabel="points")
-        ax.legend(fontsize=7)
+        ax.set(xlabel="training points", ylabel=f"{WORDS[measure]} {measure}")
+        ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, fontsize=7)
+    figure.suptitle("Lines: median over data sets. Bands: the middle half of them.", fontsize=8)
     return figure
 
 

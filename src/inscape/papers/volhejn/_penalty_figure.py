@@ -60,7 +60,8 @@ def draw(measure: str) -> Callable[[Sequence[Record]], "Figure"]:
         bound = LOWER_BOUND[measure]
         figure, axes = panels(2, columns=2, size=(3.1, 2.6))
         ratio = f"({measure} - {bound:g}) / that at 0" if bound else f"{measure} / that at 0"
-        _boxes(axes[0], plain, title="(a) on test images", label=f"{WORDS[measure]} {measure}")
+        where = "on test images" if measure != "WP" else "of the weights alone"
+        _boxes(axes[0], plain, title=f"(a) {where}", label=f"{WORDS[measure]} {measure}")
         _boxes(axes[1], left, title="(b) against the run without penalty", label=ratio)
         return figure
 

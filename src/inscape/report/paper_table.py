@@ -1,0 +1,170 @@
+"""The tables on the page of a paper, in its own form: which claims stand where in them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inscape.lab.experiment import SCALES, Axes, Estimate, Experiment
+from inscape.report.words import listed, number
+
+#: A claim with its verdict in words and numbers.
+Shown = Mapping[str, Any]
+
+#: How far a printed number is from the one behind it, at two decimals.
+ROUNDING = 0.0051
+
+#: A number of ours beside one that was found under other settings.
+NOT_COMPARED = "not compared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows and columns of a paper's table with what stands in them."""
+
+    title: str = ""
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Shown] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def tables(
+    shown: Sequence[Shown], entry: Mapping[str, Any], runs: Experiment
+) -> tuple[tuple[Table, ...], list[Shown]]:
+    """Return the table of the paper, that of its numbered columns, and what fits in none.
+
+    A number that shares neither its row nor its column with another is no table. Columns that are
+    numbers (sizes, say) are a table of their own: they answer another question.
+
+    Args:
+        shown: Claims about numbers, in their order.
+        entry: What the paper's list of results says about the table; may be empty.
+        runs: The experiment whose records are shown.
+    """
+    placed = [one for one in shown if one["at"] != ("", "")]
+    alone = [one for one in placed if not any(_beside(one, other) for other in placed)]
+    rest = [one for one in placed if one not in alone]
+    counted = [one for one in rest if one["at"][1].isdecimal()]
+    main = [one for one in rest if one not in counted]
+    made = []
+    if main:
+        made.append(_table(main, constants(entry), spread=True))
+    if counted:
+        what = counted[0]["of"].partition("/")[0]
+        made.append(_table(counted, {}, title=f"{what.capitalize()}{_by(counted, runs)}"))
+    return tuple(made), alone
+
+
+def constants(entry: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, str]]:
+    """Return the columns of a printed table that are neither means nor spreads.
+
+    The key is the column's name, and how many means are printed to its left.
+    """
+    columns = entry.get("columns", ())[1:]
+    found = {}
+    for index, column in enumerate(columns, start=1):
+        if not column.endswith(("_mean", "_sd")):
+            left = sum(name.endswith("_mean") for name in columns[: index - 1])
+            found[column.replace("_", " "), left] = {
+                str(row[0]): number(row[index])
+                for row in entry.get("rows", ())
+                if isinstance(row[index], int | float)
+            }
+    return found
+
+
+def printed(entry: Mapping[str, Any], row: str, published: float) -> tuple[str, str]:
+    """Return a number as the paper's table has it, and the standard deviation beside it.
+
+    A claim may hold more digits than were printed; a number that the table does not have is
+    returned as it is, without a spread.
+    """
+    columns = entry.get("columns", ())
+    lines = [line for line in entry.get("rows", ()) if line[0] == row]
+    places = [
+        (abs(value - published), index)
+        for line in lines[:1]
+        for index, value in enumerate(line)
+        if isinstance(value, int | float) and not columns[index].endswith("_sd")
+    ]
+    off, index = min(places, default=(1.0, 0))
+    if off > ROUNDING:
+        return number(published), ""
+    beside = columns[index].removesuffix("_mean") + "_sd"
+    spread = lines[0][columns.index(beside)] if beside in columns else None
+    return number(lines[0][index]), "" if spread is None else number(spread, 2)
+
+
+def beyond(
+    main: Table | None, quantities: Mapping[str, Estimate], asked: set[str]
+) -> dict[str, list[tuple[str, Estimate]]]:
+    """Return all quantities of the judged kinds, for each kind that has more than its claims.
+
+    Args:
+        main: The table of the paper.
+        quantities: What the analysis gave.
+        asked: Quantities that claims are about.
+    """
+    cells = main.cells.values() if main else ()
+    judged = [one for one in cells if one.get("verdict", NOT_COMPARED) != NOT_COMPARED]
+    found = {}
+    for kind in dict.fromkeys(one["of"].partition("/")[0] for one in judged):
+        names = [name for name in quantities if name.startswith(f"{kind}/")]
+        if any(name not in asked for name in names):
+            found[kind] = [(_after(name, kind), quantities[name]) for name in names]
+    return found
+
+
+def _after(name: str, kind: str) -> str:
+    """Return the rest of a quantity's name as words: ``GN, 1e-05`` for ``left/GN/1e-05``."""
+    return name.removeprefix(f"{kind}/").replace("/", ", ").replace("_", " ")
+
+
+def _beside(one: Shown, other: Shown) -> bool:
+    """Tell whether two different numbers share a row or a column."""
+    return one is not other and any(a == b for a, b in zip(one["at"], other["at"], strict=True))
+
+
+def _by(cells: Sequence[Shown], runs: Experiment) -> str:
+    """Return by which setting the columns differ: the one that takes their numbers."""
+    columns = {one["at"][1] for one in cells}
+    every: list[Axes] = [runs.axes(scale) for scale in SCALES]
+    for axes in every:
+        for name, values in axes.items():
+            if columns & set(map(str, values)):
+                return f" by {name}"
+    return ""
+
+
+def _table(
+    cells: Sequence[Shown],
+    given: Mapping[tuple[str, int], Mapping[str, str]],
+    *,
+    title: str = "",
+    spread: bool = False,
+) -> Table:
+    rows = tuple(dict.fromkeys(one["at"][0] for one in cells))
+    columns = list(dict.fromkeys(one["at"][1] for one in cells))
+    filled: dict[tuple[str, str], Shown] = {
+        one["at"]: one if spread else {**one, "spread": "", "printed_spread": ""} for one in cells
+    }
+    for (column, left), values in given.items():
+        columns.insert(left, column)
+        filled |= {(row, column): {"given": values[row]} for row in rows if row in values}
+    notes = _notes([one for one in filled.values() if "given" not in one])
+    return Table(title=title, rows=rows, columns=tuple(columns), cells=filled, notes=notes)
+
+
+def _notes(cells: Sequence[Shown]) -> tuple[str, ...]:
+    """Say what stands in a cell, where the numbers are from, and why some are not compared."""
+    spread = any(one["spread"] for one in cells)
+    ours = "our mean ± its standard deviation over data sets" if spread else "our number"
+    said = [f"Each cell: {ours} with its mark, its 95% interval, and the published one."]
+    for label in dict.fromkeys(one["label"] for one in cells):
+        sources = dict.fromkeys(o["source"] for o in cells if o["label"] == label and o["source"])
+        if sources:
+            said.append(f"{label.capitalize()}: {'; '.join(sources)}.")
+    if scales := [one["scales"] for one in cells if one["verdict"] == NOT_COMPARED]:
+        fits = listed(list(dict.fromkeys(scales)))
+        said.append(f"Not compared: the published number is of the settings of scale {fits}.")
+    return tuple(said)
