@@ -241,7 +241,8 @@ def facts(finding: Finding) -> dict[str, str]:
 
 def command(finding: Finding) -> str:
     """Return what to type to run an experiment again."""
-    return f"inscape reproduce {finding.id} --scale {finding.scale or 'laptop'}"
+    plain = f"inscape reproduce {finding.id} --scale {finding.scale or 'laptop'}"
+    return finding.command or plain
 
 
 def csv_rows(finding: Finding) -> list[dict[str, Any]]:
