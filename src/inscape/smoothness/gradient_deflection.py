@@ -9,8 +9,8 @@ from torch import Tensor
 
 from inscape._core import Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, chunks, norm, probe
-from inscape.smoothness.segments import walks
+from inscape._core.functional import MEMORY, norm, probe
+from inscape.smoothness.segments import values, walks
 
 #: Slopes of secants carry the rounding of the outputs; of affine maps in 3072 inputs up to 3.5.
 ROUNDINGS = 8
@@ -90,7 +90,7 @@ def gradient_deflection(
     checks.at_least(2, knots=knots)
     found = probe(f, x)
     a, b = draw_pairs(x, pairs, seed=seed)
-    ends = [_values(found.f, end, found.rows(memory)) for end in (a, b)]
+    ends = [values(found.f, end, rows=found.rows(memory)) for end in (a, b)]
     straight = ends[1] - ends[0]
     squares = straight.new_zeros(pairs)
     for some, at in walks(a, b, knots, rows=found.rows(memory)):
@@ -108,7 +108,3 @@ def gradient_deflection(
         outputs=found.outputs,
         seed=seed,
     )
-
-
-def _values(f: Function, x: Float[Tensor, "m *d"], rows: int) -> Float[Tensor, "m c"]:
-    return torch.cat([f(part).reshape(len(part), -1) for part in chunks(x, rows)])

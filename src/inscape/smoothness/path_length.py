@@ -10,8 +10,8 @@ from torch import Tensor
 
 from inscape._core import Bound, Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, chunks, norm, probe
-from inscape.smoothness.segments import halves, reduced, variation, walks
+from inscape._core.functional import MEMORY, norm, probe
+from inscape.smoothness.segments import halves, reduced, values, variation, walks
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -114,13 +114,11 @@ def path_length(
     checks.at_least(2, knots=knots)
     found = probe(f, x)
     a, b = draw_pairs(x, pairs, seed=seed)
-    lengths, ends = a.new_zeros(pairs), []
+    lengths = a.new_zeros(pairs)
     for some, at in walks(a, b, knots, rows=found.rows(memory)):
         y = found.f(at.flatten(0, 1)).reshape(*at.shape[:2], -1)
         lengths[some] += variation(y, large=False)
-    for end in (a, b):
-        parts = [found.f(part).reshape(len(part), -1) for part in chunks(end, found.rows(memory))]
-        ends.append(torch.cat(parts))
+    ends = [values(found.f, end, rows=found.rows(memory)) for end in (a, b)]
     checks.finite(lengths, "pairs")
     return PathLength(
         lengths=lengths,

@@ -10,8 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import checks
+from inscape._core.checks import Function
 from inscape._core.compiled import compiled
-from inscape._core.functional import norm
+from inscape._core.functional import chunks, norm
 
 #: Numbers from which on the compiled sum pays for being compiled.
 LARGE = 10_000_000
@@ -32,6 +33,11 @@ def walks(
         some = slice(first, first + group)
         for start in range(0, knots - 1, window - 1):
             yield some, torch.lerp(a[some, None], b[some, None], at[:, start : start + window])
+
+
+def values(f: Function, x: Float[Tensor, "m *d"], *, rows: int) -> Float[Tensor, "m c"]:
+    """Return ``f`` at points, one flat row each, ``rows`` of them at a time."""
+    return torch.cat([f(part).reshape(len(part), -1) for part in chunks(x, rows)])
 
 
 def variation(rows: Float[Tensor, "m k w"], *, large: bool) -> Float[Tensor, " m"]:

@@ -8,6 +8,7 @@ says how nearly it does.
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ from inscape.papers.volhejn._measures import (
 )
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from inscape.data import Dataset
 
 #: Ten of the 45 pairs, each digit in two of them.
@@ -72,38 +75,60 @@ def cell(
     measures: Sequence[str],
 ) -> dict[str, Any]:
     """Train one network on the first ``size`` images and measure it on the test images."""
+    check(measures)
+    own = own_seed(data, size, seed)
+    one = trained(
+        data,
+        size,
+        own=own,
+        scale=scale,
+        hidden=hidden,
+        lr=lr,
+        batch=batch,
+        stop_loss=stop_loss,
+        epochs=epochs,
+    )
+    tested = measured(one.model, *one.test, measures=measures, start=one.start, seed=own)
+    return {**one.went, "measures": tested}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trained:
+    """A network of the thesis: as it began, as it ended, on what, and how the training went."""
+
+    model: "nn.Module"
+    start: "nn.Module"
+    train: "tuple[Tensor, Tensor]"
+    test: "tuple[Tensor, Tensor]"
+    went: dict[str, Any]
+
+
+def trained(data: str, n: int, *, own: int, scale: float, hidden: int, **training: Any) -> Trained:
+    """Train a two-layer network on the first ``n`` images of a data set, from a seed of its own."""
     from inscape.models import two_layer
     from inscape.training.shallow import fit_shallow
 
-    check(measures)
     whole = dataset(data)
-    some = whole.subset(size)
-    own = own_seed(data, size, seed)
-    model = two_layer(some.x.shape[1], hidden, init="glorot", scale=scale, seed=own)
-    start = deepcopy(model)
-    run = fit_shallow(
-        model,
-        some.x,
-        some.y,
-        lr=lr,
-        batch=batch,
-        epochs=epochs,
-        stop_loss=stop_loss,
-        seed=own,
-        progress=False,
-    )
+    some = whole.subset(min(n, len(whole.x)))
     assert whole.x_test is not None
     assert whole.y_test is not None
-    return {
-        "epochs": run.epochs,
-        "converged": run.stopped == "loss",
-        "loss": run.loss,
-        "train_loss": squared_error(model, some.x, some.y),
-        "test_loss": squared_error(model, whole.x_test, whole.y_test),
-        "measures": measured(
-            model, whole.x_test, whole.y_test, measures=measures, start=start, seed=own
-        ),
-    }
+    model = two_layer(some.x.shape[1], hidden, init="glorot", scale=scale, seed=own)
+    start = deepcopy(model)
+    run = fit_shallow(model, some.x, some.y, seed=own, progress=False, **training)
+    train, test = (some.x, some.y), (whole.x_test, whole.y_test)
+    return Trained(
+        model=model,
+        start=start,
+        train=train,
+        test=test,
+        went={
+            "epochs": run.epochs,
+            "converged": run.stopped == "loss",
+            "loss": run.loss,
+            "train_loss": squared_error(model, *train),
+            "test_loss": squared_error(model, *test),
+        },
+    )
 
 
 def own_seed(*settings: str | int) -> int:

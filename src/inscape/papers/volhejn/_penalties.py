@@ -5,7 +5,6 @@ A measure that gradient descent already keeps low cannot be lowered much at the 
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,13 @@ import numpy as np
 from inscape.lab.experiment import Axes, Estimate, Settings
 from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.lab.store import Record
-from inscape.papers.volhejn._growing import dataset, own_seed
+from inscape.papers.volhejn._growing import own_seed, trained
 from inscape.papers.volhejn._measures import (
     FIRST_ORDER,
     SECOND_ORDER,
     THESIS,
     check,
     measured,
-    squared_error,
 )
 
 #: Learning rate of the runs with each penalty.
@@ -69,38 +67,24 @@ def cell(
     measures: Sequence[str],
 ) -> dict[str, Any]:
     """Train one network with a penalty, and measure it on training and on test images."""
-    from inscape.models import two_layer
-    from inscape.training.shallow import fit_shallow
-
     check(measures)
-    whole = dataset(data)
-    some = whole.subset(min(n, len(whole.x)))
-    own = own_seed(data, n, seed)  # the same start with and without penalty
-    model = two_layer(some.x.shape[1], hidden, init="glorot", scale=0.01, seed=own)
-    start = deepcopy(model)
-    run = fit_shallow(
-        model,
-        some.x,
-        some.y,
+    one = trained(
+        data,
+        n,
+        own=own_seed(data, n, seed),  # the same start with and without penalty
+        scale=0.01,
+        hidden=hidden,
         lr=lr,
         batch=batch,
-        epochs=epochs,
         stop_loss=stop_loss,
+        epochs=epochs,
         penalty=penalty,
         coefficient=coefficient,
-        seed=own,
-        progress=False,
     )
-    assert whole.x_test is not None
-    assert whole.y_test is not None
-    return {
-        "epochs": run.epochs,
-        "converged": run.stopped == "loss",
-        "loss": run.loss,
-        "train_loss": squared_error(model, some.x, some.y),
-        "test_loss": squared_error(model, whole.x_test, whole.y_test),
-        "test": measured(model, whole.x_test, whole.y_test, measures=measures, start=start),
-        "train": measured(model, some.x, some.y, measures=measures, start=start),
+    splits = {"test": one.test, "train": one.train}
+    return one.went | {
+        split: measured(one.model, *points, measures=measures, start=one.start)
+        for split, points in splits.items()
     }
 
 

@@ -1,24 +1,18 @@
 """Table 4.3: as table 4.2 from a large start (scale 1), where the gap between orders narrows."""
 
-from inscape.lab.experiment import Experiment, Trend
-from inscape.papers.volhejn._growing import analyse, cell, conclude, hash_of, seconds
+from dataclasses import replace
+
+from inscape.lab.experiment import Trend
 from inscape.papers.volhejn._growing_claims import mean_claims, tau_claims
-from inscape.papers.volhejn._growing_figure import draw
 from inscape.papers.volhejn.table_4_2 import EXPERIMENT as SMALL_START
 
-EXPERIMENT = Experiment(
+EXPERIMENT = replace(
+    SMALL_START,
     shows="Table 4.3",
     title="Kendall's tau of four measures against the training-set size, initial scale 1",
     smoke={**SMALL_START.smoke, "scale": [1.0]},
     laptop={**SMALL_START.laptop, "scale": [1.0]},
     paper={**SMALL_START.paper, "scale": [1.0]},
-    departures=SMALL_START.departures,
-    cell=cell,
-    data=hash_of,
-    seconds=seconds,
-    analyse=analyse,
-    conclude=conclude,
-    draw=draw,
     claims=(
         *tau_claims("table-4.3"),
         *mean_claims("table-4.3"),
@@ -49,6 +43,4 @@ EXPERIMENT = Experiment(
             source="chapter 3",
         ),
     ),
-    errata=("V1", "V5", "V8"),
-    notes=SMALL_START.notes,
 )
