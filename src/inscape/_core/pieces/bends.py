@@ -1,0 +1,196 @@
+"""The operations of a graph that bend: units that each choose one of several affine pieces."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+from jaxtyping import Float64, Int64, Integer
+from torch import Tensor, fx
+
+from inscape._core.pieces.ops import is_relu, name_of, place_of
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bend:
+    """One operation of a network that bends.
+
+    It reads flat ``source`` functions of its arguments. Without ``windows`` every function is a
+    unit: it is on where the function is above zero, and the operation bends at the zero. With
+    ``windows`` every window is a unit: it chooses the largest of the functions that it lists, the
+    first of them where several are largest. ``chosen`` is what the operation gives, affine in its
+    arguments, once the choice of every unit is fixed.
+    """
+
+    node: fx.Node
+    place: str
+    source: Callable[..., Float64[Tensor, "n m"]]
+    chosen: Callable[..., Tensor]
+    windows: Int64[Tensor, "w k"] | None = None
+    slope: Callable[..., Tensor] | None = None
+
+    def pattern(self, functions: Float64[Tensor, "n m"]) -> Integer[Tensor, "n units"]:
+        """Return the choice of every unit where its functions have these values."""
+        if self.windows is None:
+            return (functions > 0).to(torch.uint8)
+        return functions[:, self.windows].argmax(2).to(torch.uint8)
+
+
+def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
+    """Return how a node bends; None where it is not known to be continuous, piecewise linear."""
+    name, place = name_of(node), place_of(node)
+    if name in ("maximum", "minimum"):
+        return _extreme(node, 1.0 if name == "maximum" else -1.0)
+    if any(isinstance(arg, fx.Node) and moving(arg) for arg in node.args[1:]):
+        return None
+    if slope := _slope(node):
+        return Bend(
+            node=node,
+            place=place,
+            source=lambda z, *_, **__: z.flatten(1),
+            chosen=lambda on, z, *args, **kwargs: z
+            * torch.where(on.bool().reshape(z.shape), 1.0, slope(z, *args, **kwargs)),
+            slope=slope,
+        )
+    if name in ("max_pool1d", "max_pool2d"):
+        return _max_pool(node)
+    limits = _LIMITS.get(name)
+    if limits is None or (name == "threshold" and node.args[1] != node.args[2]):
+        return None
+    return Bend(
+        node=node,
+        place=place,
+        source=lambda z, *args, **kwargs: torch.cat(
+            [(z - at).flatten(1) for at in limits(*args, **kwargs) if at is not None], 1
+        ),
+        chosen=lambda on, z, *args, **kwargs: _clamped(on, z, *limits(*args, **kwargs)),
+    )
+
+
+def _slope(node: fx.Node) -> Callable[..., Tensor] | None:
+    """Return what gives the slope below zero of an operation that bends at zero only."""
+    name = name_of(node)
+    if is_relu(node):
+        return lambda z, *_, **__: z.new_zeros(())
+    if name == "abs":
+        return lambda z: z.new_tensor(-1.0)
+    if name == "leaky_relu":
+        return lambda z, slope=0.01: z.new_tensor(slope)
+    if name == "prelu":
+        return lambda z, weight: weight.reshape(1, -1, *[1] * (z.ndim - 2)) if z.ndim > 1 else weight
+    return None
+
+
+def _between(min: Any = None, max: Any = None) -> tuple[Any, Any]:
+    return min, max
+
+
+def _hardtanh(min_val: Any = -1.0, max_val: Any = 1.0) -> tuple[Any, Any]:
+    return min_val, max_val
+
+
+#: Below the first limit the first is given, above the second the second.
+_LIMITS: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "clamp": _between,
+    "clamp_min": lambda min: (min, None),
+    "clamp_max": lambda max: (None, max),
+    "hardtanh": _hardtanh,
+    "relu6": lambda: (0.0, 6.0),
+    "threshold": lambda at, _: (at, None),
+}
+
+
+def _clamped(on: Integer[Tensor, "n units"], z: Tensor, low: Any, high: Any) -> Tensor:
+    """Return z between its limits, where ``on`` tells which limits it is above."""
+    parts = list(on.bool().reshape(len(on), -1, *z.shape[1:]).unbind(1))
+    out = z
+    if low is not None:
+        out = torch.where(parts.pop(0), out, _like(low, z))
+    if high is not None:
+        out = torch.where(parts.pop(0), _like(high, z), out)
+    return out
+
+
+def _like(limit: Any, z: Tensor) -> Tensor:
+    return torch.as_tensor(limit, dtype=z.dtype, device=z.device).expand_as(z)
+
+
+def _extreme(node: fx.Node, sign: float) -> Bend:
+    """Return the larger (sign 1) or the smaller (-1) of two arguments as a bend."""
+    units = int(torch.tensor(node.meta["val"].shape[1:]).prod())
+
+    def source(one: Tensor, two: Tensor) -> Tensor:
+        both = torch.broadcast_tensors(one, two)
+        return torch.cat([sign * part.flatten(1) for part in both], 1)
+
+    def chosen(choice: Tensor, one: Tensor, two: Tensor) -> Tensor:
+        one, two = torch.broadcast_tensors(one, two)
+        return torch.where(choice.bool().reshape(one.shape), two, one)
+
+    pairs = torch.stack([torch.arange(units), units + torch.arange(units)], 1)
+    return Bend(node=node, place=place_of(node), source=source, chosen=chosen, windows=pairs)
+
+
+def _max_pool(node: fx.Node) -> Bend:
+    """Return max pooling as a bend, whatever its padding, stride, dilation and ceiling."""
+    before, after = node.args[0], tuple(node.meta["val"].shape[1:])
+    assert isinstance(before, fx.Node)
+    shape = tuple(before.meta["val"].shape[1:])
+    windows = _windows(shape, after, *node.args[1:])
+
+    def chosen(choice: Tensor, z: Tensor, *_: Any) -> Tensor:
+        at = windows.to(z.device).expand(len(choice), -1, -1)
+        at = at.gather(2, choice.long().unsqueeze(2)).squeeze(2)
+        flat = z.flatten(1).expand(len(choice), -1)
+        return flat.gather(1, at).reshape(len(choice), *after)
+
+    return Bend(
+        node=node,
+        place=place_of(node),
+        source=lambda z, *_: z.flatten(1),
+        chosen=chosen,
+        windows=windows,
+    )
+
+
+def _windows(
+    shape: Sequence[int],
+    after: Sequence[int],
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    *_: Any,
+) -> Int64[Tensor, "w k"]:
+    """Return which entries of its flat input each output of max pooling looks at.
+
+    A window that hangs over the edge repeats its last entry, which wins nothing.
+    """
+    channels, sizes, places = shape[0], shape[1:], after[1:]
+    axes = []
+    for axis, (size, count) in enumerate(zip(sizes, places, strict=True)):
+        k, p, d = (_at(value, axis) for value in (kernel, padding, dilation))
+        step = _at(stride, axis) if stride not in ((), []) else k
+        rows = [[o * step - p + i * d for i in range(k)] for o in range(count)]
+        axes.append([[i for i in row if 0 <= i < size] for row in rows])
+    widest = max(len(a) for a in axes[0]) * (max(len(b) for b in axes[1]) if axes[1:] else 1)
+    plane = []
+    for window in product(*axes):
+        flat = [_flat(at, sizes) for at in product(*window)]
+        plane.append(flat + flat[-1:] * (widest - len(flat)))
+    one = torch.tensor(plane)
+    area = int(torch.tensor(sizes).prod())
+    return torch.cat([one + channel * area for channel in range(channels)])
+
+
+def _flat(at: Sequence[int], sizes: Sequence[int]) -> int:
+    index = 0
+    for place, size in zip(at, sizes, strict=True):
+        index = index * size + place
+    return index
+
+
+def _at(value: Any, axis: int) -> int:
+    """Return the entry of a setting that may be given once for all axes."""
+    return int(value[min(axis, len(value) - 1)]) if isinstance(value, list | tuple) else int(value)

@@ -1,0 +1,112 @@
+"""A network as a plain chain of matrices with a kink in every hidden unit, where it is one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float64
+from torch import Tensor, fx
+
+from inscape._core.pieces.ops import SHAPES, arguments, name_of
+from inscape._core.pieces.piecewise import Piecewise
+
+#: Matrices with more numbers than this are left to the graph: a convolution is not one.
+LARGEST = 2**23
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Layers:
+    """h_1 = kink(first(x)), h_{l+1} = kink(W_l h_l + b_l), y = W_L h_L + b_L.
+
+    A kink keeps what is above zero and multiplies what is not by the slope of its unit. The map
+    to the first hidden layer stays in the graph: slices and lines need it at a few points only.
+    """
+
+    net: Piecewise
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+    slopes: tuple[Array, ...]
+
+    def first(self, x: Float64[Tensor, "n *d"]) -> Array:
+        """Return the first hidden layer before its kinks, for each row."""
+        return np.ascontiguousarray(self.net.functions(x, 0).numpy())
+
+
+@torch.no_grad()
+def layers(net: Piecewise) -> Layers | None:
+    """Return the network as a chain of matrices; None where it is another graph."""
+    if not net.bends or any(one.slope is None for one in net.bends) or not _is_chain(net):
+        return None
+    nodes = [one.node for one in net.bends]
+    ends = [*(one.args[0] for one in nodes[1:]), net.program.output]
+    sizes = [_size(node) for node in nodes]
+    if any(m * n > LARGEST for m, n in zip(sizes, [*sizes[1:], net.outputs], strict=True)):
+        return None
+    maps = [_matrix(net, start, end) for start, end in zip(nodes, ends, strict=True)]
+    return Layers(
+        net=net,
+        weights=tuple(weight for weight, _ in maps),
+        biases=tuple(bias for _, bias in maps),
+        slopes=tuple(_slopes(net, at) for at in range(len(nodes))),
+    )
+
+
+def _size(node: fx.Node) -> int:
+    return int(torch.tensor(node.meta["val"].shape[1:]).prod())
+
+
+def _is_chain(net: Piecewise) -> bool:
+    """Tell whether every bend, and the output, reads the bend before it and nothing else."""
+    program, bends = net.program, {one.node for one in net.bends}
+    reads: dict[fx.Node, set[fx.Node]] = {program.input: {program.input}}
+    for node in program.nodes:
+        if name_of(node) in SHAPES:
+            continue
+        found = set().union(*(_seen(arg, reads, bends) for arg in arguments(node)))
+        if found:
+            reads[node] = found
+    order = [program.input, *(one.node for one in net.bends)]
+    chained = all(reads[b] == {a} for a, b in zip(order, order[1:], strict=False))
+    return chained and _seen(program.output, reads, bends) == {order[-1]}
+
+
+def _seen(arg: fx.Node, reads: dict[fx.Node, set[fx.Node]], bends: set[fx.Node]) -> set[fx.Node]:
+    return {arg} if arg in bends else reads.get(arg, set())
+
+
+def _matrix(net: Piecewise, start: fx.Node, end: Any) -> tuple[Array, Array]:
+    """Return the matrix and the constant of the affine map from one node to another."""
+    size, shape = _size(start), start.meta["val"].shape[1:]
+    rows = torch.cat([torch.zeros(1, size), torch.eye(size)]).double().reshape(-1, *shape)
+    known = {start: rows, net.program.input: rows.new_zeros(len(rows), *net.input_shape)}
+    (values,) = net.program.run(known, [end])
+    flat = values.reshape(len(rows), -1)
+    bias = flat[0]
+    weight = _plain_weight(net, start, end)
+    if weight is None:
+        weight = (flat[1:] - bias).T
+    return np.ascontiguousarray(weight.numpy()), np.ascontiguousarray(bias.numpy())
+
+
+def _plain_weight(net: Piecewise, start: fx.Node, end: fx.Node) -> Tensor | None:
+    """Return the weight of a single linear layer itself, which the differences would round."""
+    if name_of(end) != "linear" or end.args[0] is not start or start.meta["val"].ndim != 2:
+        return None
+    weight = end.args[1]
+    return net.program.constants.get(weight) if isinstance(weight, fx.Node) else None
+
+
+def _slopes(net: Piecewise, at: int) -> Array:
+    """Return the slope below zero of every unit of one bend."""
+    one = net.bends[at]
+    assert one.slope is not None
+    z = torch.zeros(1, *one.node.args[0].meta["val"].shape[1:], dtype=torch.float64)  # type: ignore[union-attr]
+    constants = net.program.constants
+    args = fx.node.map_arg(one.node.args[1:], constants.__getitem__)
+    kwargs = fx.node.map_arg(one.node.kwargs, constants.__getitem__)
+    slopes = one.slope(z, *args, **kwargs).double().expand_as(z)
+    return np.ascontiguousarray(slopes.flatten().numpy())

@@ -1,0 +1,158 @@
+"""Cut many segments through any piecewise-linear graph, evaluated at the knots found so far."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from inscape._core.checks import Function
+from inscape._core.pieces.bends import Bend
+from inscape._core.pieces.piecewise import Piecewise
+
+#: Values that are this small a share of the largest of their layer on the segment are zero.
+NOISE = 64 * float(np.finfo(np.float64).eps)
+
+#: Rows beyond this many gain nothing.
+MOST = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A network at places t of segments from a to b, some at a time."""
+
+    net: Piecewise
+    a: Float64[Tensor, "n *d"]
+    b: Float64[Tensor, "n *d"]
+    memory: int
+
+    @property
+    def most(self) -> int:
+        """Return how many rows fit into the memory, at least two."""
+        nodes = [node.meta.get("val") for node in self.net.program.nodes]
+        sizes = [prod(map(int, v.shape[1:])) for v in nodes if isinstance(v, Tensor)]
+        largest = max([self.net.inputs, self.net.outputs, *sizes])
+        return min(MOST, max(2, self.memory // (8 * 6 * largest)))
+
+    def at(self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]) -> Tensor:
+        """Return the points."""
+        return torch.lerp(
+            self.a[segment], self.b[segment], t.reshape(-1, *[1] * (self.a.ndim - 1))
+        )
+
+    def values(
+        self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]
+    ) -> Float64[Tensor, "k c"]:
+        """Return the outputs there."""
+        return self._each(segment, t, self.net.values)
+
+    def slopes(
+        self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]
+    ) -> Float64[Tensor, "k c"]:
+        """Return the derivatives by t there: both ends of a segment through the piece at t."""
+
+        def rise(some: Tensor, at: Tensor) -> Tensor:
+            patterns = self.net.patterns(at)
+            start, stop = self.a[some], self.b[some]
+            return self.net.values(stop, patterns) - self.net.values(start, patterns)
+
+        parts = zip(segment.split(self.most), t.split(self.most), strict=True)
+        return torch.cat([rise(some, self.at(some, at)) for some, at in parts])
+
+    def _each(
+        self, segment: Tensor, t: Tensor, of: Callable[[Tensor], Tensor]
+    ) -> Float64[Tensor, "k _"]:
+        parts = zip(segment.split(self.most), t.split(self.most), strict=True)
+        return torch.cat([of(self.at(some, at)) for some, at in parts])
+
+
+def differentiable(net: Piecewise) -> Function:
+    """Return the network as a function in float64 that autograd can follow."""
+
+    def call(x: Tensor) -> Tensor:
+        y: Tensor = net.program.run({net.program.input: x}, [net.program.output])[0]
+        return y
+
+    return call
+
+
+def cut_graph(rows: Rows, narrow: float) -> dict[str, Tensor]:
+    """Return t, offsets, values and slopes of all segments, cut at every bend."""
+    n = len(rows.a)
+    t = torch.tensor([0.0, 1.0], dtype=torch.float64).repeat(n)
+    segment = torch.arange(n).repeat_interleave(2)
+    for at in range(len(rows.net.bends)):
+        found = list(_zeros(rows, at, segment, t, narrow))
+        segment = torch.cat([segment, *(some for some, _ in found)])
+        t = torch.cat([t, *(zeros for _, zeros in found)])
+        segment, t = _in_order(segment, t, narrow)
+    same = segment[1:] == segment[:-1]
+    middles = ((t[1:] + t[:-1]) / 2)[same]
+    return {
+        "t": t,
+        "offsets": torch.cat([torch.zeros(1, dtype=torch.int64), segment.bincount().cumsum(0)]),
+        "values": rows.values(segment, t),
+        "slopes": rows.slopes(segment[:-1][same], middles),
+    }
+
+
+def _zeros(
+    rows: Rows, at: int, segment: Tensor, t: Tensor, narrow: float
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield segments and places where units of one bend change their choice."""
+    bend, step = rows.net.bends[at], rows.most - 1
+    for first in range(0, len(t) - 1, step):
+        some = slice(first, first + step + 1)
+        functions = rows.net.functions(rows.at(segment[some], t[some]), at)
+        piece, share = _changes(bend, functions, segment[some])
+        lo, hi = t[some][piece], t[some][piece + 1]
+        zero = lo + (hi - lo) * share
+        inside = (zero > lo + narrow) & (zero < hi - narrow)
+        yield segment[some][piece][inside], zero[inside]
+
+
+def _changes(
+    bend: Bend, functions: Float64[Tensor, "k m"], segment: Int64[Tensor, " k"]
+) -> tuple[Int64[Tensor, " found"], Float64[Tensor, " found"]]:
+    """Return pieces between neighbouring rows, and shares of them, where a choice changes."""
+    left, right = functions[:-1], functions[1:]
+    _, own, counts = segment.unique_consecutive(return_inverse=True, return_counts=True)
+    largest = functions.abs().amax(1).split(counts.tolist())
+    noise = NOISE * torch.stack([part.max() for part in largest])[own[:-1]]
+    noise[own.diff() > 0] = torch.inf  # no piece lies between two segments
+    if bend.windows is not None:
+        return _window_changes(functions, noise, bend.windows)
+    large = torch.maximum(left.abs(), right.abs()) > noise[:, None]
+    crosses = ((left < 0) & (right > 0)) | ((left > 0) & (right < 0))
+    piece, unit = torch.nonzero(large & crosses, as_tuple=True)
+    start, end = left[piece, unit], right[piece, unit]
+    return piece, start / (start - end)
+
+
+def _window_changes(
+    functions: Tensor, noise: Tensor, windows: Int64[Tensor, "w k"]
+) -> tuple[Int64[Tensor, " found"], Float64[Tensor, " found"]]:
+    """Return where the largest function of a window becomes another."""
+    from inscape._core.pieces.line_windows import window_changes
+
+    room = len(functions) + len(windows)
+    arrays = functions.contiguous().numpy(), noise.numpy(), windows.contiguous().numpy()
+    while True:
+        piece, share = np.empty(room, np.int64), np.empty(room)
+        count = window_changes(*arrays, piece, share)
+        if count <= room:
+            return torch.from_numpy(piece[:count]), torch.from_numpy(share[:count])
+        room = count
+
+
+def _in_order(segment: Tensor, t: Tensor, narrow: float) -> tuple[Tensor, Tensor]:
+    """Sort the knots along their segments, and keep one of each that coincide."""
+    from inscape._core.pieces.line_windows import distinct
+
+    order = torch.from_numpy(np.lexsort((t.numpy(), segment.numpy())))
+    segment, t = segment[order], t[order]
+    keep = torch.from_numpy(distinct(segment.numpy(), t.numpy(), narrow))
+    return segment[keep], t[keep]

@@ -1,0 +1,45 @@
+"""Which choices the units make on each face, layer by layer, shared by all faces of a parent."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(eq=False, kw_only=True)
+class History:
+    """Choices of each bend on the faces that it left, and those faces' present descendants.
+
+    ``bits`` of bend k has a row of 64-bit words for each face that there was after bend k (or, for
+    maxima, a row of chosen indices); ``ancestor[k]`` tells for each present face which row is its,
+    and ``origin[k]`` for each row which of the faces before bend k it is a part of.
+    """
+
+    units: list[int] = field(default_factory=list)
+    rows: list[Array] = field(default_factory=list)
+    origin: list[Array] = field(default_factory=list)
+    ancestor: list[Array] = field(default_factory=list)
+    faces: int = 1
+
+    def divide(self, parent: Array) -> None:
+        """Follow the faces when they are cut or left out."""
+        self.ancestor = [rows[parent] for rows in self.ancestor]
+        self.faces = len(parent)
+
+    def add(self, rows: Array, units: int, origin: Array) -> None:
+        """Keep the choices of one more bend on the present faces, and which face each came from."""
+        self.units.append(units)
+        self.rows.append(rows)
+        self.origin.append(origin)
+        self.ancestor.append(np.arange(len(rows)))
+
+    def choices(self, k: int, faces: Array) -> Array:
+        """Return the choices of all units of bend ``k`` on some faces, one byte each."""
+        rows = self.rows[k][self.ancestor[k][faces]]
+        if rows.dtype != np.uint64:
+            return rows
+        bits = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")
+        return bits[:, : self.units[k]]

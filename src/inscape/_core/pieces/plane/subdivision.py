@@ -1,0 +1,237 @@
+"""A polygon cut into convex faces, as flat arrays, and one round of cutting it further."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape._core.pieces.plane import kernels
+from inscape._core.pieces.plane.splitting import faces_split
+
+Array = npt.NDArray[Any]
+
+#: Faces of one bufferful.
+ROOM = 2**17
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Subdivision:
+    """Convex faces that cover a polygon (``halves``: 2 * edge, + 1 where walked backwards).
+
+    ``made`` names what cut an edge: the bend and the unit of it; -1 for the sides of the polygon.
+    """
+
+    place: Array
+    ends: Array
+    made: Array
+    first: Array
+    halves: Array
+
+    @property
+    def faces(self) -> int:
+        """Return the number of faces."""
+        return len(self.first) - 1
+
+    @cached_property
+    def sides(self) -> Array:
+        """Return the faces to the left and right of every edge, -1 for none."""
+        sides = np.empty((len(self.ends), 2), np.int64)
+        kernels.sided(self.first, self.halves, sides)
+        return sides
+
+    def owners(self, faces: Array) -> Array:
+        """Return for each vertex the first of some faces that has it, -1 for none."""
+        owner = np.empty(len(self.place), np.int64)
+        kernels.owners(faces, self.first, self.halves, self.ends, owner)
+        return owner
+
+    def truncated(self, faces: int) -> "Subdivision":
+        """Return the first faces only."""
+        return replace(
+            self, first=self.first[: faces + 1], halves=self.halves[: self.first[faces]]
+        )
+
+    def corners(self) -> Array:
+        """Return the vertices of the faces, in the order of their half-edges."""
+        corners: Array = self.ends[self.halves >> 1, self.halves & 1]
+        return corners
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Lines:
+    """What is to cut each face: a list of affine functions with their keys, and known signs.
+
+    ``alike``: what cuts an edge is in the lists of both its faces.
+    """
+
+    start: Array
+    key: Array
+    unit: Array
+    coef: Array
+    plus: Array
+    minus: Array
+    on: Array
+    alike: bool
+
+
+def polygon(corners: Array) -> Subdivision:
+    """Return one face with these corners, counter-clockwise."""
+    n = len(corners)
+    return Subdivision(
+        place=np.ascontiguousarray(corners, dtype=np.float64),
+        ends=np.stack([np.arange(n), np.roll(np.arange(n), -1)], 1).astype(np.int32),
+        made=np.full((n, 2), -1, np.int32),
+        first=np.array([0, n]),
+        halves=2 * np.arange(n, dtype=np.int32),
+    )
+
+
+class Workers:
+    """Threads for kernels that let go of the interpreter, each with a range of the work."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def over(self, size: int, work: Callable[[int, int], Any], least: int = 512) -> list[Any]:
+        """Call ``work(begin, end)`` for ranges that make up ``size``; return what each gave."""
+        parts = max(1, min(self.threads, size // least))
+        bounds = [size * k // parts for k in range(parts + 1)]
+        if self._pool is None or parts == 1:
+            return [work(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+        return list(self._pool.map(work, bounds[:-1], bounds[1:]))
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Cuts:
+    """The edges after the lines have cut them; ``child`` is the first part of each old edge."""
+
+    offset: Array
+    key: Array
+    group: Array
+    groups: Array
+    child: Array
+    ends: Array
+    made: Array
+    place: Array
+
+
+def cut(
+    old: Subdivision, lines: Lines, bend: int, workers: Workers, most: int
+) -> tuple[Subdivision, Array, Array]:
+    """Cut every face by its lines; return the finer faces, their parents and their signs.
+
+    A thread stops once it has made ``most`` faces: the parents then tell how far it came.
+    """
+    cuts = _cut_edges(old, lines, workers)
+    work = np.concatenate([[0], np.cumsum(4 + np.diff(lines.start) ** 2)])
+
+    def part(begin: int, end: int) -> list[dict[str, Array]]:
+        span = np.searchsorted(work, [begin, end]).tolist()
+        return list(_cut_faces(old, lines, cuts, bend, (span[0], span[1]), most))
+
+    parts = workers.over(int(work[-1]), part, 4096)
+    return _joined(old, cuts, _reached(parts, most))
+
+
+def _reached(parts: list[list[dict[str, Array]]], most: int) -> list[dict[str, Array]]:
+    """Return the bufferfuls in order, up to ``most`` faces or the first gap."""
+    kept: list[dict[str, Array]] = []
+    faces = 0
+    for part in parts:
+        for some in part:
+            if faces >= most:
+                return kept
+            kept.append(some)
+            faces += len(some["parent"])
+    return kept
+
+
+def _cut_edges(old: Subdivision, lines: Lines, workers: Workers) -> _Cuts:
+    """Cut the edges where the lines of their faces cross them."""
+    n, sides, both = len(old.ends), old.sides, not lines.alike
+    count = np.empty(n, np.int64)
+    counted = (sides, lines.start, both, count)
+    workers.over(n, lambda a, b: kernels.edge_counts(a, b, *counted), 4096)
+    offset = np.concatenate([[0], np.cumsum(count)])
+    key, share = np.empty(offset[-1], np.int64), np.empty(offset[-1])
+    group, groups = np.empty(offset[-1], np.int64), np.empty(n, np.int64)
+    seen = (old.ends, sides, old.place, lines.start, lines.key, lines.coef, lines.plus, lines.minus)
+    found = (both, offset, key, share, group, groups)
+    workers.over(n, lambda a, b: kernels.edge_cuts(a, b, *seen, *found), 4096)
+    before = np.concatenate([[0], np.cumsum(groups)])
+    vertex, child = len(old.place) + before[:-1], np.arange(n) + before[:-1]
+    total = int(before[-1])
+    ends, made = np.empty((n + total, 2), np.int32), np.empty((n + total, 2), np.int32)
+    place = np.empty((total, 2))
+    source = (old.ends, old.made, old.place, offset, share, group, groups, vertex, child)
+    workers.over(n, lambda a, b: kernels.edges_split(a, b, *source, ends, made, place), 4096)
+    return _Cuts(
+        offset=offset, key=key, group=group, groups=groups, child=child,
+        ends=ends, made=made, place=place,
+    )  # fmt: skip
+
+
+def _cut_faces(
+    old: Subdivision, lines: Lines, cuts: _Cuts, bend: int, span: tuple[int, int], most: int
+) -> Iterator[dict[str, Array]]:
+    """Yield the parts of the faces of a span, a bufferful at a time."""
+    begin, end = span
+    made, widest = 0, int(np.diff(lines.start[begin : end + 1]).max(initial=0))
+    longest = int(np.diff(old.first[begin : end + 1]).max(initial=0)) + 2 * widest
+    while begin < end and made < most:
+        crossing = int(lines.start[end] - lines.start[begin])
+        room = min(end - begin + 2 * crossing, ROOM) + widest**2 + 2
+        out = {
+            "first": np.empty(room, np.int64),
+            "halves": np.empty(5 * room + longest + 2 * widest**2 + 2, np.int32),
+            "parent": np.empty(room, np.int64),
+            "on": np.empty((room, lines.on.shape[1]), np.uint64),
+            "ends": np.empty((2 * room, 2), np.int32),
+            "made": np.empty((2 * room, 2), np.int32),
+            "place": np.empty((room, 2)),
+        }
+        used = np.zeros(4, np.int64)
+        begin = faces_split(
+            begin, end, old.first, old.halves, old.ends, old.place, cuts.ends, cuts.place,
+            cuts.groups, cuts.child, lines.start, lines.key, lines.unit, lines.coef,
+            cuts.offset, cuts.key, cuts.group, lines.plus, lines.minus, lines.on, bend,
+            *out.values(), used,
+        )  # fmt: skip
+        faces, halves, edges, vertices = used.tolist()
+        made += faces
+        sizes = (faces, halves, faces, faces, edges, edges, vertices)
+        yield {name: a[:k] for (name, a), k in zip(out.items(), sizes, strict=True)}
+
+
+def _joined(
+    old: Subdivision, cuts: _Cuts, found: list[dict[str, Array]]
+) -> tuple[Subdivision, Array, Array]:
+    """Put bufferfuls together: inner edges and vertices are numbered after those before them."""
+    edges, vertices = len(cuts.ends), len(old.place) + len(cuts.place)
+    new_edges = new_vertices = halves = 0
+    for some in found:
+        some["halves"] += np.where(some["halves"] >= 2 * edges, 2 * new_edges, 0).astype(np.int32)
+        some["ends"] += np.where(some["ends"] >= vertices, new_vertices, 0).astype(np.int32)
+        some["first"] += halves
+        new_edges += len(some["ends"])
+        new_vertices += len(some["place"])
+        halves += len(some["halves"])
+    joined = {name: [some[name] for some in found] for name in found[0]}
+    finer = Subdivision(
+        place=np.concatenate([old.place, cuts.place, *joined["place"]]),
+        ends=np.concatenate([cuts.ends, *joined["ends"]]),
+        made=np.concatenate([cuts.made, *joined["made"]]),
+        first=np.concatenate([*joined["first"], [halves]]),
+        halves=np.concatenate(joined["halves"]),
+    )
+    return finer, np.concatenate(joined["parent"]), np.concatenate(joined["on"])
