@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from cases import CASES, dense, points
-from inscape._core import draw_pairs
+from inscape._core import UnsupportedModelError, draw_pairs
 from inscape.smoothness import gradient_path_length, gradient_path_length_penalty, weights_product
 from inscape.smoothness.segments import variation, walks
 from oracles.smoothness import jacobian, on_segment
@@ -105,3 +105,40 @@ def test_bad_settings_are_named():
         gradient_path_length(torch.sin, torch.rand(3, 1), pairs=-3)
     with pytest.raises(ValueError, match="knots must be at least 2, found 1"):
         gradient_path_length(torch.sin, torch.rand(3, 1), knots=1)
+
+
+@pytest.mark.parametrize("case", ["two-layer", "two-layer, three outputs", "deep relu"])
+def test_exact_length_is_that_of_knots_fine_enough_to_part_all_bends(case):
+    f, x, _ = CASES[case]()
+    exact = gradient_path_length(f, x, pairs=10, exact=True)
+    fine = gradient_path_length(f, x, pairs=10, knots=20_001)
+    assert exact.exact
+    assert exact.summary().basis == "10 pairs, exact along each chord"
+    assert_close(exact.lengths, fine.lengths)  # no two bends fall between two knots here
+
+
+def test_exact_jumps_with_and_without_a_linear_front():
+    f, x = dense(30, 8, 8, 2), points(12, 30)
+    front = gradient_path_length(f, x, pairs=9, exact=True)
+    plain = gradient_path_length(lambda x: f(1.0 * x), x, pairs=9, exact=True, memory=1)
+    assert_close(front.lengths, plain.lengths)
+
+
+def test_exact_jump_of_a_tent_is_two_and_that_of_a_line_nothing():
+    ends = torch.tensor([[-1.0], [1.0]])
+    assert set(gradient_path_length(torch.abs, ends, pairs=9, exact=True).lengths.tolist()) == {
+        0.0,
+        2.0,
+    }
+    assert gradient_path_length(lambda x: 3 * x, ends, pairs=2, exact=True).lengths.max() == 0.0
+
+
+def test_exact_length_needs_a_piecewise_linear_network():
+    f, x, _ = CASES["tanh"]()
+    with pytest.raises(UnsupportedModelError, match=r"must be made of affine .* found 'tanh' in"):
+        gradient_path_length(f, x, exact=True)
+
+
+def test_exact_length_needs_gradients_that_belong_to_the_values():
+    with pytest.raises(UnsupportedModelError, match=r"must belong to its values, .* \.detach\(\)"):
+        gradient_path_length(lambda x: torch.relu(x.detach()) + 0 * x, points(4, 1), exact=True)

@@ -1,9 +1,10 @@
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 from cases import CASES, points
-from inscape._core import draw_pairs
+from inscape._core import UnsupportedModelError, draw_pairs
 from inscape.smoothness import path_length, path_length_penalty
 from inscape.smoothness.path_length import label_bound
 from oracles.smoothness import on_segment
@@ -135,3 +136,31 @@ def test_output_squeezed_away_for_one_row_is_no_trouble():
     f, x, _ = CASES["two-layer"]()
     ours = path_length(lambda x: f(x).squeeze(), x, pairs=5, memory=1)
     assert_close(ours.lengths, path_length(f, x, pairs=5).lengths)
+
+
+@pytest.mark.parametrize("case", ["two-layer", "two-layer, three outputs", "deep relu"])
+def test_exact_length_is_the_limit_of_many_knots_and_never_beaten(case):
+    f, x, _ = CASES[case]()
+    exact = path_length(f, x, pairs=20, exact=True)
+    fine = path_length(f, x, pairs=20, knots=20_001)
+    assert exact.exact
+    assert_close(exact.distances, fine.distances)
+    assert bool((fine.lengths <= exact.lengths + 1e-12).all())
+    # At each of some ten bends a secant of 1/20,000 of the chord cuts the corner.
+    assert_close(exact.lengths, fine.lengths, rtol=1e-3, atol=1e-3)
+    assert exact.summary().basis == "20 pairs, exact along each chord"
+    assert exact.summary().kind == "estimate"
+
+
+def test_exact_length_of_the_splines_of_the_thesis():
+    def spline(x):  # Eq. (3.11) through the data of example (3.14)
+        return torch.relu(-x - 1) + torch.relu(x - 1)
+
+    ends = torch.tensor([[-2.0], [2.0]])
+    assert set(path_length(spline, ends, pairs=20, exact=True).lengths.tolist()) == {0.0, 2.0}
+
+
+def test_exact_length_needs_a_piecewise_linear_network():
+    f = nn.Sequential(nn.Linear(2, 3), nn.Tanh()).eval()
+    with pytest.raises(UnsupportedModelError, match=r"must be made of affine .* found 'tanh' in"):
+        path_length(f, torch.rand(3, 2), exact=True)

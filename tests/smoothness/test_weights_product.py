@@ -160,7 +160,7 @@ class Gated(Functional):
         (dense(3, 4, 1, act=nn.LeakyReLU), "'leaky_relu' in module '1' is neither affine"),
         (Skip(dense(3, 4, 1)).eval(), "its input also goes past the ReLU \\('add'"),
         (Gated(dense(3, 4, 1)).eval(), "'mul' is neither affine nor a ReLU"),
-        (Columns(dense(3, 4, 1)).eval(), "'permute' moves the batch from the first dimension"),
+        (Columns(dense(3, 4, 1)).eval(), "'numpy_T' moves the batch from the first dimension"),
         (Squared(dense(3, 4, 1)).eval(), "'mul' is neither affine nor a ReLU"),
         (nn.Linear(3, 1).double().eval(), "it has no ReLU"),
         (Past(dense(3, 4, 1)).eval(), "its output does not come through the ReLU layer"),

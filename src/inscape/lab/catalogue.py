@@ -194,12 +194,13 @@ def _parsed(path: Path, stamp: int) -> Listing | None:
 
 
 def _item(stem: str) -> str:
-    """Return the name of a table or figure: ``table_4_1`` is ``table-4.1``."""
+    """Return the name of a table or figure: ``table_4_1`` is ``table-4.1``, ``_a_1`` ``-A.1``."""
+    stem = re.sub(r"_([a-z])_(?=\d)", lambda found: f"_{found[1].upper()}.", stem)
     return re.sub(r"(?<=\d)_(?=\d)", ".", stem).replace("_", "-")
 
 
 def _stem(item: str) -> str:
-    return re.sub(r"[.-]", "_", item)
+    return re.sub(r"[.-]", "_", item).lower()
 
 
 def _order(path: Path) -> tuple[str, list[tuple[int, str]]]:

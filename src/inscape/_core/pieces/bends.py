@@ -49,8 +49,9 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
             node=node,
             place=place,
             source=lambda z, *_, **__: z.flatten(1),
-            chosen=lambda on, z, *args, **kwargs: z
-            * torch.where(on.bool().reshape(z.shape), 1.0, slope(z, *args, **kwargs)),
+            chosen=lambda on, z, *args, **kwargs: (
+                z * torch.where(on.bool().reshape(z.shape), 1.0, slope(z, *args, **kwargs))
+            ),
             slope=slope,
         )
     if name in ("max_pool1d", "max_pool2d"):
@@ -78,7 +79,9 @@ def _slope(node: fx.Node) -> Callable[..., Tensor] | None:
     if name == "leaky_relu":
         return lambda z, slope=0.01: z.new_tensor(slope)
     if name == "prelu":
-        return lambda z, weight: weight.reshape(1, -1, *[1] * (z.ndim - 2)) if z.ndim > 1 else weight
+        return lambda z, weight: (
+            weight.reshape(1, -1, *[1] * (z.ndim - 2)) if z.ndim > 1 else weight
+        )
     return None
 
 
@@ -121,12 +124,12 @@ def _extreme(node: fx.Node, sign: float) -> Bend:
     units = int(torch.tensor(node.meta["val"].shape[1:]).prod())
 
     def source(one: Tensor, two: Tensor) -> Tensor:
-        both = torch.broadcast_tensors(one, two)
-        return torch.cat([sign * part.flatten(1) for part in both], 1)
+        shape = (one - two).shape
+        return torch.cat([sign * part.expand(shape).flatten(1) for part in (one, two)], 1)
 
     def chosen(choice: Tensor, one: Tensor, two: Tensor) -> Tensor:
-        one, two = torch.broadcast_tensors(one, two)
-        return torch.where(choice.bool().reshape(one.shape), two, one)
+        shape = (one - two).shape
+        return torch.where(choice.bool().reshape(shape), two, one)
 
     pairs = torch.stack([torch.arange(units), units + torch.arange(units)], 1)
     return Bend(node=node, place=place_of(node), source=source, chosen=chosen, windows=pairs)

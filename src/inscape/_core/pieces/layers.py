@@ -1,5 +1,6 @@
 """A network as a plain chain of matrices with a kink in every hidden unit, where it is one."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +71,7 @@ def _is_chain(net: Piecewise) -> bool:
         if found:
             reads[node] = found
     order = [program.input, *(one.node for one in net.bends)]
-    chained = all(reads[b] == {a} for a, b in zip(order, order[1:], strict=False))
+    chained = all(reads[b] == {a} for a, b in itertools.pairwise(order))
     return chained and _seen(program.output, reads, bends) == {order[-1]}
 
 

@@ -1,13 +1,15 @@
 """Cut many segments through any piecewise-linear graph, evaluated at the knots found so far."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64
-from torch import Tensor
+from torch import Tensor, fx
 
 from inscape._core.checks import Function
 from inscape._core.pieces.bends import Bend
@@ -29,7 +31,7 @@ class Rows:
     b: Float64[Tensor, "n *d"]
     memory: int
 
-    @property
+    @cached_property
     def most(self) -> int:
         """Return how many rows fit into the memory, at least two."""
         nodes = [node.meta.get("val") for node in self.net.program.nodes]
@@ -39,34 +41,59 @@ class Rows:
 
     def at(self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]) -> Tensor:
         """Return the points."""
-        return torch.lerp(
-            self.a[segment], self.b[segment], t.reshape(-1, *[1] * (self.a.ndim - 1))
-        )
+        return torch.lerp(self.a[segment], self.b[segment], t.reshape(-1, *[1] * (self.a.ndim - 1)))
+
+    def parts(
+        self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]
+    ) -> Iterator[tuple[Int64[Tensor, " m"], Float64[Tensor, "m *d"]]]:
+        """Yield segments and points, as many at a time as fit into the memory."""
+        for first in range(0, len(t), self.most):
+            some = slice(first, first + self.most)
+            yield segment[some], self.at(segment[some], t[some])
 
     def values(
         self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]
     ) -> Float64[Tensor, "k c"]:
         """Return the outputs there."""
-        return self._each(segment, t, self.net.values)
+        return torch.cat([self.net.values(at) for _, at in self.parts(segment, t)])
 
     def slopes(
         self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]
     ) -> Float64[Tensor, "k c"]:
-        """Return the derivatives by t there: both ends of a segment through the piece at t."""
+        """Return the derivatives by t there, exact inside a piece however narrow it is."""
+        return torch.cat(
+            [
+                self._rise(segment[first : first + self.most], t[first : first + self.most])
+                for first in range(0, len(t), self.most)
+            ]
+        )
 
-        def rise(some: Tensor, at: Tensor) -> Tensor:
-            patterns = self.net.patterns(at)
-            start, stop = self.a[some], self.b[some]
-            return self.net.values(stop, patterns) - self.net.values(start, patterns)
+    def _rise(self, segment: Tensor, t: Tensor) -> Tensor:
+        """Send both ends of the segments through the pieces at t, and return how far they part.
 
-        parts = zip(segment.split(self.most), t.split(self.most), strict=True)
-        return torch.cat([rise(some, self.at(some, at)) for some, at in parts])
+        On a piece all before a bend is affine, so that its ends tell what the bend sees at t.
+        """
+        program, bends = self.net.program, {bend.node: bend for bend in self.net.bends}
+        ends = torch.cat([self.a[segment], self.b[segment]])
+        values: dict[fx.Node, Any] = {**program.constants, program.input: ends}
+        for node in program.nodes:
+            if (bend := bends.get(node)) is None:
+                values[node] = program.step(node, values)
+            else:
+                args = fx.node.map_arg(node.args, values.__getitem__)
+                kwargs = fx.node.map_arg(node.kwargs, values.__getitem__)
+                start, stop = bend.source(*args, **kwargs).chunk(2)
+                choice = bend.pattern(torch.lerp(start, stop, t[:, None]))
+                values[node] = bend.chosen(choice.repeat(2, 1), *args, **kwargs)
+            for arg in node.all_input_nodes:
+                if self._last_reader[arg] is node and arg is not program.output:
+                    del values[arg]
+        start, stop = values[program.output].flatten(1).chunk(2)
+        return stop - start
 
-    def _each(
-        self, segment: Tensor, t: Tensor, of: Callable[[Tensor], Tensor]
-    ) -> Float64[Tensor, "k _"]:
-        parts = zip(segment.split(self.most), t.split(self.most), strict=True)
-        return torch.cat([of(self.at(some, at)) for some, at in parts])
+    @cached_property
+    def _last_reader(self) -> dict[fx.Node, fx.Node]:
+        return {arg: node for node in self.net.program.nodes for arg in node.all_input_nodes}
 
 
 def differentiable(net: Piecewise) -> Function:
@@ -119,10 +146,11 @@ def _changes(
 ) -> tuple[Int64[Tensor, " found"], Float64[Tensor, " found"]]:
     """Return pieces between neighbouring rows, and shares of them, where a choice changes."""
     left, right = functions[:-1], functions[1:]
-    _, own, counts = segment.unique_consecutive(return_inverse=True, return_counts=True)
-    largest = functions.abs().amax(1).split(counts.tolist())
-    noise = NOISE * torch.stack([part.max() for part in largest])[own[:-1]]
-    noise[own.diff() > 0] = torch.inf  # no piece lies between two segments
+    changes = segment.diff() > 0
+    firsts = np.flatnonzero(np.concatenate([[True], changes.numpy()]))
+    largest = np.maximum.reduceat(functions.abs().amax(1).numpy(), firsts)
+    noise = NOISE * torch.from_numpy(largest)[changes.cumsum(0)]
+    noise[changes] = torch.inf  # no piece lies between two segments
     if bend.windows is not None:
         return _window_changes(functions, noise, bend.windows)
     large = torch.maximum(left.abs(), right.abs()) > noise[:, None]
@@ -149,10 +177,9 @@ def _window_changes(
 
 
 def _in_order(segment: Tensor, t: Tensor, narrow: float) -> tuple[Tensor, Tensor]:
-    """Sort the knots along their segments, and keep one of each that coincide."""
-    from inscape._core.pieces.line_windows import distinct
-
+    """Sort the knots along their segments, and keep one of each cluster drawn apart by rounding."""
     order = torch.from_numpy(np.lexsort((t.numpy(), segment.numpy())))
     segment, t = segment[order], t[order]
-    keep = torch.from_numpy(distinct(segment.numpy(), t.numpy(), narrow))
+    apart = (segment.diff() > 0) | (t.diff() > narrow)
+    keep = torch.cat([apart.new_ones(1), apart])
     return segment[keep], t[keep]

@@ -97,9 +97,7 @@ def _sort(at: Array, unit: Array, count: int) -> None:
 
 
 @part
-def _split(
-    s: int, seg: int, span: Any, state: Array, slopes: Array, found: Any, out: Any
-) -> None:
+def _split(s: int, seg: int, span: Any, state: Array, slopes: Array, found: Any, out: Any) -> None:
     """Write the parts of piece ``s`` between its zeros; zeros that coincide make one knot."""
     lo, hi, narrow = span
     at, unit, count = found

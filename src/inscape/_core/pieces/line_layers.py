@@ -71,7 +71,7 @@ class _Level:
         )
 
     def onward(self, count: int, scale: Array) -> tuple[Array, Array]:
-        """Return the coefficients of the next layer at ``count`` pieces, and what is noise there."""
+        """Return the next layer's coefficients at ``count`` pieces, and what is noise there."""
         rows, (m, after) = 2 * count, (self.hidden.shape[2], self.bases.shape[2])
         out = torch.from_numpy(self.bases).view(-1, after)[:rows]
         hidden = torch.from_numpy(self.hidden).view(-1, m)[:rows]
@@ -106,9 +106,7 @@ class Cutter:
         zero = torch.zeros(1, *net.net.input_shape, dtype=torch.float64)
         self._bias = np.abs(net.first(zero))
 
-    def leaves(
-        self, a: Float64[Tensor, "m *d"], b: Float64[Tensor, "m *d"]
-    ) -> Iterator[Leaves]:
+    def leaves(self, a: Float64[Tensor, "m *d"], b: Float64[Tensor, "m *d"]) -> Iterator[Leaves]:
         """Yield the pieces of the segments from ``a`` to ``b``, in order, some at a time."""
         start, stop = self._net.first(a), self._net.first(b)
         bases = np.ascontiguousarray(np.stack([start, stop - start], 1))

@@ -24,6 +24,9 @@ NARROW = 4000 * float(np.finfo(np.float64).eps)
 #: Neighbouring slopes that differ by less than this share of the largest numbers are equal.
 EQUAL = 2.0**-40
 
+#: Units on all segments together up to which the compiled way does not pay for being compiled.
+SMALL = 2**15
+
 #: Pieces in which the network itself is asked whether it is as straight as it should be.
 ASKED = 64
 
@@ -113,13 +116,15 @@ def lines(
     """Return all knots of a network on the segments from ``a`` to ``b``.
 
     Exact up to rounding: every unit's zero is solved for on the pieces where it is affine, layer
-    by layer. A chain of matrices goes from piece to piece by what flips; any other graph is
-    evaluated at the knots, layer by layer.
+    by layer. A chain of matrices goes from piece to piece by what flips; any other graph, and a
+    small task, is evaluated at the knots, layer by layer.
     """
     chain = layers(net)
+    if chain and len(a) * sum(map(len, chain.slopes)) <= SMALL:
+        chain = None
     rows = Rows(net, a, b, memory)
     found = _through_layers(chain, a, b) if chain else Lines(**cut_graph(rows, NARROW))
-    _refuse_curved(rows, found, everywhere=chain is None)
+    _refuse_curved(found, rows if chain else None)
     return found
 
 
@@ -163,19 +168,22 @@ def _joined(blocks: Sequence[list[Leaves]]) -> Lines:
     return Lines(**{name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
-def _refuse_curved(rows: Rows, found: Lines, *, everywhere: bool) -> None:
-    """Ask the network inside pieces, so that no misread operation can pass as exact."""
-    count = len(found.segment)
-    step = 1 if everywhere else max(1, count // ASKED)
-    some = torch.arange(count)[::step]
-    start = found.start[some]
-    inside = found.t[start] + INSIDE * found.widths[some]
-    expected = found.values[start] + found.slopes[some] * (INSIDE * found.widths[some])[:, None]
-    values = rows.values(found.segment[some], inside)
-    scale = 1 + float(found.values.abs().max())
-    off = float((values - expected).abs().max())
-    if not off <= scale * float(np.finfo(np.float64).eps) ** 0.5:
+def _refuse_curved(found: Lines, rows: Rows | None) -> None:
+    """Hold slopes against values, so that no misread operation can pass as exact.
+
+    Values at the knots are the network's own where the graph was followed; those of a chain of
+    matrices are held against the graph, given by ``rows``, in some pieces.
+    """
+    rise = found.slopes * found.widths[:, None]
+    if rows is None:
+        off = float((found.values[found.start + 1] - found.values[found.start] - rise).abs().max())
+    else:
+        some = torch.arange(len(rise))[:: max(1, len(rise) // ASKED)]
+        inside = found.t[found.start[some]] + INSIDE * found.widths[some]
+        expected = found.values[found.start[some]] + INSIDE * rise[some]
+        off = float((rows.values(found.segment[some], inside) - expected).abs().max())
+    if not off <= (1 + float(found.values.abs().max())) * float(np.finfo(np.float64).eps) ** 0.5:
         raise UnsupportedModelError(
-            "the network must be linear between its knots, but it is not: a value inside a piece "
-            f"is off by {off:.2g}; ask for an estimate."
+            "the network must be linear between its knots, but it is not: a value is off by "
+            f"{off:.2g}; ask for an estimate."
         )

@@ -66,15 +66,3 @@ def window_changes(
                     piece[count], share[count] = r, at
                 count += 1
     return count
-
-
-@compiled(reorder=False)
-def distinct(segment: Array, t: Array, narrow: float) -> Array:
-    """Choose one of each cluster of sorted knots that rounding has drawn apart."""
-    keep = np.ones(len(t), np.bool_)
-    last = 0
-    for k in range(1, len(t)):
-        keep[k] = segment[k] != segment[last] or t[k] > t[last] + narrow
-        if keep[k]:
-            last = k
-    return keep

@@ -78,7 +78,8 @@ def export(f: Function, x: Tensor) -> Program:
         with _silence(), torch.no_grad():
             batch = ({0: torch.export.Dim.DYNAMIC},)
             shown = torch.export.export(module, (sample,), dynamic_shapes=batch)
-            shown = shown.run_decompositions({})
+            if not _is_plain(shown.graph):
+                shown = shown.run_decompositions({})
     except Exception as error:
         raise UnsupportedModelError(
             "the model's structure must be readable by torch.export with any batch size, but the "
@@ -86,6 +87,17 @@ def export(f: Function, x: Tensor) -> Program:
             "tensor values and fixed batch sizes."
         ) from error
     return _program(shown, module)
+
+
+def _is_plain(graph: fx.Graph) -> bool:
+    """Tell whether nothing is written in place or nested: that need not be translated, slowly."""
+    targets = [node.target for node in graph.nodes if node.op == "call_function"]
+    return all(
+        not target._schema.is_mutable
+        if isinstance(target, torch._ops.OpOverload)
+        else not isinstance(target, torch._ops.HigherOrderOperator)
+        for target in targets
+    ) and not any(node.op in ("get_attr", "call_module") for node in graph.nodes)
 
 
 @contextmanager

@@ -13,10 +13,17 @@ from torch import Tensor
 
 from inscape._core.pieces.layers import layers
 from inscape._core.pieces.piecewise import Piecewise
-from inscape._core.pieces.plane import kernels
+from inscape._core.pieces.plane import kernels, merging
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.sources import Chain, Graph, Source
-from inscape._core.pieces.plane.subdivision import Lines, Subdivision, Workers, cut, polygon
+from inscape._core.pieces.plane.subdivision import (
+    Lines,
+    Subdivision,
+    Workers,
+    cut,
+    dissolved,
+    polygon,
+)
 
 Array = npt.NDArray[Any]
 
@@ -83,16 +90,12 @@ def cells(
             else:
                 work.by_maxima(at, bend.windows.numpy(), tolerance)
             on_round(bend.place, work.plane.faces)
-        return Cells(
-            plane=work.plane, history=history, maps=work.maps(), complete=work.complete
-        )
+        return Cells(plane=work.plane, history=history, maps=work.maps(), complete=work.complete)
     finally:
         workers.close()
 
 
-def _tolerance(
-    net: Piecewise, points: Float64[Tensor, "3 *d"], corners: Array, at: int
-) -> Array:
+def _tolerance(net: Piecewise, points: Float64[Tensor, "3 *d"], corners: Array, at: int) -> Array:
     """Return below which size the value of a function is rounding.
 
     The size of a function is the largest that it has at the corners, and at these and at the
@@ -130,17 +133,20 @@ class _Cutting:
         units, until = self.source.size(at), self.budget.share(at, len(self.net.bends))
         state = _Signs(self.plane, units, tolerance, self.source.slopes(at))
         self.source.begun(at, self.plane.faces)
-        active, first_round = np.arange(self.plane.faces), True
+        active = np.arange(self.plane.faces)
         while len(active):
             state.owner = self.plane.owners(active)
             found = self._held(
-                at, active, until, lambda faces, coef: self._listed(at, faces, coef, state, first_round)
+                at,
+                active,
+                until,
+                lambda faces, coef: self._listed(at, faces, coef, state),
             )
             counts, unit, coef = (np.concatenate(parts) for parts in zip(*found, strict=True))
             active = self._reached(active, len(counts), state)
             start = _starts(active, counts, self.plane.faces)
-            if first_round:
-                all_lists, first_round = (start, unit, coef), False
+            if state.is_first_round:
+                all_lists, state.is_first_round = (start, unit, coef), False
             if not len(unit):
                 break
             active = self._cut(at, state, start, unit, unit, coef, len(active) == self.plane.faces)
@@ -154,7 +160,10 @@ class _Cutting:
         active = np.arange(self.plane.faces)
         while len(active):
             found = self._held(
-                at, active, until, lambda faces, coef: self._contested(faces, coef, state, windows, tolerance)
+                at,
+                active,
+                until,
+                lambda faces, coef: self._contested(faces, coef, state, windows, tolerance),
             )
             counts, key, unit, coef = (np.concatenate(parts) for parts in zip(*found, strict=True))
             active = self._reached(active, len(counts), state)
@@ -162,7 +171,23 @@ class _Cutting:
             if not len(unit):
                 break
             active = self._cut(at, state, start, key, unit, coef, False)
+        self._dissolve(state)
         self.history.add(state.choice, len(windows), state.origin)
+
+    def _dissolve(self, state: "_Choices") -> None:
+        """Take out edges between faces of one parent and equal choices.
+
+        Two rivals are told apart by a line that may go on where a third one wins.
+        """
+        plane = self.plane
+        a, b = plane.sides.T
+        alike = (a >= 0) & (b >= 0)
+        alike &= (state.origin[a] == state.origin[b]) & (state.choice[a] == state.choice[b]).all(1)
+        if alike.any():
+            root = merging.joined(plane.sides, alike, plane.faces)
+            self.plane, kept = dissolved(plane, root)
+            self.history.divide(kept)
+            state.divide(kept)
 
     def maps(self) -> Array:
         """Return the coefficients of the outputs on every face."""
@@ -191,7 +216,7 @@ class _Cutting:
         return found
 
     def _listed(
-        self, at: int, faces: Array, coef: Array, state: "_Signs", first_round: bool
+        self, at: int, faces: Array, coef: Array, state: "_Signs"
     ) -> list[tuple[Array, Array, Array]]:
         """Return how many functions cross each face, which, and their coefficients there."""
         plane = self.plane
@@ -207,13 +232,11 @@ class _Cutting:
         def lists(a: int, b: int) -> tuple[Array, Array, Array]:
             some, over = faces[a:b], np.empty((b - a, state.plus.shape[1]), np.uint64)
             count = np.empty(b - a, np.int64)
-            total = kernels.crossed(
-                some, *where, state.plus, state.minus, state.on, over, count
-            )
+            total = kernels.crossed(some, *where, state.plus, state.minus, state.on, over, count)
             unit, kept = np.empty(total, np.int64), np.empty((total, 4))
             more = (over, state.on, state.tolerance, state.slope, unit, kept)
             kernels.listed(coef[a:b], some, *more)
-            if first_round:
+            if state.is_first_round:
                 self.source.passed(at, some, coef[a:b])
             return count, unit, kept
 
@@ -245,11 +268,15 @@ class _Cutting:
         last = self.plane.faces if number == len(active) else int(active[number - 1]) + 1
         last = min(last, self.budget.regions)
         if last < self.plane.faces:
-            self.complete = False
-            self.plane = self.plane.truncated(last)
-            state.divide(np.arange(last))
-            self.history.divide(np.arange(last))
+            self._truncate(last, state)
         return active[:number]
+
+    def _truncate(self, faces: int, state: "_State") -> None:
+        """Leave out all but the first faces."""
+        self.complete = False
+        self.plane = self.plane.truncated(faces)
+        state.divide(np.arange(faces))
+        self.history.divide(np.arange(faces))
 
     def _cut(
         self,
@@ -273,6 +300,9 @@ class _Cutting:
         self.complete = self.complete and bool(parent[-1] == before - 1)
         self.history.divide(parent)
         state.divided(parent, on, len(self.plane.place))
+        if self.plane.faces > self.budget.regions:
+            self._truncate(self.budget.regions, state)
+            parent = parent[: self.plane.faces]
         again = np.diff(start) > 0 if isinstance(state, _Choices) else waiting
         return np.flatnonzero(again[parent])
 
@@ -300,7 +330,7 @@ class _Signs(_State):
     def __init__(self, plane: Subdivision, units: int, tolerance: Array, slope: Array) -> None:
         words = (units + 63) // 64
         self.tolerance, self.slope, self.known = tolerance, slope, 0
-        self.owner = np.empty(0, np.int64)
+        self.owner, self.is_first_round = np.empty(0, np.int64), True
         self.origin = np.arange(plane.faces)
         self.on = np.zeros((plane.faces, words), np.uint64)
         self.plus = np.zeros((len(plane.place), words), np.uint64)

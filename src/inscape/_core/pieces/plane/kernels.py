@@ -340,9 +340,7 @@ def edge_cuts(
 
 
 @compiled(reorder=False)
-def edge_counts(
-    begin: int, end: int, sides: Array, start: Array, both: bool, count: Array
-) -> None:
+def edge_counts(begin: int, end: int, sides: Array, start: Array, both: bool, count: Array) -> None:
     """Write how many functions may cut each edge at most."""
     for e in range(begin, end):
         total = 0

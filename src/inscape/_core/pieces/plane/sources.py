@@ -1,6 +1,6 @@
 """Where the affine functions of a layer come from, for every face of a plane."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ Words = npt.NDArray[np.uint64]
 MEMORY = 2**26
 
 
+@runtime_checkable
 class Source(Protocol):
     """Coefficients (x, y, constant) of what a bend looks at, on faces of the plane so far."""
 
@@ -95,9 +96,7 @@ class Chain:
     for each that is on.
     """
 
-    def __init__(
-        self, layers: Layers, points: Float64[Tensor, "3 *d"], history: History
-    ) -> None:
+    def __init__(self, layers: Layers, points: Float64[Tensor, "3 *d"], history: History) -> None:
         self.layers, self.history = layers, history
         three = layers.first(points)
         self._base = np.stack([three[1] - three[0], three[2] - three[0], three[0]])[None]

@@ -204,9 +204,9 @@ def faces_split(
                 while sign[l_origin[l_next[h]]] < 0:
                     h = l_next[h]
                 enter = l_next[h]  # its origin is the first that is not below any more
-                if sign[l_origin[enter]] > 0:
-                    if abs(value[l_origin[h]]) < abs(value[l_origin[enter]]):
-                        enter = h
+                nearer = abs(value[l_origin[h]]) < abs(value[l_origin[enter]])
+                if sign[l_origin[enter]] > 0 and nearer:
+                    enter = h
                 h = enter
                 clean = enter != leave and l_next[leave] != enter and l_next[enter] != leave
                 while clean and h != leave:

@@ -1,5 +1,6 @@
 """A polygon cut into convex faces, as flat arrays, and one round of cutting it further."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.pieces.plane import kernels
+from inscape._core.pieces.plane import kernels, merging
 from inscape._core.pieces.plane.splitting import faces_split
 
 Array = npt.NDArray[Any]
@@ -51,9 +52,7 @@ class Subdivision:
 
     def truncated(self, faces: int) -> "Subdivision":
         """Return the first faces only."""
-        return replace(
-            self, first=self.first[: faces + 1], halves=self.halves[: self.first[faces]]
-        )
+        return replace(self, first=self.first[: faces + 1], halves=self.halves[: self.first[faces]])
 
     def corners(self) -> Array:
         """Return the vertices of the faces, in the order of their half-edges."""
@@ -102,7 +101,7 @@ class Workers:
         parts = max(1, min(self.threads, size // least))
         bounds = [size * k // parts for k in range(parts + 1)]
         if self._pool is None or parts == 1:
-            return [work(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+            return [work(a, b) for a, b in itertools.pairwise(bounds)]
         return list(self._pool.map(work, bounds[:-1], bounds[1:]))
 
     def close(self) -> None:
@@ -190,8 +189,8 @@ def _cut_faces(
     longest = int(np.diff(old.first[begin : end + 1]).max(initial=0)) + 2 * widest
     while begin < end and made < most:
         crossing = int(lines.start[end] - lines.start[begin])
-        room = min(end - begin + 2 * crossing, ROOM) + widest**2 + 2
-        out = {
+        room = min(end - begin + 2 * crossing, ROOM, most) + widest**2 + 2
+        out: dict[str, Array] = {
             "first": np.empty(room, np.int64),
             "halves": np.empty(5 * room + longest + 2 * widest**2 + 2, np.int32),
             "parent": np.empty(room, np.int64),
@@ -205,7 +204,8 @@ def _cut_faces(
             begin, end, old.first, old.halves, old.ends, old.place, cuts.ends, cuts.place,
             cuts.groups, cuts.child, lines.start, lines.key, lines.unit, lines.coef,
             cuts.offset, cuts.key, cuts.group, lines.plus, lines.minus, lines.on, bend,
-            *out.values(), used,
+            out["first"], out["halves"], out["parent"], out["on"], out["ends"], out["made"],
+            out["place"], used,
         )  # fmt: skip
         faces, halves, edges, vertices = used.tolist()
         made += faces
@@ -235,3 +235,14 @@ def _joined(
         halves=np.concatenate(joined["halves"]),
     )
     return finer, np.concatenate(joined["parent"]), np.concatenate(joined["on"])
+
+
+def dissolved(plane: Subdivision, root: Array) -> tuple[Subdivision, Array]:
+    """Take out the edges within each group of faces; return the kept face of each group.
+
+    The groups must be convex. ``root`` names for each face the lowest of its group.
+    """
+    kept = np.flatnonzero(root == np.arange(len(root)))
+    first, halves = np.empty(len(kept) + 1, np.int64), np.empty(len(plane.halves), np.int32)
+    used = merging.outlines(root, plane.first, plane.halves, plane.sides, plane.ends, first, halves)
+    return replace(plane, first=first, halves=halves[:used]), kept

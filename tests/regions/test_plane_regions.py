@@ -1,0 +1,397 @@
+"""Plane regions against exact rational arithmetic, geometry's own laws, and the network itself."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.testing import assert_close
+
+from cases import dense, points
+from inscape._core import NotApplicable
+from inscape.regions import Frame, plane_regions, through
+from oracles import planes
+
+SQUARE = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]], dtype=torch.float64)
+
+
+def net(*layers, slope=0.0):
+    """Return a network with the given weights and biases."""
+    parts: list[nn.Module] = []
+    for weight, bias in layers:
+        linear = nn.Linear(len(weight[0]), len(weight), dtype=torch.float64)
+        linear.weight.data = torch.tensor(weight, dtype=torch.float64)
+        linear.bias.data = torch.tensor(bias, dtype=torch.float64)
+        parts += [linear, nn.LeakyReLU(slope) if slope else nn.ReLU()]
+    return nn.Sequential(*parts[:-1]).eval()
+
+
+def drawn(seed, *widths, biased=True, span=4):
+    """Return small whole numbers as weights: many lines then meet in one point."""
+    draw = torch.Generator().manual_seed(seed)
+    layers = []
+    for d, c in itertools.pairwise(widths):
+        weight = torch.randint(-span, span + 1, (c, d), generator=draw)
+        bias = torch.randint(-span, span + 1, (c,), generator=draw) * int(biased)
+        layers.append((weight.tolist(), bias.tolist()))
+    return layers
+
+
+def initialised(*widths):
+    """Return PyTorch's default initialisation in float64 after seed 0, leaving the world alone."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        parts: list[nn.Module] = []
+        for d, c in itertools.pairwise(widths):
+            parts += [nn.Linear(d, c, dtype=torch.float64), nn.ReLU()]
+    return nn.Sequential(*parts[:-1]).eval()
+
+
+def edge_cases():
+    yield "zero biases", drawn(0, 2, 5, 4, 1, biased=False)
+    yield (
+        "duplicate units",
+        [([[1, 2], [1, 2], [2, 4], [-1, -2]], [1, 1, 2, -1]), ([[1, -1, 2, 1]], [0])],
+    )
+    yield (
+        "dead units",
+        [([[1, 0], [0, 0], [0, 0]], [0, -1, 0]), ([[1, 1, 1], [0, 1, 0]], [0, 0]), ([[1, 2]], [1])],
+    )
+    yield "lines through a corner", [([[1, 1], [1, -1], [2, 1]], [0, 0, 1]), ([[1, 1, 1]], [0])]
+    yield (
+        "parallel lines",
+        [
+            ([[1, 0], [1, 0], [1, 0]], [0.5, 0, -0.5]),
+            ([[1, -2, 1], [1, 1, 1]], [0, -1]),
+            ([[1, 1]], [0]),
+        ],
+    )
+    yield "line on the side of the domain", [([[1, 0], [0, 1]], [1, -1]), ([[1, 1]], [0])]
+    yield (
+        "later line on an earlier one",
+        [([[1, 0], [0, 1]], [0, 0]), ([[1, 0], [0, 1], [1, 1]], [0, 0, 0]), ([[1, 1, 1]], [0])],
+    )
+    for seed in range(12):
+        yield f"whole numbers {seed}", drawn(seed, 2, 5, 5, 4, 2)
+
+
+CASES = dict(edge_cases())
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.25])
+@pytest.mark.parametrize("name", CASES)
+def test_cells_are_those_of_rational_arithmetic(name, slope):
+    layers = CASES[name]
+    found = plane_regions(net(*layers, slope=slope), SQUARE, domain=SQUARE)
+    expected = planes.cells(layers, SQUARE.tolist(), [slope] * (len(layers) - 1))
+    assert found.cells == len(expected)
+    ours = torch.cat([found.pattern(k) for k in range(len(layers) - 1)], 1).tolist()
+    areas = {tuple(bits): area for bits, area in zip(ours, found.areas.tolist(), strict=True)}
+    assert areas.keys() == {pattern for pattern, _, _ in expected}
+    for cell, bits in enumerate(ours):
+        _, polygon, maps = next(one for one in expected if one[0] == tuple(bits))
+        assert_close(areas[tuple(bits)], float(planes.area(polygon)), rtol=1e-9, atol=1e-12)
+        slopes = torch.tensor([[float(m[0]), float(m[1])] for m in maps], dtype=torch.float64)
+        levels = torch.tensor([float(m[2]) for m in maps], dtype=torch.float64)
+        assert_close(found.slopes[cell], slopes)
+        assert_close(found.levels[cell], levels)
+
+
+@pytest.mark.parametrize(
+    ("widths", "count"),
+    [((32,), 152), ((32, 32), 490), ((64, 64, 64), 4066), ((128, 128, 128), 23350)],
+)
+def test_counts_known_from_three_systems(widths, count):
+    model = initialised(2, *widths, 1)
+    found = plane_regions(model, SQUARE, domain=SQUARE, threads=2)
+    assert found.cells == count
+    assert found.complete
+    assert_laws(found, model)
+
+
+class Everything(nn.Module):
+    """All supported operations in one network of two inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lift = nn.Linear(2, 2 * 36)
+        self.one, self.two = nn.Conv2d(2, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding=1)
+        self.norm, self.kink = nn.BatchNorm2d(3), nn.PReLU(3)
+        self.last = nn.Linear(12, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.lift(x).reshape(-1, 2, 6, 6)
+        h = functional.relu(self.norm(self.one(h)))
+        h = h + functional.leaky_relu(self.two(h), 0.2)
+        h = functional.max_pool2d(self.kink(h), 3, 2, 1)
+        h = functional.relu6(6 * h)
+        h = functional.interpolate(h, scale_factor=2.0, mode="bilinear")
+        h = torch.maximum(h, 0.3 * h.abs() + 1)
+        h = functional.hardtanh(functional.adaptive_avg_pool2d(h, 2) - 3)
+        return self.last(torch.minimum(h, h.flip(1)).flatten(1))
+
+
+def everything(seed=0):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = Everything()
+    return model.double().eval()
+
+
+def assert_laws(found, model):
+    """Hold a complete arrangement against what must be true of every one."""
+    assert len(found.vertices) - len(found.edges) + found.cells == 1  # Euler, outside left out
+    assert_close(float(found.areas.sum()), float(area_of(found.domain)) * found.frame.area)
+    assert float(found.areas.min()) > 0
+    centre = found.centroids
+    with torch.no_grad():
+        expected = model(found.frame.at(centre)).flatten(1)
+    scale = float(expected.abs().max())
+    cells = torch.arange(found.cells)
+    assert float((found.values(cells, centre) - expected).abs().max()) <= 1e-12 * scale
+    inner = (found.neighbours >= 0).all(1)
+    ends, sides = found.edges[inner].long(), found.neighbours[inner].long()
+    for end in range(2):
+        at = found.vertices[ends[:, end]]
+        left, right = (found.values(sides[:, side], at) for side in range(2))
+        assert float((left - right).abs().max()) <= 1e-12 * scale  # continuous over every edge
+
+
+def area_of(corners):
+    after = corners.roll(-1, 0)
+    return (corners[:, 0] * after[:, 1] - corners[:, 1] * after[:, 0]).sum() / 2
+
+
+def test_every_operation_at_once():
+    model = everything()
+    found = plane_regions(model, SQUARE, domain=0.3 * SQUARE)
+    assert found.cells > 300
+    assert_laws(found, model)
+    all_bends = torch.cat([found.pattern(k) for k in range(len(found.bends))], 1)
+    assert len(all_bends.unique(dim=0)) == found.cells  # no cell is cut in two
+    inside = Frame(origin=found.origin, axes=found.axes).at(found.centroids)
+    from inscape._core.pieces.piecewise import piecewise
+
+    expected = piecewise(model, SQUARE).patterns(inside)
+    for k, choices in enumerate(expected):
+        assert torch.equal(found.pattern(k), choices)
+
+
+def test_a_maximum_of_three_planes_is_three_cells():
+    def f(x):
+        u, v = x[:, :1], x[:, 1:]
+        return functional.max_pool1d(torch.cat([u, v, -u - v], 1)[:, None], 3)[:, 0]
+
+    found = plane_regions(f, SQUARE, domain=SQUARE)
+    assert (found.cells, found.regions) == (3, 3)
+    assert_laws(found, f)
+    assert_close(found.areas.sum(), torch.tensor(4.0, dtype=torch.float64))
+
+
+def test_relu_and_max_pool_in_either_order_differ_in_cells_only():
+    weight = points(4, 2, seed=3)
+
+    def pool(h):
+        return functional.max_pool1d(h[:, None], 2)[:, 0].sum(1, keepdim=True)
+
+    one = plane_regions(lambda x: pool((x @ weight.T).relu()), SQUARE, domain=SQUARE)
+    two = plane_regions(
+        lambda x: (
+            pool(x @ weight.T).relu()
+            if False
+            else functional.max_pool1d((x @ weight.T)[:, None], 2)[:, 0].relu().sum(1, keepdim=True)
+        ),
+        SQUARE,
+        domain=SQUARE,
+    )
+    assert one.regions == two.regions
+    assert one.cells > two.cells
+    assert_close(one.integral(), two.integral())
+
+
+def test_cells_without_effect_merge():
+    layers = [([[1, 0], [0, 1], [1, 1]], [0, 0, 0]), ([[1, 1, 0]], [0])]
+    found = plane_regions(net(*layers), SQUARE, domain=SQUARE)
+    assert (found.cells, found.regions) == (6, 4)
+    straight = plane_regions(nn.Sequential(nn.Linear(2, 5), nn.PReLU(init=1.0)).eval(), SQUARE)
+    assert straight.regions == 1
+    assert straight.cells > 1
+
+
+def test_a_dead_network_is_one_cell():
+    found = plane_regions(lambda x: (x[:, :1] * 0 - 1).relu(), SQUARE, domain=SQUARE)
+    assert (found.cells, found.regions) == (1, 1)
+    assert found.integral().tolist() == [0.0]
+
+
+def rearranged(model, seed=0):
+    """Return the network with hidden units in another order and at other scales."""
+    draw = torch.Generator().manual_seed(seed)
+    linears = [m for m in model if isinstance(m, nn.Linear)]
+    for one, two in itertools.pairwise(linears):
+        order = torch.randperm(one.out_features, generator=draw)
+        scale = 10 ** (4 * torch.rand(one.out_features, generator=draw, dtype=torch.float64) - 2)
+        one.weight.data = (scale[:, None] * one.weight.data)[order]
+        one.bias.data = (scale * one.bias.data)[order]
+        two.weight.data = (two.weight.data / scale)[:, order]
+    return model
+
+
+def test_order_and_scale_of_units_change_only_their_labels():
+    one = plane_regions(initialised(2, 24, 24, 2), SQUARE, domain=SQUARE)
+    two = plane_regions(rearranged(initialised(2, 24, 24, 2)), SQUARE, domain=SQUARE)
+    assert torch.equal(one.first, two.first)
+    assert torch.equal(one.corners, two.corners)
+    assert torch.equal(one.neighbours, two.neighbours)
+    assert torch.equal(one.makers[:, 0], two.makers[:, 0])
+    for name in ("vertices", "slopes", "levels", "areas"):
+        assert_close(getattr(one, name), getattr(two, name), rtol=1e-9, atol=1e-11)
+
+
+def test_polygons_are_those_of_shapely():
+    shapely = pytest.importorskip("shapely")
+    found = plane_regions(dense(2, 12, 8, 1), SQUARE, domain=SQUARE)
+    shapes = [shapely.Polygon(found.polygon(k).numpy()) for k in range(found.cells)]
+    assert all(shape.is_valid for shape in shapes)
+    assert_close(torch.tensor([s.area for s in shapes], dtype=torch.float64), found.areas)
+    together = shapely.union_all(shapes)
+    assert math.isclose(together.area, 4.0, rel_tol=1e-12)
+    assert_close(
+        torch.tensor([[s.centroid.x, s.centroid.y] for s in shapes], dtype=torch.float64),
+        found.centroids, rtol=1e-7, atol=1e-9,
+    )  # fmt: skip
+
+
+def test_slice_through_three_points_of_an_image_space():
+    model, x = dense(9, 16, 8, 3, seed=4), points(5, 9)
+    found = plane_regions(model, x)
+    assert_laws(found, model)
+    assert_close(found.frame.of(x[:1]), torch.zeros(1, 2, dtype=torch.float64))
+    assert_close(found.frame.gram, torch.eye(2, dtype=torch.float64))
+    slanted = Frame(origin=x[0], axes=torch.stack([x[1] - x[0], x[2] - x[0]]))
+    triangle = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    inside = plane_regions(model, x, plane=slanted, domain=triangle)
+    assert_laws(inside, model)
+    a, b = x[1] - x[0], x[2] - x[0]
+    true_area = float((a @ a * (b @ b) - (a @ b) ** 2).sqrt()) / 2
+    assert_close(float(inside.areas.sum()), true_area)
+    assert inside.cells <= found.cells
+
+
+def test_two_threads_find_the_same():
+    model = initialised(2, 64, 64, 1)
+    one, two = (plane_regions(model, SQUARE, domain=SQUARE, threads=k) for k in (1, 2))
+    assert torch.equal(one.vertices, two.vertices)
+    assert torch.equal(one.corners, two.corners)
+    assert torch.equal(one.slopes, two.slopes)
+
+
+def test_a_small_window_far_from_zero_keeps_its_cells():
+    model = initialised(2, 32, 32, 1)
+    shifted = initialised(2, 32, 32, 1)
+    shifted[0].bias.data -= shifted[0].weight.data @ torch.tensor(
+        [1000.0, -1000.0], dtype=torch.float64
+    )
+    there = torch.tensor([1000.0, -1000.0], dtype=torch.float64)
+    one = plane_regions(model, SQUARE, domain=1e-3 * SQUARE)
+    two = plane_regions(shifted, SQUARE + there, domain=1e-3 * SQUARE + there)
+    assert one.cells == two.cells
+    assert_close(one.areas, two.areas, rtol=1e-4, atol=1e-12)  # inputs of 1000 keep 13 digits
+
+
+def test_budgets_end_early_and_say_so():
+    model = initialised(2, 128, 128, 128, 1)
+    found = plane_regions(model, SQUARE, domain=SQUARE, regions=1000)
+    assert not found.complete
+    assert 500 <= found.cells <= 1000
+    assert 0 < found.covered < 1
+    assert "budget reached" in found.summary().basis
+    assert found.summary().kind == "lower bound"
+    centre = found.centroids
+    with torch.no_grad():
+        assert_close(found.values(torch.arange(found.cells), centre), model(centre))
+    by_memory = plane_regions(model, SQUARE, domain=SQUARE, memory=2**20)
+    assert not by_memory.complete
+    assert by_memory.cells < 1000
+
+
+def test_a_network_with_a_billion_regions_keeps_to_its_budget():
+    model = initialised(2, *[512] * 6, 1)
+    found = plane_regions(model, SQUARE, domain=1000 * SQUARE, regions=2000, seconds=20.0)
+    assert 1 <= found.cells <= 2000
+    assert not found.complete
+
+
+def test_half_precision_is_converted_and_said():
+    found = plane_regions(nn.Sequential(nn.Linear(2, 4), nn.ReLU()).half().eval(), SQUARE)
+    assert found.converted == "torch.float16 to float64"
+    assert plane_regions(dense(2, 4, 1), SQUARE).converted == ""
+
+
+def test_other_models_get_the_reason():
+    found = plane_regions(nn.Sequential(nn.Linear(2, 3), nn.Softmax(1)).eval(), SQUARE.float())
+    assert isinstance(found, NotApplicable)
+    assert "'softmax' in module '1'" in found.reason
+    assert "analyse the logits" in found.reason
+    curved = plane_regions(nn.Sequential(nn.Linear(2, 3), nn.Tanh()).eval(), SQUARE.float())
+    assert isinstance(curved, NotApplicable)
+    assert "'tanh' in module '1'" in curved.reason
+    flat = plane_regions(dense(1, 3, 1), points(4, 1))
+    assert isinstance(flat, NotApplicable)
+    assert "at least two input dimensions" in flat.reason
+
+
+@pytest.mark.parametrize(
+    ("domain", "text"),
+    [
+        (torch.zeros(4, 2), "must have an area"),
+        (torch.tensor([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]), "must have an area"),
+        (torch.tensor([[0.0, 0.0], [math.nan, 1.0], [2.0, 2.0]]), "must be finite"),
+        (torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.5, 0.5], [0.0, 2.0]]), "must be convex"),
+        (torch.tensor([[0.0, 0.0], [2.0, 0.0]]), "at least three corners"),
+    ],
+)
+def test_bad_domains_are_refused(domain, text):
+    with pytest.raises(ValueError, match=text):
+        plane_regions(dense(2, 3, 1), SQUARE, domain=domain)
+
+
+def test_bad_planes_and_budgets_are_refused():
+    model, x = dense(3, 4, 1), points(6, 3)
+    with pytest.raises(ValueError, match="must not lie on one line"):
+        through(torch.stack([x[0], (x[0] + x[1]) / 2, x[1]]))
+    with pytest.raises(ValueError, match="must not lie on one line"):
+        through(torch.stack([x[0], x[0], x[1]]))
+    with pytest.raises(ValueError, match="goes through three points, found 2"):
+        through(x[:2])
+    with pytest.raises(ValueError, match="two different directions"):
+        Frame(origin=x[0], axes=torch.stack([x[1], 2 * x[1]]))
+    with pytest.raises(ValueError, match="must be finite"):
+        Frame(origin=x[0] * math.nan, axes=x[1:3])
+    with pytest.raises(ValueError, match="two directions of the shape of its origin"):
+        Frame(origin=x[0], axes=points(2, 4))
+    with pytest.raises(ValueError, match=r"must lie in the input space of shape \(3,\)"):
+        plane_regions(model, x, plane=through(points(3, 4)))
+    with pytest.raises(ValueError, match="three points that span a plane, found 2"):
+        plane_regions(model, x[:2])
+    with pytest.raises(ValueError, match="regions must be at least 1, found 0"):
+        plane_regions(model, x, regions=0)
+    with pytest.raises(ValueError, match="seconds must be above 0"):
+        plane_regions(model, x, seconds=0.0)
+    with pytest.raises(ValueError, match="memory must be at least"):
+        plane_regions(model, x, memory=10)
+    with pytest.raises(ValueError, match="spread in both directions"):
+        plane_regions(dense(2, 3, 1), torch.tensor([[0.0, 0.0], [1.0, 0.0]]).double())
+
+
+def test_rows_and_neighbours():
+    found = plane_regions(dense(2, 5, 1), SQUARE, domain=SQUARE)
+    rows = list(found.rows())
+    assert len(rows) == found.cells
+    assert_close(sum(row["area"] for row in rows), 4.0)
+    assert set(np.unique(found.makers[:, 0])) <= {-1, 0}
+    outer = (found.neighbours < 0).any(1)
+    assert torch.equal(outer, found.makers[:, 0] < 0)
