@@ -22,6 +22,15 @@ OTHERS = {"plot_penalties", TUTORIAL}
 
 #: What each script claims, in its own names; ``numbers(ax)`` are those in the texts of a legend.
 STORIES = {
+    "plot_local_maps": "different > 200 and alike[same].mean() > 0.9 and alike[~same].mean() < 0.1",
+    "plot_region_at": "inside == 0 and found.ball < 0.05 * nearest and found.status == 'ok'",
+    "plot_grid_regions": "exact == 490 and missed == sorted(missed, reverse=True)"
+    " and missed[-1] > 0 and found[-1].count > exact",
+    "plot_tropical": "apart < 1e-12",
+    "plot_region_bounds": "all(a.count <= a.upper for a in found)"
+    " and found[-1].lower > 1000 * found[-1].count",
+    "plot_line_regions": "kinds[1][2].cells[0] > kinds[0][2].cells[0]"
+    " and kinds[1][2].variation[0] > 1.9",
     "plot_gradient_norm": "everywhere[(grid.norm(dim=1) - 0.6).abs() < 0.05].mean() > 4 * mean",
     "plot_path_length": "numbers(ax)[0][0] < 1.1 and numbers(ax)[1][0] > 2",
     "plot_gradient_path_length": "found[4][1].low > 3 * found[0][1].high"

@@ -395,3 +395,35 @@ def test_rows_and_neighbours():
     assert set(np.unique(found.makers[:, 0])) <= {-1, 0}
     outer = (found.neighbours < 0).any(1)
     assert torch.equal(outer, found.makers[:, 0] < 0)
+
+
+def test_convolutions_come_out_alike_by_columns_and_by_the_graph(monkeypatch):
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        model = nn.Sequential(
+            nn.Conv2d(2, 3, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(),
+            nn.Conv2d(3, 4, 3, padding=1), nn.LeakyReLU(0.1), nn.MaxPool2d(3, 2, 1),
+            nn.Flatten(), nn.Linear(4, 3),
+        ).double().eval()  # fmt: skip
+    x = points(3, 2, 4, 4)
+    quick = plane_regions(model, x)
+    assert_laws(quick, model)
+    monkeypatch.setattr("inscape._core.pieces.plane.cutting.affine_steps", lambda net: None)
+    slow = plane_regions(model, x)
+    assert torch.equal(quick.patterns, slow.patterns)
+    for name in ("vertices", "slopes", "levels"):
+        assert_close(getattr(quick, name), getattr(slow, name))
+
+
+def test_a_maximum_over_a_whole_map():
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        lift = nn.Linear(2, 2 * 400, dtype=torch.float64)
+
+    def f(x):
+        return functional.max_pool2d(lift(x).reshape(-1, 2, 20, 20), 20).flatten(1)
+
+    found = plane_regions(f, SQUARE, domain=SQUARE)
+    assert int(found.pattern(0).max()) > 255
+    assert_laws(found, f)
+    assert found.cells == found.regions

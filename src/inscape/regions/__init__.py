@@ -1,6 +1,29 @@
 """Of which exact pieces is it made? Linear regions on lines, in planes and around points."""
 
 from inscape._core.pieces.plane import Frame, through
+from inscape.regions.grid_regions import GridRegions, grid_regions
+from inscape.regions.line_regions import LineRegions, line_regions
+from inscape.regions.local_maps import LocalMaps, local_maps
 from inscape.regions.plane_regions import PlaneRegions, plane_regions
+from inscape.regions.region_at import RegionAt, region_at
+from inscape.regions.region_bounds import RegionBounds, region_bounds
+from inscape.regions.tropical import Tropical, tropical
 
-__all__ = ["Frame", "PlaneRegions", "plane_regions", "through"]
+__all__ = [
+    "Frame",
+    "GridRegions",
+    "LineRegions",
+    "LocalMaps",
+    "PlaneRegions",
+    "RegionAt",
+    "RegionBounds",
+    "Tropical",
+    "grid_regions",
+    "line_regions",
+    "local_maps",
+    "plane_regions",
+    "region_at",
+    "region_bounds",
+    "through",
+    "tropical",
+]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int32, Int64, UInt8
+from jaxtyping import Float, Float64, Int32, Int64, Integer, UInt8
 from torch import Tensor
 
 from inscape._core import (
@@ -91,11 +91,13 @@ class PlaneRegions(Result):
         """Return the corners of one cell."""
         return self.vertices[self.corners[self.first[cell] : self.first[cell + 1]].long()]
 
-    def pattern(self, bend: int) -> UInt8[Tensor, "cells units"]:
+    def pattern(self, bend: int) -> Integer[Tensor, "cells units"]:
         """Return the choices of all units of one bend on every cell: 0 off, 1 on, or the winner."""
         begin = sum(_bytes(u, c) for u, c in zip(self.units[:bend], self.choices, strict=False))
         size = _bytes(self.units[bend], self.choices[bend])
         packed = self.patterns[:, begin : begin + size]
+        if self.choices[bend] > 256:
+            return torch.from_numpy(np.ascontiguousarray(packed.numpy()).view(np.int32))
         if self.choices[bend] > 2:
             return packed
         bits = np.unpackbits(packed.numpy(), axis=1, bitorder="little")
@@ -132,7 +134,9 @@ class PlaneRegions(Result):
 
 
 def _bytes(units: int, choices: int) -> int:
-    return units if choices > 2 else (units + 7) // 8
+    if choices <= 2:
+        return (units + 7) // 8
+    return units if choices <= 256 else 4 * units
 
 
 def _centroids(place: Any, corners: Any, first: Any) -> Any:
@@ -344,7 +348,9 @@ def _result(
         patterns=torch.from_numpy(found.patterns),
         bends=tuple(one.place for one in net.bends),
         units=tuple(found.units),
-        choices=tuple(2 if one.windows is None else one.windows.shape[1] + 1 for one in net.bends),
+        choices=tuple(
+            2 if one.windows is None else max(3, one.windows.shape[1]) for one in net.bends
+        ),
         domain=corners,
         center=center,
         origin=frame.origin,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import nn
 
-from inscape._core import Instrument, NotApplicable, Result, UnsupportedModelError
+from inscape._core import BudgetError, Instrument, NotApplicable, Result, UnsupportedModelError
 from inscape.report.linear import Fit, UnavailableError, fit_seconds, linear_fit
 from inscape.report.parts import LeftOut, Measured, Reference, Skipped
 from inscape.report.pulse import Pulse
@@ -49,7 +49,7 @@ def measure_all(subject: Subject, chosen: dict[str, Instrument], pulse: Pulse) -
         start = perf_counter()
         try:
             result = subject.result(instrument, subject.model)
-        except UnsupportedModelError as error:
+        except (UnsupportedModelError, BudgetError) as error:
             outcome.not_applicable.append(Skipped(name=name, reason=one_line(error)))
         except Exception as error:
             outcome.failed.append(

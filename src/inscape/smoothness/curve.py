@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from inscape._core import NotApplicable, Result, UnsupportedModelError, checks
 from inscape._core.checks import Function
 from inscape._core.functional import jacobians, norm, probe
-from inscape._core.pieces import cut, export
+from inscape._core.pieces import Cut, cut, export
+from inscape._core.pieces.line_segments import Lines, lines
+from inscape._core.pieces.piecewise import piecewise
 
 R = TypeVar("R", bound=Result)
 
@@ -78,7 +80,10 @@ def _precise(f: Function, x: Tensor) -> tuple[Function, torch.dtype]:
 
 def _exact(f: Function, ends: Float[Tensor, "2 *d"]) -> Curve:
     """Cut the interval at every bend; slopes come from the derivative inside each piece."""
-    found = cut(export(f, ends), ends[0], ends[1])
+    if ends.dtype == torch.float64:
+        found: Lines | Cut = lines(piecewise(f, ends), ends[:1], ends[1:])
+    else:
+        found = cut(export(f, ends), ends[0], ends[1])
     at = torch.lerp(ends[0].reshape(()), ends[1].reshape(()), found.t.to(ends))
     middles = (at[:-1] + at[1:]) / 2
     slopes = jacobians(f, middles.reshape(-1, *ends.shape[1:]))[:, :, 0]

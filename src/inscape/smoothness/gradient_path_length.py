@@ -8,21 +8,37 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from inscape._core import Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
+from inscape._core import (
+    Result,
+    Row,
+    Summary,
+    UnsupportedModelError,
+    checks,
+    draw_pairs,
+    instrument,
+    mean_summary,
+)
 from inscape._core.checks import Function
 from inscape._core.front import Slopes
-from inscape._core.functional import MEMORY, live_jacobians, norm, probe
+from inscape._core.functional import MEMORY, ROWS, jacobians, live_jacobians, norm, probe
+from inscape._core.pieces.line_graph import Rows, differentiable
+from inscape._core.pieces.line_segments import Lines, lines
+from inscape._core.pieces.piecewise import piecewise
 from inscape.smoothness.segments import LARGE, halves, reduced, variation, walks
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GradientPathLength(Result):
-    """Variation of the gradient along each of the chords, by differences between the knots."""
+    """Variation of the gradient along each of the chords, by differences between the knots.
+
+    Where it is exact, ``knots`` counts those of all chords: their ends and every bend.
+    """
 
     lengths: Float[Tensor, " pairs"]
     knots: int
     outputs: int
     seed: int
+    exact: bool = False
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each chord."""
@@ -30,7 +46,8 @@ class GradientPathLength(Result):
 
     def summary(self) -> Summary:
         """Return the mean over the chords."""
-        basis = f"{len(self.lengths)} pairs x {self.knots} knots"
+        way = ", exact along each chord" if self.exact else f" x {self.knots} knots"
+        basis = f"{len(self.lengths)} pairs{way}"
         return mean_summary(self.lengths, kind="estimate", basis=basis)
 
 
@@ -49,6 +66,7 @@ def gradient_path_length(
     *,
     pairs: int = 1000,
     knots: int = 100,
+    exact: bool = False,
     seed: int = 0,
     memory: int = MEMORY,
 ) -> GradientPathLength:
@@ -59,13 +77,16 @@ def gradient_path_length(
     For several outputs the Frobenius norm of the Jacobian's changes. The sum over equidistant
     knots is a lower bound for each chord (two opposite kinks between knots hide each other); the
     mean over pairs is an estimate with its standard error. Costs ``pairs * knots`` forward and
-    ``c`` backward passes; less where the input goes in through one narrowing linear map.
+    ``c`` backward passes; less where the input goes in through one narrowing linear map. Of a
+    piecewise-linear network ``exact=True`` sums the jump of the gradient at every bend, which
+    leaves no error but that of the draw of pairs.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
         x: Points that the chords join, drawn with replacement.
         pairs: Number of chords.
         knots: Points on each chord, ends included.
+        exact: Whether to cut each chord at every bend of the network instead, in float64.
         seed: Seed of the draw of pairs.
         memory: Bytes that the working set may take.
 
@@ -78,6 +99,8 @@ def gradient_path_length(
     checks.at_least(2, knots=knots)
     found = probe(f, x)
     found.need_gradient()
+    if exact:
+        return _exactly(f, x, pairs, seed, memory)
     a, b = draw_pairs(x, pairs, seed=seed)
     lengths = a.new_zeros(pairs)
     large = pairs * knots * found.outputs * x[0].numel() > LARGE
@@ -86,6 +109,42 @@ def gradient_path_length(
         lengths[some] += _turns(slopes, at, large=large)
     checks.finite(lengths, "pairs")
     return GradientPathLength(lengths=lengths, knots=knots, outputs=found.outputs, seed=seed)
+
+
+def _exactly(f: Function, x: Tensor, pairs: int, seed: int, memory: int) -> GradientPathLength:
+    """Sum the jumps of the gradient where a piecewise-linear network bends."""
+    net = piecewise(f, x)
+    a, b = draw_pairs(x.double(), pairs, seed=seed)
+    found, rows = lines(net, a, b, memory=memory), Rows(net, a, b, memory)
+    _refuse_other_slopes(rows, found)
+    gradients = Slopes(differentiable(net), rows=len(found.segment) * net.outputs)
+    jumps, step = [torch.zeros(1, dtype=torch.float64)], min(ROWS, rows.most) - 1
+    for first in range(0, len(found.segment) - 1, step):
+        some = slice(first, first + step + 1)
+        at = rows.at(found.segment[some], found.middles[some])
+        matrices, front = gradients.at(at)
+        turns = matrices.diff(dim=0)
+        jumps.append(norm(turns, dim=(1, 2)) if front is None else front.norm(turns))
+    inner = found.inner
+    lengths = found.total(torch.cat(jumps)[inner], found.segment[inner])
+    checks.finite(lengths, "pairs")
+    return GradientPathLength(
+        lengths=lengths, knots=len(found.t), outputs=net.outputs, seed=seed, exact=True
+    )
+
+
+def _refuse_other_slopes(rows: Rows, found: Lines) -> None:
+    """Hold gradients against slopes in some pieces: code that detaches has values without them."""
+    some = torch.arange(len(found.segment))[:: max(1, len(found.segment) // 64)]
+    segment = found.segment[some]
+    gradients = jacobians(differentiable(rows.net), rows.at(segment, found.middles[some]))
+    way = (rows.b - rows.a)[segment].flatten(1)
+    off = (gradients @ way[:, :, None])[:, :, 0] - found.slopes[some]
+    if float(off.abs().max()) > 1e-6 * (1 + float(found.slopes.abs().max())):
+        raise UnsupportedModelError(
+            "the gradient of the model must belong to its values, but it does not: take .detach() "
+            "out of its forward, or ask for an estimate."
+        )
 
 
 def _turns(slopes: Slopes, at: Float[Tensor, "m k *d"], *, large: bool) -> Float[Tensor, " m"]:

@@ -11,18 +11,24 @@ from torch import Tensor
 from inscape._core import Bound, Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, norm, probe
+from inscape._core.pieces.line_segments import lines
+from inscape._core.pieces.piecewise import piecewise
 from inscape.smoothness.segments import halves, reduced, values, variation, walks
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PathLength(Result):
-    """Length of the output's path along each of the chords, by secants between the knots."""
+    """Length of the output's path along each of the chords, by secants between the knots.
+
+    Where it is exact, ``knots`` counts those of all chords: their ends and every bend.
+    """
 
     lengths: Float[Tensor, " pairs"]
     distances: Float[Tensor, " pairs"]
     knots: int
     outputs: int
     seed: int
+    exact: bool = False
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each chord: the path and the straight way between its ends."""
@@ -31,7 +37,8 @@ class PathLength(Result):
 
     def summary(self) -> Summary:
         """Return the mean over the chords."""
-        basis = f"{len(self.lengths)} pairs x {self.knots} knots"
+        way = ", exact along each chord" if self.exact else f" x {self.knots} knots"
+        basis = f"{len(self.lengths)} pairs{way}"
         return mean_summary(self.lengths, kind="estimate", basis=basis)
 
 
@@ -85,6 +92,7 @@ def path_length(
     *,
     pairs: int = 1000,
     knots: int = 100,
+    exact: bool = False,
     seed: int = 0,
     memory: int = MEMORY,
 ) -> PathLength:
@@ -95,13 +103,15 @@ def path_length(
 
     The sum over ``n`` equidistant knots is a lower bound for each chord, exact where ``f`` is
     affine between knots; the mean over pairs is an estimate with its standard error. Costs
-    ``pairs * knots`` evaluations.
+    ``pairs * knots`` evaluations. A piecewise-linear network is followed through all its bends with
+    ``exact=True``, which leaves no error but that of the draw of pairs.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
         x: Points that the chords join, drawn with replacement.
         pairs: Number of chords.
         knots: Points on each chord, ends included.
+        exact: Whether to cut each chord at every bend of the network instead, in float64.
         seed: Seed of the draw of pairs.
         memory: Bytes that the working set may take.
 
@@ -112,6 +122,8 @@ def path_length(
     """
     checks.at_least(1, pairs=pairs, memory=memory)
     checks.at_least(2, knots=knots)
+    if exact:
+        return _exactly(f, x, pairs, seed, memory)
     found = probe(f, x)
     a, b = draw_pairs(x, pairs, seed=seed)
     lengths = a.new_zeros(pairs)
@@ -126,6 +138,23 @@ def path_length(
         knots=knots,
         outputs=found.outputs,
         seed=seed,
+    )
+
+
+def _exactly(f: Function, x: Tensor, pairs: int, seed: int, memory: int) -> PathLength:
+    """Follow a piecewise-linear network through all its bends."""
+    net = piecewise(f, x)
+    found = lines(net, *draw_pairs(x.double(), pairs, seed=seed), memory=memory)
+    lengths = found.variation()
+    checks.finite(lengths, "pairs")
+    starts, stops = found.offsets[:-1], found.offsets[1:] - 1
+    return PathLength(
+        lengths=lengths,
+        distances=norm(found.values[stops] - found.values[starts], dim=1),
+        knots=len(found.t),
+        outputs=net.outputs,
+        seed=seed,
+        exact=True,
     )
 
 

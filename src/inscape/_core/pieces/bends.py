@@ -19,8 +19,8 @@ class Bend:
     It reads flat ``source`` functions of its arguments. Without ``windows`` every function is a
     unit: it is on where the function is above zero, and the operation bends at the zero. With
     ``windows`` every window is a unit: it chooses the largest of the functions that it lists, the
-    first of them where several are largest. ``chosen`` is what the operation gives, affine in its
-    arguments, once the choice of every unit is fixed.
+    first of them where several are largest, and gives it times ``sign``. ``chosen`` is what the
+    operation gives, affine in its arguments, once the choice of every unit is fixed.
     """
 
     node: fx.Node
@@ -28,13 +28,15 @@ class Bend:
     source: Callable[..., Float64[Tensor, "n m"]]
     chosen: Callable[..., Tensor]
     windows: Int64[Tensor, "w k"] | None = None
+    sign: float = 1.0
     slope: Callable[..., Tensor] | None = None
 
     def pattern(self, functions: Float64[Tensor, "n m"]) -> Integer[Tensor, "n units"]:
         """Return the choice of every unit where its functions have these values."""
         if self.windows is None:
             return (functions > 0).to(torch.uint8)
-        return functions[:, self.windows].argmax(2).to(torch.uint8)
+        small = self.windows.shape[1] <= 256
+        return functions[:, self.windows].argmax(2).to(torch.uint8 if small else torch.int32)
 
 
 def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
@@ -50,7 +52,10 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
             place=place,
             source=lambda z, *_, **__: z.flatten(1),
             chosen=lambda on, z, *args, **kwargs: (
-                z * torch.where(on.bool().reshape(z.shape), 1.0, slope(z, *args, **kwargs))
+                z
+                * torch.where(
+                    on.bool().reshape(len(on), *z.shape[1:]), 1.0, slope(z, *args, **kwargs)
+                )
             ),
             slope=slope,
         )
@@ -129,10 +134,12 @@ def _extreme(node: fx.Node, sign: float) -> Bend:
 
     def chosen(choice: Tensor, one: Tensor, two: Tensor) -> Tensor:
         shape = (one - two).shape
-        return torch.where(choice.bool().reshape(shape), two, one)
+        return torch.where(choice.bool().reshape(len(choice), *shape[1:]), two, one)
 
     pairs = torch.stack([torch.arange(units), units + torch.arange(units)], 1)
-    return Bend(node=node, place=place_of(node), source=source, chosen=chosen, windows=pairs)
+    return Bend(
+        node=node, place=place_of(node), source=source, chosen=chosen, windows=pairs, sign=sign
+    )
 
 
 def _max_pool(node: fx.Node) -> Bend:
@@ -143,10 +150,10 @@ def _max_pool(node: fx.Node) -> Bend:
     windows = _windows(shape, after, *node.args[1:])
 
     def chosen(choice: Tensor, z: Tensor, *_: Any) -> Tensor:
-        at = windows.to(z.device).expand(len(choice), -1, -1)
-        at = at.gather(2, choice.long().unsqueeze(2)).squeeze(2)
-        flat = z.flatten(1).expand(len(choice), -1)
-        return flat.gather(1, at).reshape(len(choice), *after)
+        rows = max(len(choice), len(z))
+        begin = torch.arange(len(windows)) * windows.shape[1]
+        at = windows.flatten()[begin + choice.long()].expand(rows, -1)
+        return z.flatten(1).expand(rows, -1).gather(1, at).reshape(rows, *after)
 
     return Bend(
         node=node,

@@ -40,19 +40,19 @@ class Layers:
 @torch.no_grad()
 def layers(net: Piecewise) -> Layers | None:
     """Return the network as a chain of matrices; None where it is another graph."""
-    if not net.bends or any(one.slope is None for one in net.bends) or not _is_chain(net):
+    if not net.bends or any(one.slope is None for one in net.bends) or not is_chain(net):
         return None
     nodes = [one.node for one in net.bends]
     ends = [*(one.args[0] for one in nodes[1:]), net.program.output]
     sizes = [_size(node) for node in nodes]
     if any(m * n > LARGEST for m, n in zip(sizes, [*sizes[1:], net.outputs], strict=True)):
         return None
-    maps = [_matrix(net, start, end) for start, end in zip(nodes, ends, strict=True)]
+    maps = [matrix(net, start, end) for start, end in zip(nodes, ends, strict=True)]
     return Layers(
         net=net,
         weights=tuple(weight for weight, _ in maps),
         biases=tuple(bias for _, bias in maps),
-        slopes=tuple(_slopes(net, at) for at in range(len(nodes))),
+        slopes=tuple(slopes_of(net, at) for at in range(len(nodes))),
     )
 
 
@@ -60,7 +60,7 @@ def _size(node: fx.Node) -> int:
     return int(torch.tensor(node.meta["val"].shape[1:]).prod())
 
 
-def _is_chain(net: Piecewise) -> bool:
+def is_chain(net: Piecewise) -> bool:
     """Tell whether every bend, and the output, reads the bend before it and nothing else."""
     program, bends = net.program, {one.node for one in net.bends}
     reads: dict[fx.Node, set[fx.Node]] = {program.input: {program.input}}
@@ -79,7 +79,7 @@ def _seen(arg: fx.Node, reads: dict[fx.Node, set[fx.Node]], bends: set[fx.Node])
     return {arg} if arg in bends else reads.get(arg, set())
 
 
-def _matrix(net: Piecewise, start: fx.Node, end: Any) -> tuple[Array, Array]:
+def matrix(net: Piecewise, start: fx.Node, end: Any) -> tuple[Array, Array]:
     """Return the matrix and the constant of the affine map from one node to another."""
     size, shape = _size(start), start.meta["val"].shape[1:]
     rows = torch.cat([torch.zeros(1, size), torch.eye(size)]).double().reshape(-1, *shape)
@@ -101,7 +101,7 @@ def _plain_weight(net: Piecewise, start: fx.Node, end: fx.Node) -> Tensor | None
     return net.program.constants.get(weight) if isinstance(weight, fx.Node) else None
 
 
-def _slopes(net: Piecewise, at: int) -> Array:
+def slopes_of(net: Piecewise, at: int) -> Array:
     """Return the slope below zero of every unit of one bend."""
     one = net.bends[at]
     assert one.slope is not None

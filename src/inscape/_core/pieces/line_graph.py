@@ -88,7 +88,8 @@ class Rows:
             for arg in node.all_input_nodes:
                 if self._last_reader[arg] is node and arg is not program.output:
                     del values[arg]
-        start, stop = values[program.output].flatten(1).chunk(2)
+        y: Tensor = values[program.output]
+        start, stop = y.reshape(len(ends), -1).chunk(2)
         return stop - start
 
     @cached_property
@@ -106,6 +107,7 @@ def differentiable(net: Piecewise) -> Function:
     return call
 
 
+@torch.no_grad()
 def cut_graph(rows: Rows, narrow: float) -> dict[str, Tensor]:
     """Return t, offsets, values and slopes of all segments, cut at every bend."""
     n = len(rows.a)

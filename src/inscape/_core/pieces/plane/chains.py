@@ -52,15 +52,10 @@ def _paths(nodes: Array, between: Array) -> tuple[list[list[int]], list[int]]:
         beside.setdefault(a, []).append(segment)
         beside.setdefault(b, []).append(segment)
     kind = [tuple(pair) for pair in between.tolist()]
-    stops = {
-        node
-        for node, met in beside.items()
-        if len(met) != 2 or kind[met[0]] != kind[met[1]]
-    }
+    stops = {node for node, met in beside.items() if len(met) != 2 or kind[met[0]] != kind[met[1]]}
     free = [True] * len(ends)
     paths, kinds = [], []
-    starts = [(node, True) for node in sorted(stops)] + [(node, False) for node in sorted(beside)]
-    for node, _ in starts:
+    for node in [*sorted(stops), *sorted(beside)]:
         for segment in beside[node]:
             if free[segment]:
                 kinds.append(segment)

@@ -16,11 +16,11 @@ Array = npt.NDArray[Any]
 
 
 @compiled(reorder=False)
-def owners(faces: Array, first: Array, halves: Array, ends: Array, owner: Array) -> None:
-    """Write for each vertex the first of the faces that has it: it is judged once, there."""
+def owners(first: Array, halves: Array, ends: Array, owner: Array) -> None:
+    """Write for each vertex the first face that has it: it is judged once, there."""
     for v in range(len(owner)):
         owner[v] = -1
-    for f in faces:
+    for f in range(len(first) - 1):
         for i in range(first[f], first[f + 1]):
             v = ends[halves[i] >> 1, halves[i] & 1]
             if owner[v] < 0:
@@ -33,17 +33,17 @@ def expanded(
     parent: Array,
     start: Array,
     unit: Array,
-    coef: Array,
+    change: Array,
     bits: Array,
-    gain: Array,
     weight: Array,
     rows: Array,
     out: Array,
 ) -> None:
     """Write the next layer's coefficients: the parent's, and a column for each crossing unit on.
 
-    ``base`` has them with all crossing units off; ``weight`` is transposed, a row for each unit.
-    ``rows`` names the rows of ``parent`` and ``bits`` that are wanted.
+    ``base`` has them with all crossing units off; ``change`` is what each adds to what comes out of
+    the kink where it is on; ``weight`` is transposed, a row for each unit. ``rows`` names the rows
+    of ``parent`` and ``bits`` that are wanted.
     """
     size = base.shape[2]
     for n in range(len(rows)):
@@ -56,9 +56,52 @@ def expanded(
             j = unit[i]
             if (bits[f, j >> 6] >> np.uint64(j & 63)) & np.uint64(1):
                 for a in range(3):
-                    g = coef[i, a] * gain[j]
+                    g = change[i, 0, a]
                     for k in range(size):
                         out[n, a, k] += g * weight[j, k]
+
+
+@compiled
+def expanded_sparsely(
+    base: Array,
+    parent: Array,
+    start: Array,
+    unit: Array,
+    change: Array,
+    bits: Array,
+    choice: Array,
+    slot: Array,
+    column: Array,
+    index: Array,
+    value: Array,
+    rows: Array,
+    out: Array,
+) -> None:
+    """Write the next layer's coefficients as ``expanded`` does, with sparse columns.
+
+    The choice of a unit is a bit (``bits`` not empty) or a byte; choice r > 0 changes what comes
+    out of it by ``change[i, r - 1]``. The column of unit j begins at ``column[slot[j]]``.
+    """
+    size = base.shape[2]
+    for n in range(len(rows)):
+        f = rows[n]
+        p = parent[f]
+        for a in range(3):
+            for k in range(size):
+                out[n, a, k] = base[p, a, k]
+        for i in range(start[p], start[p + 1]):
+            j = unit[i]
+            if bits.shape[0] > 0:
+                r = np.int64((bits[f, j >> 6] >> np.uint64(j & 63)) & np.uint64(1))
+            else:
+                r = np.int64(choice[f, j])
+            if r > 0:
+                gx, gy, g1 = change[i, r - 1, 0], change[i, r - 1, 1], change[i, r - 1, 2]
+                for c in range(column[slot[j]], column[slot[j] + 1]):
+                    k = index[c]
+                    out[n, 0, k] += gx * value[c]
+                    out[n, 1, k] += gy * value[c]
+                    out[n, 2, k] += g1 * value[c]
 
 
 @compiled(reorder=False)
@@ -70,22 +113,18 @@ def marked(
     ends: Array,
     place: Array,
     owner: Array,
-    known: int,
     tolerance: Array,
     plus: Array,
     minus: Array,
 ) -> None:
-    """Write which functions are above and which below zero at the vertices that these faces own.
-
-    Vertices before ``known`` have their signs already.
-    """
+    """Write which functions are above and which below zero at the vertices that these faces own."""
     size = coef.shape[2]
     z = np.empty(size)
     for n in range(len(faces)):
         f = faces[n]
         for i in range(first[f], first[f + 1]):
             v = ends[halves[i] >> 1, halves[i] & 1]
-            if owner[v] != f or v < known:
+            if owner[v] != f:
                 continue
             x, y = place[v, 0], place[v, 1]
             for k in range(size):
@@ -171,6 +210,56 @@ def listed(
 
 
 @compiled(reorder=False)
+def still_crossed(
+    faces: Array,
+    source: Array,
+    start: Array,
+    entry: Array,
+    unit: Array,
+    coef: Array,
+    first: Array,
+    halves: Array,
+    ends: Array,
+    place: Array,
+    plus: Array,
+    minus: Array,
+    on: Array,
+    count: Array,
+    out: Array,
+) -> int:
+    """List the functions that still change sign on parts of a face, of those on the face's list.
+
+    ``source`` names the list of each face. Vertices that had no sign before are judged here.
+    """
+    at = 0
+    for n in range(len(faces)):
+        f = faces[n]
+        here = at
+        for i in range(start[source[n]], start[source[n] + 1]):
+            k = entry[i]
+            word, bit = unit[k] >> 6, np.uint64(unit[k] & 63)
+            above, below = False, False
+            for h in range(first[f], first[f + 1]):
+                v = ends[halves[h] >> 1, halves[h] & 1]
+                if v < len(plus):
+                    above = above or (plus[v, word] >> bit) & np.uint64(1) != 0
+                    below = below or (minus[v, word] >> bit) & np.uint64(1) != 0
+                else:
+                    z = coef[k, 0] * place[v, 0] + coef[k, 1] * place[v, 1] + coef[k, 2]
+                    above = above or z > coef[k, 3]
+                    below = below or z < -coef[k, 3]
+            if above:
+                on[f, word] |= np.uint64(1) << bit
+            else:
+                on[f, word] &= ~(np.uint64(1) << bit)
+            if above and below:
+                out[at] = k
+                at += 1
+        count[n] = at - here
+    return at
+
+
+@compiled(reorder=False)
 def contested(
     coef: Array,
     faces: Array,
@@ -180,77 +269,151 @@ def contested(
     place: Array,
     windows: Array,
     tolerance: Array,
-    most: int,
     choice: Array,
     count: Array,
-    key: Array,
-    unit: Array,
-    kept: Array,
+    out: Array,
 ) -> int:
-    """Choose the winner of every window on each face; list a pair of rivals where there is none.
+    """Choose the winner of every window on each face; list the windows that have none.
 
-    A winner is largest, within rounding, at all vertices of the face; the first of several. For a
-    window without one, two functions are listed that each lead the other somewhere on the face.
-    At most ``most`` of them for a face: the rest is found in the next round.
+    A winner is largest, within rounding, at all vertices of the face; the first of several.
+    Returns how many there are; only as many are written as ``out`` has room for.
     """
     size, number, rivals = coef.shape[2], len(windows), windows.shape[1]
+    z = np.empty((64, size))
     at = 0
     for n in range(len(faces)):
         f = faces[n]
         length = first[f + 1] - first[f]
-        z = np.empty((length, size))
+        if length > len(z):
+            z = np.empty((2 * length, size))
         for i in range(length):
             half = halves[first[f] + i]
             v = ends[half >> 1, half & 1]
+            x, y = place[v, 0], place[v, 1]
             for k in range(size):
-                z[i, k] = coef[n, 0, k] * place[v, 0] + coef[n, 1, k] * place[v, 1] + coef[n, 2, k]
-        here = 0
+                z[i, k] = coef[n, 0, k] * x + coef[n, 1, k] * y + coef[n, 2, k]
+        count[n] = 0
         for w in range(number):
-            winner, sure, most_sum = 0, False, -np.inf
+            # the winner at the first vertex is most often the winner at all
+            winner = -1
             for r in range(rivals):
                 k = windows[w, r]
-                leads, total = True, 0.0
+                leads = True
                 for i in range(length):
-                    total += z[i, k]
                     for s in range(rivals):
                         o = windows[w, s]
                         if z[i, o] - z[i, k] > tolerance[o] + tolerance[k]:
                             leads = False
+                            break
+                    if not leads:
+                        break
+                if leads:
+                    winner = r
+                    break
+            choice[f, w] = max(winner, 0)
+            if winner < 0:
+                if at < len(out):
+                    out[at] = w
+                at += 1
+                count[n] += 1
+    return at
+
+
+@compiled(reorder=False)
+def still_contested(
+    faces: Array,
+    source: Array,
+    start: Array,
+    entry: Array,
+    unit: Array,
+    coef: Array,
+    windows: Array,
+    size: int,
+    first: Array,
+    halves: Array,
+    ends: Array,
+    place: Array,
+    most: int,
+    choice: Array,
+    count: Array,
+    out: Array,
+    lines: Array,
+    key: Array,
+    line_unit: Array,
+    line_coef: Array,
+) -> None:
+    """Choose the winners of listed windows on parts of a face, and a pair of rivals where none is.
+
+    The two functions of a pair each lead the other, and all others, somewhere on the face. At most
+    ``most`` pairs for a face (``lines``): more are found once it is cut.
+    """
+    rivals = windows.shape[1]
+    z = np.empty((64, rivals))
+    at, drawn = 0, 0
+    for n in range(len(faces)):
+        f = faces[n]
+        length = first[f + 1] - first[f]
+        if length > len(z):
+            z = np.empty((2 * length, rivals))
+        here, lines_here = at, 0
+        for e in range(start[source[n]], start[source[n] + 1]):
+            c = entry[e]
+            w = unit[c]
+            for i in range(length):
+                half = halves[first[f] + i]
+                v = ends[half >> 1, half & 1]
+                for r in range(rivals):
+                    z[i, r] = (
+                        coef[c, r, 0] * place[v, 0] + coef[c, r, 1] * place[v, 1] + coef[c, r, 2]
+                    )
+            winner, sure, highest = 0, False, -np.inf
+            for r in range(rivals):
+                leads, total = True, 0.0
+                for i in range(length):
+                    total += z[i, r]
+                    for s in range(rivals):
+                        if z[i, s] - z[i, r] > coef[c, s, 3] + coef[c, r, 3]:
+                            leads = False
                 if leads:
                     winner, sure = r, True
                     break
-                if total > most_sum:
-                    winner, most_sum = r, total
+                if total > highest:
+                    winner, highest = r, total
             choice[f, w] = winner
-            if sure or here >= most:
+            if sure:
+                continue
+            out[at] = c
+            at += 1
+            if lines_here >= most:
                 continue
             found = False
             for r in range(rivals):
                 for s in range(r + 1, rivals):
-                    p, q = min(windows[w, r], windows[w, s]), max(windows[w, r], windows[w, s])
-                    if p == q or found:
+                    if found or windows[w, r] == windows[w, s]:
                         continue
-                    gap = tolerance[p] + tolerance[q]
+                    gap = coef[c, r, 3] + coef[c, s, 3]
                     ahead, behind = False, False
                     for i in range(length):
-                        top = max(z[i, p], z[i, q])
+                        top = max(z[i, r], z[i, s])
                         best = True
                         for o in range(rivals):
-                            if z[i, windows[w, o]] - top > gap:
+                            if z[i, o] - top > gap:
                                 best = False
-                        ahead = ahead or (best and z[i, p] - z[i, q] > gap)
-                        behind = behind or (best and z[i, q] - z[i, p] > gap)
+                        ahead = ahead or (best and z[i, r] - z[i, s] > gap)
+                        behind = behind or (best and z[i, s] - z[i, r] > gap)
                     if ahead and behind:
                         found = True
-                        key[at] = p * size + q
-                        unit[at] = w
+                        key[drawn] = windows[w, r] * size + windows[w, s]
+                        line_unit[drawn] = w
                         for a in range(3):
-                            kept[at, a] = coef[n, a, p] - coef[n, a, q]
-                        kept[at, 3] = gap
-                        at += 1
-                        here += 1
-        count[n] = here
-    return at
+                            line_coef[drawn, a] = coef[c, r, a] - coef[c, s, a]
+                        line_coef[drawn, 3] = gap
+                        drawn += 1
+                        lines_here += 1
+            if not found:
+                at -= 1  # rounding left no clear pair: what leads on the whole stays
+        count[n] = at - here
+        lines[n] = lines_here
 
 
 @compiled(reorder=False)
@@ -274,14 +437,14 @@ def edge_cuts(
 ) -> None:
     """Write where functions change sign on each edge, in order along it.
 
-    With signs of the vertices as bits (``plus`` not empty) these decide, so that both faces of an
-    edge see the same; else the functions' values do. The list of one face will do, unless the
+    Where both vertices have their signs as bits these decide, so that both faces of an edge see
+    the same; else the functions' values do. The list of one face will do, unless the
     lists of its faces may differ (``both``). Zeros within rounding of each other share a
     place (``cut_group``).
     """
-    by_bits = plus.shape[0] > 0
     for e in range(begin, end):
         a, b = ends[e, 0], ends[e, 1]
+        by_bits = a < len(plus) and b < len(plus)
         number = 0
         base = offset[e]
         for side in range(2):

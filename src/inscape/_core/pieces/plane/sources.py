@@ -1,6 +1,7 @@
 """Where the affine functions of a layer come from, for every face of a plane."""
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -8,14 +9,14 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape._core.pieces.layers import Layers
+from inscape._core.pieces.affine import Columns, Step
 from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.pieces.plane import kernels
 from inscape._core.pieces.plane.history import History
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+Choices = npt.NDArray[np.integer[Any]]
 
 #: Bytes of activations that the graph may hold at a time.
 MEMORY = 2**26
@@ -37,11 +38,14 @@ class Source(Protocol):
     def begun(self, at: int, faces: int) -> None:
         """Make room for the faces that bend ``at`` is going to cut."""
 
-    def passed(self, at: int, faces: Ints, coef: Floats) -> None:
-        """Take what comes out of the kinks of bend ``at`` with all crossing units off."""
+    def passed(self, at: int, faces: Ints, out: Floats) -> None:
+        """Take what comes out of bend ``at`` on some faces where all crossing units choose 0."""
 
-    def finished(self, at: int, start: Ints, unit: Ints, coef: Floats) -> None:
-        """Take the lists of the units that cross the faces which bend ``at`` has cut."""
+    def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
+        """Take the functions of bend ``at`` on some faces, and what each window chooses there."""
+
+    def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
+        """Take the units that cross each face, and how their choices change what comes out."""
 
 
 class Graph:
@@ -84,61 +88,88 @@ class Graph:
     def passed(self, at: int, faces: Ints, coef: Floats) -> None:
         """Need nothing: the next layer asks the graph again."""
 
-    def finished(self, at: int, start: Ints, unit: Ints, coef: Floats) -> None:
+    def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
+        """Need nothing: the next layer asks the graph again."""
+
+    def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
         """Need nothing: the next layer asks the graph again."""
 
 
 class Chain:
-    """Coefficients of a chain of matrices, by rank-one updates.
+    """Coefficients of a chain of affine maps, by updates of low rank.
 
-    Faces of one parent differ by the units that cross the parent. So the product with the next
-    matrix is taken once for the parent, with these units off, and a column of the matrix is added
-    for each that is on.
+    Faces of one parent differ by the units that cross the parent. So the next affine map is taken
+    once for the parent, with these units at choice 0, and a column of its matrix is added for each
+    that chooses otherwise.
     """
 
-    def __init__(self, layers: Layers, points: Float64[Tensor, "3 *d"], history: History) -> None:
-        self.layers, self.history = layers, history
-        three = layers.first(points)
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        net: Piecewise,
+        points: Float64[Tensor, "3 *d"],
+        history: History,
+    ) -> None:
+        self.steps, self.net, self.history = steps, net, history
+        three = net.functions(points, 0).numpy()
         self._base = np.stack([three[1] - three[0], three[2] - three[0], three[0]])[None]
-        self._next: Floats | None = None
-        self._lists = (np.zeros(2, np.int64), np.empty(0, np.int64), np.empty((0, 4)))
-        self._columns, self._gain = np.zeros((1, 1)), np.zeros(1)
+        self._next: Floats = np.empty((0, 3, 0))
+        self._lists = (np.zeros(2, np.int64), np.empty(0, np.int64), np.empty((0, 1, 3)))
+        self._columns: Columns | None = None
 
     def size(self, at: int) -> int:
         """Return how many functions bend ``at`` looks at; after the last, the outputs."""
-        return len(self.layers.biases[at - 1]) if at else self._base.shape[2]
+        return self.steps[at - 1].size if at else self._base.shape[2]
 
     def coefficients(self, at: int, faces: Ints, out: Floats) -> None:
-        """Add to what the parent has a column for each crossing unit that is on."""
+        """Add to what the parent has a column for each crossing unit that chooses otherwise."""
         if at == 0:
             out[:] = self._base
             return
-        bits, parent = self.history.rows[at - 1], self.history.origin[at - 1]
-        rows = self.history.ancestor[at - 1][faces]
-        more = (self._gain, self._columns, rows, out)
-        kernels.expanded(self._base, parent, *self._lists, bits, *more)
+        history, step = self.history, self.steps[at - 1]
+        choices, parent = history.rows[at - 1], history.origin[at - 1]
+        rows = history.ancestor[at - 1][faces]
+        if step.dense is not None and choices.dtype == np.uint64:
+            more = (choices, step.dense, rows, out)
+            kernels.expanded(self._base, parent, *self._lists, *more)
+            return
+        assert self._columns is not None
+        bits, bytes_ = (choices, _NO_BYTES) if choices.dtype == np.uint64 else (_NO_BITS, choices)
+        columns = self._columns
+        kernels.expanded_sparsely(
+            self._base, parent, *self._lists, bits, bytes_,
+            columns.slot, columns.start, columns.index, columns.value, rows, out,
+        )  # fmt: skip
 
     def slopes(self, at: int) -> Floats:
         """Return the slope below zero of every unit of bend ``at``."""
-        return self.layers.slopes[at]
+        return self.steps[at].slopes
 
     def begun(self, at: int, faces: int) -> None:
         """Make room for the next layer on the faces that bend ``at`` is going to cut."""
-        self._next = np.empty((faces, 3, len(self.layers.biases[at])))
+        self._next = np.empty((faces, 3, self.steps[at].size))
 
-    def passed(self, at: int, faces: Ints, coef: Floats) -> None:
-        """Multiply by the next matrix."""
-        weight, bias = self.layers.weights[at], self.layers.biases[at]
-        assert self._next is not None
-        product = coef.reshape(-1, coef.shape[2]) @ weight.T
+    def passed(self, at: int, faces: Ints, out: Floats) -> None:
+        """Take the next affine map of what comes out of the bend."""
+        product = self.steps[at].linear(out.reshape(-1, out.shape[2]))
         product = product.reshape(len(faces), 3, -1)
-        product[:, 2] += bias
+        product[:, 2] += self.steps[at].bias
         self._next[faces] = product
 
-    def finished(self, at: int, start: Ints, unit: Ints, coef: Floats) -> None:
+    def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
+        """Take the next affine map of what the windows choose."""
+        bend = self.net.bends[at]
+        assert bend.windows is not None
+        windows = bend.windows.numpy()
+        chosen = windows[np.arange(len(windows)), choice]
+        out = np.take_along_axis(coef, chosen[:, None, :], 2)
+        self.passed(at, faces, bend.sign * out)
+
+    def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
         """Go on to the next layer."""
-        assert self._next is not None
-        self._base, self._next = self._next, None
-        self._lists = (start, unit, coef)
-        self._columns = np.ascontiguousarray(self.layers.weights[at].T)
-        self._gain = 1.0 - self.layers.slopes[at]
+        self._base, self._next = self._next, np.empty((0, 3, 0))
+        self._lists = (start, unit, np.ascontiguousarray(change))
+        self._columns = self.steps[at].columns(np.unique(unit))
+
+
+_NO_BITS, _NO_BYTES = np.empty((0, 1), np.uint64), np.empty((0, 1), np.uint8)

@@ -48,7 +48,7 @@ def faces_split(
     the chords. Numbers of new inner edges and vertices count from the end of the outer ones.
     ``used`` returns how many faces, halves, edges and vertices were written.
     """
-    by_bits = plus.shape[0] > 0
+    marks = on.shape[1] > 0
     outer_edges, outer_vertices = len(new_ends), len(place) + len(new_place)
     n_faces, n_halves, n_edges, n_vertices = 0, 0, 0, 0
     words = out_on.shape[1]
@@ -119,7 +119,7 @@ def faces_split(
             f_on[0, w] = on[f, w]
         for i in range(start[f], start[f + 1]):
             cx, cy, c1, tol = coef[i, 0], coef[i, 1], coef[i, 2], coef[i, 3]
-            word, bit = unit[i] >> 6, np.uint64(unit[i] & 63)
+            word, bit = unit[i] >> 6 if marks else 0, np.uint64(unit[i] & 63)
             for v in range(n_v):
                 z = cx * v_x[v] + cy * v_y[v] + c1
                 value[v] = z
@@ -130,7 +130,7 @@ def faces_split(
                         for c in range(offset[e], offset[e + 1]):
                             if cut_group[c] == v_group[v] and cut_key[c] == key[i]:
                                 s = 0
-                    elif by_bits:
+                    elif v_id[v] < len(plus):
                         up = (plus[v_id[v], word] >> bit) & np.uint64(1)
                         down = (minus[v_id[v], word] >> bit) & np.uint64(1)
                         s = 1 if up else (-1 if down else 0)
@@ -185,7 +185,7 @@ def faces_split(
                         break
                 mask = np.uint64(1) << bit
                 if above < 0 or below < 0:
-                    if by_bits:
+                    if marks:
                         if above >= 0:
                             f_on[g, word] |= mask
                         else:
@@ -214,7 +214,7 @@ def faces_split(
                         clean = False  # rounding made it change sign more than twice
                     h = l_next[h]
                 if not clean:
-                    if by_bits:
+                    if marks:
                         if lead > 0:
                             f_on[g, word] |= mask
                         else:
@@ -249,7 +249,7 @@ def faces_split(
                         break
                 for w in range(words):
                     f_on[new, w] = f_on[g, w]
-                if by_bits:
+                if marks:
                     f_on[g, word] |= mask
                     f_on[new, word] &= ~mask
         # write the inner edges, then the faces

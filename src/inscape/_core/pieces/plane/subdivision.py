@@ -44,10 +44,11 @@ class Subdivision:
         kernels.sided(self.first, self.halves, sides)
         return sides
 
-    def owners(self, faces: Array) -> Array:
-        """Return for each vertex the first of some faces that has it, -1 for none."""
+    @cached_property
+    def owner(self) -> Array:
+        """Return for each vertex the first face that has it, -1 for none."""
         owner = np.empty(len(self.place), np.int64)
-        kernels.owners(faces, self.first, self.halves, self.ends, owner)
+        kernels.owners(self.first, self.halves, self.ends, owner)
         return owner
 
     def truncated(self, faces: int) -> "Subdivision":

@@ -107,11 +107,12 @@ def _loops(order: Array, first: Array, corners: Array, new_first: Array, out: Ar
 
 
 def _packed(found: Cells, k: int) -> Array:
-    """Return the choices of one bend on every cell: a bit for a unit, a byte for a window."""
+    """Return the choices of one bend on every cell: a bit a unit, a byte (or four) a window."""
     history = found.history
     rows = history.rows[k]
     if rows.dtype == np.uint64:
         rows = rows.view(np.uint8)[:, : (history.units[k] + 7) // 8]
+    rows = np.ascontiguousarray(rows).view(np.uint8)
     return rows[history.ancestor[k]]
 
 

@@ -1,0 +1,34 @@
+"""
+Plane regions: a mosaic of flat pieces
+======================================
+
+A ReLU network is flat on each piece of its input space. Cells with similar activation patterns
+have similar colours; on the right, each cell is a dot at its slopes, joined to its neighbours.
+"""
+
+import matplotlib.pyplot as plt
+
+from inscape.data import xor_circles
+from inscape.figures.regions import dual, mosaic
+from inscape.figures.style import styled
+from inscape.models import mlp
+from inscape.regions import plane_regions
+from inscape.training import cosine, fit
+
+data = xor_circles(n=400)
+net = mlp(2, 16, 16, 16, 1, init="he_normal", seed=1)
+y = data.y[:, None].float()
+fit(net, data.x, y, loss="bce_logits", optimizer="adam", lr=0.01, epochs=400, schedule=cosine(400))
+found = plane_regions(net, data.x)
+
+with styled():
+    figure, axes = plt.subplots(2, 2, figsize=(8.4, 8), layout="constrained")
+    mosaic(found, axes[0, 0], boundary=True)
+    axes[0, 0].set_title(f"{found.cells} activation patterns, and where the decision changes")
+    mosaic(found, axes[0, 1], color="plain", bar=False)
+    axes[0, 1].set_title("where units switch: first layer blue, then orange, green")
+    mosaic(found, axes[1, 0], color="map")
+    axes[1, 0].set_title("hue: where the slope points; strength: how steep")
+    dual(found, axes[1, 1], color="map")
+    axes[1, 1].set_title("the dual: a dot for each cell at its slopes")
+plt.show()

@@ -1,0 +1,103 @@
+"""Cut a plane by units that bend at the zero of a function: ReLU and its like."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape._core.pieces.plane import kernels
+from inscape._core.pieces.plane.subdivision import Lines
+from inscape._core.pieces.plane.work import MOST_LINES, Work, head, rest, starts
+
+Array = npt.NDArray[Any]
+
+
+class _Signs:
+    """Signs of all functions at the vertices, and whether each is above zero on each face."""
+
+    def __init__(self, work: Work, units: int) -> None:
+        words = (units + 63) // 64
+        self.plus = np.zeros((len(work.plane.place), words), np.uint64)
+        self.minus = np.zeros_like(self.plus)
+        self.on = np.zeros((work.plane.faces, words), np.uint64)
+
+
+def cut_by_signs(work: Work, at: int, tolerance: Array) -> None:
+    """Cut all faces by all units of a bend, each at the zero of its function."""
+    units = work.source.size(at)
+    signs = _Signs(work, units)
+    work.source.begun(at, work.plane.faces)
+    found = work.some_at_a_time(
+        at, lambda faces, coef: _listed(work, at, faces, coef, signs, tolerance)
+    )
+    counts, unit, coef = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    start, entry = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(unit))
+    on, lists = signs.on[: work.plane.faces], (start, unit, coef)
+    change = ((1.0 - work.source.slopes(at))[unit, None] * coef[:, :3])[:, None]
+    is_first = True
+    while len(entry):
+        some_start, some = head(start, entry, MOST_LINES)
+        lines = Lines(
+            start=some_start, key=unit[some], unit=unit[some], coef=coef[some],
+            plus=signs.plus, minus=signs.minus, on=on,
+            alike=is_first and len(some) == len(entry),
+        )  # fmt: skip
+        is_first = False
+        parent, on = work.cut(lines, at)
+        left_start, left = rest(start, entry, MOST_LINES)
+        active = np.flatnonzero(np.diff(left_start)[parent])
+        start, entry = _narrowed(work, active, parent, (left_start, left), lists, signs, on)
+    work.source.finished(at, lists[0], unit, change)
+    work.history.add(on, units, work.origin)
+
+
+def _listed(
+    work: Work, at: int, faces: Array, coef: Array, signs: _Signs, tolerance: Array
+) -> list[tuple[Array, Array, Array]]:
+    """Return how many functions cross each face, which, and their coefficients there."""
+    plane, slope = work.plane, work.source.slopes(at)
+    where, owner = (plane.first, plane.halves, plane.ends), plane.owner
+
+    def mark(a: int, b: int) -> None:
+        work.source.coefficients(at, faces[a:b], coef[a:b])
+        more = (plane.place, owner, tolerance, signs.plus, signs.minus)
+        kernels.marked(coef[a:b], faces[a:b], *where, *more)
+
+    def lists(a: int, b: int) -> tuple[Array, Array, Array]:
+        some, over = faces[a:b], np.empty((b - a, signs.plus.shape[1]), np.uint64)
+        count = np.empty(b - a, np.int64)
+        total = kernels.crossed(some, *where, signs.plus, signs.minus, signs.on, over, count)
+        unit, kept = np.empty(total, np.int64), np.empty((total, 4))
+        kernels.listed(coef[a:b], some, over, signs.on, tolerance, slope, unit, kept)
+        work.source.passed(at, some, coef[a:b])
+        return count, unit, kept
+
+    work.workers.over(len(faces), mark, 128)
+    return work.workers.over(len(faces), lists, 128)
+
+
+def _narrowed(
+    work: Work,
+    active: Array,
+    parent: Array,
+    left: tuple[Array, Array],
+    lists: tuple[Array, Array, Array],
+    signs: _Signs,
+    on: Array,
+) -> tuple[Array, Array]:
+    """Return which of the lines that wait for their parents cross the faces."""
+    plane, (start, entry), (_, unit, coef) = work.plane, left, lists
+    where = (plane.first, plane.halves, plane.ends, plane.place, signs.plus, signs.minus, on)
+
+    def part(a: int, b: int) -> tuple[Array, Array]:
+        source = parent[active[a:b]]
+        room = int((start[source + 1] - start[source]).sum())
+        count, out = np.empty(b - a, np.int64), np.empty(room, np.int64)
+        total = kernels.still_crossed(
+            active[a:b], source, start, entry, unit, coef, *where, count, out
+        )
+        return count, out[:total]
+
+    found = work.workers.over(len(active), part, 256)
+    counts, some = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return starts(active, counts, plane.faces), some

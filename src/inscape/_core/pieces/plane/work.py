@@ -1,0 +1,118 @@
+"""A plane while it is being cut: its faces so far, what they came from, and when to stop."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape._core.pieces.plane.history import History
+from inscape._core.pieces.plane.sources import Source
+from inscape._core.pieces.plane.subdivision import Lines, Subdivision, Workers, cut
+
+Array = npt.NDArray[Any]
+
+#: Lines that are put into one face at a time; more wait for the next round.
+MOST_LINES = 24
+
+#: Bytes of coefficients that are held at a time.
+HELD = 2**24
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Budget:
+    """Where to stop: a number of faces, and a time."""
+
+    regions: int
+    until: float = float("inf")
+
+    def share(self, at: int, bends: int) -> float:
+        """Return when the cutting by bend ``at`` has to stop: each takes half of what is left."""
+        left = self.until - time.monotonic()
+        return time.monotonic() + left / 2 if at + 1 < bends else time.monotonic() + 0.8 * left
+
+
+class Work:
+    """The faces so far; ``origin`` tells which face each was before the present bend."""
+
+    def __init__(
+        self,
+        source: Source,
+        history: History,
+        workers: Workers,
+        budget: Budget,
+        plane: Subdivision,
+    ) -> None:
+        self.source, self.history, self.workers = source, history, workers
+        self.budget, self.plane = budget, plane
+        self.origin = np.arange(plane.faces)
+        self.until, self.complete = float("inf"), True
+
+    def coefficients(self, at: int) -> Array:
+        """Return the coefficients of all functions of a bend, or of the outputs, on every face."""
+        out = np.empty((self.plane.faces, 3, self.source.size(at)))
+        self.workers.over(
+            len(out), lambda a, b: self.source.coefficients(at, np.arange(a, b), out[a:b]), 64
+        )
+        return out
+
+    def some_at_a_time(self, at: int, work: Callable[[Array, Array], list[Any]]) -> list[Any]:
+        """Call ``work`` with some faces at a time and room for their coefficients.
+
+        Faces that there is no time for are left out.
+        """
+        self.origin = np.arange(self.plane.faces)
+        size, found, faces = self.source.size(at), [], self.plane.faces
+        step = max(1, HELD // (24 * size))
+        for begin in range(0, faces, step):
+            if begin and time.monotonic() > self.until:
+                self.truncate(begin)
+                break
+            some = np.arange(begin, min(begin + step, faces))
+            found += work(some, np.empty((len(some), 3, size)))
+        return found
+
+    def truncate(self, faces: int) -> None:
+        """Leave out all but the first faces."""
+        self.complete = False
+        self.plane = self.plane.truncated(faces)
+        self.divide(np.arange(faces))
+
+    def divide(self, parent: Array) -> None:
+        """Follow the faces when they are cut or left out."""
+        self.history.divide(parent)
+        self.origin = self.origin[parent]
+
+    def cut(self, lines: Lines, at: int) -> tuple[Array, Array]:
+        """Cut the faces by their lines, up to the budget; return the parents and the signs."""
+        before = self.plane.faces
+        self.plane, parent, on = cut(self.plane, lines, at, self.workers, self.budget.regions)
+        self.complete = self.complete and bool(parent[-1] == before - 1)
+        self.divide(parent)
+        if self.plane.faces > self.budget.regions:
+            self.truncate(self.budget.regions)
+        return parent[: self.plane.faces], on[: self.plane.faces]
+
+
+def starts(faces: Array, counts: Array, number: int) -> Array:
+    """Return where the list of each of a number of faces begins, from the counts of some."""
+    spread = np.zeros(number + 1, np.int64)
+    spread[faces + 1] = counts
+    return np.cumsum(spread)
+
+
+def rest(start: Array, lists: Array, number: int) -> tuple[Array, Array]:
+    """Return lists without their first ``number`` entries."""
+    counts = np.maximum(np.diff(start) - number, 0)
+    begin = np.concatenate([[0], np.cumsum(counts)])
+    at = np.arange(begin[-1]) + np.repeat(start[:-1] + number - begin[:-1], counts)
+    return begin, lists[at]
+
+
+def head(start: Array, lists: Array, number: int) -> tuple[Array, Array]:
+    """Return the first ``number`` entries of each list."""
+    counts = np.minimum(np.diff(start), number)
+    begin = np.concatenate([[0], np.cumsum(counts)])
+    return begin, lists[np.arange(begin[-1]) + np.repeat(start[:-1] - begin[:-1], counts)]

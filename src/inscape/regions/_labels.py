@@ -1,0 +1,106 @@
+"""Which points of a grid belong together: neighbours with equal coefficients, joined."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+Pairs = npt.NDArray[np.int64]
+
+#: Directions on which differences are tried before they are measured in full.
+TRIALS = 8
+
+
+def joined(count: int, pairs: Iterable[Pairs]) -> Int64[Tensor, " count"]:
+    """Return the number of each point's component, in the order in which they are met."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = np.concatenate([np.zeros((0, 2), np.int64), *pairs])
+    ones = np.ones(len(edges), dtype=bool)
+    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count))
+    _, found = connected_components(graph, directed=False)
+    _, first, kind = np.unique(found, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return torch.from_numpy(rank[kind.reshape(-1)])
+
+
+class Neighbours:
+    """Compares a row of the grid with itself and with the row before it.
+
+    ``"4"``: left and up; ``"8"``: the two diagonals of the row before as well; ``"row"``: left,
+    and in the row before everything from the diagonal on the left to the right end, as in
+    Sattelberg's figure 6.12.
+    """
+
+    def __init__(self, reach: str, width: int, tolerance: float, directions: Tensor) -> None:
+        self.reach, self.width, self.tolerance = reach, width, tolerance
+        self._directions = directions
+        self._before: tuple[Tensor, Tensor] | None = None
+        self._at = 0
+        self._shadows: list[Tensor] = []
+
+    def pairs(self, row: Float64[Tensor, "p k"]) -> Pairs:
+        """Return the pairs of points that are alike, of the next row of coefficients."""
+        shadows = row @ self._directions
+        place = self.width * self._at + np.arange(self.width)
+        found = [self._alike(row[1:], row[:-1], place[1:], place[:-1])]
+        if self._before is not None:
+            old, above = self._before[0], place - self.width
+            found.append(self._alike(row, old, place, above))
+            if self.reach == "8":
+                found.append(self._alike(row[1:], old[:-1], place[1:], above[:-1]))
+                found.append(self._alike(row[:-1], old[1:], place[:-1], above[1:]))
+            elif self.reach == "row":
+                found.append(self._far(row, shadows, *self._before, place))
+        self._before, self._at = (row, shadows), self._at + 1
+        self._shadows.append(torch.cat([shadows, row.norm(dim=1, keepdim=True)], 1))
+        return np.concatenate(found)
+
+    def _alike(self, one: Tensor, two: Tensor, at: Pairs, by: Pairs) -> Pairs:
+        near = self.tolerance * torch.maximum(one.norm(dim=1), two.norm(dim=1))
+        same = ((one - two).norm(dim=1) <= near).numpy()
+        return np.stack([at[same], by[same]], 1)
+
+    def _far(
+        self, row: Tensor, shadows: Tensor, old: Tensor, old_shadows: Tensor, place: Pairs
+    ) -> Pairs:
+        """Compare with the rest of the row before: shadows first, which are never farther."""
+        gaps = (shadows[:, None] - old_shadows[None]).abs().amax(2)
+        near = torch.maximum(row.norm(dim=1)[:, None], old.norm(dim=1))
+        reach = torch.ones_like(gaps, dtype=torch.bool).triu(-1)
+        close = (reach & (gaps <= 1.001 * self.tolerance * near)).nonzero()
+        found = []
+        for some in torch.tensor_split(close, 1 + len(close) // 4096):
+            a, b = some.unbind(1)
+            pairs = self._alike(row[a], old[b], place[a.numpy()], place[b.numpy()] - self.width)
+            found.append(pairs)
+        return np.concatenate([np.zeros((0, 2), np.int64), *found])
+
+    def distinct(self, labels: Int64[Tensor, " n"]) -> int:
+        """Return how many different maps the components have, by the shadows of their first."""
+        _, first = np.unique(labels.numpy(), return_index=True)
+        kinds = torch.cat(self._shadows)[torch.from_numpy(first)]
+        order = kinds[:, 0].argsort()
+        kinds, place = kinds[order], np.arange(len(order))
+        found: list[Pairs] = []
+        for step in range(1, len(kinds)):
+            gaps = (kinds[step:, :-1] - kinds[:-step, :-1]).abs()
+            near = self.tolerance * torch.maximum(kinds[step:, -1], kinds[:-step, -1])
+            if not bool((gaps[:, 0] <= near).any()):
+                break
+            same = (gaps <= near[:, None]).all(1).numpy()
+            found.append(np.stack([place[step:][same], place[:-step][same]], 1))
+        return int(joined(len(kinds), found).max()) + 1
+
+
+def directions(size: int) -> Float64[Tensor, "size trials"]:
+    """Return random directions of length one, the same every time."""
+    draw = torch.Generator().manual_seed(0)
+    some = torch.randn(size, TRIALS, generator=draw, dtype=torch.float64)
+    found: Tensor = some / some.norm(dim=0)
+    return found

@@ -1,0 +1,74 @@
+"""Affine functions of a network with fixed patterns, read off at a point and one step from it."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float64
+from torch import Tensor
+
+from inscape._core.functional import MEMORY
+from inscape._core.pieces.bends import Bend
+from inscape._core.pieces.piecewise import Piecewise
+from inscape._core.sampling import generator
+
+
+def affine_values(
+    net: Piecewise,
+    point: Float64[Tensor, "*d"],
+    patterns: Sequence[Tensor],
+    *,
+    at: int | None = None,
+    memory: int = MEMORY,
+) -> tuple[Float64[Tensor, "m D"], Float64[Tensor, " m"]]:
+    """Return the slopes of the outputs, or of what bend ``at`` reads, and the values at a point.
+
+    With the patterns of the point fixed they are affine. The slopes are differences between unit
+    vectors and zero, taken in chunks; what is as small as their rounding is zero.
+    """
+    d, shape = net.inputs, net.input_shape
+
+    def values(rows: Tensor) -> Tensor:
+        fixed = [pattern.expand(len(rows), -1) for pattern in patterns]
+        return net.values(rows, fixed) if at is None else net.functions(rows, at, fixed)
+
+    zero, here = values(torch.stack([torch.zeros_like(point), point]))
+    slopes = torch.empty(len(zero), d, dtype=torch.float64)
+    rows = max(1, min(d, memory // (8 * max(len(zero), d))))
+    for start in range(0, d, rows):
+        count = min(rows, d - start)
+        steps = torch.zeros(count, d, dtype=torch.float64)
+        steps[torch.arange(count), start + torch.arange(count)] = 1.0
+        slopes[:, start : start + count] = (values(steps.reshape(-1, *shape)) - zero).T
+    noise = 1e-14 * (zero.abs() + slopes.abs().amax(1))
+    slopes[slopes.abs() <= noise[:, None]] = 0.0
+    return slopes, here
+
+
+def ties(
+    net: Piecewise, x: Float64[Tensor, "n *d"], patterns: Sequence[Tensor]
+) -> Bool[Tensor, " n"]:
+    """Tell which points lie exactly on a kink of some unit.
+
+    Functions that are equal all around a point make no kink there, such as two units that are off
+    in one window of max pooling: those come apart nowhere, so that a second place tells them.
+    """
+    draw = torch.randn(x.shape[1:], generator=generator(0), dtype=torch.float64)
+    away = x + (1.0 + x.abs().max()) * draw
+    found = torch.zeros(len(x), dtype=torch.bool)
+    for at, one in enumerate(net.bends):
+        here, there = (net.functions(place, at, patterns) for place in (x, away))
+        choice = patterns[at].long().expand(len(x), -1)
+        equal = _gaps(one, here, choice) == 0
+        scale = 1.0 + there.abs().amax(1)[:, None]
+        found |= (equal & (_gaps(one, there, choice).abs() > 1e-12 * scale)).any(1)
+    return found
+
+
+def _gaps(one: Bend, functions: Tensor, choice: Tensor) -> Float64[Tensor, "n gaps"]:
+    """Return how far each unit is from its kink, or each of a window from the chosen one."""
+    if one.windows is None:
+        return functions
+    window = functions[:, one.windows]
+    chosen = window.gather(2, choice.unsqueeze(2))
+    gaps = window - chosen
+    return gaps.scatter(2, choice.unsqueeze(2), -1.0).flatten(1)

@@ -1,0 +1,71 @@
+"""The rectangle of a plane on which a grid lies."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from inscape._core.pieces.plane.frame import Frame, through, whole
+
+#: The rectangle reaches beyond the points that it must hold by this share of it on each side.
+MARGIN = 0.1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Slice:
+    """The part of a plane with coordinates between ``low`` and ``high``."""
+
+    frame: Frame
+    low: Float64[Tensor, " 2"]
+    high: Float64[Tensor, " 2"]
+
+    def ticks(self, count: int) -> Float64[Tensor, "2 p"]:
+        """Return equidistant values of both coordinates, ends included."""
+        share = torch.linspace(0, 1, count, dtype=torch.float64)
+        return self.low[:, None] + (self.high - self.low)[:, None] * share
+
+    def row(self, u: Float64[Tensor, " p"], v: Float64[Tensor, ""]) -> Float64[Tensor, "p *d"]:
+        """Return the inputs along one line of the grid."""
+        return self.frame.at(torch.stack([u, v.expand(len(u))], 1))
+
+
+def rectangle(
+    x: Float[Tensor, "n *d"], plane: Frame | None, domain: Float[Tensor, "k 2"] | None
+) -> Slice:
+    """Return the rectangle around a domain of a plane, or around the points.
+
+    The plane is that of a two-dimensional input space, or goes through the first three points,
+    unless it is given.
+    """
+    frame = plane if plane is not None else _frame(x)
+    if frame.origin.shape != x.shape[1:]:
+        raise ValueError(
+            f"the plane must lie in the input space of shape {tuple(x.shape[1:])}, found one in "
+            f"{tuple(frame.origin.shape)}: reshape its origin and axes."
+        )
+    if domain is not None:
+        return _around(frame, domain.double(), margin=0.0)
+    seen = x if x[0].numel() == 2 or plane is not None else x[:3]
+    return _around(frame, frame.of(seen), margin=MARGIN)
+
+
+def _frame(x: Float[Tensor, "n *d"]) -> Frame:
+    if x[0].numel() == 2:
+        return whole(tuple(x.shape[1:]))
+    if len(x) < 3:
+        raise ValueError(
+            f"x must hold three points that span a plane, found {len(x)}: pass three, or a plane."
+        )
+    return through(x[:3])
+
+
+def _around(frame: Frame, spots: Float64[Tensor, "k 2"], *, margin: float) -> Slice:
+    low, high = spots.amin(0), spots.amax(0)
+    if not bool(spots.isfinite().all() and (high > low).all()):
+        raise ValueError(
+            "the domain must be a part of the plane with an area, found one from "
+            f"{low.tolist()} to {high.tolist()}: pass corners (u, v) that spread both ways."
+        )
+    wider = margin * (high - low)
+    return Slice(frame=frame, low=low - wider, high=high + wider)

@@ -1,0 +1,238 @@
+"""Boundary: where the decision of a network changes in a plane, or its output has a level."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor
+
+from inscape._core import NotApplicable, Result, Row, Summary, instrument
+from inscape._core.checks import Function
+from inscape._core.pieces.plane import Frame
+from inscape._core.pieces.plane.chains import Chains
+from inscape._core.pieces.plane.contours import Cover, contours
+from inscape.regions.plane_regions import PlaneRegions, plane_regions
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Boundary(Result):
+    """Polylines in a plane, as flat arrays: those of a level set, or between two decisions.
+
+    Polyline ``i`` has the points ``points[first[i]:first[i + 1]]`` in the plane's coordinates; a
+    closed one ends with its first point. ``between[i]`` are the two outputs that are both largest
+    along it; for the level set of one output, that output and -1. ``lengths`` are those in the
+    input space.
+    """
+
+    points: Float64[Tensor, "p 2"]
+    first: Int64[Tensor, " m"]
+    closed: Bool[Tensor, " lines"]
+    between: Int64[Tensor, "lines 2"]
+    lengths: Float64[Tensor, " lines"]
+    level: float | None
+    output: int | None
+    domain: Float64[Tensor, "sides 2"]
+    origin: Float64[Tensor, "*d"]
+    axes: Float64[Tensor, "2 *d"]
+    covered: float
+    complete: bool
+    converted: str
+
+    @property
+    def length(self) -> float:
+        """Return the length of all polylines together."""
+        return float(self.lengths.sum())
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Return the plane."""
+        return Frame(origin=self.origin, axes=self.axes)
+
+    def polyline(self, line: int) -> Float64[Tensor, "k 2"]:
+        """Return the points of one polyline."""
+        return self.points[self.first[line] : self.first[line + 1]]
+
+    def inputs(self) -> Float64[Tensor, "p *d"]:
+        """Return all points in the input space."""
+        return self.frame.at(self.points)
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each polyline, or a single empty one where there is none."""
+        sizes = self.first.diff().tolist()
+        if not sizes:
+            yield {"points": 0, "length": 0.0, "closed": False, "one": None, "other": None}
+        for line, size in enumerate(sizes):
+            one, other = self.between[line].tolist()
+            yield {
+                "points": size,
+                "length": float(self.lengths[line]),
+                "closed": bool(self.closed[line]),
+                "one": one,
+                "other": None if other < 0 else other,
+            }
+
+    def summary(self) -> Summary:
+        """Return the length."""
+        count, closed = len(self.lengths), int(self.closed.sum())
+        what = "between decisions" if self.level is None else f"at level {self.level:.4g}"
+        basis = f"{count} polylines {what}, {closed} of them closed"
+        if self.complete:
+            return Summary(value=self.length, kind="exact", basis=basis)
+        basis = f"budget reached, {self.covered:.1%} of the domain, {basis}"
+        return Summary(value=self.length, kind="lower bound", basis=basis)
+
+
+@instrument(
+    reads="function",
+    cost="seconds",
+    work=lambda n, c: 10_000,
+    setup=1.0,
+    meaning="In this window, the line at which the decision changes is {value} long.",
+    cites="sattelberg2026linearity, chapters 5 and 6",
+)
+def boundary(
+    f: Function,
+    x: Float[Tensor, "n *d"],
+    *,
+    plane: Frame | None = None,
+    domain: Float[Tensor, "k 2"] | None = None,
+    level: float = 0.0,
+    output: int | None = None,
+    regions: int = 1_000_000,
+    seconds: float | None = None,
+    memory: int | None = None,
+    threads: int | None = None,
+) -> Boundary | NotApplicable:
+    r"""Find where the decision of a network changes in a polygon of a plane.
+
+    .. math:: \{x : f(x) = \ell\}, \qquad
+              \{x : f_a(x) = f_b(x) = \max_k f_k(x) \text{ for some } a \ne b\}
+
+    Exact in float64, up to rounding: on each linear piece the boundary is straight. One output
+    decides by its sign; of several the largest does. What is on the boundary with an area is not
+    counted: a piece on which the output *is* the level, or on which two outputs are equal, belongs
+    to no boundary; an edge belongs to it if the decision differs on its two sides. Costs what
+    ``plane_regions`` does and little more.
+
+    Args:
+        f: Piecewise-linear network in eval mode, as for ``plane_regions``.
+        x: Points that give the plane and the window, as for ``plane_regions``.
+        plane: Plane to cut; by default that of a two-dimensional input space, or through the first
+            three points.
+        domain: Corners of a convex polygon in the plane's coordinates; by default a box around the
+            points, a tenth wider.
+        level: Level of the one output.
+        output: Draw the level set of this output, instead of where the largest changes.
+        regions: Stop at this many cells.
+        seconds: Stop after this time.
+        memory: Stop before taking more than about this many bytes.
+        threads: Threads; by default those of torch.
+
+    >>> import torch
+    >>> corners = torch.tensor([[-2.0, -2.0], [2.0, -2.0], [2.0, 2.0], [-2.0, 2.0]])
+    >>> found = boundary(lambda x: x.abs().sum(1, keepdim=True), corners, level=1.0)
+    >>> found.closed.tolist(), round(found.length, 6)
+    ([True], 5.656854)
+    """
+    cut = plane_regions(
+        f, x, plane=plane, domain=domain, regions=regions, seconds=seconds, memory=memory,
+        threads=threads,
+    )  # fmt: skip
+    if isinstance(cut, NotApplicable):
+        return NotApplicable(what="boundary", reason=cut.reason)
+    if cut.levels.shape[1] == 1 or output is not None:
+        return level_set(cut, output=output or 0, level=level)
+    if level != 0.0:
+        raise ValueError(
+            f"level must be 0 where the largest of several outputs decides, found {level}: "
+            "pass output as well, for the level set of one of them."
+        )
+    return decision_boundary(cut)
+
+
+def level_set(regions: PlaneRegions, *, output: int = 0, level: float = 0.0) -> Boundary:
+    """Return where one output has a level, from regions that are known."""
+    outputs = regions.levels.shape[1]
+    if not 0 <= output < outputs:
+        raise ValueError(
+            f"output must lie between 0 and {outputs - 1}, found {output}: choose another."
+        )
+    if not math.isfinite(level):
+        raise ValueError(f"level must be finite, found {level}: choose another.")
+    levels = regions.levels[:, [output, output]].clone()
+    slopes = regions.slopes[:, [output, output]].clone()
+    levels[:, 1], slopes[:, 1] = level, 0.0
+    chains = contours(_cover(regions, levels, slopes))
+    between = np.tile(np.array([[output, -1]]), (len(chains.closed), 1))
+    return _result(regions, chains, between, level=float(level), output=output)
+
+
+def decision_boundary(regions: PlaneRegions) -> Boundary:
+    """Return where the decision changes, from regions that are known.
+
+    The decision is the sign of one output, and the largest of several.
+    """
+    if regions.levels.shape[1] == 1:
+        return level_set(regions)
+    chains = contours(_cover(regions, regions.levels, regions.slopes))
+    return _result(regions, chains, chains.between, level=None, output=None)
+
+
+def _cover(
+    regions: PlaneRegions,
+    levels: Float64[Tensor, "cells c"],
+    slopes: Float64[Tensor, "cells c 2"],
+) -> Cover:
+    """Return the cells with the values of some functions at vertices and centroids."""
+    corners = regions.corners.numpy()
+    owner = np.zeros(len(regions.vertices), np.int64)
+    # written backwards, so that the first cell of each vertex stays
+    owner[corners[::-1]] = np.repeat(np.arange(regions.cells), regions.first.diff())[::-1]
+    cell = torch.from_numpy(owner)
+    moved = (regions.vertices - regions.center).unsqueeze(2)
+    from_center = (regions.centroids - regions.center).unsqueeze(2)
+    return Cover(
+        place=regions.vertices.numpy(),
+        corners=corners,
+        first=regions.first.numpy(),
+        ends=regions.edges.numpy(),
+        sides=regions.neighbours.numpy(),
+        values=(levels[cell] + (slopes[cell] @ moved).squeeze(2)).numpy(),
+        levels=(levels + (slopes @ from_center).squeeze(2)).numpy(),
+        slopes=slopes.numpy(),
+    )
+
+
+def _result(
+    regions: PlaneRegions,
+    chains: Chains,
+    between: np.typing.NDArray[np.int64],
+    *,
+    level: float | None,
+    output: int | None,
+) -> Boundary:
+    points, first = torch.from_numpy(chains.points), torch.from_numpy(chains.first)
+    step = points.diff(dim=0)
+    size = ((step @ regions.frame.gram) * step).sum(1).clamp(min=0).sqrt()
+    size[first[1:-1] - 1] = 0.0  # from one polyline to the next
+    line = torch.repeat_interleave(torch.arange(len(chains.closed)), first.diff())[1:]
+    lengths = torch.zeros(len(chains.closed), dtype=torch.float64).index_add_(0, line, size)
+    return Boundary(
+        points=points,
+        first=first,
+        closed=torch.from_numpy(chains.closed),
+        between=torch.from_numpy(between),
+        lengths=lengths,
+        level=level,
+        output=output,
+        domain=regions.domain,
+        origin=regions.origin,
+        axes=regions.axes,
+        covered=regions.covered,
+        complete=regions.complete,
+        converted=regions.converted,
+    )

@@ -1,0 +1,248 @@
+"""Line regions: the pieces of a piecewise-linear network along straight lines, exactly."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float, Float64, Int64, Integer
+from torch import Tensor
+
+from inscape._core import (
+    BudgetError,
+    NotApplicable,
+    Result,
+    Row,
+    Summary,
+    UnsupportedModelError,
+    checks,
+    draw_pairs,
+    instrument,
+)
+from inscape._core.checks import Function
+from inscape._core.functional import MEMORY, jacobians, norm
+from inscape._core.pieces.line_graph import Rows, differentiable
+from inscape._core.pieces.line_segments import Lines, lines
+from inscape._core.pieces.piecewise import piecewise
+
+#: Numbers that maps in input space, or patterns, may hold in all: 512 MiB of float64.
+LARGEST = 2**26
+
+#: How often pairs are drawn anew while some of them join a point to itself.
+DRAWS = 100
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LineRegions(Result):
+    """Segments of the input space, cut where the network bends; flat arrays with offsets.
+
+    Segment i goes from ``starts[i]`` to ``stops[i]`` and owns the knots from ``offsets[i]`` to
+    ``offsets[i + 1]``: ``t`` is the share of the way, ``values`` the outputs there. Its pieces lie
+    between neighbouring knots; ``slopes`` are the derivatives along the line by arc length. A cell
+    is a piece of constant activation pattern; merged are neighbours with equal slopes. ``maps``
+    and ``biases`` give f(x) = A x + b on each piece, in input space. ``converted`` names the
+    precision of the model where it was another than float64, in which everything is computed.
+    """
+
+    t: Float64[Tensor, " knots"]
+    offsets: Int64[Tensor, " segments_and_one"]
+    values: Float64[Tensor, "knots c"]
+    slopes: Float64[Tensor, "pieces c"]
+    cells: Int64[Tensor, " segments"]
+    merged: Int64[Tensor, " segments"]
+    lengths: Float64[Tensor, " segments"]
+    variation: Float64[Tensor, " segments"]
+    slope_variation: Float64[Tensor, " segments"]
+    starts: Float64[Tensor, "segments *d"]
+    stops: Float64[Tensor, "segments *d"]
+    patterns: Integer[Tensor, "pieces units"] | None = None
+    maps: Float64[Tensor, "pieces c D"] | None = None
+    biases: Float64[Tensor, "pieces c"] | None = None
+    converted: str | None = None
+    seed: int | None = None
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each piece: where it lies and how steep it is."""
+        lengths, offsets = self.lengths.tolist(), self.offsets.tolist()
+        steepness = norm(self.slopes, dim=1).tolist()
+        for segment, (first, stop) in enumerate(pairwise(offsets)):
+            t = self.t[first:stop].tolist()
+            for k, (low, high) in enumerate(pairwise(t)):
+                yield {
+                    "segment": segment,
+                    "piece": k,
+                    "from": low,
+                    "to": high,
+                    "length": (high - low) * lengths[segment],
+                    "slope": steepness[first - segment + k],
+                }
+
+    def summary(self) -> Summary:
+        """Return the mean number of cells of a segment."""
+        basis = f"{len(self.cells)} segments, {float(self.merged.double().mean()):.4g} when merged"
+        return Summary(value=float(self.cells.double().mean()), kind="exact", basis=basis)
+
+    def points(self) -> Float64[Tensor, "knots *d"]:
+        """Return the knots in input space."""
+        segment = torch.repeat_interleave(torch.arange(len(self.cells)), self.offsets.diff())
+        t = self.t.reshape(-1, *[1] * (self.starts.ndim - 1))
+        return torch.lerp(self.starts[segment], self.stops[segment], t)
+
+
+@instrument(
+    reads="function",
+    cost="instant",
+    work=lambda n, c: 10 * n,
+    setup=1.0,
+    meaning="A straight walk from one data point to the next goes through {value} linear pieces "
+    "on average.",
+    cites="sattelberg2026linearity, chapter 5",
+    example=lambda model, x, y: {"pairs": 100},
+    exempt=("patterns",),
+)
+@torch.no_grad()
+def line_regions(
+    f: Function,
+    x: Float[Tensor, "n *d"],
+    *,
+    to: Float[Tensor, "n *d"] | None = None,
+    closed: bool = False,
+    pairs: int | None = None,
+    patterns: bool = False,
+    maps: bool = False,
+    seed: int = 0,
+    memory: int = MEMORY,
+) -> LineRegions | NotApplicable:
+    r"""Cut lines through the input space into the pieces on which ``f`` is linear.
+
+    .. math:: f(a + t (b - a)) = y_k + (t - t_k) \, s_k \quad (t_k \le t \le t_{k+1}), \qquad
+              TV_{[a,b]}(f) = \sum_k (t_{k+1} - t_k) \, \lVert s_k \rVert
+
+    Exact up to the rounding of float64: every breakpoint of every unit, the outputs there, and the
+    slope of every piece. The rows of ``x`` are the vertices of a polyline, unless ``to`` or
+    ``pairs`` say otherwise. A chain of dense layers costs less than its evaluation at the
+    breakpoints; any other graph about one such evaluation for each of its layers that bend.
+
+    Args:
+        f: A piecewise-linear network in eval mode.
+        x: The vertices of a polyline; or the starts of segments; or what pairs are drawn from.
+        to: Where the segment that starts at each row of ``x`` stops.
+        closed: Whether the polyline returns to its first vertex.
+        pairs: Number of segments between random rows of ``x``.
+        patterns: Whether to keep the choice of every unit on every piece.
+        maps: Whether to keep the affine map of every piece in input space.
+        seed: Seed of the draw of pairs.
+        memory: Bytes that the working set may take.
+
+    >>> import torch
+    >>> corners = torch.tensor([[-1.0], [3.0]])
+    >>> found = line_regions(torch.relu, corners)
+    >>> found.t.tolist(), found.slopes.flatten().tolist()
+    ([0.0, 0.25, 1.0], [0.0, 1.0])
+    """
+    checks.at_least(1, memory=memory)
+    checks.points(x)
+    a, b = _segments(x, to, closed=closed, pairs=pairs, seed=seed)
+    try:
+        net = piecewise(f, x)
+        found = lines(net, a, b, memory=memory)
+    except UnsupportedModelError as error:
+        checks.call(f, x[:1].clone())
+        return NotApplicable(what="line_regions", reason=str(error))
+    checks.finite(found.slopes.sum(1), "pieces")
+    lengths = norm((b - a).flatten(1), dim=1)
+    rows = Rows(net, a, b, memory)
+    jacobian, bias = _maps(rows, found) if maps else (None, None)
+    return LineRegions(
+        t=found.t,
+        offsets=found.offsets,
+        values=found.values,
+        slopes=found.slopes / lengths[found.segment, None],
+        cells=found.pieces,
+        merged=found.merged(),
+        lengths=lengths,
+        variation=found.variation(),
+        slope_variation=found.turning() / lengths,
+        starts=a,
+        stops=b,
+        patterns=_patterns(rows, found) if patterns else None,
+        maps=jacobian,
+        biases=bias,
+        converted=str(net.converted).removeprefix("torch.") if net.converted else None,
+        seed=seed if pairs else None,
+    )
+
+
+def _segments(
+    x: Tensor, to: Tensor | None, *, closed: bool, pairs: int | None, seed: int
+) -> tuple[Float64[Tensor, "m *d"], Float64[Tensor, "m *d"]]:
+    """Return both ends of every segment that was asked for."""
+    if (to is not None) + closed + (pairs is not None) > 1:
+        raise ValueError(
+            "at most one of to, closed and pairs may be given, found several: x is one polyline, "
+            "the starts of segments, or what pairs are drawn from."
+        )
+    if pairs is not None:
+        return _distinct_pairs(x.double(), pairs, seed)
+    if to is not None:
+        checks.points(to, "to")
+        if to.shape != x.shape:
+            raise ValueError(
+                f"to must hold one point for each row of x, found shape {tuple(to.shape)} for "
+                f"{tuple(x.shape)}: pass two batches of one shape."
+            )
+        a, b = x.double(), to.double()
+    else:
+        if len(x) < 2:
+            raise ValueError("x must hold at least 2 vertices, found 1: pass a line, or use to.")
+        a, b = x.double(), x.double().roll(-1, 0)
+        a, b = (a, b) if closed else (a[:-1], b[:-1])
+    short = torch.nonzero((a == b).flatten(1).all(1))[:, 0]
+    if len(short):
+        raise ValueError(
+            f"a segment must join two different points, found {len(short)} of {len(a)} that do "
+            f"not, the first at row {int(short[0])}: drop repeated points."
+        )
+    return a, b
+
+
+def _distinct_pairs(x: Tensor, pairs: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw pairs of different points: what joins a point to itself is drawn anew."""
+    checks.at_least(1, pairs=pairs)
+    a, b = draw_pairs(x, pairs, seed=seed)
+    for again in range(DRAWS):
+        same = (a == b).flatten(1).all(1)
+        if not bool(same.any()):
+            return a, b
+        a[same], b[same] = draw_pairs(x, int(same.sum()), seed=seed + again + 1)
+    raise ValueError(
+        f"x must hold different points to draw pairs from, found nearly none in {len(x)} rows: "
+        "pass more data."
+    )
+
+
+def _patterns(rows: Rows, found: Lines) -> Integer[Tensor, "pieces units"]:
+    """Return the choices of all units in the middle of every piece."""
+    units = sum(len(p[0]) for p in rows.net.patterns(rows.a[:1]))
+    _refuse_large(len(found.segment) * units, "patterns")
+    parts = rows.parts(found.segment, found.middles)
+    return torch.cat([torch.cat(rows.net.patterns(at), 1) for _, at in parts])
+
+
+def _maps(rows: Rows, found: Lines) -> tuple[Tensor, Tensor]:
+    """Return matrix and constant of the affine map around the middle of every piece."""
+    net = rows.net
+    _refuse_large(len(found.segment) * net.outputs * net.inputs, "maps")
+    matrices, constants = [], []
+    for _, at in rows.parts(found.segment, found.middles):
+        matrices.append(jacobians(differentiable(net), at))
+        constants.append(net.values(at) - (matrices[-1] @ at.flatten(1)[:, :, None])[:, :, 0])
+    return torch.cat(matrices), torch.cat(constants)
+
+
+def _refuse_large(numbers: int, what: str) -> None:
+    if numbers > LARGEST:
+        raise BudgetError(
+            f"{what} of all pieces must hold at most {LARGEST} numbers, but they would hold "
+            f"{numbers}: take fewer segments."
+        )

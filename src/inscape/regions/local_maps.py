@@ -1,0 +1,238 @@
+"""Local maps: the affine function that a network is around each point of the data."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64, Shaped, UInt8
+from jaxtyping import Float as AnyFloat
+from torch import Tensor
+
+from inscape._core import (
+    BudgetError,
+    Result,
+    Row,
+    Summary,
+    UnsupportedModelError,
+    checks,
+    draw_rows,
+    instrument,
+)
+from inscape._core.checks import Function
+from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
+from inscape._core.pieces.piecewise import Piecewise, piecewise
+from inscape._core.progress import progress
+from inscape.regions._precision import in_precision
+from inscape.regions._probing import affine_values, ties
+
+#: Bytes that all Jacobians together may take.
+LARGEST = 4 * 2**30
+#: Coefficients nearer than this, relative to the largest of a point, are one map.
+SAME = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LocalMaps(Result):
+    """The affine map v(x0) + J(x0) (x - x0) at each point x0, and which units are on there.
+
+    ``labels`` numbers the maps in the order in which the points meet them: by their patterns
+    where the network is piecewise linear, by their coefficients otherwise. ``patterns`` holds the
+    choice of every unit, bend after bend (``units`` of them each), or None with the reason in
+    ``note``. On a kink (``on_kink``) the map is that of the pattern there: a unit at zero is off,
+    of equal ones the first is the largest.
+    """
+
+    points: Float64[Tensor, "n D"]
+    values: Float64[Tensor, "n c"]
+    jacobians: Float64[Tensor, "n c D"]
+    labels: Int64[Tensor, " n"]
+    on_kink: Bool[Tensor, " n"]
+    patterns: UInt8[Tensor, "n units"] | None
+    units: tuple[int, ...]
+    places: tuple[str, ...]
+    shape: tuple[int, ...]
+    converted: str | None
+    note: str
+    seed: int
+
+    @property
+    def intercepts(self) -> Float64[Tensor, "n c"]:
+        """Return v(x0) - J(x0) x0, the constant of each map."""
+        return self.values - torch.einsum("ncd,nd->nc", self.jacobians, self.points)
+
+    @property
+    def images(self) -> Float64[Tensor, "n c *shape"]:
+        """Return the coefficients in the shape of an input: what each pixel adds to an output."""
+        return self.jacobians.reshape(*self.jacobians.shape[:2], *self.shape)
+
+    def hamming(self) -> Int64[Tensor, "n n"]:
+        """Return in how many units the patterns of each two points differ."""
+        if self.patterns is None:
+            raise ValueError(
+                f"Hamming distances need activation patterns, found none ({self.note}): "
+                "compare the Jacobians instead."
+            )
+        choices = self.patterns.float()
+        return torch.cdist(choices, choices, p=0).round().long()
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each point and output."""
+        slopes = self.jacobians.norm(dim=2).tolist()
+        intercepts, values = self.intercepts.tolist(), self.values.tolist()
+        for k, label in enumerate(self.labels.tolist()):
+            for j, slope in enumerate(slopes[k]):
+                yield {
+                    "point": k,
+                    "output": j,
+                    "map": label,
+                    "value": values[k][j],
+                    "intercept": intercepts[k][j],
+                    "slope": slope,
+                }
+
+    def summary(self) -> Summary:
+        """Return how many different maps the points meet."""
+        count = int(self.labels.max()) + 1
+        kind = "patterns" if self.patterns is not None else "maps"
+        basis = f"different {kind} at {len(self.labels)} points"
+        return Summary(value=float(count), kind="exact", basis=basis)
+
+
+@instrument(
+    reads="function",
+    cost="seconds",
+    work=lambda n, c: min(n, 1000) * (2 + 2 * c),
+    samples="points",
+    setup=1.0,
+    meaning="The data points that were looked at meet {value} different affine maps.",
+    cites="sattelberg2026linearity, Eqs. (5.3), (5.7), (5.25)",
+    exempt=("patterns",),
+)
+def local_maps(
+    f: Function,
+    x: AnyFloat[Tensor, "n *d"],
+    *,
+    points: int = 1000,
+    patterns: bool = True,
+    image: tuple[int, ...] | None = None,
+    seed: int = 0,
+    memory: int = MEMORY,
+) -> LocalMaps:
+    r"""Take the affine map that ``f`` is, or is next to, at each point.
+
+    .. math:: v(x) = v(x_0) + J(x_0) (x - x_0), \quad J \in \mathbb{R}^{c \times d}
+
+    Exact up to rounding on the linear region of the point for a piecewise-linear network, the
+    first-order expansion for any other module. Computed in float64, on a copy where the model has
+    another precision. Costs one backward pass for each output and point.
+
+    Args:
+        f: Function of a batch; a module in eval mode will do.
+        x: Points of the data.
+        points: How many of them to use, drawn without replacement; all if there are no more.
+        patterns: Whether to read the activation patterns too, where the network has them.
+        image: Shape of the coefficient images; the shape of one input unless given.
+        seed: Seed of the draw of points.
+        memory: Bytes that the working set may take.
+
+    >>> import torch
+    >>> found = local_maps(torch.relu, torch.tensor([[-1.0], [0.0], [2.0], [3.0]]))
+    >>> found.jacobians.flatten().tolist(), found.labels.tolist(), found.on_kink.tolist()
+    ([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1], [False, True, False, False])
+    """
+    checks.at_least(1, points=points, memory=memory)
+    f, x, converted = in_precision(f, x, "float64")
+    found = probe(f, x)
+    found.need_gradient()
+    x = draw_rows(x, points, seed=seed)
+    _check_sizes(x, found.outputs, image)
+    values, slopes = _maps(found, x, found.rows(memory))
+    net, note = _read(f, x) if patterns else (None, "not asked for")
+    chosen, on_kink = None, torch.zeros(len(x), dtype=torch.bool)
+    if net is not None:
+        parts = [_patterns(net, part) for part in chunks(x, found.rows(memory))]
+        chosen, on_kink = (torch.cat(some) for some in zip(*parts, strict=True))
+        _settle(net, x, on_kink, slopes)
+    return LocalMaps(
+        points=x.flatten(1),
+        values=values,
+        jacobians=slopes,
+        labels=_labels(chosen if chosen is not None else _rounded(x, values, slopes)),
+        on_kink=on_kink,
+        patterns=chosen,
+        units=tuple(len(p[0]) for p in net.patterns(x[:1])) if net is not None else (),
+        places=tuple(one.place for one in net.bends) if net is not None else (),
+        shape=tuple(image or x.shape[1:]),
+        converted=converted,
+        note=note,
+        seed=seed,
+    )
+
+
+def _check_sizes(x: Tensor, outputs: int, image: tuple[int, ...] | None) -> None:
+    if image is not None and prod(image) != x[0].numel():
+        raise ValueError(
+            f"image must have {x[0].numel()} pixels as each input has, found {image} with "
+            f"{prod(image)}: pass the shape of one input."
+        )
+    size = 8 * outputs * x.numel()
+    if size > LARGEST:
+        raise BudgetError(
+            f"all Jacobians together must take at most {LARGEST / 2**30:.0f} GiB, but {len(x)} "
+            f"points with {outputs} outputs and {x[0].numel()} inputs take "
+            f"{size / 2**30:.1f} GiB: take fewer points."
+        )
+
+
+def _maps(found: Probe, x: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+    """Return values and Jacobians, chunk by chunk."""
+    values, slopes = [], []
+    with progress(len(x), label="local maps") as bar:
+        for part in chunks(x, rows):
+            with torch.no_grad():
+                values.append(found.f(part.clone()).reshape(len(part), -1))
+            slopes.append(jacobians(found.f, part).detach())
+            bar.advance(len(part))
+    together = torch.cat(slopes)
+    checks.finite(together.flatten(1).sum(1), "points")
+    return torch.cat(values), together
+
+
+def _read(f: Function, x: Tensor) -> tuple[Piecewise | None, str]:
+    try:
+        net = piecewise(f, x)
+    except UnsupportedModelError as error:
+        return None, str(error)
+    return (net, "") if net.bends else (None, "the network has no kinks")
+
+
+def _patterns(net: Piecewise, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the choices of all units, and which points lie exactly on a kink."""
+    chosen = net.patterns(x)
+    return torch.cat([one.to(torch.uint8) for one in chosen], 1), ties(net, x, chosen)
+
+
+def _settle(net: Piecewise, x: Tensor, on_kink: Tensor, slopes: Tensor) -> None:
+    """Put in the maps of the patterns on kinks: autograd has a convention of its own for each."""
+    for k in on_kink.nonzero().flatten().tolist():
+        slopes[k] = affine_values(net, x[k], net.patterns(x[k : k + 1]))[0]
+
+
+def _rounded(x: Tensor, values: Tensor, slopes: Tensor) -> Tensor:
+    """Return the coefficients of each map as whole numbers of its tolerance."""
+    intercepts = values - torch.einsum("ncd,nd->nc", slopes, x.flatten(1))
+    maps = torch.cat([slopes.flatten(1), intercepts], 1)
+    scale = SAME * float(maps.abs().max()) or 1.0
+    return (maps / scale).round()
+
+
+def _labels(keys: Shaped[Tensor, "n _"]) -> Int64[Tensor, " n"]:
+    """Return the number of each row's kind, in the order in which the kinds are met."""
+    if keys.shape[1] == 0:
+        return torch.zeros(len(keys), dtype=torch.int64)
+    _, first, kind = np.unique(keys.numpy(), axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return torch.from_numpy(rank[kind.reshape(-1)])

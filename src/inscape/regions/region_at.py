@@ -1,0 +1,300 @@
+"""Region at a point: the polytope on which a network is the affine map that it is there."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isnan
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor
+
+from inscape._core import (
+    NotApplicable,
+    Result,
+    Row,
+    Summary,
+    UnsupportedModelError,
+    checks,
+    instrument,
+)
+from inscape._core.checks import Function
+from inscape._core.pieces.piecewise import piecewise
+from inscape._core.progress import progress
+from inscape.regions._faces import Array, Faces, half_spaces, merged, sides, together
+from inscape.regions._polytope import (
+    Budget,
+    Flags,
+    coordinates,
+    facet_distance,
+    is_bounded,
+    largest_ball,
+    needed,
+    polygon,
+)
+from inscape.regions._precision import name_of
+from inscape.regions._probing import affine_values
+
+#: Relative to the point: what is nearer than this to a face lies on it.
+ON = 1e-12
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RegionAt(Result):
+    """The cell normals x <= offsets around a point, where v(x) = slopes x + constants.
+
+    Faces are sorted by the bend that made them (``layers``: its number, -1 for a side of the
+    box), then by distance; normals have length one. ``distances`` are those to the planes,
+    ``facet_distances`` those to the faces themselves. ``makers`` has one row (face, bend, unit,
+    rival) for each unit that makes a face; the rival is the entry of a window of max pooling that
+    wins beyond it, -1 elsewhere. ``proven`` faces are known to be irredundant. The largest ball
+    inside has its middle at ``centre`` (one of several, maybe) and the radius ``inscribed``, NaN
+    where the time did not do, as ``bounded`` is None then.
+    """
+
+    point: Float64[Tensor, " D"]
+    slopes: Float64[Tensor, "c D"]
+    constants: Float64[Tensor, " c"]
+    normals: Float64[Tensor, "m D"]
+    offsets: Float64[Tensor, " m"]
+    distances: Float64[Tensor, " m"]
+    facet_distances: Float64[Tensor, " m"] | None
+    layers: Int64[Tensor, " m"]
+    proven: Bool[Tensor, " m"]
+    makers: Int64[Tensor, "makers 4"]
+    places: tuple[str, ...]
+    inscribed: Float64[Tensor, ""]
+    centre: Float64[Tensor, " D"]
+    bounded: bool | None
+    constraints: int
+    constant: int
+    programmes: int
+    faces: str
+    index: int
+    converted: str | None
+
+    @property
+    def radius(self) -> float:
+        """Return the radius of the largest ball inside the cell, whose centre is ``centre``."""
+        return float(self.inscribed)
+
+    @property
+    def ball(self) -> float:
+        """Return the radius of the largest ball around the point itself inside the cell."""
+        return float(self.distances.min()) if len(self.distances) else float("inf")
+
+    @property
+    def on_faces(self) -> Int64[Tensor, " on"]:
+        """Return the faces on which the point lies, if any: its cell is that with ties off."""
+        return (self.distances <= ON * (1.0 + float(self.point.norm()))).nonzero().flatten()
+
+    @property
+    def status(self) -> str:
+        """Return ``"ok"``, or what could not be found out."""
+        if self.radius <= 0.0:
+            return "the cell has no inside: the point lies on several kinks at once"
+        spent = []
+        left = int((~self.proven).sum())
+        if self.faces == "irredundant" and left:
+            spent.append(f"{left} of {len(self.proven)} faces may be redundant")
+        if isnan(self.radius):
+            spent.append("the largest ball is not known")
+        return f"budget spent: {', '.join(spent)}" if spent else "ok"
+
+    def contains(self, x: Float[Tensor, "n *d"]) -> Bool[Tensor, " n"]:
+        """Tell which points lie in the cell, its faces included."""
+        return (x.double().flatten(1) @ self.normals.T <= self.offsets).all(1)
+
+    def by_layer(self) -> dict[int, int]:
+        """Return how many faces each bend made."""
+        return dict(sorted(Counter(self.layers.tolist()).items()))
+
+    def polygon(self, reach: float) -> Float64[Tensor, "corners 2"]:
+        """Return the corners of a cell in the plane, inside a square of that half side."""
+        if len(self.point) != 2:
+            raise ValueError(
+                f"a polygon needs two inputs, found {len(self.point)}: use plane_regions for a "
+                "plane through the cell."
+            )
+        corners = polygon(self.normals.numpy(), self.distances.numpy(), reach)
+        return self.point + torch.from_numpy(corners)
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each face."""
+        distances, proven = self.distances.tolist(), self.proven.tolist()
+        facets = [None] * len(distances)
+        if self.facet_distances is not None:
+            facets = self.facet_distances.tolist()
+        makers: dict[int, list[list[int]]] = {}
+        for face, *maker in self.makers.tolist():
+            makers.setdefault(face, []).append(maker)
+        for k, layer in enumerate(self.layers.tolist()):
+            yield {
+                "layer": layer,
+                "place": self.places[layer] if layer >= 0 else "box",
+                "unit": makers[k][0][1],
+                "makers": len(makers[k]),
+                "distance": distances[k],
+                "facet_distance": facets[k],
+                "proven": proven[k],
+            }
+        if not len(distances):
+            yield dict.fromkeys(("layer", "place", "unit", "makers"), None) | {
+                "distance": float("inf"),
+                "facet_distance": None,
+                "proven": True,
+            }
+
+    def summary(self) -> Summary:
+        """Return the distance from the point to its nearest face."""
+        basis = f"{len(self.distances)} faces of {self.constraints} half-spaces"
+        return Summary(value=self.ball, kind="exact", basis=f"{basis}, point {self.index}")
+
+
+@instrument(
+    reads="function",
+    cost="seconds",
+    work=lambda n, c: 2000,
+    setup=2.0,
+    meaning="Around the first data point the function is exactly affine up to a distance of "
+    "{value}.",
+    cites="sattelberg2026linearity, Eqs. (5.25), (6.1)",
+    exempt=("makers", "centre", "programmes"),
+)
+def region_at(
+    f: Function,
+    x: Float[Tensor, "n *d"],
+    *,
+    index: int = 0,
+    faces: Literal["irredundant", "all"] = "irredundant",
+    facets: bool = True,
+    box: tuple[float, float] | None = None,
+    programmes: int = 20_000,
+    seconds: float = 60.0,
+    memory: int = 2**30,
+) -> RegionAt | NotApplicable:
+    r"""Find the linear region that holds a point, in any number of dimensions.
+
+    .. math:: v(x) = J x + y \quad \text{where} \quad Q x \le p
+
+    The region is the cell of points with the same activation pattern (a unit is on where it is
+    above zero, of equal entries the first is the largest), so that two neighbouring cells may
+    share one map. Exact up to rounding: every half-space comes from one unit with the patterns of
+    those before it fixed; doubles are merged, constant units left out, and redundant ones removed
+    by rays, least squares and linear programmes. Costs ``d`` forward passes for each bend, and
+    about one least-squares problem for each half-space.
+
+    Args:
+        f: A piecewise-linear network in eval mode.
+        x: Points of the data.
+        index: Which of them the region is to hold.
+        faces: ``"irredundant"`` removes what makes no face, ``"all"`` keeps every half-space.
+        facets: Whether to measure the distances to the faces themselves, not to their planes only.
+        box: Lowest and highest value of every input, whose sides then bound the region too.
+        programmes: Least-squares and linear programmes that may be solved.
+        seconds: Time that they may take; what is not decided then is kept and said.
+        memory: Bytes that the half-spaces may take.
+
+    >>> import torch
+    >>> found = region_at(torch.abs, torch.tensor([[2.0, -1.0]]))
+    >>> found.distances.tolist(), found.radius, found.bounded
+    ([1.0, 2.0], inf, False)
+    """
+    checks.at_least(0, programmes=programmes, seconds=seconds)
+    checks.one_of(("irredundant", "all"), faces=faces)
+    try:
+        net, point = piecewise(f, x), _point(x, index)
+    except UnsupportedModelError as error:
+        return NotApplicable(what="region_at", reason=str(error))
+    flat = point.flatten().numpy()
+    budget = Budget(programmes, seconds)
+    given = half_spaces(net, point, memory)
+    if box is not None:
+        given = together(given, sides(_box(box, flat), flat))
+    found = merged(given, 1.0 + float(np.abs(flat).max()))
+    found, proven, ball = _reduced(found, budget, remove=faces == "irredundant")
+    measured = _facets(found, budget) if facets and proven.all() else None
+    slopes, values = affine_values(net, point, net.patterns(point[None]))
+    return RegionAt(
+        point=point.flatten(),
+        slopes=slopes,
+        constants=values - slopes @ point.flatten(),
+        normals=torch.from_numpy(found.normals),
+        offsets=torch.from_numpy(found.distances + found.normals @ flat),
+        distances=torch.from_numpy(found.distances),
+        facet_distances=measured,
+        layers=torch.from_numpy(found.layers),
+        proven=torch.from_numpy(proven),
+        makers=torch.from_numpy(found.makers),
+        places=tuple(one.place for one in net.bends),
+        inscribed=torch.tensor(ball[1], dtype=torch.float64),
+        centre=point.flatten() + torch.from_numpy(ball[0]),
+        bounded=box is not None or _bounded(found, budget),
+        constraints=len(given.distances),
+        constant=found.constant,
+        programmes=budget.spent,
+        faces=faces,
+        index=index,
+        converted=name_of(net.converted),
+    )
+
+
+def _point(x: Tensor, index: int) -> Float64[Tensor, "*d"]:
+    if not -len(x) <= index < len(x):
+        raise ValueError(
+            f"index must name one of {len(x)} points, found {index}: choose 0 to {len(x) - 1}."
+        )
+    return x[index].detach().double().cpu()
+
+
+def _box(box: tuple[float, float], point: Array) -> tuple[Array, Array]:
+    low, high = box
+    if not (low <= point.min() and point.max() <= high):
+        raise ValueError(
+            f"the box must hold the point, found sides {low} to {high} around values from "
+            f"{point.min():.4g} to {point.max():.4g}: widen the box."
+        )
+    return np.full(len(point), float(low)), np.full(len(point), float(high))
+
+
+def _reduced(
+    found: Faces, budget: Budget, *, remove: bool
+) -> tuple[Faces, Flags, tuple[Array, float]]:
+    """Return the faces that count in their order, which are sure, and the largest ball.
+
+    A point on a face is no place to start from: the middle of the ball is taken then.
+    """
+    everything = np.ones(len(found.distances), bool)
+    if not len(everything):
+        return found, everything, (np.zeros(found.normals.shape[1]), float("inf"))
+    inner, basis = coordinates(found.normals)
+    start = np.zeros(len(basis))
+    if found.distances.min() <= ON:
+        start, radius = largest_ball(inner, found.distances, budget)
+        remove = remove and radius > 0.0
+    proven = ~everything
+    if remove:
+        keeps, sure = needed(inner, found.distances, start, budget)
+        found, inner, proven = found.chosen(np.flatnonzero(keeps)), inner[keeps], sure[keeps]
+    centre, radius = largest_ball(inner, found.distances, budget)
+    order = np.lexsort((found.distances, found.layers))
+    found, proven = found.chosen(order), proven[order]
+    return found, proven, (centre @ basis if np.isfinite(radius) else 0.0 * centre @ basis, radius)
+
+
+def _facets(found: Faces, budget: Budget) -> Float64[Tensor, " m"]:
+    """Return the distances to the faces themselves; NaN once the time is up."""
+    inner, _ = coordinates(found.normals)
+    distances = torch.full((len(inner),), float("nan"), dtype=torch.float64)
+    with progress(len(inner), label="distances to faces") as bar:
+        for k in range(len(inner)):
+            if budget.in_time():
+                distances[k] = facet_distance(k, inner, found.distances)
+            bar.advance()
+    return distances
+
+
+def _bounded(found: Faces, budget: Budget) -> bool | None:
+    return is_bounded(found.normals, budget) if len(found.distances) else False

@@ -1,0 +1,404 @@
+"""The cell of a point against shapely, brute force, random walks and linear programmes."""
+
+import itertools
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+import shapely
+import torch
+from scipy.optimize import linprog
+from torch import nn
+from torch.testing import assert_close
+
+from cases import dense, points
+from inscape._core.errors import BudgetError
+from inscape._core.pieces.piecewise import piecewise
+from inscape._core.result import NotApplicable
+from inscape.regions._polytope import Budget, _first, needed
+from inscape.regions.region_at import region_at
+
+MODULE = sys.modules["inscape.regions.region_at"]
+KNOWN = {}
+
+
+def read(net, x):
+    """Read a network once, however many of its regions are looked at."""
+    if id(net) not in KNOWN:
+        KNOWN[id(net)] = net, piecewise(net, x)
+    return KNOWN[id(net)][1]
+
+
+@pytest.fixture(autouse=True)
+def _read_once(monkeypatch):
+    monkeypatch.setattr(MODULE, "piecewise", read)
+
+
+def pattern(net, x):
+    return torch.cat([one.long() for one in read(net, x).patterns(x)], 1)
+
+
+def linear(weight, bias):
+    weight = torch.as_tensor(weight).double()
+    layer = nn.Linear(weight.shape[1], weight.shape[0]).double()
+    with torch.no_grad():
+        layer.weight.copy_(weight)
+        layer.bias.copy_(torch.as_tensor(bias).double())
+    return layer
+
+
+def one_layer(weight, bias):
+    return nn.Sequential(linear(weight, bias), nn.ReLU()).eval()
+
+
+CONV = nn.Sequential(
+    nn.Conv2d(1, 2, 2), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)
+).double()
+NETS = {
+    "deep": cache(lambda: (dense(3, 8, 6, 2), points(3, 3))),
+    "leaky": cache(lambda: (dense(2, 6, 6, 1, act=nn.LeakyReLU), points(3, 2))),
+    "hardtanh": cache(lambda: (dense(3, 5, 4, 1, act=nn.Hardtanh), points(3, 3))),
+    "pool": cache(lambda: (CONV.eval(), points(3, 1, 5, 5))),
+    "five inputs": cache(lambda: (dense(5, 12, 12, 1), points(3, 5))),
+}
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_inside_is_the_same_pattern_and_outside_another(name):
+    net, x = NETS[name]()
+    for index in range(len(x)):
+        found = region_at(net, x, index=index)
+        assert found.contains(x[index : index + 1]).all()
+        steps = points(400, *x.shape[1:], seed=index) * torch.logspace(-2, 1, 400).double().reshape(
+            -1, *[1] * (x.ndim - 1)
+        )
+        walk = x[index] + float(found.distances.median()) * steps
+        same = (pattern(net, walk) == pattern(net, x[index : index + 1])).all(1)
+        assert same.any()
+        assert not same.all()
+        assert torch.equal(found.contains(walk), same)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_map_of_the_cell_is_the_network_in_it(name):
+    net, x = NETS[name]()
+    found = region_at(net, x, index=1)
+    walk = x[1] + 0.9 * found.ball * nn.functional.normalize(
+        points(20, *x.shape[1:]).flatten(1)
+    ).reshape(20, *x.shape[1:])
+    expected = walk.flatten(1) @ found.slopes.T + found.constants
+    assert_close(net(walk).detach(), expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_each_face_is_needed_and_crossing_it_changes_its_makers_only(name):
+    net, x = NETS[name]()
+    found, every = region_at(net, x), region_at(net, x, faces="all")
+    bends = len(read(net, x).bends)
+    assert len(found.distances) <= len(every.distances) <= found.constraints
+    assert found.proven.all()
+    for k in range(len(found.distances)):
+        # one programme over all others finds a point beyond the face
+        others = torch.arange(len(found.offsets)) != k
+        best = linprog(
+            -found.normals[k].numpy(),
+            A_ub=torch.cat([found.normals[others], found.normals[k : k + 1]]).numpy(),
+            b_ub=torch.cat([found.offsets[others], found.offsets[k : k + 1] + 1]).numpy(),
+            bounds=(None, None),
+        )
+        assert -best.fun > found.offsets[k] + 1e-9
+    # redundant half-spaces follow from the faces
+    for normal, offset in zip(every.normals, every.offsets, strict=True):
+        best = linprog(
+            -normal.numpy(),
+            A_ub=found.normals.numpy(),
+            b_ub=found.offsets.numpy(),
+            bounds=(None, None),
+        )
+        assert -best.fun <= offset + 1e-8
+    assert set(found.makers[:, 1].tolist()) <= set(range(bends))
+
+
+def test_makers_are_the_units_that_turn_beyond_the_face():
+    net, x = dense(3, 8, 6, 2), points(4, 3)
+    found = region_at(net, x)
+    before = [one[0] for one in read(net, x).patterns(x[:1])]
+    for k in range(len(found.distances)):
+        if found.facet_distances[k] > found.distances[k] + 1e-9:
+            continue  # the foot is not on the face
+        beyond = x[:1] + (found.distances[k] + 1e-9) * found.normals[k]
+        after = [one[0] for one in read(net, x).patterns(beyond)]
+        turned = {
+            (bend, unit)
+            for bend, (a, b) in enumerate(zip(before, after, strict=True))
+            for unit in (a != b).nonzero().flatten().tolist()
+        }
+        makers = {(b, u) for face, b, u, _ in found.makers.tolist() if face == k}
+        assert makers <= turned
+        assert found.layers[k] == min(b for b, _ in makers)
+
+
+def test_polygon_radius_and_area_agree_with_shapely():
+    net, x = dense(2, 10, 8, 1), points(6, 2)
+    for index in range(6):
+        every = region_at(net, x, index=index, faces="all", box=(-9.0, 9.0))
+        found = region_at(net, x, index=index, box=(-9.0, 9.0))
+        shape = shapely.box(-9, -9, 9, 9)
+        for normal, offset in zip(every.normals.tolist(), every.offsets.tolist(), strict=True):
+            shape = shape.intersection(half_plane(normal, offset))
+        assert shapely.Polygon(found.polygon(30.0).numpy()).symmetric_difference(
+            shape
+        ).area == pytest.approx(0, abs=1e-9)
+        assert len(found.distances) == len(shape.simplify(1e-9).exterior.coords) - 1
+        ball = shapely.maximum_inscribed_circle(shape, tolerance=1e-6).length
+        assert found.radius == pytest.approx(ball, abs=1e-5)
+        assert found.bounded
+        point = shapely.Point(*x[index].tolist())
+        assert found.ball == pytest.approx(shape.exterior.distance(point))
+        sides = itertools.pairwise(shape.simplify(1e-9).exterior.coords)
+        lengths = sorted(shapely.LineString(side).distance(point) for side in sides)
+        assert sorted(found.facet_distances.tolist()) == pytest.approx(lengths)
+
+
+def half_plane(normal, offset, far=1000.0):
+    normal = np.array(normal)
+    along = np.array([-normal[1], normal[0]])
+    foot = offset * normal
+    corners = [foot + far * along, foot - far * along]
+    return shapely.Polygon([*corners, corners[1] - far * normal, corners[0] - far * normal])
+
+
+def test_facet_distances_agree_with_all_active_sets():
+    found = region_at(dense(4, 9, 7, 1), points(3, 4))
+    q, p = found.normals.numpy(), found.distances.numpy()
+    for k in range(len(p)):
+        best = np.inf
+        others = [j for j in range(len(p)) if j != k]
+        for size in range(4):
+            for some in itertools.combinations(others, size):
+                rows = [k, *some]
+                u = np.linalg.lstsq(q[rows], p[rows])[0]
+                if (q @ u <= p + 1e-9).all():
+                    best = min(best, np.linalg.norm(u))
+        assert found.facet_distances[k].item() == pytest.approx(best)
+    assert (found.facet_distances > found.distances + 1e-3).any()
+
+
+def test_all_cells_of_a_tiny_network_by_brute_force():
+    net = dense(2, 4, 3, 1)
+    x = 4 * points(3000, 2)
+    seen = {tuple(row) for row in pattern(net, x).tolist()}
+    starts = {tuple(row): k for k, row in enumerate(pattern(net, x).tolist())}
+    cells = [region_at(net, x, index=starts[key]) for key in sorted(seen)]
+    inside = torch.stack([cell.contains(x) for cell in cells])
+    assert (inside.sum(0) == 1).all()
+    assert len({tuple(c.point.tolist()) for c in cells}) == len(seen)
+
+
+def test_a_cube_has_its_sides_and_an_octant_none_on_the_far_side():
+    box = one_layer(torch.cat([torch.eye(3), -torch.eye(3)]), [1.0] * 6)
+    found = region_at(box, torch.tensor([[0.25, 0.0, 0.0]], dtype=torch.float64))
+    assert_close(found.distances, torch.tensor([0.75, 1, 1, 1, 1, 1.25]).double())
+    assert found.radius == pytest.approx(1)
+    assert_close(found.centre, torch.zeros(3, dtype=torch.float64), atol=1e-9, rtol=0)
+    assert found.bounded
+    octant = region_at(box, torch.tensor([[2.0, 2.0, 2.0]], dtype=torch.float64))
+    assert (len(octant.distances), octant.radius, octant.bounded) == (3, float("inf"), False)
+
+
+def test_a_plane_that_only_touches_a_corner_makes_no_face():
+    sides = torch.cat([torch.eye(3), -torch.eye(3), -torch.ones(1, 3)])
+    box = one_layer(sides, [1.0] * 6 + [3.0])
+    found = region_at(box, torch.zeros(1, 3, dtype=torch.float64))
+    assert sorted(found.makers[:, 2].tolist()) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_half_strip_is_not_bounded():
+    net = one_layer([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [1.0, 1.0, 1.0])
+    found = region_at(net, torch.zeros(1, 2, dtype=torch.float64))
+    assert (len(found.distances), found.bounded, found.radius) == (3, False, pytest.approx(1))
+
+
+def test_doubles_are_one_face_with_all_their_makers():
+    net = one_layer([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1.0, 2.0, 0.0, 5.0])
+    found = region_at(net, torch.tensor([[0.0, 1.0]], dtype=torch.float64))
+    assert_close(found.distances, torch.ones(2, dtype=torch.float64))
+    assert len(found.makers) == 3
+    names = {tuple(sorted(m[2] for m in found.makers.tolist() if m[0] == k)) for k in range(2)}
+    assert names == {(0, 1), (2,)}
+    assert found.constraints == 4
+
+
+def test_dead_and_constant_units_make_no_face():
+    net = nn.Sequential(
+        linear([[1.0, 0.0], [0.0, 0.0]], [1.0, 1.0]),
+        nn.ReLU(),
+        linear([[0.0, 3.0], [1.0, 1.0], [0.0, 0.0]], [1.0, -9.0, 0.0]),
+        nn.ReLU(),
+    ).eval()
+    found = region_at(net, torch.zeros(1, 2, dtype=torch.float64))
+    assert found.constant == 3
+    assert_close(found.distances, torch.tensor([1.0, 7.0]).double())
+    assert found.layers.tolist() == [0, 1]
+    assert found.by_layer() == {0: 1, 1: 1}
+
+
+def test_a_network_without_kinks_has_one_region():
+    found = region_at(nn.Linear(2, 1).double().eval(), points(2, 2))
+    assert found.ball == found.radius == float("inf")
+    assert not found.bounded
+    assert next(iter(found.rows()))["distance"] == float("inf")
+
+
+def test_a_point_on_a_face_is_said_and_belongs_to_the_side_where_units_are_off():
+    net = one_layer([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0.0, -1.0, -9.0])
+    found = region_at(net, torch.zeros(1, 2, dtype=torch.float64))
+    assert found.on_faces.tolist() == [0]
+    assert found.ball == 0
+    inside = torch.tensor([[-1.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
+    assert found.contains(inside).tolist() == [True, False]
+    assert len(found.distances) == 2
+    assert found.status == "ok"
+
+
+def test_a_corner_of_many_planes_that_opens_without_end():
+    turns = torch.linspace(0, 3, 7).double()
+    net = one_layer(torch.stack([turns.cos(), turns.sin()], 1), [0.0] * 7)
+    found = region_at(net, torch.zeros(1, 2, dtype=torch.float64))
+    assert (found.radius, found.bounded, found.status) == (float("inf"), False, "ok")
+    assert sorted(found.makers[:, 2].tolist()) == [0, 6]
+    assert torch.equal(found.centre, found.point)
+
+
+def test_a_cell_without_inside_is_said():
+    net = one_layer([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [0.0, 0.0, 3.0])
+    found = region_at(net, torch.zeros(1, 2, dtype=torch.float64))
+    assert found.radius == 0
+    assert found.status.startswith("the cell has no inside")
+
+
+def test_rescaled_and_permuted_units_make_the_same_cell():
+    net, x = dense(3, 8, 6, 2), points(1, 3)
+    other = dense(3, 8, 6, 2)
+    order = torch.tensor([3, 1, 0, 7, 6, 2, 5, 4])
+    scale = torch.linspace(0.5, 9, 8).double()
+    with torch.no_grad():
+        other[0].weight.copy_((net[0].weight * scale[:, None])[order])
+        other[0].bias.copy_((net[0].bias * scale)[order])
+        other[2].weight.copy_((net[2].weight / scale)[:, order])
+    one, two = region_at(net, x), region_at(other, x)
+    assert_close(one.normals, two.normals)
+    assert_close(one.offsets, two.offsets)
+    assert_close(one.facet_distances, two.facet_distances)
+
+
+def test_wide_first_layers_need_no_programme():
+    net, x = dense(60, 20, 3), points(1, 60)
+    found = region_at(net, x)
+    assert (len(found.distances), found.programmes) == (20, 0)
+    w, b = net[0].weight.detach(), net[0].bias.detach()
+    expected = (x @ w.T + b).abs()[0] / w.norm(dim=1)
+    assert_close(found.distances, expected.sort().values)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_least_squares_and_linear_programmes_find_the_same_faces(seed, monkeypatch):
+    draw = np.random.default_rng(seed)
+    normals = draw.standard_normal((40, 4))
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    slacks = draw.uniform(0.5, 2.0, 40)
+    by_least, sure = needed(normals, slacks, np.zeros(4), Budget(10**6, 60.0))
+    assert sure.all()
+    polytope = sys.modules["inscape.regions._polytope"]
+    monkeypatch.setattr(polytope, "_reached", lambda *_: None)
+    monkeypatch.setattr(polytope, "_shot", lambda n, s, *_: np.zeros(len(s), bool))
+    by_programme, sure = needed(normals, slacks, np.zeros(4), Budget(10**6, 60.0))
+    assert sure.all()
+    assert 0 < by_least.sum() < 40
+    assert by_least.tolist() == by_programme.tolist()
+
+
+def test_rays_that_leave_two_half_spaces_at_once_prove_nothing():
+    speed = np.array([[1.0, 1.0, -1.0], [1.0, 0.5, -1.0]])
+    assert _first(speed, np.array([1.0, 1.0])).tolist() == [-1, 0, -1]
+
+
+def test_the_three_bands_of_the_xor_network_s9():
+    first, second = linear([[1.0, 1.0], [1.0, 1.0]], [2.0, 0.0]), linear([[1.0, -2.0]], [-1.0])
+    net = nn.Sequential(first, nn.ReLU(), second).eval()
+    x = torch.tensor([[1.0, 1.0], [-1.0, 0.5], [-2.0, -2.0]], dtype=torch.float64)
+    cells = [region_at(net, x, index=k) for k in range(3)]
+    assert [cell.slopes.tolist() for cell in cells] == [[[-1, -1]], [[1, 1]], [[0, 0]]]
+    assert [cell.constants.item() for cell in cells] == pytest.approx([1, 1, -1])
+    root = 2**0.5
+    assert cells[0].offsets.tolist() == pytest.approx([0])  # -s <= 0
+    assert sorted(cells[1].offsets.tolist()) == pytest.approx([0, root])  # s <= 0, -s <= 2
+    assert cells[1].radius == pytest.approx(root / 2)
+    assert cells[2].offsets.tolist() == pytest.approx([-root])  # s <= -2
+
+
+def test_a_spent_budget_keeps_what_is_open_and_says_so():
+    net, x = dense(3, 30, 30, 1), points(1, 3)
+    found = region_at(net, x, programmes=0)
+    full = region_at(net, x)
+    assert found.status.startswith("budget spent: ")
+    assert len(full.distances) < len(found.distances)
+    assert found.facet_distances is None
+    gaps = torch.cdist(found.normals, full.normals).amin(1)
+    assert found.proven.any()
+    assert bool((gaps[found.proven] < 1e-9).all())
+    assert not torch.equal(found.proven, found.proven.sort().values)  # so that order counts
+    inside = found.contains(x + 0.1 * points(200, 3))
+    assert torch.equal(inside, full.contains(x + 0.1 * points(200, 3)))
+
+
+def test_no_time_leaves_everything_open_and_says_so(monkeypatch):
+    net, x = dense(3, 30, 30, 1), points(1, 3)
+    found = region_at(net, x, seconds=0.0)
+    assert not found.proven.any()
+    assert len(found.distances) == found.constraints
+    assert found.status.startswith("budget spent: 60 of 60 faces may be redundant")
+    assert found.bounded is None
+    monkeypatch.setattr(sys.modules["inscape.regions._polytope"], "_solve", lambda *_: None)
+    blind = region_at(net, x, seconds=0.0)
+    assert blind.status.endswith(", the largest ball is not known")
+    assert torch.equal(blind.centre, blind.point)
+
+
+def test_rows_name_place_and_unit():
+    row = next(iter(region_at(*NETS["pool"]()).rows()))
+    assert row["place"] in ("'max_pool2d' in module '1'", "'relu' in module '2'")
+    assert row["makers"] >= 1
+
+
+def test_a_float32_model_is_read_in_float64():
+    found = region_at(dense(3, 4, 1).float(), points(2, 3).float())
+    assert found.converted == "float32"
+
+
+def test_errors_say_what_to_do():
+    net, x = dense(2, 4, 1), points(3, 2)
+    with pytest.raises(ValueError, match="index must name one of 3 points, found 3: choose 0 to 2"):
+        region_at(net, x, index=3)
+    with pytest.raises(ValueError, match=r"the box must hold the point, .* widen the box"):
+        region_at(net, x, box=(50.0, 60.0))
+    with pytest.raises(
+        BudgetError, match=r"half-spaces must fit .* 4 of them in 2 dim.* raise mem"
+    ):
+        region_at(net, x, memory=8)
+    with pytest.raises(ValueError, match="a polygon needs two inputs, found 3"):
+        region_at(dense(3, 4, 1), points(2, 3)).polygon(1.0)
+    with pytest.raises(ValueError, match="programmes must be at least 0, found -1"):
+        region_at(net, x, programmes=-1)
+
+
+def test_unknown_words_are_named(unchecked):
+    with pytest.raises(ValueError, match="faces must be one of 'irredundant', 'all'"):
+        region_at(dense(2, 4, 1), points(3, 2), faces="some")
+
+
+def test_smooth_networks_have_no_regions():
+    found = region_at(dense(2, 3, 1, act=nn.Tanh), points(2, 2))
+    assert isinstance(found, NotApplicable)
+    assert "'tanh' in module '1'" in found.reason
