@@ -51,6 +51,8 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/smoothness.py
 	$(BIN)/python benchmarks/ensemble.py
+	$(BIN)/python benchmarks/regions.py
+	$(BIN)/python benchmarks/line_regions.py
 	$(BIN)/python benchmarks/startup.py
 
 clean:

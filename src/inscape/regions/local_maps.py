@@ -109,6 +109,7 @@ class LocalMaps(Result):
     meaning="The data points that were looked at meet {value} different affine maps.",
     cites="sattelberg2026linearity, Eqs. (5.3), (5.7), (5.25)",
     exempt=("patterns",),
+    by_default=False,
 )
 def local_maps(
     f: Function,

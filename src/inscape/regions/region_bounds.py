@@ -141,6 +141,7 @@ def _text(value: int) -> str:
     setup=1.0,
     meaning="No network of these widths has more than 10 to the power of {value} linear regions.",
     cites="sattelberg2026linearity, Eqs. (2.26)-(2.28), (5.15)",
+    by_default=False,
 )
 def region_bounds(
     f: Function,

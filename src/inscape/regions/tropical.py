@@ -116,6 +116,7 @@ class Tropical(Result):
     setup=2.0,
     meaning="Written as a difference of two maxima, the network needs {value} affine terms.",
     cites="sattelberg2026linearity, section 5.4, Eqs. (5.17)-(5.24)",
+    by_default=False,
 )
 def tropical(
     f: Function, x: Float[Tensor, "n *d"], *, terms: int = 5000

@@ -107,7 +107,7 @@ def look(
             ``inscape.intake.open_data`` returned.
         budget: Seconds that all measuring may take.
         seed: Seed of every draw.
-        only: Names of the instruments to run, all that apply by default.
+        only: Names of the instruments to run; by default all that apply and are quick to read.
         quiet: True shows no progress, False does; None asks the environment.
         command: The command line to print as what repeats the look; Python by default.
     """
@@ -144,7 +144,7 @@ def _chosen(only: str | Sequence[str] | None) -> dict[str, Instrument]:
         if instrument.reads not in ("trajectory", "pair")
     }
     if only is None:
-        return known
+        return {name: one for name, one in known.items() if one.by_default}
     names = [only] if isinstance(only, str) else list(only)
     for name in names:
         checks.one_of(tuple(known), only=name)

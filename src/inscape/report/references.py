@@ -123,6 +123,8 @@ def ratio(summary: Summary | None, reference: Reference) -> str | None:
     if summary is None or reference.value is None or not min(summary.value, reference.value) > 0:
         return None
     times = summary.value / reference.value
+    if not 0 < times < math.inf:
+        return None
     if 0.95 < times < 1.05:
         return "about the same"
     if times < 1:

@@ -1,0 +1,35 @@
+"""
+Region evolution: early layers settle first
+===========================================
+
+While a network learns to tell two classes apart, its pieces crowd around the boundary. The pattern
+of the first layer is soon what it will be at the end; that of the last one moves much longer.
+"""
+
+import matplotlib.pyplot as plt
+
+from inscape.data import xor_circles
+from inscape.figures.evolution import still
+from inscape.figures.style import styled
+from inscape.models import mlp
+from inscape.regions import region_evolution
+from inscape.training import cosine, fit
+
+data = xor_circles(n=400)
+net = mlp(2, 16, 16, 16, 1, init="he_normal", seed=1)
+y = data.y[:, None].float()
+rate = {"optimizer": "adam", "lr": 0.005, "schedule": cosine(400), "record": 10}
+run = fit(net, data.x, y, loss="bce_logits", epochs=400, **rate)
+found = region_evolution(net, data.x, trajectory=run.trajectory, steps=21)
+# inscape.figures.animation.animate(found, "training.webp") makes a moving picture of it.
+
+with styled():
+    figure = plt.figure(figsize=(9.2, 5.4), layout="constrained")
+    grid = figure.add_gridspec(2, 4, height_ratios=(1.15, 1))
+    for column, place in enumerate((0, 2, 5, 20)):
+        still(found, place, figure.add_subplot(grid[0, column]))
+    found.plot(figure.add_subplot(grid[1, :2]))
+    ax = figure.add_subplot(grid[1, 2:])
+    ax.plot(found.steps, found.lengths, "o-", markersize=3)
+    ax.set(xlabel="step", ylabel="length of the boundary", ylim=(0, None))
+plt.show()

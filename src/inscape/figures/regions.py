@@ -1,0 +1,333 @@
+"""Figures of regions in a plane: mosaics, lines by layer, boundaries and duals."""
+
+import io
+from typing import Any
+
+import matplotlib.patheffects as effects
+import numpy as np
+import numpy.typing as npt
+import torch
+from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage, imread
+from matplotlib.lines import Line2D
+
+from inscape._core.pieces.plane.raster import raster
+from inscape.figures import hues
+from inscape.figures.drawing import painter
+from inscape.figures.hues import Color
+from inscape.figures.style import CATEGORIES, FAINT, INK, RULE, new_axes, styled
+from inscape.regions.boundary import Boundary, decision_boundary
+from inscape.regions.plane_regions import PlaneRegions
+
+Array = npt.NDArray[Any]
+
+#: More cells than this are drawn as pixels, and more than that many edges for each of them too.
+LIMIT, EDGES = 5_000, 3
+#: Pixels along the longer side of a picture, and the inches that these are drawn for.
+PIXELS, PAPER = 1200, 4.0
+#: Lines on top of colours: nearly black, whatever the paper.
+DARK, LIGHT = "#15151A", "#FFFFFF"
+
+
+@painter.register(PlaneRegions)
+def _plane_regions(result: PlaneRegions, ax: Axes) -> None:
+    """Draw the cells in the colours of their activation patterns, lines by layer."""
+    mosaic(result, ax)
+    counts = f"{result.cells} cells, {result.regions} regions"
+    ax.set_title(counts if result.complete else f"{counts} (budget reached)")
+
+
+@painter.register(Boundary)
+def _boundary(result: Boundary, ax: Axes) -> None:
+    """Draw where the decision changes, or the output has the level."""
+    _window(result, ax)
+    edge(result, ax, color=INK, halo=False)
+    what = "boundary" if result.level is None else f"level {result.level:.3g}"
+    ax.set_title(f"{what}: {result.length:.4g} long")
+
+
+def mosaic(
+    result: PlaneRegions,
+    ax: Axes | None = None,
+    *,
+    color: Color = "pattern",
+    output: int | None = None,
+    lines: bool = True,
+    boundary: bool = False,
+    bar: bool = True,
+    like: PlaneRegions | None = None,
+) -> Axes:
+    """Draw the cells of a plane as a mosaic and return the axes.
+
+    Args:
+        result: The regions.
+        ax: Axes to draw on; new ones by default.
+        color: ``"pattern"``: by activation, similar patterns in similar colours; ``"map"``: the hue
+            is where the slope points, the strength how steep it is; ``"area"``; ``"value"``: the
+            output itself, linear on each cell; ``"plain"``: lines alone.
+        output: The output that is meant; by default the first, and for maps all together.
+        lines: Whether to draw the edges of cells, those of early layers stronger.
+        boundary: Whether to draw on top where the decision changes.
+        bar: Whether to draw the scale of areas or values, or to name the layers of lines.
+        like: Other regions whose colours are to be matched, e.g. in pictures of one training.
+    """
+    with styled():
+        ax = new_axes() if ax is None else ax
+        _window(result, ax)
+        if color in ("area", "value"):
+            _on_a_scale(result, ax, color, output or 0, bar, like)
+        elif color != "plain":
+            _fill(result, ax, colors(result, color, output, like))
+        if lines:
+            _edges(result, ax, color)
+        if color == "plain" and bar:
+            _layers(result, ax)
+        if boundary:
+            edge(decision_boundary(result), ax)
+    return ax
+
+
+def colors(
+    result: PlaneRegions,
+    color: Color = "pattern",
+    output: int | None = None,
+    like: PlaneRegions | None = None,
+) -> Array:
+    """Return the colour of every cell, on the scale of other regions if these are given."""
+    if color == "pattern":
+        return hues.by_pattern(result, like)
+    if color == "map":
+        return hues.by_map(result, output, like)
+    tint, norm = hues.scale(like or result, color, output or 0)
+    middles = hues.middle_values(result, output or 0)
+    found: Array = tint(norm(result.areas.numpy() if color == "area" else middles))[:, :3]
+    return found
+
+
+def edge(
+    result: Boundary, ax: Axes, *, color: str = DARK, width: float = 1.5, halo: bool = True
+) -> LineCollection:
+    """Draw a boundary on axes that have the plane's coordinates."""
+    parts = np.split(result.points.numpy(), result.first[1:-1].numpy())
+    drawn = LineCollection(
+        [part for part in parts if len(part)], colors=color, linewidths=width, capstyle="round"
+    )
+    if halo:
+        drawn.set_path_effects(
+            [effects.Stroke(linewidth=width + 1.6, foreground=LIGHT), effects.Normal()]
+        )
+    drawn.set_zorder(4)
+    ax.add_collection(drawn, autolim=False)
+    return drawn
+
+
+def dual(
+    result: PlaneRegions,
+    ax: Axes | None = None,
+    *,
+    color: Color = "pattern",
+    output: int | None = None,
+) -> Axes:
+    """Draw every cell as a dot at its two slopes, as large as its area, and return the axes.
+
+    For all of several outputs together the axes are the two directions in which maps differ most.
+    """
+    with styled():
+        ax = new_axes() if ax is None else ax
+        at = hues.coefficients(result, output)
+        many = result.cells > LIMIT
+        order = np.argsort(-result.areas.numpy(), kind="stable")
+        share = result.areas.numpy()[order] / float(result.areas.sum())
+        if not many:
+            a, b = result.neighbours[(result.neighbours >= 0).all(1)].numpy().T
+            pairs = list(np.stack([at[a], at[b]], 1))
+            links = LineCollection(pairs, colors=FAINT, linewidths=0.3)
+            links.set(alpha=0.35, zorder=1)
+            ax.add_collection(links)
+        ax.scatter(
+            at[order, 0],
+            at[order, 1],
+            s=(1.0 if many else 4.0) + 1600 * share,
+            c=colors(result, color, output)[order],
+            edgecolors=LIGHT,
+            linewidths=0.0 if many else 0.25,
+            zorder=2,
+            rasterized=many,
+        )
+        ax.axhline(0, color=RULE, linewidth=0.6, zorder=0)
+        ax.axvline(0, color=RULE, linewidth=0.6, zorder=0)
+        one = output is not None or result.slopes.shape[1] == 1
+        names = (
+            ("slope along u", "slope along v") if one else ("first component", "second component")
+        )
+        ax.set(xlabel=names[0], ylabel=names[1], aspect="equal", adjustable="datalim")
+    return ax
+
+
+def portrait(
+    result: PlaneRegions, *, color: Color = "map", output: int | None = None, boundary: bool = True
+) -> Figure:
+    """Return a figure of the mosaic with its boundary, and beside it the dual, in equal colours."""
+    with styled():
+        figure = Figure(figsize=(8.4, 4.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        mosaic(result, left, color=color, output=output, boundary=boundary)
+        left.set_title(f"{result.cells} cells in the plane")
+        dual(result, right, color=color, output=output)
+        right.set_title("their slopes: a dot for each cell, joined to its neighbours")
+    return figure
+
+
+def _window(result: PlaneRegions | Boundary, ax: Axes) -> None:
+    """Fit the axes to the domain, both directions in the lengths of the input space."""
+    low, high = result.domain.amin(0).tolist(), result.domain.amax(0).tolist()
+    gram = result.frame.gram
+    aspect = float((gram[1, 1] / gram[0, 0]).sqrt())
+    ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect=aspect)
+    names = ("first input", "second input") if _is_whole(result) else ("u", "v")
+    ax.set(xlabel=names[0], ylabel=names[1])
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(length=0)
+
+
+def _is_whole(result: PlaneRegions | Boundary) -> bool:
+    """Tell whether the plane is the input space itself."""
+    axes = result.axes.flatten(1)
+    whole = axes.shape[1] == 2 and bool((axes == torch.eye(2)).all())
+    return whole and not bool(result.origin.any())
+
+
+def _fill(result: PlaneRegions, ax: Axes, tints: Array) -> None:
+    """Fill the cells with colours: as polygons while they are few, else as pixels."""
+    if result.cells > LIMIT:
+        cells = _pixels(result, 2 * PIXELS)
+        inks = np.zeros((result.cells + 1, 4), np.float32)  # the last one, of cell -1, is empty
+        inks[:-1, :3], inks[:-1, 3] = tints, 1.0
+        quarters = [inks[cells[i::2, j::2]] for i in (0, 1) for j in (0, 1)]
+        _image(ax, np.add.reduce(quarters) / 4)
+        return
+    place, corners = result.vertices.numpy(), result.corners.numpy()
+    loops = np.split(place[corners], result.first[1:-1].numpy())
+    # an edge in the colour of its cell hides the seam between two neighbours
+    cells_drawn = PolyCollection(loops, facecolors=tints, edgecolors=tints, linewidths=0.4)
+    cells_drawn.set(joinstyle="round", zorder=1)
+    ax.add_collection(cells_drawn, autolim=False)
+
+
+def _lengths(result: PlaneRegions) -> tuple[float, float]:
+    """Return width and height of the window in the input space."""
+    extent = result.domain.amax(0) - result.domain.amin(0)
+    width, height = (extent * result.frame.gram.diagonal().sqrt()).tolist()
+    return width, height
+
+
+def _pixels(result: PlaneRegions, longer: int) -> Array:
+    """Return the cell under each pixel, with an even number of rows and of columns."""
+    low, high = result.domain.amin(0), result.domain.amax(0)
+    width, height = _lengths(result)
+    most = max(width, height)
+    shape = tuple(2 * max(1, round(longer * side / most / 2)) for side in (height, width))
+    return raster(
+        result.vertices.numpy(),
+        result.corners.numpy(),
+        result.first.numpy(),
+        low.numpy(),
+        high.numpy(),
+        (shape[0], shape[1]),
+    )
+
+
+class _Picture(AxesImage):
+    """Pixels that go whole into vector files, and are averaged where the screen has fewer."""
+
+    def draw(self, renderer: RendererBase) -> None:
+        self.set_interpolation("none" if renderer.option_scale_image() else "antialiased")
+        super().draw(renderer)
+
+
+def _image(ax: Axes, picture: Array, zorder: float = 1.0, **look: Any) -> None:
+    """Fill the window with pixels, whose rows go up."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    drawn = _Picture(ax, extent=(left, right, bottom, top), origin="lower", zorder=zorder, **look)
+    drawn.set_data(picture)
+    drawn.set_clip_path(ax.patch)
+    ax.add_image(drawn)
+
+
+def _on_a_scale(
+    result: PlaneRegions,
+    ax: Axes,
+    color: Color,
+    output: int,
+    bar: bool,
+    like: PlaneRegions | None,
+) -> None:
+    """Fill the cells by area, or every pixel by the value of the output there."""
+    tint, norm = hues.scale(like or result, color, output)
+    if color == "area":
+        _fill(result, ax, colors(result, color, like=like))
+    else:
+        cells = _pixels(result, PIXELS)
+        _image(ax, _values(result, cells, output), cmap=tint, norm=norm)
+    figure = ax.get_figure(root=True)
+    if bar and figure is not None:
+        label = "area of the cell" if color == "area" else "output"
+        drawn = figure.colorbar(
+            ScalarMappable(norm, tint), ax=ax, shrink=0.8, pad=0.02, label=label
+        )
+        drawn.outline.set_visible(False)
+
+
+def _values(result: PlaneRegions, cells: Array, output: int) -> Array:
+    """Return the output at the middle of each pixel, by the map of the cell under it."""
+    (rows, columns), low = cells.shape, result.domain.amin(0).numpy()
+    step = (result.domain.amax(0).numpy() - low) / (columns, rows)
+    u = low[0] + step[0] * (np.arange(columns) + 0.5) - float(result.center[0])
+    v = low[1] + step[1] * (np.arange(rows) + 0.5) - float(result.center[1])
+    slopes = result.slopes[:, output].numpy()[cells]
+    level = result.levels[:, output].numpy()[cells]
+    values = level + slopes[:, :, 0] * u + slopes[:, :, 1] * v[:, None]
+    return np.ma.masked_array(values, cells < 0)
+
+
+def _edges(result: PlaneRegions, ax: Axes, color: Color) -> None:
+    """Draw the edges of cells by the bend that made them, the first on top and strongest."""
+    if len(result.edges) <= LIMIT * EDGES:
+        _add_edges(result, ax, color)
+        return
+    width, height = _lengths(result)
+    inches = (PAPER * width / max(width, height), PAPER * height / max(width, height))
+    figure, out = Figure(figsize=inches), io.BytesIO()
+    sheet = figure.add_axes((0, 0, 1, 1))
+    sheet.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
+    sheet.set_axis_off()
+    _add_edges(result, sheet, color)
+    figure.savefig(out, format="png", dpi=PIXELS / PAPER, transparent=True)
+    out.seek(0)
+    _image(ax, imread(out)[::-1], zorder=3)
+
+
+def _add_edges(result: PlaneRegions, ax: Axes, color: Color) -> None:
+    bend = result.makers[:, 0].numpy()
+    ends = result.vertices.numpy()[result.edges.numpy()]
+    plain = color == "plain"
+    thin = min(1.0, (1500 / max(1, len(bend))) ** (0.3 if plain else 0.4))
+    for k in sorted(set(bend[bend >= 0].tolist()), reverse=True):
+        width = (1.3 if plain else 0.8) * thin * 0.75**k
+        tone = CATEGORIES[k % len(CATEGORIES)] if plain else DARK if color == "value" else LIGHT
+        some = LineCollection(ends[bend == k], colors=tone, linewidths=width, capstyle="round")
+        some.set(zorder=3 - 0.01 * k, alpha=1.0 if plain else 0.3 if color == "value" else 0.8)
+        ax.add_collection(some, autolim=False)
+
+
+def _layers(result: PlaneRegions, ax: Axes) -> None:
+    """Name the colours of lines, outside the window."""
+    made = sorted(set(result.makers[:, 0].tolist()) - {-1})
+    marks = [Line2D([], [], color=CATEGORIES[k % len(CATEGORIES)]) for k in made]
+    names = [f"bend {k + 1}" for k in made]
+    ax.legend(marks, names, loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -1,0 +1,294 @@
+"""Region evolution: how the pieces of a network move and settle while it is trained."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int32, Int64, UInt8
+from torch import Tensor, nn
+
+from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core.pieces.plane import Frame
+from inscape._core.pieces.plane.raster import raster
+from inscape._core.progress import progress
+from inscape._core.trajectory import Settings, Trajectory
+from inscape.regions.boundary import Boundary, decision_boundary
+from inscape.regions.plane_regions import PlaneRegions, plane_regions
+
+#: Arrays of regions that change from step to step, with what they have one row for.
+PARTS = {
+    "vertices": 0,
+    "corners": 1,
+    "first": 2,
+    "slopes": 3,
+    "levels": 3,
+    "areas": 3,
+    "merged": 3,
+    "patterns": 3,
+    "edges": 4,
+    "neighbours": 4,
+    "makers": 4,
+}
+
+#: Fields of regions that are the same at all steps.
+COMMON = ("bends", "units", "choices", "domain", "center", "origin", "axes", "converted")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RegionEvolution(Result):
+    """The regions of a plane at some steps of a training, and how far each layer has settled.
+
+    ``differs[i, k]`` is the share of ``samples`` places and all units of bend ``k`` at which the
+    pattern at ``steps[i]`` is not yet the final one; ``settled[k]`` is the first of the steps from
+    which on this is at most ``tolerance``. The regions of all steps lie in flat arrays one after
+    the other; ``regions_at(i)`` and ``boundary_at(i)`` give those of one step.
+    """
+
+    steps: Int64[Tensor, " steps"]
+    cells: Int64[Tensor, " steps"]
+    regions: Int64[Tensor, " steps"]
+    lengths: Float64[Tensor, " steps"]
+    differs: Float64[Tensor, "steps bends"]
+    settled: Int64[Tensor, " bends"]
+    tolerance: float
+    samples: int
+    sizes: Int64[Tensor, "steps 5"]
+    vertices: Float64[Tensor, "v 2"]
+    corners: Int32[Tensor, " k"]
+    first: Int64[Tensor, " m"]
+    slopes: Float64[Tensor, "cells c 2"]
+    levels: Float64[Tensor, "cells c"]
+    areas: Float64[Tensor, " cells"]
+    merged: Int64[Tensor, " cells"]
+    patterns: UInt8[Tensor, "cells bytes"]
+    edges: Int32[Tensor, "e 2"]
+    neighbours: Int32[Tensor, "e 2"]
+    makers: Int32[Tensor, "e 2"]
+    bends: tuple[str, ...]
+    units: tuple[int, ...]
+    choices: tuple[int, ...]
+    domain: Float64[Tensor, "sides 2"]
+    center: Float64[Tensor, " 2"]
+    origin: Float64[Tensor, "*d"]
+    axes: Float64[Tensor, "2 *d"]
+    covered: Float64[Tensor, " steps"]
+    complete: Bool[Tensor, " steps"]
+    converted: str
+
+    def regions_at(self, index: int) -> PlaneRegions:
+        """Return the regions at one of the steps, by its place among them."""
+        index = range(len(self.steps))[index]
+        begin, size = self.sizes[:index].sum(0).tolist(), self.sizes[index].tolist()
+        parts = {
+            name: getattr(self, name)[begin[kind] : begin[kind] + size[kind]]
+            for name, kind in PARTS.items()
+        }
+        return PlaneRegions(
+            **parts,
+            **{name: getattr(self, name) for name in COMMON},
+            covered=float(self.covered[index]),
+            complete=bool(self.complete[index]),
+        )
+
+    def boundary_at(self, index: int) -> Boundary:
+        """Return where the decision changes at one of the steps, by its place among them."""
+        return decision_boundary(self.regions_at(index))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each step."""
+        for i, step in enumerate(self.steps.tolist()):
+            yield {
+                "step": step,
+                "cells": int(self.cells[i]),
+                "regions": int(self.regions[i]),
+                "boundary": float(self.lengths[i]),
+                "complete": bool(self.complete[i]),
+                **{f"differs {k}": share for k, share in enumerate(self.differs[i].tolist())},
+            }
+
+    def summary(self) -> Summary:
+        """Return the number of cells at the last step."""
+        settled = ", ".join(str(step) for step in self.settled.tolist()) or "none"
+        basis = f"{int(self.cells[0])} cells at step {int(self.steps[0])}; settled at {settled}"
+        kind: Any = "exact" if bool(self.complete[-1]) else "lower bound"
+        return Summary(value=float(self.cells[-1]), kind=kind, basis=basis)
+
+
+def _two_states(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Return a trajectory of one step, from smaller weights to the model's own."""
+    own = model.state_dict().items()
+    settings = Settings(
+        loss="mse", optimizer="sgd", lr=0.1, momentum=0.0, nesterov=False, weight_decay=0.0,
+        betas=(0.9, 0.999), batch=None, epochs=1, schedule=None, stop_loss=None,
+        stop_on="running", penalties=(), seed=0, record=1,
+    )  # fmt: skip
+    trajectory = Trajectory(
+        states={name: torch.stack([(0.9 * t).to(t.dtype), t]).detach() for name, t in own},
+        memory={},
+        checkpoints=torch.tensor([0, 1]),
+        rates=torch.tensor([0.1], dtype=torch.float64),
+        order=None,
+        trainable=tuple(name for name, _ in model.named_parameters()),
+        settings=settings,
+        data="",
+    )
+    return {"trajectory": trajectory}
+
+
+@instrument(
+    reads="trajectory",
+    cost="minutes",
+    work=lambda n, c: 120_000,
+    setup=12.0,
+    meaning="At the end of training this window is made of {value} linear pieces.",
+    cites="sattelberg2026linearity, section 6.2",
+    example=_two_states,
+)
+def region_evolution(
+    model: nn.Module,
+    x: Float[Tensor, "n *d"],
+    *,
+    trajectory: Trajectory | None = None,
+    steps: int | Sequence[int] = 12,
+    plane: Frame | None = None,
+    domain: Float[Tensor, "k 2"] | None = None,
+    tolerance: float = 0.05,
+    grid: int = 64,
+    regions: int = 1_000_000,
+    threads: int | None = None,
+) -> RegionEvolution | NotApplicable:
+    r"""Cut a plane into its linear pieces at recorded steps of a training.
+
+    .. math:: s_k = \min \{t : D_k(t') \le \varepsilon \text{ for all } t' \ge t\}, \quad
+              D_k(t) = \operatorname{mean}_{p, j}
+              \bigl[ \pi_{kj}(p; t) \ne \pi_{kj}(p; T) \bigr]
+
+    Cells, maps and boundary are exact at every step, as in ``plane_regions`` and ``boundary``. How
+    far layer ``k`` is from its final pattern is measured on a grid of places ``p``, an estimate of
+    the share of the window; whether early layers settle first is Sattelberg's question in section
+    6.2. Costs one ``plane_regions`` for each step.
+
+    Args:
+        model: The network that was trained, in eval mode; a copy of it takes the recorded weights.
+        x: Points that give the plane and the window, as for ``plane_regions``.
+        trajectory: The recorded training, as ``fit(..., record=...)`` returns it.
+        steps: Number of checkpoints to look at, spread evenly, or the steps themselves.
+        plane: Plane to cut; by default that of a two-dimensional input space, or through the first
+            three points.
+        domain: Corners of a convex polygon in the plane's coordinates; by default a box around the
+            points, a tenth wider.
+        tolerance: A layer is settled once at most this share of its pattern differs from the end.
+        grid: Places along each side of the window at which patterns are compared.
+        regions: Stop at this many cells, at each step.
+        threads: Threads; by default those of torch.
+    """
+    checks.in_eval_mode(model)
+    checks.points(x)
+    checks.at_least(1, grid=grid, regions=regions)
+    checks.at_least(0, tolerance=tolerance)
+    if trajectory is None:
+        reason = "it needs a recorded training: pass fit(..., record=...).trajectory"
+        return NotApplicable(what="region_evolution", reason=reason)
+    chosen = _steps(trajectory, steps)
+    body = copy.deepcopy(model)
+    found: list[PlaneRegions] = []
+    with progress(len(chosen), label="regions of steps") as bar:
+        for step in chosen:
+            _load(body, trajectory, step)
+            one = plane_regions(
+                body, x, plane=plane, domain=domain, regions=regions, threads=threads
+            )
+            if isinstance(one, NotApplicable):
+                return NotApplicable(what="region_evolution", reason=one.reason)
+            found.append(one)
+            bar.advance()
+    return _result(chosen, found, tolerance, grid)
+
+
+def _steps(trajectory: Trajectory, steps: int | Sequence[int]) -> list[int]:
+    """Return the steps to look at, in order, each a checkpoint."""
+    known = trajectory.checkpoints.tolist()
+    if isinstance(steps, int):
+        checks.at_least(2, steps=steps)
+        places = torch.linspace(0, len(known) - 1, min(steps, len(known))).round().long()
+        return [known[place] for place in places.tolist()]
+    if not steps:
+        raise ValueError("steps must name at least one checkpoint, found none: pass a number.")
+    return sorted(set(steps))
+
+
+def _load(body: nn.Module, trajectory: Trajectory, step: int) -> None:
+    try:
+        body.load_state_dict(trajectory.at(step))
+    except RuntimeError as error:
+        raise ValueError(
+            "trajectory must be that of the model, found weights of other names or shapes: "
+            "pass the model that was trained."
+        ) from error
+
+
+def _result(
+    steps: list[int], found: list[PlaneRegions], tolerance: float, grid: int
+) -> RegionEvolution:
+    differs, samples = _differs(found, grid)
+    last = found[-1]
+    parts: dict[str, Any] = {
+        name: torch.cat([getattr(one, name) for one in found]) for name in PARTS
+    }
+    sizes = [
+        [len(one.vertices), len(one.corners), len(one.first), one.cells, len(one.edges)]
+        for one in found
+    ]
+    numbers = torch.tensor(steps)
+    return RegionEvolution(
+        steps=numbers,
+        cells=torch.tensor([one.cells for one in found]),
+        regions=torch.tensor([one.regions for one in found]),
+        lengths=torch.tensor([decision_boundary(one).length for one in found]).double(),
+        differs=differs,
+        settled=_settled(numbers, differs, tolerance),
+        tolerance=float(tolerance),
+        samples=samples,
+        sizes=torch.tensor(sizes),
+        covered=torch.tensor([one.covered for one in found]).double(),
+        complete=torch.tensor([one.complete for one in found]),
+        **parts,
+        **{name: getattr(last, name) for name in COMMON},
+    )
+
+
+def _differs(found: list[PlaneRegions], grid: int) -> tuple[Float64[Tensor, "steps bends"], int]:
+    """Return how much of each layer's pattern is not the final one, and at how many places."""
+    last = found[-1]
+    low, high = last.domain.amin(0).numpy(), last.domain.amax(0).numpy()
+    under = np.stack(
+        [
+            raster(
+                one.vertices.numpy(),
+                one.corners.numpy(),
+                one.first.numpy(),
+                low,
+                high,
+                (grid, grid),
+            ).reshape(-1)
+            for one in found
+        ]
+    )
+    seen = torch.from_numpy(under[:, (under >= 0).all(0)])
+    shares = torch.zeros(len(found), len(last.units), dtype=torch.float64)
+    for bend in range(len(last.units)):
+        final = last.pattern(bend)[seen[-1]]
+        for i, one in enumerate(found):
+            shares[i, bend] = (one.pattern(bend)[seen[i]] != final).double().mean()
+    return shares, seen.shape[1]
+
+
+def _settled(
+    steps: Int64[Tensor, " steps"], differs: Float64[Tensor, "steps bends"], tolerance: float
+) -> Int64[Tensor, " bends"]:
+    """Return the first step from which on a layer stays within the tolerance."""
+    late = (differs > tolerance).flip(0).cumsum(0).flip(0) > 0
+    return steps[late.sum(0)]
