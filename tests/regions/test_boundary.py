@@ -11,6 +11,7 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape._core import NotApplicable
 from inscape.regions.boundary import Boundary, boundary, decision_boundary, level_set
+from inscape.regions.line_regions import line_regions
 from inscape.regions.plane_regions import plane_regions
 
 BOX = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]], dtype=torch.float64)
@@ -85,6 +86,7 @@ def test_level_sets_known_in_closed_form(f, length, lines):
         ),
         # the middle one of three is largest on the line alone
         ((lambda x, y: x, lambda x, y: -x, lambda x, y: 0 * x), 2.0, [(0, 1)]),
+        ((lambda x, y: 0 * x, lambda x, y: x, lambda x, y: -x), 2.0, [(1, 2)]),
         # twins count as the first
         ((lambda x, y: x, lambda x, y: x, lambda x, y: -x), 2.0, [(0, 2)]),
         # equal outputs on a whole piece
@@ -144,6 +146,16 @@ def test_length_equals_that_of_the_outlines_of_what_each_output_wins(outputs, se
     regions = plane_regions(net, points(5, 2), domain=2 * BOX)
     line = decision_boundary(regions)
     assert line.length == pytest.approx(by_polygons(regions), abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_many_outputs_divide_one_cell(seed):
+    draw = torch.Generator().manual_seed(seed)
+    weight = torch.randn(14, 2, generator=draw, dtype=torch.float64)
+    bias = torch.randn(14, generator=draw, dtype=torch.float64) / 4
+    regions = plane_regions(lambda x: x @ weight.T + bias, BOX, domain=BOX)
+    assert regions.cells == 1
+    assert decision_boundary(regions).length == pytest.approx(by_polygons(regions), abs=1e-12)
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 5])
@@ -260,3 +272,52 @@ def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match=r"level must be 0 where the largest .* pass output"):
         boundary(dense(2, 3, 2), BOX, level=1.0)
     assert isinstance(decision_boundary(regions), Boundary)
+
+
+def whole_numbers(widths, seed):
+    """Return a network of small whole weights: parallel, equal and dead units, ties everywhere."""
+    net = dense(*widths)
+    draw = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.randint(-2, 3, p.shape, generator=draw).double() / 2)
+        net[-1].bias -= net(torch.zeros(1, 2, dtype=torch.float64))[0]  # all outputs meet at zero
+    return net
+
+
+def changes_along(t, z):
+    """Return where along a line the largest of some outputs changes, from its knots."""
+    seen = []
+    for k in range(len(t) - 1):
+        shares = {0.0, 1.0}
+        for a, b in itertools.combinations(range(z.shape[1]), 2):
+            u, v = float(z[k, a] - z[k, b]), float(z[k + 1, a] - z[k + 1, b])
+            if u * v < 0:
+                shares.add(u / (u - v))
+        for low, high in itertools.pairwise(sorted(shares)):
+            middle = torch.lerp(z[k], z[k + 1], (low + high) / 2)
+            best = set(torch.nonzero(middle >= middle.max() - 1e-10)[:, 0].tolist())
+            if high - low > 1e-9:
+                seen.append((float(torch.lerp(t[k], t[k + 1], low)), best))
+    return [at for (_, one), (at, two) in itertools.pairwise(seen) if not one & two]
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+@pytest.mark.parametrize("seed", [0, 4, 7, 10, 12, 27])
+def test_degenerate_networks_change_where_the_lines_that_cross_them_say(outputs, seed):
+    net = whole_numbers((2, 5, 4, outputs), seed)
+    line = boundary(net, BOX, domain=BOX)
+    pieces = [p for k in range(len(line.lengths)) for p in itertools.pairwise(line.polyline(k))]
+    drawn = shapely.MultiLineString([torch.stack(piece).numpy() for piece in pieces])
+    draw = torch.Generator().manual_seed(seed)
+    a, b = 2 * torch.rand(2, 30, 2, generator=draw, dtype=torch.float64) - 1
+    cut = line_regions(net, a, to=b)
+    for k, (low, high) in enumerate(itertools.pairwise(cut.offsets.tolist())):
+        z = cut.values[low:high]
+        z = torch.cat([z, torch.zeros_like(z)], 1) if outputs == 1 else z
+        expected = [torch.lerp(a[k], b[k], at) for at in changes_along(cut.t[low:high], z)]
+        met = shapely.LineString([a[k].numpy(), b[k].numpy()]).intersection(drawn)
+        found = shapely.get_coordinates(met)
+        assert len(found) == len(expected)
+        for point in expected:
+            assert np.abs(found - point.numpy()).max(1).min() < 1e-9

@@ -347,3 +347,11 @@ def test_progress_is_shown_when_asked_for(monkeypatch, capsys):
     monkeypatch.delenv("INSCAPE_QUIET")
     fit(network(), x, y, epochs=2, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_a_model_that_writes_over_its_input_leaves_the_data_alone():
+    model = torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Linear(2, 1))
+    x = torch.randn(8, 2, generator=torch.Generator().manual_seed(0))
+    before = x.clone()
+    fit(model, x, x[:, :1].clone(), epochs=2, stop_on="evaluated", progress=False)
+    assert torch.equal(x, before)

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from matplotlib.axes import Axes
-from matplotlib.backend_bases import RendererBase
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
@@ -245,7 +244,7 @@ def _pixels(result: PlaneRegions, longer: int) -> Array:
 class _Picture(AxesImage):
     """Pixels that go whole into vector files, and are averaged where the screen has fewer."""
 
-    def draw(self, renderer: RendererBase) -> None:
+    def draw(self, renderer: Any) -> None:
         self.set_interpolation("none" if renderer.option_scale_image() else "antialiased")
         super().draw(renderer)
 
@@ -276,10 +275,9 @@ def _on_a_scale(
         _image(ax, _values(result, cells, output), cmap=tint, norm=norm)
     figure = ax.get_figure(root=True)
     if bar and figure is not None:
-        label = "area of the cell" if color == "area" else "output"
-        drawn = figure.colorbar(
-            ScalarMappable(norm, tint), ax=ax, shrink=0.8, pad=0.02, label=label
-        )
+        label, beyond = ("area of the cell", "min") if color == "area" else ("output", "both")
+        look: dict[str, Any] = {"shrink": 0.8, "pad": 0.02, "label": label, "extend": beyond}
+        drawn = figure.colorbar(ScalarMappable(norm, tint), ax=ax, **look)
         drawn.outline.set_visible(False)
 
 

@@ -162,7 +162,7 @@ def _centroids(place: Any, corners: Any, first: Any) -> Any:
     work=lambda n, c: 10_000,
     setup=1.0,
     meaning="In this window the function is made of {value} linear pieces.",
-    cites="sattelberg2026local, Eqs. (5.6)-(5.7), (6.2)",
+    cites="sattelberg2026linearity, Eqs. (5.6)-(5.7), (6.2)",
     exempt=("patterns", "makers"),
 )
 def plane_regions(

@@ -21,6 +21,10 @@ SOURCES = {
         "Vaishnavh Nagarajan and J. Zico Kolter, “Generalization in deep networks: the role of "
         "distance from initialization”, arXiv:1901.01672, 2019"
     ),
+    "sattelberg2026linearity": (
+        "Ben Sattelberg, “Local Linearity of ReLU Neural Networks”, PhD dissertation, "
+        "Colorado State University, 2026"
+    ),
     "volhejn2020smoothness": (
         "Václav Volhejn, “Smoothness of Functions Learned by Neural Networks”, "
         "bachelor thesis, Charles University, 2020"

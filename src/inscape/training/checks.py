@@ -31,8 +31,11 @@ def check_settings(settings: Settings) -> None:
             )
 
 
-def check_start(model: nn.Module, x: Tensor, y: Tensor, loss: str | Loss) -> None:
-    """Refuse data that do not fit the model or the loss; evaluates the first two points."""
+def check_start(model: nn.Module, x: Tensor, y: Tensor, loss: str | Loss) -> bool:
+    """Refuse data that do not fit the model or the loss; evaluates the first two points.
+
+    Returns whether the model writes over its input.
+    """
     checks.points(x)
     checks.labels(y, x)
     if y.device != x.device:
@@ -44,11 +47,13 @@ def check_start(model: nn.Module, x: Tensor, y: Tensor, loss: str | Loss) -> Non
     was_training = model.training
     try:
         with torch.no_grad(), private_dice(x.device):
-            prediction = checks.call(model.eval(), x[:2])
+            two = x[:2].clone()
+            prediction = checks.call(model.eval(), two)
             scalar(loss_function(loss)(prediction, y[:2]), "a loss")
     finally:
         model.train(was_training)
     check_targets(loss, y, prediction)
+    return two._version > 0
 
 
 def check_end(update: Update, step: int) -> None:

@@ -139,7 +139,7 @@ def fit(
         record=record,
     )
     check_settings(settings)
-    check_start(model, x, y, loss)
+    spare = check_start(model, x, y, loss)
     update = Update(
         model,
         loss_function(loss),
@@ -149,7 +149,7 @@ def fit(
         per_epoch=batches_per_epoch(len(x), batch),
     )
     quiet = None if progress is None else not progress
-    return _run(update, x.detach(), y.detach(), settings, schedule, quiet=quiet)
+    return _run(update, x.detach(), y.detach(), settings, schedule, quiet=quiet, spare=spare)
 
 
 def _run(
@@ -160,8 +160,12 @@ def _run(
     schedule: ScheduleFunction | None,
     *,
     quiet: bool | None,
+    spare: bool,
 ) -> Fit:
-    """Run the loop itself, once everything is checked and made."""
+    """Run the loop itself, once everything is checked and made.
+
+    ``spare``: the model writes over its input, so that it is handed copies of the data.
+    """
     every = settings.record
     recorder = Recorder(update.model, update.optimizer, every) if every else None
     shuffle = generator(settings.seed)
@@ -175,7 +179,7 @@ def _run(
         for _ in range(settings.epochs):
             seen = [0.0] * (1 + len(settings.penalties))  # loss and penalties, summed over points
             for rows in _batches(len(x), settings.batch, shuffle, recorder):
-                batch = x[rows]
+                batch = x[rows].clone() if spare else x[rows]
                 rates = [rate * factor(schedule, step) for rate in base_rates]
                 values = update(step, batch, y[rows], rates)
                 seen = [s + len(batch) * value for s, value in zip(seen, values, strict=True)]
@@ -184,7 +188,11 @@ def _run(
                     recorder.step(rates[0])
                 bar.advance(note=note)
             running, *means = (s / len(x) for s in seen)
-            losses.append(running if settings.stop_on == "running" else _evaluated(update, x, y))
+            losses.append(
+                running
+                if settings.stop_on == "running"
+                else _evaluated(update, x.clone() if spare else x, y)
+            )
             penalties.append(means)
             note = f"loss {losses[-1]:.1e}"
             if settings.stop_loss is not None and losses[-1] <= settings.stop_loss:

@@ -50,7 +50,7 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
         return Bend(
             node=node,
             place=place,
-            source=lambda z, *_, **__: z.flatten(1),
+            source=lambda z, *_, **__: z.reshape(len(z), -1),
             chosen=lambda on, z, *args, **kwargs: (
                 z
                 * torch.where(
@@ -68,7 +68,7 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
         node=node,
         place=place,
         source=lambda z, *args, **kwargs: torch.cat(
-            [(z - at).flatten(1) for at in limits(*args, **kwargs) if at is not None], 1
+            [(z - at).reshape(len(z), -1) for at in limits(*args, **kwargs) if at is not None], 1
         ),
         chosen=lambda on, z, *args, **kwargs: _clamped(on, z, *limits(*args, **kwargs)),
     )
@@ -130,7 +130,7 @@ def _extreme(node: fx.Node, sign: float) -> Bend:
 
     def source(one: Tensor, two: Tensor) -> Tensor:
         shape = (one - two).shape
-        return torch.cat([sign * part.expand(shape).flatten(1) for part in (one, two)], 1)
+        return torch.cat([sign * part.expand(shape).reshape(shape[0], -1) for part in (one, two)], 1)
 
     def chosen(choice: Tensor, one: Tensor, two: Tensor) -> Tensor:
         shape = (one - two).shape
@@ -158,7 +158,7 @@ def _max_pool(node: fx.Node) -> Bend:
     return Bend(
         node=node,
         place=place_of(node),
-        source=lambda z, *_: z.flatten(1),
+        source=lambda z, *_: z.reshape(len(z), -1),
         chosen=chosen,
         windows=windows,
     )
