@@ -29,6 +29,10 @@ STORIES = {
     "plot_tropical": "apart < 1e-12",
     "plot_region_bounds": "all(a.count <= a.upper for a in found)"
     " and found[-1].lower > 1000 * found[-1].count",
+    "plot_plane_regions": "found.complete and found.cells > 1000 >= found.regions / 2",
+    "plot_boundary": "found.cells > 3000 and length > 10",
+    "plot_region_evolution": "found.settled[0] <= found.settled[1] < found.settled[2]"
+    " and float(found.lengths[-1]) > 7",
     "plot_line_regions": "kinds[1][2].cells[0] > kinds[0][2].cells[0]"
     " and kinds[1][2].variation[0] > 1.9",
     "plot_gradient_norm": "everywhere[(grid.norm(dim=1) - 0.6).abs() < 0.05].mean() > 4 * mean",

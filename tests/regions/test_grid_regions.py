@@ -199,3 +199,26 @@ def test_errors_say_what_to_do():
         grid_regions(net, x, exact=0)
     with pytest.raises(UnsupportedModelError, match="let gradients reach its input"):
         grid_regions(lambda x: x.detach() * 2, x)
+
+
+def test_different_maps_of_many_coefficients_are_told_apart():
+    from inscape.regions._labels import Neighbours, directions
+
+    size, side = 3000, 6
+    rows = points(side * side, size, seed=5)
+    rows = rows / rows.norm(dim=1, keepdim=True)
+    rows[1:] = rows[:1] + 0.02 * rows[1:]  # 3% apart: far more than the tolerance, yet near
+    found = Neighbours("row", side, 0.01, directions(size))
+    pairs = [found.pairs(row) for row in rows.reshape(side, side, size)]
+    labels = joined_labels(side * side, pairs)
+    assert found.distinct(labels) == side * side
+    again = Neighbours("4", side, 0.01, directions(size))
+    same = rows[:1].expand(side * side, -1).reshape(side, side, size)
+    labels = joined_labels(side * side, [again.pairs(row) for row in same])
+    assert again.distinct(labels) == 1
+
+
+def joined_labels(count, pairs):
+    from inscape.regions._labels import joined
+
+    return joined(count, pairs)

@@ -130,7 +130,8 @@ def _extreme(node: fx.Node, sign: float) -> Bend:
 
     def source(one: Tensor, two: Tensor) -> Tensor:
         shape = (one - two).shape
-        return torch.cat([sign * part.expand(shape).reshape(shape[0], -1) for part in (one, two)], 1)
+        both = [sign * part.expand(shape).reshape(shape[0], -1) for part in (one, two)]
+        return torch.cat(both, 1)
 
     def chosen(choice: Tensor, one: Tensor, two: Tensor) -> Tensor:
         shape = (one - two).shape

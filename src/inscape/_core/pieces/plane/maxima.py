@@ -49,6 +49,11 @@ def cut_by_maxima(work: Work, at: int, windows: Array, tolerance: Array, sign: f
         parent, _ = work.cut(lines, at)
         state.choice = state.choice[parent]
         active = np.flatnonzero(cut_here[parent])
+        kept = work.hurried(active)
+        if kept is not None:
+            work.take(kept)
+            state.choice, parent = state.choice[kept], parent[kept]
+            active = np.flatnonzero(cut_here[parent])
     _dissolve(work, state)
     work.source.finished(at, *lists, change)
     work.history.add(state.choice, len(windows), work.origin)

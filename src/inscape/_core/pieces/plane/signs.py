@@ -46,6 +46,11 @@ def cut_by_signs(work: Work, at: int, tolerance: Array) -> None:
         parent, on = work.cut(lines, at)
         left_start, left = rest(start, entry, MOST_LINES)
         active = np.flatnonzero(np.diff(left_start)[parent])
+        kept = work.hurried(active)
+        if kept is not None:
+            work.take(kept)
+            on, parent = on[kept], parent[kept]
+            active = np.flatnonzero(np.diff(left_start)[parent])
         start, entry = _narrowed(work, active, parent, (left_start, left), lists, signs, on)
     work.source.finished(at, lists[0], unit, change)
     work.history.add(on, units, work.origin)

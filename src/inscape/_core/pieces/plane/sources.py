@@ -21,6 +21,9 @@ Choices = npt.NDArray[np.integer[Any]]
 #: Bytes of activations that the graph may hold at a time.
 MEMORY = 2**26
 
+#: Bytes that the next layer's coefficients on all faces may take.
+MOST_MEMORY = 2**31
+
 
 @runtime_checkable
 class Source(Protocol):
@@ -111,20 +114,27 @@ class Chain:
         history: History,
     ) -> None:
         self.steps, self.net, self.history = steps, net, history
+        self._graph = Graph(net, points, history)
         three = net.functions(points, 0).numpy()
-        self._base = np.stack([three[1] - three[0], three[2] - three[0], three[0]])[None]
-        self._next: Floats = np.empty((0, 3, 0))
+        self._base: Floats | None = np.stack([three[1] - three[0], three[2] - three[0], three[0]])[
+            None
+        ]
+        self._first = self._base.shape[2]
+        self._next: Floats | None = None
         self._lists = (np.zeros(2, np.int64), np.empty(0, np.int64), np.empty((0, 1, 3)))
         self._columns: Columns | None = None
 
     def size(self, at: int) -> int:
         """Return how many functions bend ``at`` looks at; after the last, the outputs."""
-        return self.steps[at - 1].size if at else self._base.shape[2]
+        return self.steps[at - 1].size if at else self._first
 
     def coefficients(self, at: int, faces: Ints, out: Floats) -> None:
         """Add to what the parent has a column for each crossing unit that chooses otherwise."""
         if at == 0:
             out[:] = self._base
+            return
+        if self._base is None:
+            self._graph.coefficients(at, faces, out)
             return
         history, step = self.history, self.steps[at - 1]
         choices, parent = history.rows[at - 1], history.origin[at - 1]
@@ -146,11 +156,17 @@ class Chain:
         return self.steps[at].slopes
 
     def begun(self, at: int, faces: int) -> None:
-        """Make room for the next layer on the faces that bend ``at`` is going to cut."""
-        self._next = np.empty((faces, 3, self.steps[at].size))
+        """Make room for the next layer on the faces that bend ``at`` is going to cut.
+
+        Where that would take too much memory, the next layer asks the graph for every face.
+        """
+        size = self.steps[at].size
+        self._next = np.empty((faces, 3, size)) if 24 * faces * size <= MOST_MEMORY else None
 
     def passed(self, at: int, faces: Ints, out: Floats) -> None:
         """Take the next affine map of what comes out of the bend."""
+        if self._next is None:
+            return
         product = self.steps[at].linear(out.reshape(-1, out.shape[2]))
         product = product.reshape(len(faces), 3, -1)
         product[:, 2] += self.steps[at].bias
@@ -158,6 +174,8 @@ class Chain:
 
     def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
         """Take the next affine map of what the windows choose."""
+        if self._next is None:
+            return
         bend = self.net.bends[at]
         assert bend.windows is not None
         windows = bend.windows.numpy()
@@ -167,7 +185,9 @@ class Chain:
 
     def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
         """Go on to the next layer."""
-        self._base, self._next = self._next, np.empty((0, 3, 0))
+        self._base, self._next = self._next, None
+        if self._base is None:
+            return
         self._lists = (start, unit, np.ascontiguousarray(change))
         self._columns = self.steps[at].columns(np.unique(unit))
 

@@ -51,9 +51,12 @@ class Subdivision:
         kernels.owners(self.first, self.halves, self.ends, owner)
         return owner
 
-    def truncated(self, faces: int) -> "Subdivision":
-        """Return the first faces only."""
-        return replace(self, first=self.first[: faces + 1], halves=self.halves[: self.first[faces]])
+    def taken(self, faces: Array) -> "Subdivision":
+        """Return some of the faces only."""
+        sizes = np.diff(self.first)[faces]
+        first = np.concatenate([[0], np.cumsum(sizes)])
+        at = np.arange(first[-1]) + np.repeat(self.first[faces] - first[:-1], sizes)
+        return replace(self, first=first, halves=self.halves[at])
 
     def corners(self) -> Array:
         """Return the vertices of the faces, in the order of their half-edges."""

@@ -17,6 +17,9 @@ Array = npt.NDArray[Any]
 #: Lines that are put into one face at a time; more wait for the next round.
 MOST_LINES = 24
 
+#: Of faces that are still to be cut when the time is over, one of so many is kept.
+HURRY = 16
+
 #: Bytes of coefficients that are held at a time.
 HELD = 2**24
 
@@ -29,9 +32,9 @@ class Budget:
     until: float = float("inf")
 
     def share(self, at: int, bends: int) -> float:
-        """Return when the cutting by bend ``at`` has to stop: each takes half of what is left."""
+        """Return when the cutting by bend ``at`` has to stop: some is kept for those after it."""
         left = self.until - time.monotonic()
-        return time.monotonic() + left / 2 if at + 1 < bends else time.monotonic() + 0.8 * left
+        return time.monotonic() + (0.4 if at + 1 < bends else 0.6) * left
 
 
 class Work:
@@ -68,17 +71,27 @@ class Work:
         step = max(1, HELD // (24 * size))
         for begin in range(0, faces, step):
             if begin and time.monotonic() > self.until:
-                self.truncate(begin)
+                self.take(np.arange(begin))
                 break
             some = np.arange(begin, min(begin + step, faces))
             found += work(some, np.empty((len(some), 3, size)))
         return found
 
-    def truncate(self, faces: int) -> None:
-        """Leave out all but the first faces."""
+    def take(self, faces: Array) -> None:
+        """Leave out all but some faces."""
         self.complete = False
-        self.plane = self.plane.truncated(faces)
-        self.divide(np.arange(faces))
+        self.plane = self.plane.taken(faces)
+        self.divide(faces)
+
+    def hurried(self, active: Array) -> Array | None:
+        """Return which faces to go on with when the time is over; None while it is not.
+
+        Those that need no further cut; if there are none, a few of the others.
+        """
+        if time.monotonic() <= self.until or not len(active):
+            return None
+        done = np.setdiff1d(np.arange(self.plane.faces), active)
+        return done if len(done) else active[: max(1, len(active) // HURRY)]
 
     def divide(self, parent: Array) -> None:
         """Follow the faces when they are cut or left out."""
@@ -92,7 +105,7 @@ class Work:
         self.complete = self.complete and bool(parent[-1] == before - 1)
         self.divide(parent)
         if self.plane.faces > self.budget.regions:
-            self.truncate(self.budget.regions)
+            self.take(np.arange(self.budget.regions))
         return parent[: self.plane.faces], on[: self.plane.faces]
 
 
