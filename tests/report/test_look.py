@@ -16,6 +16,10 @@ from inscape.report.references import at_initialisation
 
 #: What applies to a two-layer ReLU network with several inputs.
 MEASURED = [
+    "boundary",
+    "line_regions",
+    "plane_regions",
+    "region_at",
     "gradient_deflection",
     "gradient_norm",
     "gradient_path_length",
@@ -25,6 +29,14 @@ MEASURED = [
     "fisher_rao_norm",
     "spectral_norm",
 ]
+
+
+#: What is taken without being asked for.
+USUAL = {
+    name
+    for name, instrument in instruments().items()
+    if instrument.by_default and instrument.reads not in ("trajectory", "pair")
+}
 
 
 def by_name(found):
@@ -124,7 +136,7 @@ def test_model_data_and_random_state_are_left_as_they_were(network, regression):
 def test_no_time_means_commands_instead_of_numbers(network, regression):
     found = look(network, regression, budget=0.0, quiet=True, command="inscape look a:b --out c")
     assert found.measures == ()
-    assert {late.name for late in found.left_out} == set(instruments())
+    assert {late.name for late in found.left_out} == USUAL
     assert all(
         late.command == f"inscape look a:b --only {late.name} --budget 10"
         for late in found.left_out
@@ -276,7 +288,8 @@ def test_opened_model_brings_its_source_and_notes(network, regression):
 def test_pair_of_tensors_will_do():
     x = torch.linspace(-1, 1, 20)[:, None]
     found = look(mlp(1, 4, 1), (x, x.abs()), quiet=True)
-    assert {m.name for m in found.measures} == set(instruments()) - {"distance_from_init"}
+    of_planes = {"boundary", "plane_regions"}
+    assert {m.name for m in found.measures} == USUAL - {"distance_from_init"} - of_planes
     bounds = {m.name: m.reference("bound") for m in found.measures}
     assert bounds["total_variation"].value == pytest.approx(2.0, abs=0.2)
     assert bounds["slope_variation"].value == pytest.approx(2.0)
@@ -319,8 +332,9 @@ def test_dictionary_can_be_written_as_json(seen, classified):
     for found in (seen, classified):
         again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
         assert again["model"]["parameters"] == found.model.parameters
-        first = again["measures"][0]
-        assert first["summary"]["value"] == found.measures[0].summary.value
+        names = [measured.name for measured in found.measures]
+        first = again["measures"][names.index("gradient_norm")]
+        assert first["summary"]["value"] == by_name(found)["gradient_norm"].summary.value
         assert first["settings"]["seed"] == found.provenance.seed
         assert [r["name"] for r in first["references"]][:2] == ["initialisation", "linear"]
 
@@ -328,7 +342,7 @@ def test_dictionary_can_be_written_as_json(seen, classified):
 def test_rows_have_what_a_table_needs(seen):
     row = next(iter(seen.rows()))
     measured = seen.measures[0]
-    assert row["measure"] == "gradient_deflection"
+    assert row["measure"] == MEASURED[0]
     assert row["value"] == measured.summary.value
     assert row["linear"] == measured.reference("linear").value
     assert row["bound"] is None
@@ -341,7 +355,7 @@ def test_rows_have_what_a_table_needs(seen):
     [
         ({"budget": -1.0}, r"budget must be at least 0, found -1\.0: raise budget"),
         ({"budget": float("nan")}, "budget must be at least 0, found nan"),
-        ({"only": "sparkle"}, "only must be one of 'gradient_deflection', .* found 'sparkle'"),
+        ({"only": "sparkle"}, "only must be one of 'boundary', .* found 'sparkle'"),
         ({"only": ["path_length", "sparkle"]}, "found 'sparkle': choose one of them"),
     ],
 )

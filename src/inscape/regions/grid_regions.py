@@ -102,7 +102,7 @@ def grid_regions(
 ) -> GridRegions | NotApplicable:
     r"""Count the linear regions of a plane that a grid of points shows.
 
-    .. math:: x_{ij} \sim x_{kl} \iff \lVert (J, y)_{ij} - (J, y)_{kl} \rVert \le
+    .. math:: x_{ij} \sim x_{kl} \Leftrightarrow \lVert (J, y)_{ij} - (J, y)_{kl} \rVert \leq
               \varepsilon \max(\lVert (J, y)_{ij} \rVert, \lVert (J, y)_{kl} \rVert)
 
     ``"jacobian"`` takes any module: neighbours whose affine maps agree up to a tolerance belong

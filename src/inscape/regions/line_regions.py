@@ -115,7 +115,7 @@ def line_regions(
 ) -> LineRegions | NotApplicable:
     r"""Cut lines through the input space into the pieces on which ``f`` is linear.
 
-    .. math:: f(a + t (b - a)) = y_k + (t - t_k) \, s_k \quad (t_k \le t \le t_{k+1}), \qquad
+    .. math:: f(a + t (b - a)) = y_k + (t - t_k) \, s_k \quad (t_k \leq t \leq t_{k+1}), \quad
               TV_{[a,b]}(f) = \sum_k (t_{k+1} - t_k) \, \lVert s_k \rVert
 
     Exact up to the rounding of float64: every breakpoint of every unit, the outputs there, and the

@@ -177,7 +177,7 @@ def region_at(
 ) -> RegionAt | NotApplicable:
     r"""Find the linear region that holds a point, in any number of dimensions.
 
-    .. math:: v(x) = J x + y \quad \text{where} \quad Q x \le p
+    .. math:: v(x) = J x + y \quad \mathrm{where} \quad Q x \leq p
 
     The region is the cell of points with the same activation pattern (a unit is on where it is
     above zero, of equal entries the first is the largest), so that two neighbouring cells may

@@ -74,7 +74,7 @@ class RegionBounds(Result):
     def lower(self) -> int | None:
         r"""Return what some ReLU network of these widths reaches, Sattelberg's Eq. (2.27).
 
-        .. math:: \Bigl(\prod_{i=1}^{L-1} \lfloor N_i / N_0 \rfloor^{N_0}\Bigr)
+        .. math:: \left(\prod_{i=1}^{L-1} \lfloor N_i / N_0 \rfloor^{N_0}\right)
                   \sum_{j=0}^{N_0} \binom{N_L}{j}
 
         A bound on the largest number over all weights: a given network may well have fewer. None
@@ -152,8 +152,8 @@ def region_bounds(
 ) -> RegionBounds | NotApplicable:
     r"""Bound the number of linear regions from the widths of a network alone.
 
-    .. math:: \Bigl(\prod_{i=1}^{L-1} \lfloor N_i / N_0 \rfloor^{N_0}\Bigr)
-              \sum_{j=0}^{N_0} \binom{N_L}{j} \le \max_\theta R(\theta) \le
+    .. math:: \left(\prod_{i=1}^{L-1} \lfloor N_i / N_0 \rfloor^{N_0}\right)
+              \sum_{j=0}^{N_0} \binom{N_L}{j} \leq \max_\theta R(\theta) \leq
               \prod_{l=1}^{L} \sum_{i=0}^{k_l} \binom{N_l}{i}
 
     Exact whole numbers, from the widths of a chain of affine maps with units of one kink between

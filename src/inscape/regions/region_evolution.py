@@ -162,9 +162,9 @@ def region_evolution(
 ) -> RegionEvolution | NotApplicable:
     r"""Cut a plane into its linear pieces at recorded steps of a training.
 
-    .. math:: s_k = \min \{t : D_k(t') \le \varepsilon \text{ for all } t' \ge t\}, \quad
-              D_k(t) = \operatorname{mean}_{p, j}
-              \bigl[ \pi_{kj}(p; t) \ne \pi_{kj}(p; T) \bigr]
+    .. math:: s_k = \min \{t : D_k(u) \leq \varepsilon \mathrm{ for all } u \geq t\}, \quad
+              D_k(t) = \mathrm{mean}_{p, j}
+              \left[ \pi_{kj}(p; t) \neq \pi_{kj}(p; T) \right]
 
     Cells, maps and boundary are exact at every step, as in ``plane_regions`` and ``boundary``. How
     far layer ``k`` is from its final pattern is measured on a grid of places ``p``, an estimate of

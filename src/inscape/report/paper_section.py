@@ -58,6 +58,12 @@ class Section:
     command: str = ""
     csv: str = ""
     name: str = ""
+    pending: bool = False
+
+
+def _capital(text: str) -> str:
+    """Return a text with a capital at its head, and the others as they were: Figure A.1."""
+    return text[:1].upper() + text[1:]
 
 
 def untouched(entry: Mapping[str, Any]) -> Section:
@@ -66,8 +72,7 @@ def untouched(entry: Mapping[str, Any]) -> Section:
         item=entry["id"],
         kicker=kicker(entry),
         title=entry["title"],
-        state="No experiment is about this entry yet.",
-        notes=tuple(entry.get("notes", ())),
+        pending=True,
     )
 
 
@@ -160,7 +165,7 @@ def _beyond(finding: Finding, made: Sequence[Table]) -> dict[str, tuple[tuple[st
 
 def kicker(entry: Mapping[str, Any]) -> str:
     """Return the place of an entry in the paper: ``Table 4.2, section 4.3.2``."""
-    name = str(entry["id"]).replace("-", " ").capitalize()
+    name = _capital(str(entry["id"]).replace("-", " "))
     place = str(entry.get("section", ""))
     if not place:
         return name
