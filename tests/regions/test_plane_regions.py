@@ -427,3 +427,78 @@ def test_a_maximum_over_a_whole_map():
     assert int(found.pattern(0).max()) > 255
     assert_laws(found, f)
     assert found.cells == found.regions
+
+
+def test_units_that_are_zero_where_the_window_is_probed():
+    with torch.random.fork_rng():
+        torch.manual_seed(34)
+        model = nn.Sequential(
+            nn.Linear(2, 12), nn.ReLU(), nn.Linear(12, 12), nn.Unflatten(1, (1, 12)),
+            nn.MaxPool1d(4, 2, 1), nn.Flatten(), nn.Linear(6, 6), nn.ReLU(),
+            nn.Unflatten(1, (1, 6)), nn.MaxPool1d(3), nn.Flatten(),
+        ).double().eval()  # fmt: skip
+    found = plane_regions(model, SQUARE, domain=3 * SQUARE)
+    assert found.complete
+    assert found.cells < 300
+    assert_laws(found, model)
+
+
+def test_wide_windows_do_not_add_cells_of_rounding():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = nn.Sequential(
+            nn.Linear(2, 16), nn.Hardtanh(), nn.Linear(16, 16), nn.Hardtanh(),
+            nn.Unflatten(1, (1, 16)), nn.MaxPool1d(2), nn.Flatten(), nn.Linear(8, 8), nn.ReLU(),
+        ).double().eval()  # fmt: skip
+    far, farther = (plane_regions(model, SQUARE, domain=w * SQUARE) for w in (1e4, 1e5))
+    assert far.cells == farther.cells
+    assert len(farther.vertices) - len(farther.edges) + farther.cells == 1
+    centre = farther.centroids
+    with torch.no_grad():  # a window of 1e5 leaves five digits less
+        expected = model(centre)
+    ours = farther.values(torch.arange(farther.cells), centre)
+    assert_close(ours, expected, rtol=0, atol=1e-11)
+
+
+def test_sums_that_cancel_cut_nothing():
+    layers = [
+        ([[-4, 4]] * 3, [-1, -2, -3]),
+        ([[1, -2, 1], [-1, 2, -1], [3, -6, 3]], [0, 0, 0]),
+        ([[1, 1, 1]], [0]),
+    ]
+    window = SQUARE + torch.tensor([0.0137, -0.0211], dtype=torch.float64)
+    found = plane_regions(net(*layers), SQUARE, domain=window)
+    assert (found.cells, found.regions) == (4, 4)
+    assert found.cells == len(planes.cells(layers, window.tolist()))
+
+
+def test_merging_goes_by_the_rounding_of_the_two_maps():
+    def steep(x):
+        return 1e9 * (x[:, :1] - 0.5).relu() + 1e-3 * x[:, 1:].relu()
+
+    assert plane_regions(steep, SQUARE, domain=SQUARE).regions == 4
+
+    def high(x):
+        return x[:, :1].relu() + 1e6
+
+    assert plane_regions(high, SQUARE, domain=1e-6 * SQUARE).regions == 2
+
+
+def test_domains_far_away_and_stars():
+    found = plane_regions(lambda x: (x - 1e8).relu(), SQUARE, domain=(SQUARE + 1e8).flip(0))
+    assert found.cells == 4
+    angles = torch.arange(5, dtype=torch.float64) * 4 * math.pi / 5
+    star = torch.stack([angles.sin(), angles.cos()], 1)
+    with pytest.raises(ValueError, match="crosses itself"):
+        plane_regions(lambda x: x.relu(), SQUARE, domain=star)
+
+
+def test_planes_with_gradients_or_in_single_precision_will_do():
+    x = points(3, 4)
+    model = dense(4, 6, 1)
+    plane = Frame(origin=x[0].float(), axes=(x[1:] - x[0]).requires_grad_())
+    found = plane_regions(model, x, plane=plane, domain=SQUARE.clone().requires_grad_())
+    assert found.vertices.dtype == torch.float64
+    assert not found.axes.requires_grad
+    with pytest.raises(ValueError, match="threads must be at least 1, found -1"):
+        plane_regions(model, x, threads=-1)

@@ -1,5 +1,6 @@
 """Plane regions: all linear pieces of a network in a polygon of a plane, with their maps."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -211,7 +212,7 @@ def plane_regions(
     (4, 4, True)
     """
     checks.points(x)
-    checks.at_least(1, regions=regions)
+    checks.at_least(1, regions=regions, threads=1 if threads is None else threads)
     if x[0].numel() < 2:
         reason = "a plane needs at least two input dimensions, the model takes one"
         return NotApplicable(what="plane_regions", reason=reason)
@@ -260,7 +261,7 @@ def _domain(
     if domain is None:
         seen = x if x[0].numel() == 2 or given else x[:3]
         return _box(frame.of(seen))
-    corners = domain.double()
+    corners = domain.detach().double()
     if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3:
         raise ValueError(
             "domain must hold at least three corners (u, v), found shape "
@@ -284,7 +285,7 @@ def _box(at: Float64[Tensor, "n 2"]) -> Float64[Tensor, "4 2"]:
 
 def _convex(corners: Float64[Tensor, "k 2"]) -> Float64[Tensor, "k 2"]:
     """Return the corners counter-clockwise; refuse a polygon without area or with a dent."""
-    if float(_turns(corners).sum()) < 0:
+    if float(_turns(corners - corners[0]).sum()) < 0:
         corners = corners.flip(0)
     step = corners.roll(-1, 0) - corners
     turn = step[:, 0] * step.roll(-1, 0)[:, 1] - step[:, 1] * step.roll(-1, 0)[:, 0]
@@ -293,7 +294,9 @@ def _convex(corners: Float64[Tensor, "k 2"]) -> Float64[Tensor, "k 2"]:
         raise ValueError(
             "domain must have an area, found corners on one line: pass corners that go around."
         )
-    if float(turn.min()) < -1e-12 * size:
+    along = (step * step.roll(-1, 0)).sum(1)
+    around = float(torch.atan2(turn, along).sum()) / (2 * math.pi)
+    if float(turn.min()) < -1e-12 * size or abs(around - 1) > 1e-6:
         raise ValueError(
             "domain must be convex, found a polygon with a dent or that crosses itself: "
             "cut it into convex parts and add them up."
@@ -317,9 +320,10 @@ def _budget(net: Piecewise, regions: int, seconds: float | None, memory: int | N
         raise ValueError(f"seconds must be above 0, found {seconds}: raise seconds.")
     if memory is not None:
         checks.at_least(2**20, memory=memory)
-        regions = max(1, min(regions, memory // (CELL_BYTES + 48 * net.outputs)))
+        widths = sum(64 if one.windows is None else len(one.windows) for one in net.bends)
+        regions = max(1, min(regions, memory // (CELL_BYTES + 64 * net.outputs + 4 * widths)))
     until = float("inf") if seconds is None else monotonic() + seconds
-    return Budget(regions=regions, until=until)
+    return Budget(regions=regions, until=until, memory=memory or 2**33)
 
 
 def _result(

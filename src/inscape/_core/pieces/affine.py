@@ -44,12 +44,14 @@ class Step:
         self.bias = self._run(np.zeros((1, self.units)))[0]
         self.size = len(self.bias)
         self.dense: Floats | None = None
+        self._signs = np.random.default_rng(0).choice([-1.0, 1.0], (2, self.units))
         is_plain = last or net.bends[at + 1].slope is not None
         if is_plain and one.windows is None and self.units * self.size <= LARGEST:
             end: Any = net.program.output if last else net.bends[at + 1].node.args[0]
             weight, _ = matrix(net, one.node, end)
             if np.count_nonzero(weight) > weight.size / 8:
                 self.dense = np.ascontiguousarray(weight.T)
+                self._dense_squares = self.dense**2
 
     def linear(self, rows: Floats) -> Floats:
         """Return the matrix times each row."""
@@ -60,6 +62,19 @@ class Step:
             self._run(rows[begin : begin + ROWS]) - self.bias for begin in range(0, len(rows), ROWS)
         ]
         return np.concatenate(parts)
+
+    def squares(self, rows: Floats) -> Floats:
+        """Return the squares of the matrix times each row, or an estimate of that.
+
+        Where the matrix is not at hand, two random choices of signs stand for all: the square of
+        a sum of numbers with random signs is on the mean the sum of their squares.
+        """
+        if self.dense is not None:
+            product: Floats = rows @ self._dense_squares
+            return product
+        roots = np.sqrt(rows)
+        one, two = (self.linear(roots * signs) ** 2 for signs in self._signs)
+        return (one + two) / 2
 
     def columns(self, units: Ints) -> Columns | None:
         """Return the columns of some units, sparse; None where the whole matrix is at hand."""

@@ -14,11 +14,13 @@ FLAT = 1e-10
 class Frame:
     """The plane origin + u * axes[0] + v * axes[1] of an input space of any shape, in float64."""
 
-    origin: Float64[Tensor, "*d"]
-    axes: Float64[Tensor, "2 *_"]
+    origin: Float[Tensor, "*d"]
+    axes: Float[Tensor, "2 *_"]
 
     def __post_init__(self) -> None:
-        """Refuse what spans no plane."""
+        """Refuse what spans no plane; keep copies in float64 that have no gradient."""
+        object.__setattr__(self, "origin", self.origin.detach().double())
+        object.__setattr__(self, "axes", self.axes.detach().double())
         for name, tensor in (("origin", self.origin), ("axes", self.axes)):
             if not bool(tensor.isfinite().all()):
                 raise ValueError(f"{name} of a plane must be finite, found NaN or Inf: repair it.")

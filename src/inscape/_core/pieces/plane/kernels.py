@@ -2,7 +2,8 @@
 
 Faces are loops of half-edges: ``half >> 1`` is the edge, ``half & 1`` tells whether it is walked
 from its second end. On every face each function of the layer is affine in the plane: three
-coefficients, for x, for y and constant. Signs are bits, 64 to a word.
+coefficients, for x, for y and constant. A fourth row carries the squares that rounding grows from:
+what went into the function's sum, and into the sums before. Signs are bits, 64 to a word.
 """
 
 from typing import Any
@@ -13,6 +14,9 @@ import numpy.typing as npt
 from inscape._core.compiled import compiled
 
 Array = npt.NDArray[Any]
+
+#: A value is zero when it is below so many roundings of the numbers that went into it.
+ROUNDING = 64 * 2.220446049250313e-16
 
 
 @compiled(reorder=False)
@@ -49,7 +53,7 @@ def expanded(
     for n in range(len(rows)):
         f = rows[n]
         p = parent[f]
-        for a in range(3):
+        for a in range(4):
             for k in range(size):
                 out[n, a, k] = base[p, a, k]
         for i in range(start[p], start[p + 1]):
@@ -59,6 +63,9 @@ def expanded(
                     g = change[i, 0, a]
                     for k in range(size):
                         out[n, a, k] += g * weight[j, k]
+                g = change[i, 0, 3]
+                for k in range(size):
+                    out[n, 3, k] += g * weight[j, k] * weight[j, k]
 
 
 @compiled
@@ -86,7 +93,7 @@ def expanded_sparsely(
     for n in range(len(rows)):
         f = rows[n]
         p = parent[f]
-        for a in range(3):
+        for a in range(4):
             for k in range(size):
                 out[n, a, k] = base[p, a, k]
         for i in range(start[p], start[p + 1]):
@@ -102,6 +109,7 @@ def expanded_sparsely(
                     out[n, 0, k] += gx * value[c]
                     out[n, 1, k] += gy * value[c]
                     out[n, 2, k] += g1 * value[c]
+                    out[n, 3, k] += change[i, r - 1, 3] * value[c] * value[c]
 
 
 @compiled(reorder=False)
@@ -113,15 +121,17 @@ def marked(
     ends: Array,
     place: Array,
     owner: Array,
-    tolerance: Array,
     plus: Array,
     minus: Array,
 ) -> None:
     """Write which functions are above and which below zero at the vertices that these faces own."""
     size = coef.shape[2]
-    z = np.empty(size)
+    z, tolerance = np.empty(size), np.empty(size)
     for n in range(len(faces)):
         f = faces[n]
+        for k in range(size):
+            s = abs(coef[n, 0, k]) + abs(coef[n, 1, k]) + abs(coef[n, 2, k])
+            tolerance[k] = ROUNDING * np.sqrt(coef[n, 3, k] + s * s)
         for i in range(first[f], first[f + 1]):
             v = ends[halves[i] >> 1, halves[i] & 1]
             if owner[v] != f:
@@ -179,7 +189,6 @@ def listed(
     faces: Array,
     over: Array,
     on: Array,
-    tolerance: Array,
     slope: Array,
     unit: Array,
     kept: Array,
@@ -198,15 +207,18 @@ def listed(
             crosses = (over[n, word] >> bit) & np.uint64(1)
             is_on = (on[f, word] >> bit) & np.uint64(1)
             factor[k] = 1.0 if is_on and not crosses else slope[k]
+            s = abs(coef[n, 0, k]) + abs(coef[n, 1, k]) + abs(coef[n, 2, k])
+            coef[n, 3, k] += s * s
             if crosses:
                 unit[at] = k
                 for a in range(3):
                     kept[at, a] = coef[n, a, k]
-                kept[at, 3] = tolerance[k]
+                kept[at, 3] = ROUNDING * np.sqrt(coef[n, 3, k])
                 at += 1
-        for a in range(3):
-            for k in range(size):
+        for k in range(size):
+            for a in range(3):
                 coef[n, a, k] *= factor[k]
+            coef[n, 3, k] *= factor[k] * factor[k]
 
 
 @compiled(reorder=False)
@@ -302,7 +314,7 @@ def contested(
                 for i in range(length):
                     for s in range(rivals):
                         o = windows[w, s]
-                        if z[i, o] - z[i, k] > tolerance[o] + tolerance[k]:
+                        if z[i, o] - z[i, k] > tolerance[n, o] + tolerance[n, k]:
                             leads = False
                             break
                     if not leads:

@@ -15,24 +15,26 @@ Array = npt.NDArray[Any]
 class _Windows:
     """Windows of several functions, and which of them is chosen on each face."""
 
-    def __init__(self, work: Work, windows: Array, tolerance: Array, size: int) -> None:
-        self.windows, self.tolerance, self.size = windows, tolerance, size
+    def __init__(self, work: Work, windows: Array, size: int) -> None:
+        self.windows, self.size = windows, size
         small = windows.shape[1] <= 256
         self.choice = np.zeros((work.plane.faces, len(windows)), np.uint8 if small else np.int32)
 
 
-def cut_by_maxima(work: Work, at: int, windows: Array, tolerance: Array, sign: float = 1.0) -> None:
+def cut_by_maxima(work: Work, at: int, windows: Array, sign: float = 1.0) -> None:
     """Cut all faces by all windows of a bend, each where another of its functions is largest.
 
     What comes out of a window is the function that it chooses, times ``sign``.
     """
-    state = _Windows(work, windows, tolerance, work.source.size(at))
+    state = _Windows(work, windows, work.source.size(at))
     work.source.begun(at, work.plane.faces)
     found = work.some_at_a_time(at, lambda faces, coef: _listed(work, at, faces, coef, state))
     counts, unit, coef = (np.concatenate(parts) for parts in zip(*found, strict=True))
     start, entry = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(unit))
     state.choice = state.choice[: work.plane.faces]
-    lists, change = (start, unit), sign * (coef[:, 1:, :3] - coef[:, :1, :3])
+    grown = (coef[:, 1:, 3:] / kernels.ROUNDING) ** 2
+    change = np.concatenate([sign * (coef[:, 1:, :3] - coef[:, :1, :3]), grown], 2)
+    lists = (start, unit)
     active, parent = np.flatnonzero(np.diff(start)), np.arange(work.plane.faces)
     none = np.empty((0, 0), np.uint64)
     while len(active):
@@ -45,8 +47,10 @@ def cut_by_maxima(work: Work, at: int, windows: Array, tolerance: Array, sign: f
             start=line_start, key=key, unit=line_unit, coef=line_coef, plus=none, minus=none,
             on=np.empty((work.plane.faces, 0), np.uint64), alike=False,
         )  # fmt: skip
-        cut_here = np.diff(line_start) > 0
+        cut_here, before = np.diff(line_start) > 0, work.plane.faces
         parent, _ = work.cut(lines, at)
+        if work.plane.faces == before:  # rounding: nothing is left to cut
+            break
         state.choice = state.choice[parent]
         active = np.flatnonzero(cut_here[parent])
         kept = work.hurried(active)
@@ -64,15 +68,17 @@ def _listed(
 ) -> list[tuple[Array, Array, Array]]:
     """Return how many windows have no winner on each face, which, and their functions there."""
     plane, windows = work.plane, state.windows
-    where = (plane.first, plane.halves, plane.ends, plane.place, windows, state.tolerance)
+    where = (plane.first, plane.halves, plane.ends, plane.place, windows)
 
     def part(a: int, b: int) -> tuple[Array, Array, Array]:
         some, here = faces[a:b], coef[a:b]
         work.source.coefficients(at, some, here)
+        here[:, 3] += np.abs(here[:, :3]).sum(1) ** 2
+        tolerance = kernels.ROUNDING * np.sqrt(here[:, 3])
         count, room = np.empty(b - a, np.int64), 1024
         while True:
             unit = np.empty(room, np.int64)
-            total = kernels.contested(here, some, *where, state.choice, count, unit)
+            total = kernels.contested(here, some, *where, tolerance, state.choice, count, unit)
             if total <= room:
                 break
             room = total
@@ -80,8 +86,8 @@ def _listed(
         row = np.repeat(np.arange(b - a), count)
         of = windows[unit]
         kept = np.empty((total, windows.shape[1], 4))
-        kept[:, :, :3] = here[row[:, None], :, of]
-        kept[:, :, 3] = state.tolerance[of]
+        kept[:, :, :3] = here[row[:, None], :3, of]
+        kept[:, :, 3] = tolerance[row[:, None], of]
         work.source.passed_maxima(at, some, here, state.choice[some])
         return count, unit, kept
 

@@ -36,8 +36,8 @@ def joined(sides: Array, alike: Array, faces: int) -> Array:
 
 
 @compiled(reorder=False)
-def alike_maps(sides: Array, maps: Array, tolerance: Array, alike: Array) -> None:
-    """Mark edges whose two faces have the same map, within rounding."""
+def alike_maps(sides: Array, maps: Array, noise: Array, alike: Array) -> None:
+    """Mark edges whose two faces have the same map, within the rounding of these maps."""
     for e in range(len(sides)):
         a, b = sides[e, 0], sides[e, 1]
         alike[e] = a >= 0 and b >= 0
@@ -45,7 +45,7 @@ def alike_maps(sides: Array, maps: Array, tolerance: Array, alike: Array) -> Non
             continue
         for k in range(maps.shape[2]):
             for i in range(3):
-                if abs(maps[a, i, k] - maps[b, i, k]) > tolerance[k]:
+                if abs(maps[a, i, k] - maps[b, i, k]) > noise[a, k] + noise[b, k]:
                     alike[e] = False
 
 
@@ -61,7 +61,7 @@ def outlines(
 ) -> int:
     """Write the loop around each group of faces; return how many half-edges that takes.
 
-    Groups must be convex, so that each has one loop and meets a vertex once.
+    Groups must be convex, so that each has one loop and meets a vertex once; -1 where one is not.
     """
     by_origin = np.full(ends.max() + 1, -1)
     groups, written = 0, 0
@@ -84,6 +84,8 @@ def outlines(
         out_first[groups] = written
         half = start
         while True:
+            if written >= len(out):
+                return -1
             out[written] = half
             written += 1
             half = by_origin[ends[half >> 1, 1 - (half & 1)]]

@@ -22,18 +22,18 @@ class _Signs:
         self.on = np.zeros((work.plane.faces, words), np.uint64)
 
 
-def cut_by_signs(work: Work, at: int, tolerance: Array) -> None:
+def cut_by_signs(work: Work, at: int) -> None:
     """Cut all faces by all units of a bend, each at the zero of its function."""
     units = work.source.size(at)
     signs = _Signs(work, units)
     work.source.begun(at, work.plane.faces)
-    found = work.some_at_a_time(
-        at, lambda faces, coef: _listed(work, at, faces, coef, signs, tolerance)
-    )
+    found = work.some_at_a_time(at, lambda faces, coef: _listed(work, at, faces, coef, signs))
     counts, unit, coef = (np.concatenate(parts) for parts in zip(*found, strict=True))
     start, entry = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(unit))
     on, lists = signs.on[: work.plane.faces], (start, unit, coef)
-    change = ((1.0 - work.source.slopes(at))[unit, None] * coef[:, :3])[:, None]
+    gain = (1.0 - work.source.slopes(at))[unit, None]
+    grown = (gain * coef[:, 3:] / kernels.ROUNDING) ** 2
+    change = np.concatenate([gain * coef[:, :3], grown], 1)[:, None]
     is_first = True
     while len(entry):
         some_start, some = head(start, entry, MOST_LINES)
@@ -57,7 +57,7 @@ def cut_by_signs(work: Work, at: int, tolerance: Array) -> None:
 
 
 def _listed(
-    work: Work, at: int, faces: Array, coef: Array, signs: _Signs, tolerance: Array
+    work: Work, at: int, faces: Array, coef: Array, signs: _Signs
 ) -> list[tuple[Array, Array, Array]]:
     """Return how many functions cross each face, which, and their coefficients there."""
     plane, slope = work.plane, work.source.slopes(at)
@@ -65,7 +65,7 @@ def _listed(
 
     def mark(a: int, b: int) -> None:
         work.source.coefficients(at, faces[a:b], coef[a:b])
-        more = (plane.place, owner, tolerance, signs.plus, signs.minus)
+        more = (plane.place, owner, signs.plus, signs.minus)
         kernels.marked(coef[a:b], faces[a:b], *where, *more)
 
     def lists(a: int, b: int) -> tuple[Array, Array, Array]:
@@ -73,7 +73,7 @@ def _listed(
         count = np.empty(b - a, np.int64)
         total = kernels.crossed(some, *where, signs.plus, signs.minus, signs.on, over, count)
         unit, kept = np.empty(total, np.int64), np.empty((total, 4))
-        kernels.listed(coef[a:b], some, over, signs.on, tolerance, slope, unit, kept)
+        kernels.listed(coef[a:b], some, over, signs.on, slope, unit, kept)
         work.source.passed(at, some, coef[a:b])
         return count, unit, kept
 

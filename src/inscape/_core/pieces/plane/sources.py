@@ -27,7 +27,10 @@ MOST_MEMORY = 2**31
 
 @runtime_checkable
 class Source(Protocol):
-    """Coefficients (x, y, constant) of what a bend looks at, on faces of the plane so far."""
+    """Coefficients (x, y, constant) of what a bend looks at, on faces of the plane so far.
+
+    A fourth row holds the squares that rounding grows from: of what goes into the sums.
+    """
 
     def size(self, at: int) -> int:
         """Return how many functions bend ``at`` looks at; after the last, the outputs."""
@@ -54,11 +57,26 @@ class Source(Protocol):
 class Graph:
     """Coefficients from the exported graph itself, run with the choices of each face."""
 
-    def __init__(self, net: Piecewise, points: Float64[Tensor, "3 *d"], history: History) -> None:
+    def __init__(
+        self,
+        net: Piecewise,
+        points: Float64[Tensor, "3 *d"],
+        near: Float64[Tensor, "m *d"],
+        history: History,
+    ) -> None:
         self.net, self.points, self.history = net, points, history
         self._sizes = [net.functions(points[:1], k).shape[1] for k in range(len(net.bends))]
         self._sizes.append(net.outputs)
         self._rows = max(1, MEMORY // (8 * 3 * (4 * max(self._sizes) + net.inputs)))
+        self._near, self._squares = near, dict[int, Floats]()
+
+    def squares(self, at: int) -> Floats:
+        """Return the largest squares of the functions of a bend at some points nearby."""
+        if at not in self._squares:
+            last = at == len(self.net.bends)
+            z = self.net.values(self._near) if last else self.net.functions(self._near, at)
+            self._squares[at] = z.square().amax(0).numpy()
+        return self._squares[at]
 
     def size(self, at: int) -> int:
         """Return how many functions bend ``at`` looks at; after the last, the outputs."""
@@ -80,6 +98,7 @@ class Graph:
             part[:, 2] = three[:, 0]
             part[:, 0] = three[:, 1] - three[:, 0]
             part[:, 1] = three[:, 2] - three[:, 0]
+            part[:, 3] = self.squares(at)
 
     def slopes(self, at: int) -> Floats:
         """Return zeros: the graph does not need what comes out of the kinks."""
@@ -110,18 +129,16 @@ class Chain:
         self,
         steps: Sequence[Step],
         net: Piecewise,
-        points: Float64[Tensor, "3 *d"],
-        history: History,
+        graph: Graph,
+        memory: int,
     ) -> None:
-        self.steps, self.net, self.history = steps, net, history
-        self._graph = Graph(net, points, history)
-        three = net.functions(points, 0).numpy()
-        self._base: Floats | None = np.stack([three[1] - three[0], three[2] - three[0], three[0]])[
-            None
-        ]
-        self._first = self._base.shape[2]
+        self.steps, self.net, self.history = steps, net, graph.history
+        self._graph, self._memory = graph, min(memory // 4, MOST_MEMORY)
+        self._first = graph.size(0)
+        self._base: Floats | None = np.empty((1, 4, self._first))
+        graph.coefficients(0, np.zeros(1, np.int64), self._base)
         self._next: Floats | None = None
-        self._lists = (np.zeros(2, np.int64), np.empty(0, np.int64), np.empty((0, 1, 3)))
+        self._lists = (np.zeros(2, np.int64), np.empty(0, np.int64), np.empty((0, 1, 4)))
         self._columns: Columns | None = None
 
     def size(self, at: int) -> int:
@@ -161,16 +178,18 @@ class Chain:
         Where that would take too much memory, the next layer asks the graph for every face.
         """
         size = self.steps[at].size
-        self._next = np.empty((faces, 3, size)) if 24 * faces * size <= MOST_MEMORY else None
+        fits = 32 * faces * size <= self._memory
+        self._next = np.empty((faces, 4, size)) if fits else None
 
     def passed(self, at: int, faces: Ints, out: Floats) -> None:
         """Take the next affine map of what comes out of the bend."""
         if self._next is None:
             return
-        product = self.steps[at].linear(out.reshape(-1, out.shape[2]))
-        product = product.reshape(len(faces), 3, -1)
-        product[:, 2] += self.steps[at].bias
-        self._next[faces] = product
+        step, size = self.steps[at], out.shape[2]
+        product = step.linear(out[:, :3].reshape(-1, size)).reshape(len(faces), 3, -1)
+        product[:, 2] += step.bias
+        self._next[faces, :3] = product
+        self._next[faces, 3] = step.squares(np.ascontiguousarray(out[:, 3])) + step.bias**2
 
     def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
         """Take the next affine map of what the windows choose."""
@@ -181,7 +200,8 @@ class Chain:
         windows = bend.windows.numpy()
         chosen = windows[np.arange(len(windows)), choice]
         out = np.take_along_axis(coef, chosen[:, None, :], 2)
-        self.passed(at, faces, bend.sign * out)
+        out[:, :3] *= bend.sign
+        self.passed(at, faces, out)
 
     def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
         """Go on to the next layer."""

@@ -249,4 +249,6 @@ def dissolved(plane: Subdivision, root: Array) -> tuple[Subdivision, Array]:
     kept = np.flatnonzero(root == np.arange(len(root)))
     first, halves = np.empty(len(kept) + 1, np.int64), np.empty(len(plane.halves), np.int32)
     used = merging.outlines(root, plane.first, plane.halves, plane.sides, plane.ends, first, halves)
+    if used < 0:  # rounding made a group that is not convex: its edges stay
+        return plane, np.arange(plane.faces)
     return replace(plane, first=first, halves=halves[:used]), kept

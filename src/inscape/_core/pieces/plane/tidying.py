@@ -15,9 +15,6 @@ Array = npt.NDArray[Any]
 #: A direction along which hardly ever two places are level.
 SLANT = np.array([0.7548776662466927, 0.5698402909980532])
 
-#: Maps that differ by less than this share of the largest coefficient are one.
-SAME = 1e-11
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tidy:
@@ -62,7 +59,7 @@ def tidy(found: Cells) -> Tidy:
         sides=sides,
         made=made,
         maps=maps,
-        merged=_merged(sides, maps),
+        merged=_merged(sides, maps, found.noise[order]),
         patterns=np.concatenate([np.empty((len(order), 0), np.uint8), *patterns], 1),
         units=found.history.units,
         complete=found.complete,
@@ -116,11 +113,10 @@ def _packed(found: Cells, k: int) -> Array:
     return rows[history.ancestor[k]]
 
 
-def _merged(sides: Array, maps: Array) -> Array:
+def _merged(sides: Array, maps: Array, noise: Array) -> Array:
     """Number the groups of cells that touch along an edge and have one map."""
     alike = np.empty(len(sides), np.bool_)
-    largest = np.abs(maps).max((0, 1))
-    merging.alike_maps(sides, maps, SAME * largest, alike)
+    merging.alike_maps(sides, np.ascontiguousarray(maps), noise, alike)
     root = merging.joined(sides, alike, len(maps))
     is_root = root == np.arange(len(root))
     return (np.cumsum(is_root) - 1)[root]

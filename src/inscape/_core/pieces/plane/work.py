@@ -30,6 +30,7 @@ class Budget:
 
     regions: int
     until: float = float("inf")
+    memory: int = 2**33
 
     def share(self, at: int, bends: int) -> float:
         """Return when the cutting by bend ``at`` has to stop: some is kept for those after it."""
@@ -55,7 +56,7 @@ class Work:
 
     def coefficients(self, at: int) -> Array:
         """Return the coefficients of all functions of a bend, or of the outputs, on every face."""
-        out = np.empty((self.plane.faces, 3, self.source.size(at)))
+        out = np.empty((self.plane.faces, 4, self.source.size(at)))
         self.workers.over(
             len(out), lambda a, b: self.source.coefficients(at, np.arange(a, b), out[a:b]), 64
         )
@@ -68,13 +69,13 @@ class Work:
         """
         self.origin = np.arange(self.plane.faces)
         size, found, faces = self.source.size(at), [], self.plane.faces
-        step = max(1, HELD // (24 * size))
+        step = max(1, HELD // (32 * size))
         for begin in range(0, faces, step):
             if begin and time.monotonic() > self.until:
                 self.take(np.arange(begin))
                 break
             some = np.arange(begin, min(begin + step, faces))
-            found += work(some, np.empty((len(some), 3, size)))
+            found += work(some, np.empty((len(some), 4, size)))
         return found
 
     def take(self, faces: Array) -> None:
