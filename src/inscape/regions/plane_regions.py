@@ -29,6 +29,9 @@ from inscape._core.progress import progress
 #: Room around the data or the three points, as a share of their extent, unless a domain is given.
 MARGIN = 0.1
 
+#: Bytes that may be taken unless the caller says otherwise.
+MEMORY = 2**33
+
 #: Bytes that a cell takes while it is made, with its edges and vertices.
 CELL_BYTES = 1500
 
@@ -201,7 +204,7 @@ def plane_regions(
             points, a tenth wider.
         regions: Stop at this many cells.
         seconds: Stop after this time.
-        memory: Stop before taking more than about this many bytes.
+        memory: Stop before taking more than about this many bytes; 8 GB by default.
         threads: Threads; by default those of torch.
 
     >>> import torch
@@ -315,15 +318,23 @@ def _window(corners: Float64[Tensor, "k 2"]) -> tuple[Float64[Tensor, " 2"], Flo
 
 
 def _budget(net: Piecewise, regions: int, seconds: float | None, memory: int | None) -> Budget:
-    """Return where to stop; the memory of a cell is that of its arrays, edges and vertices."""
+    """Return where to stop; the memory of a cell is that of its arrays while it is made."""
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds must be above 0, found {seconds}: raise seconds.")
     if memory is not None:
         checks.at_least(2**20, memory=memory)
-        widths = sum(64 if one.windows is None else len(one.windows) for one in net.bends)
-        regions = max(1, min(regions, memory // (CELL_BYTES + 64 * net.outputs + 4 * widths)))
+    room = MEMORY if memory is None else memory
+    most = max(1, room // (CELL_BYTES + 64 * net.outputs + 4 * _pattern_bytes(net)))
     until = float("inf") if seconds is None else monotonic() + seconds
-    return Budget(regions=regions, until=until, memory=memory or 2**33)
+    return Budget(regions=min(regions, most), until=until, memory=room)
+
+
+def _pattern_bytes(net: Piecewise) -> int:
+    shapes = [one.node.meta["val"].shape[1:] for one in net.bends]
+    return sum(
+        math.prod(map(int, shape)) // (8 if one.windows is None else 1)
+        for one, shape in zip(net.bends, shapes, strict=True)
+    )
 
 
 def _result(

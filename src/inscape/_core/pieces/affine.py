@@ -56,8 +56,7 @@ class Step:
     def linear(self, rows: Floats) -> Floats:
         """Return the matrix times each row."""
         if self.dense is not None:
-            product: Floats = rows @ self.dense
-            return product
+            return _product(rows, self.dense)
         parts = [
             self._run(rows[begin : begin + ROWS]) - self.bias for begin in range(0, len(rows), ROWS)
         ]
@@ -70,8 +69,7 @@ class Step:
         a sum of numbers with random signs is on the mean the sum of their squares.
         """
         if self.dense is not None:
-            product: Floats = rows @ self._dense_squares
-            return product
+            return _product(rows, self._dense_squares)
         roots = np.sqrt(rows)
         one, two = (self.linear(roots * signs) ** 2 for signs in self._signs)
         return (one + two) / 2
@@ -116,6 +114,12 @@ class Step:
         args = fx.node.map_arg(after.node.args, values.__getitem__)
         kwargs = fx.node.map_arg(after.node.kwargs, values.__getitem__)
         return _flat(after.source(*args, **kwargs), len(rows))
+
+
+def _product(rows: Floats, matrix: Floats) -> Floats:
+    """Return a matrix product by torch, so that it keeps to the number of threads set there."""
+    product: Floats = (torch.from_numpy(rows) @ torch.from_numpy(matrix)).numpy()
+    return product
 
 
 def _flat(values: Tensor, rows: int) -> Floats:

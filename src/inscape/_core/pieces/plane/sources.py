@@ -186,10 +186,13 @@ class Chain:
         if self._next is None:
             return
         step, size = self.steps[at], out.shape[2]
-        product = step.linear(out[:, :3].reshape(-1, size)).reshape(len(faces), 3, -1)
+        rows = 3 if step.dense is None else 4  # four are in one block, and need no copy
+        product = step.linear(out[:, :rows].reshape(-1, size)).reshape(len(faces), rows, -1)
         product[:, 2] += step.bias
-        self._next[faces, :3] = product
-        self._next[faces, 3] = step.squares(np.ascontiguousarray(out[:, 3])) + step.bias**2
+        squares = step.squares(np.ascontiguousarray(out[:, 3])) + step.bias**2
+        here = self._next[faces[0] : faces[-1] + 1]  # faces are in a row
+        here[:, :3] = product[:, :3]
+        here[:, 3] = squares
 
     def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
         """Take the next affine map of what the windows choose."""

@@ -20,6 +20,9 @@ MOST_LINES = 24
 #: Of faces that are still to be cut when the time is over, one of so many is kept.
 HURRY = 16
 
+#: Faces a second, before any were cut.
+FIRST_RATE = 1e5
+
 #: Bytes of coefficients that are held at a time.
 HELD = 2**24
 
@@ -53,6 +56,7 @@ class Work:
         self.budget, self.plane = budget, plane
         self.origin = np.arange(plane.faces)
         self.until, self.complete = float("inf"), True
+        self._rate = FIRST_RATE
 
     def coefficients(self, at: int) -> Array:
         """Return the coefficients of all functions of a bend, or of the outputs, on every face."""
@@ -101,12 +105,15 @@ class Work:
 
     def cut(self, lines: Lines, at: int) -> tuple[Array, Array]:
         """Cut the faces by their lines, up to the budget; return the parents and the signs."""
-        before = self.plane.faces
-        self.plane, parent, on = cut(self.plane, lines, at, self.workers, self.budget.regions)
+        before, start = self.plane.faces, time.monotonic()
+        left = max(self.until - start, 0.0)
+        most = int(min(self.budget.regions, before + 1 + self._rate * left))
+        self.plane, parent, on = cut(self.plane, lines, at, self.workers, most)
+        self._rate = (len(parent) + 1) / (time.monotonic() - start + 1e-6)
         self.complete = self.complete and bool(parent[-1] == before - 1)
         self.divide(parent)
-        if self.plane.faces > self.budget.regions:
-            self.take(np.arange(self.budget.regions))
+        if self.plane.faces > most:
+            self.take(np.arange(most))
         return parent[: self.plane.faces], on[: self.plane.faces]
 
 
