@@ -146,10 +146,26 @@ def test_quiet(look):
     assert "gradient_norm" in done.stdout
 
 
+def usual():
+    """Return the names of what a look takes without being asked for it."""
+    return {
+        name
+        for name, instrument in inscape.instruments().items()
+        if instrument.by_default and instrument.reads not in ("trajectory", "pair")
+    }
+
+
+def test_dry_run_lists_what_a_look_takes(look):
+    done = look(*MODEL, "--dry-run")
+    assert {line.split()[0] for line in done.stdout.splitlines()[2:]} == usual()
+
+
 def test_dry_run_measures_nothing(look, monkeypatch):
     monkeypatch.setattr("inscape.report.look", None)
     done = look(*MODEL, "--dry-run")
-    assert {line.split()[0] for line in done.stdout.splitlines()[2:]} == set(inscape.instruments())
+    listed = {line.split()[0] for line in done.stdout.splitlines()[2:]}
+    assert usual() <= listed
+    assert "region_evolution" not in listed
     assert not Path("reports").exists()
     found = json.loads(look(*QUICK, "--dry-run", "--json").stdout)
     assert set(found["seconds"]) == {"gradient_norm", "weights_product"}

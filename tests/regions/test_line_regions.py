@@ -99,6 +99,23 @@ def test_patterns_differ_between_neighbours_in_the_units_that_bend():
     assert bool((flips[segment.diff() == 0] == 1).all())  # no two units bend at one place here
 
 
+@pytest.mark.parametrize(
+    ("f", "end", "slope"),
+    [
+        (lambda x: x[:, :1].abs(), [0.0, 1.0], [-1.0, 0.0]),  # autograd takes 0
+        (lambda x: torch.maximum(x[:, 1:], x[:, :1]), [1.0, 1.0], [0.0, 1.0]),  # and the mean
+        (lambda x: torch.relu(0.1 * x[:, :1] - 0.3 * x[:, 1:]), [3.0, 1.0], [0.0, 0.0]),
+    ],
+)
+def test_maps_of_lines_inside_a_kink_are_those_of_the_pattern_there(f, end, slope):
+    end = torch.tensor([end], dtype=torch.float64)
+    starts = -end * torch.linspace(0.1, 0.9, 50).double()[:, None]
+    found = line_regions(f, starts, to=end.expand(50, 2), maps=True, patterns=True)
+    assert_close(found.maps, torch.tensor([[slope]] * 50, dtype=torch.float64))
+    assert not found.patterns.any()
+    assert_close(found.biases, torch.zeros(50, 1).double())
+
+
 def test_dense_sampling_never_beats_the_exact_variation():
     f, x, _ = CASES["deep relu"]()
     found = line_regions(f, x)
@@ -117,13 +134,14 @@ def test_order_and_scale_of_hidden_units_do_not_matter(small, monkeypatch):
     linear = [m for m in other if isinstance(m, nn.Linear)]
     with torch.no_grad():
         for one, two in itertools.pairwise(linear):
-            order, scale = torch.randperm(6, generator=torch.Generator().manual_seed(3)), 1e9
+            order = torch.randperm(6, generator=torch.Generator().manual_seed(3))
+            scale = torch.logspace(-8, 7, 6).double()
             one.weight.copy_(one.weight[order])
             one.bias.copy_(one.bias[order])
             two.weight.copy_(two.weight[:, order])
-            one.weight[0] *= scale
-            one.bias[0] *= scale
-            two.weight[:, 0] /= scale
+            one.weight *= scale[:, None]
+            one.bias *= scale
+            two.weight /= scale
     found, expected = line_regions(other, x), line_regions(f, x)
     for name in ("t", "values", "slopes", "cells", "merged", "variation", "slope_variation"):
         assert_close(getattr(found, name), getattr(expected, name))

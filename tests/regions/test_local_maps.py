@@ -104,6 +104,23 @@ def test_units_that_are_off_in_one_window_are_no_kink():
     assert local_maps(net, torch.tensor([[[2.0, 2.0, 3.0, 1.0]]]).double()).on_kink.all()
 
 
+def test_windows_of_more_entries_than_a_byte_counts_keep_their_choices():
+    x = torch.zeros(3, 1, 17, 17, dtype=torch.float64)
+    x.flatten(1)[torch.arange(3), torch.tensor([0, 256, 288])] = 1.0
+    found = local_maps(nn.Sequential(nn.MaxPool2d(17), nn.Flatten()).eval(), x)
+    assert found.patterns.flatten().tolist() == [0, 256, 288]
+    assert found.labels.tolist() == [0, 1, 2]
+    assert found.hamming().tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+
+
+def test_small_units_beside_large_ones_lie_on_their_kinks_too():
+    net = chain(([[1e7, 0.0], [1e-8, 0.0]], [0.0, -5e-9]), ([[1e-7, 1e8]], [0.0]))
+    x = torch.tensor([[0.5, 0.0], [0.2, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    found = local_maps(net, x)
+    assert found.on_kink.tolist() == [True, False, True]
+    assert_close(found.jacobians[:, 0, 0], torch.tensor([1.0, 1.0, 0.0]).double())
+
+
 def test_images_have_the_shape_of_the_input():
     net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 2))
     x = points(4, 3, 8, 8)

@@ -282,7 +282,7 @@ def test_rescaled_and_permuted_units_make_the_same_cell():
     net, x = dense(3, 8, 6, 2), points(1, 3)
     other = dense(3, 8, 6, 2)
     order = torch.tensor([3, 1, 0, 7, 6, 2, 5, 4])
-    scale = torch.linspace(0.5, 9, 8).double()
+    scale = torch.logspace(-8, 7, 8).double()
     with torch.no_grad():
         other[0].weight.copy_((net[0].weight * scale[:, None])[order])
         other[0].bias.copy_((net[0].bias * scale)[order])

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape._core.errors import BudgetError
 from inscape._core.result import NotApplicable
-from inscape.regions._maxima import Maximum, by_programmes, most_terms, pruned
+from inscape.regions._maxima import SAME, Maximum, by_programmes, most_terms, pruned
 from inscape.regions.tropical import tropical
 
 
@@ -111,6 +111,33 @@ def test_permuted_and_rescaled_units_give_the_same_terms():
     one, two = tropical(net, points(1, 2)), tropical(other, points(1, 2))
     assert_close(one.plus_slopes, two.plus_slopes)
     assert_close(one.minus_constants, two.minus_constants)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7])
+def test_slopes_that_are_nearly_equal_stay_apart(d):
+    net = nn.Sequential(nn.Linear(d, d + 1), nn.ReLU(), nn.Linear(d + 1, 1)).double().eval()
+    with torch.no_grad():
+        net[0].weight.copy_(torch.cat([1e-10 * torch.eye(d)[:1], torch.eye(d)]))
+        net[0].bias.copy_(5 * torch.eye(d + 1)[0])
+        net[2].weight.fill_(1.0)
+        net[2].bias.fill_(0.0)
+    for x in (torch.zeros(1, d).double(), points(30, d), 1e6 * points(30, d)):
+        assert_close(tropical(net, x)(x), net(x).detach())
+    if d == 1:
+        assert tropical(net, points(1, 1)).expression() == ("max{0, 1e-10 x1 + 5, x1 + 5} - max{0}")
+
+
+def test_terms_joined_by_rounding_leave_the_largest_constant():
+    near = 0.6 * SAME
+    slopes = np.array([[0.0], [near], [2 * near], [1.0]])
+    for constants in ([1.0, 9.0, 3.0, 0.0], [9.0, 1.0, 3.0, 0.0], [1.0, 3.0, 9.0, 0.0]):
+        assert pruned(Maximum(slopes, np.array(constants))).constants.tolist() == [9.0, 0.0]
+
+
+def test_close_terms_of_an_envelope_are_kept_where_they_count():
+    slopes = np.array([[0.0], [3e-10], [6e-10], [1.0]])
+    kept = pruned(Maximum(slopes, np.array([1.0, 1.001, 1.0, 0.0])))
+    assert kept(np.array([[0.0]])).tolist() == [1.001]
 
 
 def test_images_and_several_outputs():

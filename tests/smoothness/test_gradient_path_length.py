@@ -133,6 +133,16 @@ def test_exact_jump_of_a_tent_is_two_and_that_of_a_line_nothing():
     assert gradient_path_length(lambda x: 3 * x, ends, pairs=2, exact=True).lengths.max() == 0.0
 
 
+def test_exact_jumps_on_a_line_inside_a_kink_are_those_of_the_pieces_with_ties_off():
+    def f(x):
+        fold = torch.maximum(0.1 * x[:, :1], 0.3 * x[:, 1:])  # both equal, but for rounding
+        return torch.cat([fold, *(torch.relu(x[:, :1] - at) for at in (0.1, 0.4, 0.7))], 1)
+
+    ends = torch.tensor([[-1.0], [2.3]], dtype=torch.float64) @ torch.tensor([[3.0, 1.0]]).double()
+    found = gradient_path_length(f, ends, pairs=20, exact=True).lengths
+    assert_close(found.unique(), torch.tensor([0.0, 3.0], dtype=torch.float64))
+
+
 def test_exact_length_needs_a_piecewise_linear_network():
     f, x, _ = CASES["tanh"]()
     with pytest.raises(UnsupportedModelError, match=r"must be made of affine .* found 'tanh' in"):

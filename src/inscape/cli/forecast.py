@@ -20,7 +20,8 @@ def forecast(subject: Subject, wanted: Wanted) -> Times:
     times = {
         name: timed.predicted(instrument)
         for name, instrument in instruments().items()
-        if instrument.reads not in ("trajectory", "pair") and name in (wanted.only or [name])
+        if instrument.reads not in ("trajectory", "pair")
+        and (name in wanted.only if wanted.only else instrument.by_default)
     }
     return dict(sorted(times.items(), key=lambda item: item[1]))
 

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from inscape._core import BudgetError
 from inscape._core.pieces.bends import Bend
+from inscape._core.pieces.line_sizes import NOISE
 from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.progress import progress
-from inscape.regions._probing import affine_values
+from inscape.regions._probing import affine_values, around
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -68,7 +69,8 @@ def half_spaces(net: Piecewise, point: Float64[Tensor, "*d"], memory: int) -> Fa
             found = affine_values(net, point, patterns, at=at)
             rows, slack, names = _rows(one, patterns[at][0], *found)
             length = np.linalg.norm(rows, axis=1)
-            moves = (length > CONSTANT * np.abs(slack)) & (length > 1e-14 * length.max(initial=0))
+            noise = NOISE * _sizes(one, names, around(net, point, patterns, at))
+            moves = (length > CONSTANT * np.abs(slack)) & (length > noise)
             constant += int((~moves).sum())
             normals.append(rows[moves] / length[moves, None])
             slacks.append(np.maximum(slack[moves] / length[moves], 0.0))
@@ -119,6 +121,13 @@ def _rows(one: Bend, pattern: Tensor, slopes: Tensor, values: Tensor) -> tuple[A
     rows[rows.norm(dim=1) <= CONSTANT * size] = 0.0
     slack = values[winner] - values[rival]
     return rows.numpy(), slack.numpy(), pairs
+
+
+def _sizes(one: Bend, names: Whole, sizes: Float64[Tensor, " m"]) -> Array:
+    """Return what the row of each half-space is summed from: for a window its largest entry."""
+    largest = sizes if one.windows is None else sizes[one.windows].amax(1)
+    found: Array = largest.numpy()[names[:, 0]]
+    return found
 
 
 def sides(box: tuple[Array, Array], point: Array) -> Faces:

@@ -11,8 +11,8 @@ from inscape.regions._polytope import Budget, beyond_all
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
-#: Relative to the largest coefficient: what is nearer than this is equal.
-SAME = 1e-10
+#: Relative to the largest coefficient: what is nearer than this is equal but for rounding.
+SAME = 1e-13
 #: Dimensions up to which the convex hull is built; linear programmes from there on.
 HULL = 5
 
@@ -84,7 +84,7 @@ def pruned(one: Maximum) -> Maximum:
     slopes, constants = _without_doubles(one.slopes, one.constants, SAME * scale)
     centred = slopes - slopes.mean(0)
     _, sizes, basis = np.linalg.svd(centred, full_matrices=False)
-    rank = int((sizes > 1e-9 * max(float(sizes.max(initial=0)), scale)).sum())
+    rank = int((sizes > SAME * max(float(sizes.max(initial=0)), scale)).sum())
     inner = centred @ basis[:rank].T
     if rank == 0:
         keep = np.array([constants.argmax()])
@@ -98,24 +98,29 @@ def pruned(one: Maximum) -> Maximum:
 
 
 def _without_doubles(slopes: Array, constants: Array, near: float) -> tuple[Array, Array]:
-    """Return one term, the largest, for each slope, sorted by the slopes."""
+    """Return one term, that of the largest constant, for each slope, sorted by the slopes."""
     keys = np.round(slopes / near)
-    order = np.lexsort((-constants, *keys.T[::-1]))
-    keys = keys[order]
-    first = np.append(True, (np.abs(np.diff(keys, axis=0)) > 1).any(1))
-    return slopes[order[first]], constants[order[first]]
+    order = np.lexsort(keys.T[::-1])
+    first = np.append(True, (np.abs(np.diff(keys[order], axis=0)) > 1).any(1))
+    group = np.cumsum(first)
+    order = order[np.lexsort((-constants[order], group))][first]
+    return slopes[order], constants[order]
 
 
 def _on_a_line(slopes: Array, constants: Array) -> Whole:
-    """Return the terms of the upper envelope of functions of one variable, exactly."""
+    """Return the terms of the upper envelope of functions of one variable.
+
+    A term is left out where it rises above two others by no more than their rounding.
+    """
     order = np.argsort(slopes)
     stack: list[int] = []
-    size = max(float(np.ptp(constants)), 1e-300) * max(float(np.ptp(slopes)), 1e-300)
+    high, steep = SAME * float(np.abs(constants).max()), SAME * float(np.abs(slopes).max())
     for k in order.tolist():
         while len(stack) > 1:
             i, j = stack[-2], stack[-1]
-            rise = (constants[j] - constants[i]) * (slopes[k] - slopes[i])
-            if rise > (constants[k] - constants[i]) * (slopes[j] - slopes[i]) + 1e-12 * size:
+            run, climb = slopes[k] - slopes[i], constants[k] - constants[i]
+            over = (constants[j] - constants[i]) * run - climb * (slopes[j] - slopes[i])
+            if over > high * run + steep * abs(climb):
                 break
             stack.pop()
         stack.append(k)
@@ -133,7 +138,7 @@ def _by_hull(slopes: Array, constants: Array) -> Whole:
         hull = ConvexHull(np.vstack([points, below]))
     except QhullError:  # too flat for it
         return by_programmes(slopes, constants)
-    found = np.unique(hull.simplices[hull.equations[:, -2] > 1e-9])
+    found = np.unique(hull.simplices[hull.equations[:, -2] > 1e-12])
     return found[found < len(points)].astype(np.int64)
 
 

@@ -8,8 +8,12 @@ from torch import Tensor
 
 from inscape._core.functional import MEMORY
 from inscape._core.pieces.bends import Bend
+from inscape._core.pieces.line_sizes import NOISE, with_sizes
 from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.sampling import generator
+
+#: Corners of the unit cube at which a network with fixed patterns is asked for its sizes.
+CORNERS = 4
 
 
 def affine_values(
@@ -44,6 +48,20 @@ def affine_values(
     return slopes, here
 
 
+def around(
+    net: Piecewise, point: Float64[Tensor, "*d"], patterns: Sequence[Tensor], at: int
+) -> Float64[Tensor, " m"]:
+    """Return what the functions of a bend are summed from where their slopes are taken.
+
+    A few corners of the unit cube stand for all unit vectors.
+    """
+    corners = torch.randn(CORNERS, *point.shape, generator=generator(0), dtype=torch.float64).sign()
+    rows = torch.cat([torch.zeros_like(point)[None], point[None], corners])
+    fixed = [pattern.expand(len(rows), -1) for pattern in patterns]
+    group = torch.zeros(len(rows), dtype=torch.int64)
+    return with_sizes(net, rows, at, group, fixed)[1][0]
+
+
 def ties(
     net: Piecewise, x: Float64[Tensor, "n *d"], patterns: Sequence[Tensor]
 ) -> Bool[Tensor, " n"]:
@@ -56,11 +74,14 @@ def ties(
     away = x + (1.0 + x.abs().max()) * draw
     found = torch.zeros(len(x), dtype=torch.bool)
     for at, one in enumerate(net.bends):
-        here, there = (net.functions(place, at, patterns) for place in (x, away))
+        here = net.functions(x, at, patterns)
+        there, sizes = with_sizes(net, away, at, torch.arange(len(x)), patterns)
         choice = patterns[at].long().expand(len(x), -1)
         equal = _gaps(one, here, choice) == 0
-        scale = 1.0 + there.abs().amax(1)[:, None]
-        found |= (equal & (_gaps(one, there, choice).abs() > 1e-12 * scale)).any(1)
+        if one.windows is not None:
+            sizes = sizes[:, one.windows].amax(2, keepdim=True).expand(-1, -1, len(one.windows[0]))
+        apart = _gaps(one, there, choice).abs() > NOISE * sizes.flatten(1)
+        found |= (equal & apart).any(1)
     return found
 
 

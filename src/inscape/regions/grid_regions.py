@@ -20,6 +20,7 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
+from inscape._core.inference import outside_inference
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.pieces.plane.frame import Frame
 from inscape._core.progress import progress
@@ -84,6 +85,7 @@ class GridRegions(Result):
     cites="sattelberg2026linearity, section 6.3",
     by_default=False,
 )
+@outside_inference
 def grid_regions(
     f: Function,
     x: Float[Tensor, "n *d"],

@@ -21,7 +21,8 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, jacobians, norm
-from inscape._core.pieces.line_graph import Rows, differentiable
+from inscape._core.inference import outside_inference
+from inscape._core.pieces.line_graph import Rows, differentiable, settled_patterns
 from inscape._core.pieces.line_segments import Lines, lines
 from inscape._core.pieces.piecewise import piecewise
 
@@ -100,6 +101,7 @@ class LineRegions(Result):
     example=lambda model, x, y: {"pairs": 100},
     exempt=("patterns",),
 )
+@outside_inference
 @torch.no_grad()
 def line_regions(
     f: Function,
@@ -226,11 +228,14 @@ def _patterns(rows: Rows, found: Lines) -> Integer[Tensor, "pieces units"]:
     units = sum(len(p[0]) for p in rows.net.patterns(rows.a[:1]))
     _refuse_large(len(found.segment) * units, "patterns")
     parts = rows.parts(found.segment, found.middles)
-    return torch.cat([torch.cat(rows.net.patterns(at), 1) for _, at in parts])
+    return torch.cat([torch.cat(settled_patterns(rows.net, at), 1) for _, at in parts])
 
 
 def _maps(rows: Rows, found: Lines) -> tuple[Tensor, Tensor]:
-    """Return matrix and constant of the affine map around the middle of every piece."""
+    """Return matrix and constant of the affine map of every piece.
+
+    A line that runs inside a kink has the map of the pattern in the middle there, with ties off.
+    """
     net = rows.net
     _refuse_large(len(found.segment) * net.outputs * net.inputs, "maps")
     matrices, constants = [], []

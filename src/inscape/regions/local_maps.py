@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int64, Shaped, UInt8
+from jaxtyping import Bool, Float64, Int64, Integer, Shaped
 from jaxtyping import Float as AnyFloat
 from torch import Tensor
 
@@ -22,6 +22,7 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
+from inscape._core.inference import outside_inference
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
 from inscape.regions._precision import in_precision
@@ -49,7 +50,7 @@ class LocalMaps(Result):
     jacobians: Float64[Tensor, "n c D"]
     labels: Int64[Tensor, " n"]
     on_kink: Bool[Tensor, " n"]
-    patterns: UInt8[Tensor, "n units"] | None
+    patterns: Integer[Tensor, "n units"] | None
     units: tuple[int, ...]
     places: tuple[str, ...]
     shape: tuple[int, ...]
@@ -111,6 +112,7 @@ class LocalMaps(Result):
     exempt=("patterns",),
     by_default=False,
 )
+@outside_inference
 def local_maps(
     f: Function,
     x: AnyFloat[Tensor, "n *d"],
@@ -212,7 +214,7 @@ def _read(f: Function, x: Tensor) -> tuple[Piecewise | None, str]:
 def _patterns(net: Piecewise, x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the choices of all units, and which points lie exactly on a kink."""
     chosen = net.patterns(x)
-    return torch.cat([one.to(torch.uint8) for one in chosen], 1), ties(net, x, chosen)
+    return torch.cat(chosen, 1), ties(net, x, chosen)
 
 
 def _settle(net: Piecewise, x: Tensor, on_kink: Tensor, slopes: Tensor) -> None:

@@ -56,7 +56,7 @@ class RegionBounds(Result):
         r"""Return what no network of these widths exceeds, Sattelberg's Eq. (2.26).
 
         .. math:: \prod_{l=1}^{L} \sum_{i=0}^{k_l} \binom{N_l}{i}, \quad
-                  k_l = \min(N_0, N_1, \dots, N_{l-1})
+                  k_l = \min(N_0, N_1, \ldots, N_{l-1})
 
         Printed with one k for all layers, which is :math:`N_0` where no layer is narrower than
         the input; behind a narrow layer the image has no more dimensions than it has units, before

@@ -20,6 +20,7 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.checks import Function
+from inscape._core.inference import outside_inference
 from inscape._core.pieces.layers import Layers, layers
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
@@ -118,13 +119,14 @@ class Tropical(Result):
     cites="sattelberg2026linearity, section 5.4, Eqs. (5.17)-(5.24)",
     by_default=False,
 )
+@outside_inference
 def tropical(
     f: Function, x: Float[Tensor, "n *d"], *, terms: int = 5000
 ) -> Tropical | NotApplicable:
     r"""Write a small network as a difference of two maxima of affine functions.
 
-    .. math:: v(x) = \max\{F_1 x + m_1, \dots, F_f x + m_f\}
-              - \max\{G_1 x + n_1, \dots, G_g x + n_g\}
+    .. math:: v(x) = \max\{F_1 x + m_1, \ldots, F_f x + m_f\}
+              - \max\{G_1 x + n_1, \ldots, G_g x + n_g\}
 
     Exact up to rounding: a unit with slope a below zero turns F - G into max(F + aG, aF + G) -
     (G + aG), and sums of maxima are maxima of sums. Terms that are nowhere the largest are

@@ -21,6 +21,7 @@ from inscape._core import (
 from inscape._core.checks import Function
 from inscape._core.front import Slopes
 from inscape._core.functional import MEMORY, ROWS, jacobians, live_jacobians, norm, probe
+from inscape._core.inference import outside_inference
 from inscape._core.pieces.line_graph import Rows, differentiable
 from inscape._core.pieces.line_segments import Lines, lines
 from inscape._core.pieces.piecewise import piecewise
@@ -60,6 +61,7 @@ class GradientPathLength(Result):
     "all; 0 would be a straight line.",
     cites="volhejn2020smoothness, Definition 7, Eq. (3.7)",
 )
+@outside_inference
 def gradient_path_length(
     f: Function,
     x: Float[Tensor, "n *d"],

@@ -11,6 +11,7 @@ from torch import Tensor
 from inscape._core import Bound, Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, norm, probe
+from inscape._core.inference import outside_inference
 from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
 from inscape.smoothness.segments import halves, reduced, values, variation, walks
@@ -85,6 +86,7 @@ def _sum_of_gaps(values: Float[Tensor, " m"], counts: Int[Tensor, " m"]) -> floa
     cites="volhejn2020smoothness, Definition 6, Eqs. (3.4)-(3.6)",
     bound=label_bound,
 )
+@outside_inference
 @torch.no_grad()
 def path_length(
     f: Function,

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float64, Int64, Integer
 from torch import Tensor, fx
 
-from inscape._core.pieces.ops import is_relu, name_of, place_of
+from inscape._core.pieces.ops import extreme, is_relu, name_of, place_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,8 +42,8 @@ class Bend:
 def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
     """Return how a node bends; None where it is not known to be continuous, piecewise linear."""
     name, place = name_of(node), place_of(node)
-    if name in ("maximum", "minimum"):
-        return _extreme(node, 1.0 if name == "maximum" else -1.0)
+    if sign := extreme(node):
+        return _extreme(node, sign)
     if any(isinstance(arg, fx.Node) and moving(arg) for arg in node.args[1:]):
         return None
     if slope := _slope(node):
@@ -91,7 +91,11 @@ def _slope(node: fx.Node) -> Callable[..., Tensor] | None:
 
 
 def _between(min: Any = None, max: Any = None) -> tuple[Any, Any]:
-    return min, max
+    """Return both limits; where the lower one is above the other, torch gives the upper one."""
+    if min is None or max is None:
+        return min, max
+    low, high = (torch.as_tensor(limit, dtype=torch.float64) for limit in (min, max))
+    return torch.minimum(low, high), max
 
 
 def _hardtanh(min_val: Any = -1.0, max_val: Any = 1.0) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from inscape._core.pieces.ops import (
     keeps_batch,
     name_of,
     place_of,
+    setting,
 )
 from inscape._core.pieces.program import Program, export
 
@@ -109,6 +110,8 @@ def _is_gentle(node: fx.Node) -> bool:
     name = name_of(node)
     if is_relu(node) or name in GENTLE:
         return True
+    if name == "softmax":
+        return bool(setting(node, "dim") % node.meta["val"].ndim)
     check = _CHECKS.get(name)
     return check is not None and check(*node.args[1:], **node.kwargs)
 
@@ -137,7 +140,6 @@ _CHECKS: dict[str, Callable[..., bool]] = {
     "elu": _elu,
     "max_pool1d": _pooling,
     "max_pool2d": _pooling,
-    "softmax": lambda dim, *_: dim != 0,
 }
 
 

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int64, Integer
 from torch import Tensor, fx
 
 from inscape._core.checks import Function
 from inscape._core.pieces.bends import Bend
+from inscape._core.pieces.line_sizes import NOISE, settled_run, with_sizes
 from inscape._core.pieces.piecewise import Piecewise
-
-#: Values that are this small a share of the largest of their layer on the segment are zero.
-NOISE = 64 * float(np.finfo(np.float64).eps)
 
 #: Rows beyond this many gain nothing.
 MOST = 4096
@@ -98,13 +96,22 @@ class Rows:
 
 
 def differentiable(net: Piecewise) -> Function:
-    """Return the network as a function in float64 that autograd can follow."""
+    """Return the network as a function in float64 that autograd can follow.
+
+    On a kink its gradient is that of the pattern there, with ties off: autograd has a convention
+    of its own for each operation.
+    """
 
     def call(x: Tensor) -> Tensor:
-        y: Tensor = net.program.run({net.program.input: x}, [net.program.output])[0]
-        return y
+        return settled_run(net, x)[0]
 
     return call
+
+
+@torch.no_grad()
+def settled_patterns(net: Piecewise, x: Float64[Tensor, "n *d"]) -> list[Integer[Tensor, "n _"]]:
+    """Return the choices of all units; what rounding cannot tell from a tie is one."""
+    return settled_run(net, x)[1]
 
 
 @torch.no_grad()
@@ -135,8 +142,9 @@ def _zeros(
     bend, step = rows.net.bends[at], rows.most - 1
     for first in range(0, len(t) - 1, step):
         some = slice(first, first + step + 1)
-        functions = rows.net.functions(rows.at(segment[some], t[some]), at)
-        piece, share = _changes(bend, functions, segment[some])
+        group = torch.cat([segment.new_zeros(1), (segment[some].diff() > 0).cumsum(0)])
+        functions, sizes = with_sizes(rows.net, rows.at(segment[some], t[some]), at, group)
+        piece, share = _changes(bend, functions, sizes, group)
         lo, hi = t[some][piece], t[some][piece + 1]
         zero = lo + (hi - lo) * share
         inside = (zero > lo + narrow) & (zero < hi - narrow)
@@ -144,35 +152,43 @@ def _zeros(
 
 
 def _changes(
-    bend: Bend, functions: Float64[Tensor, "k m"], segment: Int64[Tensor, " k"]
+    bend: Bend,
+    functions: Float64[Tensor, "k m"],
+    sizes: Float64[Tensor, "g m"],
+    group: Int64[Tensor, " k"],
 ) -> tuple[Int64[Tensor, " found"], Float64[Tensor, " found"]]:
-    """Return pieces between neighbouring rows, and shares of them, where a choice changes."""
-    left, right = functions[:-1], functions[1:]
-    changes = segment.diff() > 0
-    firsts = np.flatnonzero(np.concatenate([[True], changes.numpy()]))
-    largest = np.maximum.reduceat(functions.abs().amax(1).numpy(), firsts)
-    noise = NOISE * torch.from_numpy(largest)[changes.cumsum(0)]
-    noise[changes] = torch.inf  # no piece lies between two segments
+    """Return pieces between neighbouring rows, and shares of them, where a choice changes.
+
+    ``sizes`` are those of what the functions of a segment, a group of rows, are summed from.
+    """
+    within = group.diff() == 0  # no piece lies between two segments
     if bend.windows is not None:
-        return _window_changes(functions, noise, bend.windows)
-    large = torch.maximum(left.abs(), right.abs()) > noise[:, None]
+        noise = NOISE * sizes[:, bend.windows].amax(2)
+        return _window_changes(functions, noise, torch.where(within, group[1:], -1), bend.windows)
+    left, right = functions[:-1], functions[1:]
     crosses = ((left < 0) & (right > 0)) | ((left > 0) & (right < 0))
-    piece, unit = torch.nonzero(large & crosses, as_tuple=True)
+    piece, unit = torch.nonzero(crosses & within[:, None], as_tuple=True)
     start, end = left[piece, unit], right[piece, unit]
-    return piece, start / (start - end)
+    large = torch.maximum(start.abs(), end.abs()) > NOISE * sizes[group[piece], unit]
+    return piece[large], (start / (start - end))[large]
 
 
 def _window_changes(
-    functions: Tensor, noise: Tensor, windows: Int64[Tensor, "w k"]
+    functions: Tensor, noise: Tensor, group: Tensor, windows: Int64[Tensor, "w k"]
 ) -> tuple[Int64[Tensor, " found"], Float64[Tensor, " found"]]:
     """Return where the largest function of a window becomes another."""
     from inscape._core.pieces.line_windows import window_changes
 
     room = len(functions) + len(windows)
-    arrays = functions.contiguous().numpy(), noise.numpy(), windows.contiguous().numpy()
+    given = (
+        functions.contiguous().numpy(),
+        noise.numpy(),
+        group.numpy(),
+        windows.contiguous().numpy(),
+    )
     while True:
         piece, share = np.empty(room, np.int64), np.empty(room)
-        count = window_changes(*arrays, piece, share)
+        count = window_changes(*given, piece, share)
         if count <= room:
             return torch.from_numpy(piece[:count]), torch.from_numpy(share[:count])
         room = count

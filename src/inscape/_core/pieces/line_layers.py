@@ -11,6 +11,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from inscape._core.pieces.layers import Layers
+from inscape._core.pieces.line_sizes import NOISE, with_sizes
 
 Array = npt.NDArray[Any]
 
@@ -19,9 +20,6 @@ BLOCK = 64
 
 #: Numbers that the coefficients of one chunk of pieces hold: what a core keeps close to itself.
 CHUNK = 2**17
-
-#: A unit whose values are this many roundings of what they are summed from is zero.
-NOISE = 64 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,14 +101,15 @@ class Cutter:
         self._net, self._narrow = net, narrow
         self._levels = [_Level.of(net, at) for at in range(len(net.slopes))]
         self._last = np.ascontiguousarray(net.weights[-1].T)
-        zero = torch.zeros(1, *net.net.input_shape, dtype=torch.float64)
-        self._bias = np.abs(net.first(zero))
 
     def leaves(self, a: Float64[Tensor, "m *d"], b: Float64[Tensor, "m *d"]) -> Iterator[Leaves]:
         """Yield the pieces of the segments from ``a`` to ``b``, in order, some at a time."""
-        start, stop = self._net.first(a), self._net.first(b)
+        n = len(a)
+        ends = torch.stack([a, b], 1).flatten(0, 1)
+        group = torch.arange(n).repeat_interleave(2)
+        functions, sizes = with_sizes(self._net.net, ends, 0, group)
+        start, stop = functions.reshape(n, 2, -1).numpy().swapaxes(0, 1)
         bases = np.ascontiguousarray(np.stack([start, stop - start], 1))
-        n = len(start)
         whole = np.arange(n)
         pieces = (
             np.zeros(n),
@@ -121,7 +120,7 @@ class Cutter:
             np.zeros((0, 2)),
             whole,
         )
-        noise = NOISE * np.maximum(np.maximum(np.abs(start), np.abs(stop)), self._bias)
+        noise = NOISE * sizes.numpy()
         yield from self._descend(0, pieces, bases, noise)
 
     def _descend(

@@ -40,26 +40,27 @@ def _next(left: Array, right: Array, window: Array, holder: int, noise: float) -
 
 @compiled(reorder=False)
 def window_changes(
-    functions: Array, noise: Array, windows: Array, piece: Array, share: Array
+    functions: Array, noise: Array, group: Array, windows: Array, piece: Array, share: Array
 ) -> int:
     """Write where between neighbouring rows a window changes its choice; return how often.
 
-    More are counted than written where the room does not do. A maximum is convex: who is largest
-    at both ends is largest in between.
+    ``noise`` has a row for each group of rows and a column for each window; nothing lies after a
+    row whose group is -1. More are counted than written where the room does not do. A maximum is
+    convex: who is largest at both ends is largest in between.
     """
     count = 0
-    for r in range(len(noise)):
-        if noise[r] == np.inf:
+    for r in range(len(group)):
+        if group[r] < 0:
             continue
         left, right = functions[r], functions[r + 1]
         for w in range(len(windows)):
-            window = windows[w]
-            holder = _winner(left, right, window, noise[r])
-            last = _winner(right, left, window, noise[r])
+            window, near = windows[w], noise[group[r], w]
+            holder = _winner(left, right, window, near)
+            last = _winner(right, left, window, near)
             for _ in range(len(window)):
                 if holder == last:
                     break
-                holder, at = _next(left, right, window, holder, noise[r])
+                holder, at = _next(left, right, window, holder, near)
                 if holder < 0:
                     break
                 if count < len(piece):

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import torch
 from jaxtyping import Float, Float64, Integer
 from torch import Tensor, fx, nn
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from inscape._core import checks
 from inscape._core.checks import Function
@@ -26,6 +27,8 @@ from inscape._core.pieces.ops import (
 )
 from inscape._core.pieces.program import Program, export
 
+_OF_THE_BATCH = "without running statistics it depends on the whole batch: track them."
+
 #: What to do about operations that are often found at the end or in the middle of a network.
 _ADVICE = {
     "softmax": "it turns scores into probabilities: analyse the logits, without that layer.",
@@ -33,6 +36,10 @@ _ADVICE = {
     "log_softmax": "it turns scores into probabilities: analyse the logits, without that layer.",
     "_log_softmax": "it turns scores into probabilities: analyse the logits, without that layer.",
     "sigmoid": "where it is the last layer, analyse the logits, without it.",
+    "batch_norm": _OF_THE_BATCH,
+    "_native_batch_norm_legit": _OF_THE_BATCH,
+    "to": "it rounds: keep one precision throughout.",
+    "_to_copy": "it rounds: keep one precision throughout.",
 }
 _OTHERWISE = "local_maps and grid_regions take any module."
 
@@ -156,6 +163,8 @@ def _fingerprint(f: nn.Module, x: Tensor) -> Any:
 
     Modules of torch itself do what their class and their settings say.
     """
+    if _global_forward_hooks or _global_forward_pre_hooks:
+        return None
     parts: list[Any] = [tuple(x.shape[1:])]
     for name, module in f.named_modules(remove_duplicate=False):
         home = type(module).__module__
@@ -171,9 +180,9 @@ def _fingerprint(f: nn.Module, x: Tensor) -> Any:
         own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
         if any(t.is_floating_point() and t.dtype != torch.float64 for _, t in own):
             return None
-        parts.append(
-            (name, type(module), tuple(settings.items()), tuple((k, id(t)) for k, t in own))
-        )
+        code = type(module), type(module).forward
+        tensors = tuple((k, id(t), tuple(t.shape)) for k, t in own)
+        parts.append((name, code, tuple(settings.items()), tensors))
     return parts
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, fx, nn
 
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
+from inscape._core.pieces.ops import is_random, place_of
 
 
 class _Call(nn.Module):
@@ -21,7 +22,7 @@ class _Call(nn.Module):
         super().__init__()
         self.f = f
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:  # whatever it is: what does not fit is refused by name
         return self.f(x)
 
 
@@ -86,7 +87,39 @@ def export(f: Function, x: Tensor) -> Program:
             f"exporter raised {type(error).__name__}: {_first_line(error)}; avoid control flow on "
             "tensor values and fixed batch sizes."
         ) from error
-    return _program(shown, module)
+    _refuse_several(shown)
+    program = _program(shown, module)
+    _refuse_random(program)
+    return program
+
+
+def _refuse_several(shown: torch.export.ExportedProgram) -> None:
+    """Refuse a model that returns anything but one tensor, and say how to take one."""
+    spec = shown.call_spec.out_spec
+    if spec is None or spec.is_leaf():
+        (*_, last) = next(n for n in shown.graph.nodes if n.op == "output").args[0]
+        if not isinstance(last, fx.Node):
+            raise UnsupportedModelError(
+                f"the model must return one tensor, but it returns {last!r}: pass another model."
+            )
+        return
+    keys = spec.context if isinstance(spec.context, list) and spec.context else [0]
+    raise UnsupportedModelError(
+        f"the model must return one tensor, but it returns a {spec.type.__name__} of "
+        f"{spec.num_children}: wrap it, as in lambda x: model(x)[{keys[0]!r}]."
+    )
+
+
+def _refuse_random(program: Program) -> None:
+    """Refuse a model that draws at random: it has no values to be exact about."""
+    needed = program._needed([program.output], {program.input: None, **program.constants})
+    found = next((node for node in program.nodes if node in needed and is_random(node)), None)
+    if found is not None:
+        raise UnsupportedModelError(
+            "the model must return the same values for the same input, but "
+            f"{place_of(found)} draws at random: switch it off in eval mode, "
+            "as with training=self.training."
+        )
 
 
 def _is_plain(graph: fx.Graph) -> bool:
