@@ -59,13 +59,14 @@ def expanded(
         for i in range(start[p], start[p + 1]):
             j = unit[i]
             if (bits[f, j >> 6] >> np.uint64(j & 63)) & np.uint64(1):
-                for a in range(3):
-                    g = change[i, 0, a]
-                    for k in range(size):
-                        out[n, a, k] += g * weight[j, k]
-                g = change[i, 0, 3]
+                gx, gy = change[i, 0, 0], change[i, 0, 1]
+                g1, gv = change[i, 0, 2], change[i, 0, 3]
                 for k in range(size):
-                    out[n, 3, k] += g * weight[j, k] * weight[j, k]
+                    w = weight[j, k]
+                    out[n, 0, k] += gx * w
+                    out[n, 1, k] += gy * w
+                    out[n, 2, k] += g1 * w
+                    out[n, 3, k] += gv * w * w
 
 
 @compiled

@@ -74,11 +74,12 @@ def _listed(
         total = kernels.crossed(some, *where, signs.plus, signs.minus, signs.on, over, count)
         unit, kept = np.empty(total, np.int64), np.empty((total, 4))
         kernels.listed(coef[a:b], some, over, signs.on, slope, unit, kept)
-        work.source.passed(at, some, coef[a:b])
         return count, unit, kept
 
     work.workers.over(len(faces), mark, 128)
-    return work.workers.over(len(faces), lists, 128)
+    found = work.workers.over(len(faces), lists, 128)
+    work.source.passed(at, faces, coef)
+    return found
 
 
 def _narrowed(

@@ -74,12 +74,13 @@ class Work:
         self.origin = np.arange(self.plane.faces)
         size, found, faces = self.source.size(at), [], self.plane.faces
         step = max(1, HELD // (32 * size))
+        held = np.empty((min(step, faces), 4, size))
         for begin in range(0, faces, step):
             if begin and time.monotonic() > self.until:
                 self.take(np.arange(begin))
                 break
             some = np.arange(begin, min(begin + step, faces))
-            found += work(some, np.empty((len(some), 4, size)))
+            found += work(some, held[: len(some)])
         return found
 
     def take(self, faces: Array) -> None:
