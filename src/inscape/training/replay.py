@@ -7,9 +7,11 @@ version of PyTorch.
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape._core import checks
@@ -94,6 +96,63 @@ def walk(
     update = _rebuilt(trajectory, deepcopy(model), len(x), loss, optimizer, penalties)
     _restore(update, trajectory, first)
     return _states(trajectory, update, x.detach(), y.detach(), range(first, stop + 1), start)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Stand:
+    """Where a training stands at a step: what was trained, in one row, and what Adam divides by.
+
+    ``squares`` is Adam's second moment as the update that led here has left it; None for others.
+    """
+
+    step: int
+    weights: Float[Tensor, " p"]
+    squares: Float[Tensor, " p"] | None
+
+
+def stands(
+    trajectory: Trajectory,
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    loss: Loss | None = None,
+    penalties: Sequence[tuple[float, Penalty]] = (),
+) -> Iterator[Stand]:
+    """Yield where a recorded training stood at the steps from ``start`` to ``stop``, in order.
+
+    Args:
+        trajectory: As in :func:`replay`.
+        model: As in :func:`replay`.
+        x: As in :func:`replay`.
+        y: As in :func:`replay`.
+        start: First step.
+        stop: Last step; the end of the training if None.
+        loss: As in :func:`replay`.
+        penalties: As in :func:`replay`.
+    """
+    stop = trajectory.steps if stop is None else stop
+    first = trajectory.before(start)
+    update = _rebuilt(trajectory, deepcopy(model), len(x), loss, None, penalties)
+    _restore(update, trajectory, first)
+    parameters = update.optimizer.param_groups[0]["params"]
+    x, y = x.detach(), y.detach()
+    for step in range(first, stop + 1):
+        if step > first:
+            rows = trajectory.rows(step - 1)
+            with private_dice(x.device), torch.enable_grad():
+                update(step - 1, x[rows], y[rows], [float(trajectory.rates[step - 1])])
+        if step >= start:
+            squares = [update.optimizer.state[p].get("exp_avg_sq") for p in parameters]
+            yield Stand(
+                step=step,
+                weights=torch.cat([p.detach().flatten() for p in parameters]),
+                squares=torch.cat([s.flatten() for s in squares])
+                if all(s is not None for s in squares)
+                else None,
+            )
 
 
 def _states(

@@ -1,0 +1,160 @@
+"""Tangent kernel: how far a step on one point moves the outputs at another."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core.errors import BudgetError
+from inscape._core.functional import probe
+from inscape.kernels._factors import bytes_of_a_point
+from inscape.kernels._products import filled
+
+#: Bytes that gradients may take unless the caller says otherwise.
+MEMORY = 2**28
+
+Outputs = Literal["full", "diagonal", "trace"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TangentKernel(Result):
+    """Inner products of the gradients of outputs by all parameters.
+
+    ``kernel[n, m, i, j]`` belongs to output ``i`` at point ``n`` of the first set and output ``j``
+    at point ``m`` of the second; it lies in memory with ``i, n, j, m`` from slow to fast.
+    ``"diagonal"`` keeps ``i = j`` (three axes, the last for outputs), ``"trace"`` their sum (two
+    axes). ``lengths`` are those of the gradients of all outputs together, at the first points.
+    ``layers`` tells for every parameter how its part was computed.
+    """
+
+    kernel: Float[Tensor, "n m *c"]
+    lengths: Float[Tensor, " n"]
+    outputs: str
+    normalised: bool
+    symmetric: bool
+    layers: tuple[tuple[str, str], ...]
+    frozen: tuple[str, ...]
+
+    @property
+    def trace(self) -> Float[Tensor, "n m"]:
+        """Return the kernel summed over equal outputs."""
+        if self.outputs == "trace":
+            return self.kernel
+        if self.outputs == "diagonal":
+            return self.kernel.sum(2)
+        return self.kernel.diagonal(dim1=2, dim2=3).sum(2)
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each pair of points."""
+        for n, line in enumerate(self.trace.tolist()):
+            for m, value in enumerate(line):
+                yield {"point": n, "other": m, "trace": value}
+
+    def summary(self) -> Summary:
+        """Return the mean length of the gradients: of the outputs together, at a point."""
+        value = float(self.lengths.double().mean())
+        basis = f"{len(self.lengths)} points, {len(self.layers)} parameters"
+        return Summary(value=value, kind="exact", basis=basis)
+
+
+@instrument(
+    reads="parameters",
+    cost="seconds",
+    work=lambda n, c: 3.0 * c * min(n, 256) + min(n, 256) ** 2 * c**2 / 100,
+    meaning="A small step of all parameters moves the outputs by up to {value} times its length, "
+    "on average over the points.",
+    cites="jacot2018neural; courtois2025path, Eq. (5)",
+    by_default=False,
+)
+def tangent_kernel(
+    model: nn.Module,
+    x: Float[Tensor, "n *d"],
+    *,
+    others: Float[Tensor, "m *d"] | None = None,
+    outputs: Outputs = "full",
+    normalised: bool = False,
+    memory: int = MEMORY,
+) -> TangentKernel | NotApplicable:
+    r"""Measure the inner products of gradients by all parameters between points.
+
+    .. math:: K_{ij}(x, x') = \sum_p \frac{\partial f_i(x)}{\partial \theta_p}
+              \frac{\partial f_j(x')}{\partial \theta_p}
+
+    Exact up to rounding, at the parameters as they are. Linear maps are taken as products of two
+    Gram matrices, of what comes in and of what comes back; convolutions and weights used at
+    several places as sums of such, or written out where that is cheaper; normalisations, tables and
+    everything else written out. How each parameter was taken is seen from what the module does with
+    it in a call, and told in the result. With one set of points only half of the kernel is
+    computed.
+
+    Args:
+        model: A module in eval mode; its trainable parameters count.
+        x: Points.
+        others: A second set of points; the first itself by default.
+        outputs: ``"full"`` for all pairs of outputs, ``"diagonal"`` for equal ones, ``"trace"`` for
+            their sum.
+        normalised: Divide by the lengths of both gradients: a cosine (of the outputs together for
+            the trace); 0 where a gradient vanishes.
+        memory: Bytes that gradients of points may take beside the kernel itself.
+
+    >>> import torch
+    >>> net = torch.nn.Linear(2, 1).eval()
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, 0.0]])
+    >>> tangent_kernel(net, x).kernel.squeeze()
+    tensor([[ 6.,  4.],
+            [ 4., 10.]])
+    """
+    checks.one_of(("full", "diagonal", "trace"), outputs=outputs)
+    found = probe(model, x)
+    if others is not None:
+        checks.points(others, "others")
+        _alike(x, others)
+    frozen = tuple(name for name, p in model.named_parameters() if not p.requires_grad)
+    if not any(p.requires_grad for p in model.parameters()):
+        reason = "the model has no trainable parameters"
+        return NotApplicable(what="tangent_kernel", reason=reason)
+    rows = _rows(bytes_of_a_point(model, x), memory, len(x) if others is None else 0)
+    made = filled(model, x, others, outputs=outputs, count=found.outputs, rows=rows)
+    if normalised:
+        _divide(made.kernel, *made.squares, outputs)
+    own = made.squares[0]
+    axes = {"full": (1, 3, 0, 2), "diagonal": (1, 2, 0), "trace": (0, 1)}[outputs]
+    return TangentKernel(
+        kernel=made.kernel.permute(axes),
+        lengths=(own if outputs == "trace" else own.sum(0)).sqrt(),
+        outputs=outputs,
+        normalised=normalised,
+        symmetric=others is None,
+        layers=made.ways,
+        frozen=frozen,
+    )
+
+
+def _alike(x: Tensor, others: Tensor) -> None:
+    if others.shape[1:] != x.shape[1:] or others.dtype != x.dtype:
+        raise ValueError(
+            f"both sets of points must have one shape and dtype, found {tuple(x.shape[1:])} in "
+            f"{x.dtype} and {tuple(others.shape[1:])} in {others.dtype}: convert others."
+        )
+
+
+def _rows(one: int, memory: int, n: int) -> int:
+    """Return how many points may have their gradients in memory: all ``n``, or half on a side."""
+    if 2 * one > memory:
+        raise BudgetError(
+            f"the gradients of two points take {2 * one:,} bytes, found memory={memory:,}: "
+            "raise memory to at least that."
+        )
+    return n if n and n * one <= memory else memory // (2 * one)
+
+
+def _divide(kernel: Tensor, squares: Tensor, more: Tensor, outputs: str) -> None:
+    """Divide by the lengths of both gradients, in place."""
+    one, two = (s.rsqrt().where(s > 0, 0) for s in (squares, more))
+    if outputs == "full":
+        kernel.mul_(one[:, :, None, None]).mul_(two)
+    else:
+        kernel.mul_(one[..., :, None]).mul_(two[..., None, :])
