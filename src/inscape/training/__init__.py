@@ -1,7 +1,15 @@
 """One plain training loop and what it takes; many networks at once; one hidden layer by hand."""
 
 from inscape._core.trajectory import Settings, Trajectory
-from inscape.training.ensemble import LostMembersError, Member, fit_many
+from inscape.training.ensemble import (
+    LostMembersError,
+    Member,
+    Tiny,
+    fit_many,
+    fit_tiny,
+    tiny_order,
+    tiny_weights,
+)
 from inscape.training.loop import Fit, fit
 from inscape.training.losses import Loss, bce_logits, cross_entropy, mse
 from inscape.training.optimizers import OptimizerFactory
@@ -22,6 +30,7 @@ __all__ = [
     "Penalty",
     "Schedule",
     "Settings",
+    "Tiny",
     "Trajectory",
     "bce_logits",
     "cosine",
@@ -31,10 +40,13 @@ __all__ = [
     "fit_in_span",
     "fit_many",
     "fit_shallow",
+    "fit_tiny",
     "l2_norm",
     "mse",
     "replay",
     "steps",
+    "tiny_order",
+    "tiny_weights",
     "walk",
     "warmup",
 ]

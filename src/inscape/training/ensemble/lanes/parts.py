@@ -24,9 +24,14 @@ from inscape.training.ensemble.lanes.state import (
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Make a function a part of the kernels that call it."""
+    """Make a function a part of the kernels that call it.
+
+    Nobody else calls it, so it needs no wrapper. It makes no arrays, so it need not count who holds
+    them: that would cost more time than the work itself.
+    """
     jit: Callable[..., Any] = njit
-    return jit(inspect.unwrap(function), forceinline=True, nogil=True)
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    return jit(inspect.unwrap(function), forceinline=True, nogil=True, **options)
 
 
 @part
