@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from inscape.cli import options as opt
+from inscape.cli.boolean import look_boolean
 from inscape.cli.errors import FAILED, typed
 from inscape.cli.forecast import announcement, forecast, print_forecast
 from inscape.cli.glance import print_look
@@ -16,6 +17,7 @@ from inscape.cli.output import Speech, check_writable, page_path
 
 def look(
     model: opt.Model = None,
+    boolean: opt.Boolean = None,
     weights: opt.Weights = None,
     trust: opt.Trust = False,
     data: opt.Data = None,
@@ -45,6 +47,9 @@ def look(
     Without options it looks at a built-in example: a small network trained on the digits of
     scikit-learn.
     """
+    if boolean is not None:
+        look_boolean(boolean, locals())
+        return
     wanted = Wanted.read(locals())  # every option by its name
     say = Speech(quiet=quiet)
     page = None if no_page or dry_run else page_path(out, wanted.name)

@@ -19,6 +19,15 @@ Model = Annotated[
         "--trust); the built-in example if not given.",
     ),
 ]
+Boolean = Annotated[
+    str | None,
+    typer.Option(
+        "--boolean",
+        metavar="FUNCTION",
+        help="Look at a Boolean function instead: NUMBER:INPUTS, as 27030:4, or a formula, as "
+        "'x1 ^ x2 & x3'.",
+    ),
+]
 Weights = Annotated[
     Path | None,
     typer.Option("--weights", metavar="FILE", help="Weights: a state_dict or safetensors."),

@@ -1,0 +1,64 @@
+"""Truth tables of up to six inputs as words of 64 bits: flips and exchanges of inputs.
+
+Bit p of a word is the value at index 2^n - 1 - p. To negate an input is to exchange bits of the
+word, and the same bits whether one counts from the left or from the right.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+#: Words have 64 bits.
+MOST = 6
+
+
+@cache
+def flip_masks(n: int) -> Array:
+    """Return for each digit b the positions where it is zero: a flip moves them up."""
+    places = range(1 << n)
+    masks = [sum(1 << p for p in places if not p >> b & 1) for b in range(n)]
+    return np.array(masks, dtype=np.uint64)
+
+
+@cache
+def exchange_masks(n: int) -> Array:
+    """Return for each b the positions with digit b one and digit b + 1 zero: they move up."""
+    places = range(1 << n)
+    masks = [sum(1 << p for p in places if p >> b & 3 == 1) for b in range(n - 1)]
+    return np.array([*masks, 0], dtype=np.uint64)
+
+
+@cache
+def exchanges(n: int) -> Array:
+    """Return neighbouring digits to exchange, one after the other, to see every permutation once.
+
+    This is the way of Steinhaus, Johnson and Trotter.
+    """
+    order, heading = list(range(n)), [-1] * n
+    steps: list[int] = []
+    while True:
+        mobile = [
+            value
+            for at, value in enumerate(order)
+            if 0 <= at + heading[value] < n and order[at + heading[value]] < value
+        ]
+        if not mobile:
+            return np.array(steps, dtype=np.int64)
+        largest = max(mobile)
+        at = order.index(largest)
+        other = at + heading[largest]
+        steps.append(min(at, other))
+        order[at], order[other] = order[other], order[at]
+        for value in range(largest + 1, n):
+            heading[value] *= -1
+
+
+@cache
+def gray(n: int) -> Array:
+    """Return digits to flip, one after the other, to see every choice of flips once (2^n - 1)."""
+    steps = [(k & -k).bit_length() - 1 for k in range(1, 1 << n)]
+    return np.array(steps, dtype=np.int64)

@@ -1,0 +1,142 @@
+"""Families of Boolean functions, as NPN classes: symmetric, monotone, threshold, read-once."""
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from inscape.boolean.npn import canonical_many, permuted
+from inscape.boolean.swaps import swaps_many
+from inscape.boolean.truth_table import variable
+
+Classes = npt.NDArray[np.uint64]
+
+
+def symmetric(n: int) -> Classes:
+    """Return the classes with a function that only counts how many inputs are true."""
+    ones = [index.bit_count() for index in range(1 << n)]
+    size = 1 << n
+    numbers = [
+        sum((counts >> ones[index] & 1) << (size - 1 - index) for index in range(size))
+        for counts in range(1 << (n + 1))
+    ]
+    return _classes(numbers, n)
+
+
+def parities(n: int) -> Classes:
+    """Return the classes of the parities of none to all of the inputs."""
+    numbers, number = [0], 0
+    for k in range(1, n + 1):
+        number ^= variable(k, n).number
+        numbers.append(number)
+    return _classes(numbers, n)
+
+
+def monotone(n: int) -> Classes:
+    """Return the classes with a function that no input, turned true, can turn false.
+
+    A function is the pair of what it is where the first input is false and where it is true; both
+    are monotone, and the second is true wherever the first is. The first is needed up to
+    permutations only. Six inputs take some ten seconds.
+    """
+    if n == 1:
+        return _classes([0, 1], n)
+    smaller = _monotone(n - 1)
+    _, first = np.unique(permuted(smaller, n - 1), return_index=True)
+    return _classes(_pairs(smaller[first], smaller, n), n)
+
+
+@cache
+def _monotone(n: int) -> Classes:
+    """Return all monotone functions: 3, 6, 20, 168, 7581."""
+    if n == 1:
+        return np.array([0, 1, 3], dtype=np.uint64)
+    smaller = _monotone(n - 1)
+    return _pairs(smaller, smaller, n)
+
+
+def _pairs(lows: Classes, highs: Classes, n: int) -> Classes:
+    shift = np.uint64(1 << (n - 1))
+    return np.concatenate([low << shift | highs[highs & low == low] for low in lows])
+
+
+@cache
+def _read_once(n: int) -> tuple[int, ...]:
+    """Return functions that need all of ``n`` inputs, each once, one for each class at least.
+
+    Such a function is an AND or an OR of two on disjoint inputs, up to negations; negations of the
+    inputs stay within a class, and a negated AND is an OR.
+    """
+    if n == 1:
+        return (1,)
+    found: set[int] = set()
+    ones = (1 << (1 << n)) - 1
+    for k in range(1, n // 2 + 1):
+        for one in _read_once(k):
+            for two in _read_once(n - k):
+                left, right = _low(one, k, n), _high(two, n - k, n)
+                for a in (left, ones ^ left):
+                    found.update((a & right, a & (ones ^ right)))
+    return tuple(int(number) for number in _classes(sorted(found), n))
+
+
+def read_once(n: int) -> Classes:
+    """Return the classes of functions with a formula of and, or, not that names no input twice."""
+    numbers = [0, *(_high(number, k, n) for k in range(1, n + 1) for number in _read_once(k))]
+    return _classes(numbers, n)
+
+
+def threshold(n: int) -> Classes:
+    """Return the classes of functions that one plane tells apart: those with at most one swap.
+
+    All of them are monotone up to negated inputs.
+    """
+    numbers = monotone(n)
+    return numbers[swaps_many(numbers, n).swaps <= 1]
+
+
+def quadratic(n: int) -> Classes:
+    """Return the classes of sums modulo 2 of products of at most two inputs; some are bent."""
+    inputs = [variable(k, n).number for k in range(1, n + 1)]
+    products = [a & b for a, b in combinations(inputs, 2)]
+    numbers = [0]
+    for term in products:
+        numbers += [number ^ term for number in numbers]
+    seen = _classes(numbers, n)
+    for term in inputs:
+        seen = _classes(np.concatenate([seen, seen ^ np.uint64(term)]), n)
+    return seen
+
+
+def algebraic_degrees(numbers: "list[int] | Classes", n: int) -> "npt.NDArray[np.int64]":
+    """Return how many inputs the largest product has in each function's sum modulo 2."""
+    words = np.asarray(numbers, dtype=np.uint64)
+    for k in range(1, n + 1):  # subtract the half where input k is false from the other
+        words = words ^ (
+            (words & np.uint64(variable(k, n).number ^ ((1 << (1 << n)) - 1)))
+            >> np.uint64(1 << (n - k))
+        )
+    degrees = np.zeros(len(words), dtype=np.int64)
+    for index in range(1 << n):
+        there = words >> np.uint64((1 << n) - 1 - index) & np.uint64(1)
+        degrees = np.maximum(degrees, index.bit_count() * there.astype(np.int64))
+    return degrees
+
+
+def _low(number: int, k: int, n: int) -> int:
+    """Read a function of ``k`` inputs as one of the first ``k`` of ``n``."""
+    spare = 1 << (n - k)
+    ones = (1 << spare) - 1
+    return sum(ones << spare * at for at in range(1 << k) if number >> at & 1)
+
+
+def _high(number: int, k: int, n: int) -> int:
+    """Read a function of ``k`` inputs as one of the last ``k`` of ``n``."""
+    size = 1 << k
+    return sum(number << size * at for at in range(1 << (n - k)))
+
+
+def _classes(numbers: "list[int] | Classes", n: int) -> Classes:
+    """Return the classes of functions, each once, ascending."""
+    return np.unique(canonical_many(np.asarray(numbers, dtype=np.uint64), n))

@@ -1,0 +1,133 @@
+"""Boolean functions by formula: a small grammar, read here and never run as code."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from inscape.boolean.truth_table import MOST_INPUTS, TruthTable, variable
+
+#: From loose to tight, as the words and the signs bind.
+LEVELS: tuple[tuple[frozenset[str], Callable[[int, int], int]], ...] = (
+    (frozenset({"or", "|"}), int.__or__),
+    (frozenset({"xor", "^"}), int.__xor__),
+    (frozenset({"and", "&"}), int.__and__),
+)
+NOT = frozenset({"not", "~", "!"})
+WORDS = frozenset({"or", "xor", "and", "not"})
+#: Parentheses and negations may be nested this deep.
+DEEPEST = 50
+
+_TOKEN = re.compile(r"\s*(?:(x\d+)|([a-z]+)|([01])(?!\w)|([&|^~!()]))", re.IGNORECASE)
+
+
+def formula(text: str, n: int | None = None) -> TruthTable:
+    """Return the function that a formula stands for.
+
+    Inputs are x1, x2, ...; signs are ``and or xor not`` or ``& | ^ ~``, from tight to loose: not,
+    and, xor, or. Parentheses, 0 and 1 may be used.
+
+    Args:
+        text: The formula.
+        n: Number of inputs; the largest that the formula names, by default.
+
+    >>> formula("x1 xor x2 xor x3 xor x4").number
+    27030
+    >>> str(formula("x1 and not x2"))
+    '0010'
+    """
+    tokens = _tokens(text)
+    named = [int(token[1:]) for token in tokens if token[0] == "x" and token not in WORDS]
+    if n is None:
+        n = max([1, *named])
+    for k in named:
+        if not 1 <= k <= min(n, MOST_INPUTS):
+            raise ValueError(
+                f"a formula of {n} inputs may name x1 to x{min(n, MOST_INPUTS)}, found x{k}: "
+                "rename it or raise n."
+            )
+    reader = _Reader(tokens, n, text)
+    return TruthTable(n, reader.whole())
+
+
+def _tokens(text: str) -> list[str]:
+    tokens, at = [], 0
+    text = text.rstrip()
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        token = found.group().strip().lower() if found else text[at:].split()[0]
+        if found is None or (found.group(2) and token not in WORDS):
+            raise ValueError(
+                f"a formula may hold x1, x2, ..., and, or, xor, not, & | ^ ~, 0, 1 and "
+                f"parentheses, found {token!r} in {text!r}: rewrite it."
+            )
+        tokens.append(token)
+        at = found.end()
+    return tokens
+
+
+@dataclass
+class _Reader:
+    """Reads tokens from left to right; every part is a whole table as a number."""
+
+    tokens: list[str]
+    n: int
+    text: str
+    at: int = 0
+    nested: int = 0
+
+    def whole(self) -> int:
+        value = self.level(0)
+        if self.at < len(self.tokens):
+            raise self.wrong("the end or a sign between two parts")
+        return value
+
+    def level(self, k: int) -> int:
+        if k == len(LEVELS):
+            return self.single()
+        signs, joined = LEVELS[k]
+        value = self.level(k + 1)
+        while self.next() in signs:
+            self.at += 1
+            value = joined(value, self.level(k + 1))
+        return value
+
+    def single(self) -> int:
+        token = self.next()
+        self.at += 1
+        ones = (1 << (1 << self.n)) - 1
+        if token in NOT:
+            self.deeper()
+            value = ones ^ self.single()
+        elif token == "(":
+            self.deeper()
+            value = self.level(0)
+            if self.next() != ")":
+                raise self.wrong("')'")
+            self.at += 1
+        elif token in ("0", "1"):
+            return ones * int(token)
+        elif token.startswith("x") and token not in WORDS:
+            return variable(int(token[1:]), self.n).number
+        else:
+            self.at -= 1
+            raise self.wrong("an input, 'not' or '('")
+        self.nested -= 1
+        return value
+
+    def deeper(self) -> None:
+        self.nested += 1
+        if self.nested > DEEPEST:
+            raise ValueError(
+                f"a formula may be nested {DEEPEST} deep, found more: write it flatter, or give "
+                "its table."
+            )
+
+    def next(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def wrong(self, expected: str) -> ValueError:
+        found = repr(self.next()) if self.next() else "its end"
+        return ValueError(
+            f"the formula {self.text!r} must have {expected} at part {self.at + 1}, found {found}: "
+            "rewrite it."
+        )
