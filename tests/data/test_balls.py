@@ -68,6 +68,14 @@ def test_a_very_high_dimension_stays_finite():
     assert circle_versus_annulus(n=10, n_test=0, dimension=784).x.isfinite().all()
 
 
+def test_shell_may_be_thinner_than_by_default():
+    data = circle_versus_annulus(n=4000, dimension=5, outer=1.1, dtype=F64)
+    radius = data.x[data.y == 0].norm(dim=1)
+    second = 0.5 * 5**0.5
+    assert second <= radius.min() < 1.01 * second
+    assert 1.09 * second < radius.max() <= 1.1 * second
+
+
 @pytest.mark.parametrize("make", [circle_versus_annulus, xor_circles])
 def test_normalised_inputs_have_standard_deviation_one(make):
     plain, scaled = make(dtype=F64), make(normalise=True, dtype=F64)
@@ -134,6 +142,7 @@ def test_classes_come_in_mixed_order(make):
         (half_plane, {"n_test": -1}, "n_test must be at least 0, found -1"),
         (circle_versus_annulus, {"dimension": 1}, "dimension must be at least 2, found 1"),
         (circle_versus_annulus, {"radius": 0.0}, "radius must be positive, found 0.0"),
+        (circle_versus_annulus, {"outer": 0.5}, "outer must be at least 1, found 0.5"),
         (xor_circles, {"radius": -1.0}, "radius must be positive, found -1.0"),
         (xor_circles, {"seed": -1}, "seed must be at least 0, found -1"),
     ],

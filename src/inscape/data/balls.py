@@ -115,6 +115,7 @@ def circle_versus_annulus(
     n_test: int = 1000,
     dimension: int = 2,
     radius: float = 0.5,
+    outer: float | None = None,
     normalise: bool = False,
     labels: Labels = "classes",
     seed: int = 0,
@@ -134,15 +135,17 @@ def circle_versus_annulus(
         n_test: Test points, drawn apart from the training points; 0 for none.
         dimension: Dimension of the inputs, at least 2.
         radius: Radius of the inner ball.
+        outer: r_3 / r_2, where it is not sqrt(d).
         normalise: Divide all coordinates by the standard deviation of the training inputs.
         labels: ``"classes"`` for 0 and 1, ``"regression"`` for -1 and +1.
         seed: Seed of the draw.
         dtype: Floating type of the inputs, and of the labels of a regression.
     """
-    train, test = _circles(n, n_test, dimension, radius, seed)
+    train, test = _circles(n, n_test, dimension, radius, seed, outer)
     train, test = _normalised(train, test) if normalise else (train, test)
     settings: dict[str, Value] = {"n": n, "n_test": n_test, "dimension": dimension}
     settings |= {"radius": radius, "normalise": normalise, "seed": seed}
+    settings |= {} if outer is None else {"outer": outer}
     return two_classes(
         "circle-versus-annulus",
         train,
@@ -197,13 +200,16 @@ def xor_circles(
 
 
 def _circles(
-    n: int, n_test: int, dimension: int, radius: float, seed: int
+    n: int, n_test: int, dimension: int, radius: float, seed: int, outer: float | None = None
 ) -> tuple[Rows, MoreRows]:
     sizes(n, n_test)
     checks.at_least(2, dimension=dimension)
     if not radius > 0:
         raise ValueError(f"radius must be positive, found {radius}: raise radius.")
-    second, third = math.sqrt(dimension) * radius, dimension * radius
+    if outer is not None and not outer >= 1:
+        raise ValueError(f"outer must be at least 1, found {outer}: raise outer.")
+    second = math.sqrt(dimension) * radius
+    third = dimension * radius if outer is None else outer * second
 
     def rows(count: int, rng: torch.Generator) -> Rows:
         y = _half(count, rng)

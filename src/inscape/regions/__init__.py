@@ -2,7 +2,9 @@
 
 from inscape._core.pieces.plane import Frame, through
 from inscape.regions.boundary import Boundary, boundary, decision_boundary, level_set
+from inscape.regions.closed_regions import ClosedRegions, closed_regions
 from inscape.regions.grid_regions import GridRegions, grid_regions
+from inscape.regions.ideal_shapes import IdealShape, expanded_simplex, hyperoctahedron
 from inscape.regions.line_regions import LineRegions, line_regions
 from inscape.regions.local_maps import LocalMaps, local_maps
 from inscape.regions.plane_regions import PlaneRegions, plane_regions
@@ -13,8 +15,10 @@ from inscape.regions.tropical import Tropical, tropical
 
 __all__ = [
     "Boundary",
+    "ClosedRegions",
     "Frame",
     "GridRegions",
+    "IdealShape",
     "LineRegions",
     "LocalMaps",
     "PlaneRegions",
@@ -23,8 +27,11 @@ __all__ = [
     "RegionEvolution",
     "Tropical",
     "boundary",
+    "closed_regions",
     "decision_boundary",
+    "expanded_simplex",
     "grid_regions",
+    "hyperoctahedron",
     "level_set",
     "line_regions",
     "local_maps",

@@ -347,7 +347,7 @@ def _result(
 ) -> PlaneRegions:
     place = found.place * half.numpy() + center.numpy()
     maps = torch.from_numpy(found.maps)
-    areas = _areas(found.place, found.corners, found.first) * float(half.prod()) * frame.area
+    areas = found.areas * float(half.prod()) * frame.area
     whole_area = float(_turns(corners - center).sum()) / 2 * frame.area
     return PlaneRegions(
         vertices=torch.from_numpy(place),
@@ -374,13 +374,3 @@ def _result(
         complete=found.complete,
         converted="" if net.converted is None else f"{net.converted} to float64",
     )
-
-
-def _areas(place: Any, corners: Any, first: Any) -> Any:
-    """Return areas of polygons, measured from their first corner against rounding."""
-    at = place[corners]
-    base = np.repeat(at[first[:-1]], np.diff(first), axis=0)
-    following = np.arange(1, len(corners) + 1)
-    following[first[1:] - 1] = first[:-1]
-    p, q = at - base, at[following] - base
-    return np.add.reduceat(p[:, 0] * q[:, 1] - p[:, 1] * q[:, 0], first[:-1]) / 2
