@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from inscape.papers.sattelberg import _constructions as made
+from inscape.boolean import line_networks as made
 from inscape.papers.sattelberg._classes import FIRST, REGIONS
 from inscape.papers.sattelberg._line import joined, line, zeros
 from inscape.papers.sattelberg.figure_3_3 import parity, right, value

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from inscape.boolean.line_networks import linear, through
 from inscape.papers.sattelberg import _sine
-from inscape.papers.sattelberg._constructions import linear, through
 from inscape.papers.sattelberg.figure_5_4 import error
 from inscape.papers.sattelberg.figure_5_5 import tangent
 

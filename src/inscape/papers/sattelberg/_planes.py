@@ -232,10 +232,10 @@ def surface(ax: Any, cells: Cells) -> None:
     whole = zip(cells.polygons, cells.outputs, strict=True)
     faces = [np.concatenate([corners, values[:, :1]], 1) for corners, values in whole]
     looks = {"facecolors": SKY, "edgecolors": VERMILION, "linewidths": 0.4, "alpha": 0.55}
-    ax.add_collection3d(Poly3DCollection(faces, **looks))
+    ax.add_collection3d(Poly3DCollection(faces, **looks), autolim=False)
     pieces = boundary(cells)
     flat = [np.concatenate([ends, np.zeros((2, 1))], 1) for ends in pieces]
-    ax.add_collection3d(Line3DCollection(flat, colors=INK, linewidths=1.2))
+    ax.add_collection3d(Line3DCollection(flat, colors=INK, linewidths=1.2), autolim=False)
     low, high = cells.vertices.min(0), cells.vertices.max(0)
     heights = np.concatenate([values[:, 0] for values in cells.outputs])
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(heights.min(), heights.max()))

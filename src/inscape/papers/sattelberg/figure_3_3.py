@@ -17,7 +17,7 @@ AXES: Axes = {"leak": [0.0, 0.1]}
 
 def cell(leak: float) -> dict[str, Any]:
     """Build the networks of both theorems and count, exactly, what they do."""
-    from inscape.papers.sattelberg._constructions import deep_classifier, wide_classifier
+    from inscape.boolean.line_networks import deep_classifier, wide_classifier
     from inscape.papers.sattelberg._line import line, zeros
 
     wide = line(wide_classifier(REGIONS, first=FIRST, leak=leak), -0.1, 1.1)

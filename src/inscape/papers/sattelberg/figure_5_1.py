@@ -51,7 +51,7 @@ def network() -> Any:
     import torch
     from torch import nn
 
-    from inscape.papers.sattelberg._constructions import linear
+    from inscape.boolean.line_networks import linear
 
     first, second, third = (
         linear(torch.tensor(w, dtype=torch.float64), torch.tensor(b, dtype=torch.float64))

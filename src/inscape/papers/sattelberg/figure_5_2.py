@@ -47,7 +47,7 @@ def network(bias: Sequence[float]) -> Any:
     import torch
     from torch import nn
 
-    from inscape.papers.sattelberg._constructions import linear
+    from inscape.boolean.line_networks import linear
 
     first = linear(torch.ones(2, 2).double(), torch.tensor(bias).double())
     last = linear(torch.tensor([[1.0, -2.0]]).double(), torch.tensor([-1.0]).double())

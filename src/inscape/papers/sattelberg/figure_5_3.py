@@ -41,7 +41,7 @@ def three_lines() -> Any:
     import torch
     from torch import nn
 
-    from inscape.papers.sattelberg._constructions import linear
+    from inscape.boolean.line_networks import linear
 
     directions = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]).double()
     first = linear(directions, torch.tensor([0.0, 0.0, 1.0]).double())

@@ -18,7 +18,7 @@ def cell(pieces: int) -> dict[str, Any]:
     """Return the chords of sine on equal parts of [-pi, pi], from a network that draws them."""
     import torch
 
-    from inscape.papers.sattelberg._constructions import through
+    from inscape.boolean.line_networks import through
     from inscape.papers.sattelberg._line import line
 
     x = torch.linspace(-pi, pi, pieces + 1, dtype=torch.float64)

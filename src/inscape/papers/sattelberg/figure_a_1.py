@@ -15,7 +15,7 @@ AXES: Axes = {"leak": [0.0]}
 
 def cell(leak: float) -> dict[str, Any]:
     """Return the line of the first k units of the network of theorem 3.3.2, for every k."""
-    from inscape.papers.sattelberg._constructions import wide_classifier
+    from inscape.boolean.line_networks import wide_classifier
     from inscape.papers.sattelberg._line import line
 
     whole = wide_classifier(REGIONS, first=FIRST, leak=leak)
@@ -27,7 +27,7 @@ def _first_units(model: Any, count: int) -> Any:
     """Return the network without the units after the first ones."""
     from torch import nn
 
-    from inscape.papers.sattelberg._constructions import linear
+    from inscape.boolean.line_networks import linear
 
     first, bend, last = model
     weights = first.weight.detach()[:count], first.bias.detach()[:count]

@@ -16,7 +16,7 @@ AXES: Axes = {"width": [2], "leak": [0.0]}
 
 def cell(width: int, leak: float) -> dict[str, Any]:
     """Return the line of the network of theorem 3.3.3 at every depth."""
-    from inscape.papers.sattelberg._constructions import deep_classifier
+    from inscape.boolean.line_networks import deep_classifier
     from inscape.papers.sattelberg._line import line, zeros
 
     cut = [line(deep_classifier(width, depth, leak=leak), 0.0, 1.0) for depth in DEPTHS]

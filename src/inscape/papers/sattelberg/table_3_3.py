@@ -1,0 +1,251 @@
+"""Table 3.3: the ten four-input problems that are hardest to learn over all sizes."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inscape.lab.experiment import Estimate, Experiment, Trend, Value
+from inscape.lab.store import Record
+from inscape.papers.sattelberg._difficulty import (
+    LEAKY,
+    NAMES,
+    RELU,
+    Counts,
+    counted,
+    hardest,
+    known,
+    rank,
+    ranked,
+    redrawing,
+)
+from inscape.papers.sattelberg._npn_metrics import INPUTS, PARITY, classes, tables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Panel
+    from matplotlib.figure import Figure
+
+TEN = 10
+#: Number of the function and count, as printed, from the hardest on.
+PRINTED: Mapping[float, Mapping[int, int]] = {
+    RELU: {
+        27030: 19,
+        278: 14,
+        5737: 12,
+        406: 6,
+        5805: 5,
+        1641: 5,
+        6042: 4,
+        5804: 4,
+        1716: 4,
+        7140: 4,
+    },
+    LEAKY: {
+        27030: 12,
+        7128: 5,
+        6038: 2,
+        5737: 2,
+        7905: 2,
+        5774: 2,
+        1717: 2,
+        5786: 2,
+        1713: 2,
+        2022: 2,
+    },
+}
+
+
+def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
+    """Return the place of parity, how steep the list falls, and who is on it."""
+    counts = counted(records)
+    found: dict[str, Estimate | None] = {}
+    for leak, name in ((RELU, "relu"), (LEAKY, "leaky")):
+        if leak in counts:
+            found |= {f"{key}/{name}": one for key, one in _of_one(counts[leak], leak).items()}
+    if len(counts) == len(NAMES):
+        found["vanishing"] = _exact(len(vanishing(counts)), "counted in our two lists of ten")
+    return known(found)
+
+
+def _of_one(counts: Counts, leak: float) -> dict[str, Estimate]:
+    parity = classes().index(PARITY)
+    ours = {classes()[k] for k in at_least_tenth(hardest(counts.successes, counts.trials))}
+
+    def hard(successes: Any) -> Any:
+        return hardest(successes, counts.trials)
+
+    return {
+        "rank of parity": redrawing(counts, lambda s: rank(hard(s), parity)),
+        "count of parity": redrawing(counts, lambda s: hard(s)[..., parity]),
+        "second": redrawing(counts, lambda s: after_parity(hard(s), parity)),
+        "shared": _exact(
+            len(ours & set(PRINTED[leak])), "counted; ours with all that tie with the tenth"
+        ),
+    }
+
+
+def after_parity(counts: Any, parity: int) -> Any:
+    """Return the largest count of the others, as a share of parity's."""
+    others = np.delete(counts, parity, axis=-1).max(-1)
+    return others / np.maximum(counts[..., parity], 1)
+
+
+def at_least_tenth(counts: Any) -> list[int]:
+    """Return the classes with a count no lower than the tenth largest; none of count 0."""
+    tenth = max(1, np.sort(counts)[-TEN])
+    return [int(k) for k in np.nonzero(counts >= tenth)[0]]
+
+
+def ten(counts: Counts) -> list[int]:
+    """Return the ten hardest classes, those with equal counts by their mean success.
+
+    They are fewer where fewer are hardest of any size.
+    """
+    hard = hardest(counts.successes, counts.trials)
+    return [int(k) for k in ranked(hard, counts.rates)[:TEN] if hard[k]]
+
+
+def vanishing(counts: Mapping[float, Counts]) -> list[int]:
+    """Return the hard ReLU problems that are unbalanced and not hard with a leak."""
+    half = 2 ** (INPUTS - 1)
+    gone = set(ten(counts[RELU])) - set(ten(counts[LEAKY]))
+    return sorted(classes()[k] for k in gone if tables()[k].sum() != half)
+
+
+def _exact(value: float, method: str) -> Estimate:
+    return Estimate(value=value, low=value, high=value, se=0.0, n=TEN, exact=True, method=method)
+
+
+def conclude(records: Sequence[Record]) -> list[str]:
+    """Say who is hardest, and how many sizes tell nothing."""
+    said = []
+    counts = counted(records)
+    for leak, one in counts.items():
+        hard = hardest(one.successes, one.trials)
+        named = ", ".join(f"{classes()[k]} ({hard[k]})" for k in ten(one))
+        spread = one.successes.max(1) - one.successes.min(1)
+        said.append(
+            f"{NAMES[leak]}: {named}; at {int((spread <= 0.01 * one.trials).sum())} of "
+            f"{len(one.sizes)} sizes all problems are within one point."
+        )
+    if len(counts) == len(NAMES):
+        gone = ", ".join(map(str, vanishing(counts))) or "none"
+        said.append(f"Unbalanced, hard for ReLU, and not hard with a leak: {gone}.")
+    return said
+
+
+def draw(records: Sequence[Record]) -> "Figure":
+    """Draw the ten hardest with their truth tables, and the counts: ours and the printed."""
+    from inscape.figures.panels import panels
+
+    counts = counted(records)
+    figure, axes = panels(len(counts), columns=2, size=(4.4, 3.4))
+    for ax, (leak, one) in zip(axes, counts.items(), strict=True):
+        _list(ax, one, PRINTED[leak])
+        ax.set_title(NAMES[leak])
+    axes[-1].legend(loc="lower right", fontsize=7.5)
+    return figure
+
+
+def _list(ax: "Panel", counts: Counts, printed: Mapping[int, int]) -> None:
+    """Draw one row for each of ten problems: sixteen squares, a bar, and a printed count."""
+    from inscape.figures.style import BLUE, FAINT, VERMILION
+
+    hard = hardest(counts.successes, counts.trials)
+    chosen = ten(counts)
+    step = max(hard.max(), *printed.values()) / 30
+    for row, k in enumerate(chosen):
+        ax.barh(row, hard[k], height=0.62, color=BLUE, label="ours" if row == 0 else None)
+        for place, bit in enumerate(tables()[k].tolist()):
+            x = -step * (17.5 - place - 0.6 * (place // 8))
+            face = FAINT if bit else "none"
+            ax.plot(x, row, "s", ms=3.4, mfc=face, mec=FAINT, mew=0.6, clip_on=False)
+    rows = [(row, printed[classes()[k]]) for row, k in enumerate(chosen) if classes()[k] in printed]
+    if rows:
+        ax.plot(*zip(*[(n, r) for r, n in rows], strict=True), "D", color=VERMILION, ms=4.5)
+    ax.plot([], [], "D", color=VERMILION, ms=4.5, label="printed, if among the ten")
+    ax.set_yticks(range(len(chosen)), [str(classes()[k]) for k in chosen])
+    ax.set(xlabel="sizes at which it is among the hardest", xlim=(-18 * step, None))
+    ax.set_xticks([tick for tick in ax.get_xticks() if tick >= 0 and tick == int(tick)])
+    ax.invert_yaxis()
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def _activation(leak: float) -> str:
+    return "relu" if leak == RELU else "leaky"
+
+
+EXPERIMENT = Experiment(
+    shows="Table 3.3",
+    title="The ten hardest four-input problems over all sizes of network",
+    same_as="figure-3.5",
+    analyse=analyse,
+    conclude=conclude,
+    draw=draw,
+    claims=(
+        *(
+            Value(
+                name=f"parity-{_activation(leak)}",
+                says=f"Parity (27030) is the hardest problem for {NAMES[leak]}.",
+                of=f"rank of parity/{_activation(leak)}",
+                published=1,
+                tolerance=0,
+                at=(f"{NAMES[leak]}, 27030", "place by count"),
+                source="table 3.3",
+            )
+            for leak in NAMES
+        ),
+        *(
+            Value(
+                name=f"count-{_activation(leak)}",
+                says=f"Parity is among the hardest at {count} of 45 sizes for {NAMES[leak]}.",
+                of=f"count of parity/{_activation(leak)}",
+                published=count,
+                tolerance=4,
+                at=(f"{NAMES[leak]}, 27030", "count"),
+                source="table 3.3; the tolerance is ours",
+            )
+            for leak, count in ((RELU, 19), (LEAKY, 12))
+        ),
+        Trend(
+            name="drop-off",
+            says="Leaky ReLU has a significant drop-off after parity: the next problem counts at "
+            "most half as often (printed: 5 and 12).",
+            of="second/leaky",
+            side="below",
+            bound=0.5,
+            test="largest count of the others over parity's, counts redrawn from Jeffreys' laws",
+            source="section 3.4.2, table 3.3; the bound is ours",
+        ),
+        Trend(
+            name="vanishing",
+            says="Many of the hard problems for ReLU do not show up for leaky ReLU and are "
+            "unbalanced (three or more of ten).",
+            of="vanishing",
+            side="above",
+            bound=2.5,
+            test="counted in the two lists of ten",
+            source="section 3.4.2; the bound is ours",
+        ),
+        *(
+            Trend(
+                name=f"list-{_activation(leak)}",
+                says=f"At least half of the ten printed problems are hardest for {NAMES[leak]}.",
+                of=f"shared/{_activation(leak)}",
+                side="above",
+                bound=4.5,
+                test="printed problems with a count no lower than our tenth largest",
+                source="table 3.3; the bound is ours",
+            )
+            for leak in NAMES
+        ),
+    ),
+    notes=(
+        "A size counts for each problem whose success rate is within one percentage point of the "
+        "lowest. Sizes at which all 222 problems are within one point are left out: by the printed "
+        "rule they would count for every problem, and the printed list knows counts of 2.",
+        "Squares are the truth table, from all inputs false to all true; filled ones are true. "
+        "Problems with equal counts stand in order of their mean success.",
+    ),
+)
