@@ -20,7 +20,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from inscape._core.checks import Function
-from inscape._core.functional import norm, pulled_back, stacked
+from inscape._core.functional import jacobians, norm, pulled_back, stacked
 
 #: A square that is a smaller share of the squares of its terms lost digits to cancellation.
 SHARE = 1 / 2
@@ -50,7 +50,6 @@ class Front:
     """A linear map that the whole input goes through."""
 
     weight: Float[Tensor, "h d"]
-    gram: Float[Tensor, "h h"]
 
     def norm(self, a: Float[Tensor, "m r h"]) -> Float[Tensor, " m"]:
         """Return the Frobenius norms of ``a @ weight``.
@@ -58,21 +57,42 @@ class Front:
         The product itself is taken only where the rows of ``weight`` cancel, since there the Gram
         matrix would lose digits.
         """
-        rows = a.flatten(0, 1)
-        square = (rows @ self.gram).mul_(rows).sum(1).reshape(a.shape[:2]).sum(1)
-        terms = (rows.square() @ self.gram.diagonal()).reshape(a.shape[:2]).sum(1)
-        norms = square.clamp(min=0).sqrt()
-        cancelled = ~(square >= SHARE * terms)
-        if bool(cancelled.any()):
-            norms[cancelled] = norm(a[cancelled] @ self.weight, dim=(1, 2))
+        rows, (left, right) = a.flatten(0, 1), self._gram
+        product = torch.empty_like(rows)
+        torch.mm(rows[:, : len(left)], left, out=product[:, : len(left)])
+        torch.mm(rows, right, out=product[:, len(left) :])
+        square = product.mul_(rows).reshape(len(a), -1).sum(1)
+        terms = torch.mul(rows, rows, out=product) @ self._diagonal
+        trusted = square >= SHARE * terms.reshape(a.shape[:2]).sum(1)
+        norms = square.clamp_(min=0).sqrt_()
+        if not bool(trusted.all()):
+            norms[~trusted] = norm(a[~trusted] @ self.weight, dim=(1, 2))
         return norms
+
+    @cached_property
+    def _gram(self) -> tuple[Float[Tensor, "k k"], Float[Tensor, "h l"]]:
+        """Return columns of the Gram matrix, those of its first half without their lower part.
+
+        The matrix is symmetric, so that the upper part counts twice for the lower, which is left
+        out: a quarter of all products.
+        """
+        half = len(self.weight) // 2
+        first, second = self.weight[:half], self.weight[half:]
+        right = self.weight @ second.T
+        right[:half] *= 2
+        return first @ first.T, right
+
+    @cached_property
+    def _diagonal(self) -> Float[Tensor, " h"]:
+        left, right = self._gram
+        return torch.cat([left.diagonal(), right[len(left) :].diagonal()])
 
     @cached_property
     def in_range(self) -> bool:
         """Tell whether no square of a weight's row has left the range of the numbers."""
-        low, high = self.gram.diagonal().aminmax()
-        numbers = torch.finfo(self.gram.dtype)
-        return bool(low > numbers.tiny / numbers.eps) and bool(high < numbers.max * numbers.eps)
+        low, high = (float(end) for end in self._diagonal.aminmax())
+        numbers = torch.finfo(self.weight.dtype)
+        return low > numbers.tiny / numbers.eps and high < numbers.max * numbers.eps
 
 
 class _TakesGradientsError(BaseException):
@@ -88,6 +108,7 @@ class Slopes:
     def __init__(self, f: Function, *, rows: int) -> None:
         self._f, self._rows = f, rows
         self._front: Front | None = None
+        self._whole = False
 
     def norms(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, " n"]:
         """Return the Frobenius norm of the Jacobian of every row."""
@@ -96,18 +117,21 @@ class Slopes:
 
     def at(self, x: Float[Tensor, "n *d"]) -> tuple[Float[Tensor, "n r w"], Front | None]:
         """Return the Jacobian of every row; or only its factor after a front, and that front."""
+        if self._whole:
+            return jacobians(self._f, x), None
         cut = _Cut(x.detach().requires_grad_(), rows=self._rows)
         with torch.enable_grad():
             try:
                 with cut:
                     y = self._f(cut.x)
             except _TakesGradientsError:
-                self._rows = 0  # no cut pays any more
+                self._whole = True
                 return self.at(x)
             found = pulled_back(y, get_gradient_edge(cut.x), *cut.edges)
-        shape = (len(x), 1, x[0].numel())
+        shape = (len(x), 1, x.numel() // len(x))
         beside = [gradients[0] for gradients in found]
         if cut.weight is None:
+            self._whole = True  # watching every call of the function takes time
             return stacked(beside, shape, x), None
         after = stacked([gradients[1] for gradients in found], cut.shape, x).to(x.dtype)
         if all(gradient is None for gradient in beside) and self._front_with(cut.weight).in_range:
@@ -117,7 +141,7 @@ class Slopes:
 
     def _front_with(self, weight: Float[Tensor, "h d"]) -> Front:
         if self._front is None or not torch.equal(weight, self._front.weight):
-            self._front = Front(weight=weight, gram=weight @ weight.T)
+            self._front = Front(weight=weight)
         return self._front
 
 

@@ -1,5 +1,6 @@
 """Walking along segments: knots between pairs of points, in pieces that fit the memory."""
 
+import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -24,15 +25,21 @@ def walks(
     """Yield which pairs, and their points at some consecutive knots, about ``rows`` at a time.
 
     Windows of one pair overlap by a knot, so that every step from knot to knot is in just one.
-    Both ends are exactly ``a`` and ``b``.
+    Both ends are exactly ``a`` and ``b``. All lie in one place, each over the one before: fresh
+    memory for every piece is slower to write and to read.
     """
     at = torch.linspace(0, 1, knots, dtype=torch.float64).to(a)
     at = at.reshape(1, -1, *[1] * (a.ndim - 1))
     group, window = max(1, rows // knots), min(knots, max(2, rows))
+    windows = [at[:, start : start + window] for start in range(0, knots - 1, window - 1)]
+    a, b = a.detach()[:, None], b.detach()[:, None]
+    space = a.new_empty(min(group, len(a)) * window * a[0].numel())
     for first in range(0, len(a), group):
         some = slice(first, first + group)
-        for start in range(0, knots - 1, window - 1):
-            yield some, torch.lerp(a[some, None], b[some, None], at[:, start : start + window])
+        start, stop = a[some], b[some]
+        for t in windows:
+            shape = (len(start), t.shape[1], *a.shape[2:])
+            yield some, torch.lerp(start, stop, t, out=space[: math.prod(shape)].view(shape))
 
 
 def values(f: Function, x: Float[Tensor, "m *d"], *, rows: int) -> Float[Tensor, "m c"]:

@@ -36,6 +36,7 @@ class Cells:
     maps: Array
     noise: Array
     complete: bool
+    threads: int
 
 
 def cells(
@@ -72,6 +73,7 @@ def cells(
             maps=maps[:, :3],
             noise=noise,
             complete=work.complete,
+            threads=threads,
         )
     finally:
         workers.close()

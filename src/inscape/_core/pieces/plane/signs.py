@@ -27,7 +27,7 @@ def cut_by_signs(work: Work, at: int) -> None:
     units = work.source.size(at)
     signs = _Signs(work, units)
     work.source.begun(at, work.plane.faces)
-    found = work.some_at_a_time(at, lambda faces, coef: _listed(work, at, faces, coef, signs))
+    found = _listed(work, at, signs)
     counts, unit, coef = (np.concatenate(parts) for parts in zip(*found, strict=True))
     start, entry = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(unit))
     on, lists = signs.on[: work.plane.faces], (start, unit, coef)
@@ -56,30 +56,26 @@ def cut_by_signs(work: Work, at: int) -> None:
     work.history.add(on, units, work.origin)
 
 
-def _listed(
-    work: Work, at: int, faces: Array, coef: Array, signs: _Signs
-) -> list[tuple[Array, Array, Array]]:
+def _listed(work: Work, at: int, signs: _Signs) -> list[tuple[Array, Array, Array]]:
     """Return how many functions cross each face, which, and their coefficients there."""
-    plane, slope = work.plane, work.source.slopes(at)
+    plane = work.plane
     where, owner = (plane.first, plane.halves, plane.ends), plane.owner
 
-    def mark(a: int, b: int) -> None:
-        work.source.coefficients(at, faces[a:b], coef[a:b])
+    def mark(faces: Array, coef: Array) -> None:
+        work.source.coefficients(at, faces, coef)
         more = (plane.place, owner, signs.plus, signs.minus)
-        kernels.marked(coef[a:b], faces[a:b], *where, *more)
+        kernels.marked(coef, faces, *where, *more)
 
-    def lists(a: int, b: int) -> tuple[Array, Array, Array]:
-        some, over = faces[a:b], np.empty((b - a, signs.plus.shape[1]), np.uint64)
-        count = np.empty(b - a, np.int64)
-        total = kernels.crossed(some, *where, signs.plus, signs.minus, signs.on, over, count)
+    def lists(faces: Array, coef: Array) -> tuple[Array, Array, Array]:
+        over = np.empty((len(faces), signs.plus.shape[1]), np.uint64)
+        count = np.empty(len(faces), np.int64)
+        total = kernels.crossed(faces, *where, signs.plus, signs.minus, signs.on, over, count)
         unit, kept = np.empty(total, np.int64), np.empty((total, 4))
-        kernels.listed(coef[a:b], some, over, signs.on, slope, unit, kept)
+        kernels.listed(coef, over, unit, kept)
+        work.source.passed(at, faces, coef, signs.on[faces], over)
         return count, unit, kept
 
-    work.workers.over(len(faces), mark, 128)
-    found = work.workers.over(len(faces), lists, 128)
-    work.source.passed(at, faces, coef)
-    return found
+    return work.in_turn(at, mark, lists)
 
 
 def _narrowed(

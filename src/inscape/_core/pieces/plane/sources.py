@@ -1,7 +1,7 @@
 """Where the affine functions of a layer come from, for every face of a plane."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,18 +11,25 @@ from torch import Tensor
 
 from inscape._core.pieces.affine import Columns, Step
 from inscape._core.pieces.piecewise import Piecewise
-from inscape._core.pieces.plane import kernels
+from inscape._core.pieces.plane import coefficients as sums
 from inscape._core.pieces.plane.history import History
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Choices = npt.NDArray[np.integer[Any]]
+Words = npt.NDArray[np.uint64]
 
 #: Bytes of activations that the graph may hold at a time.
 MEMORY = 2**26
 
 #: Bytes that the next layer's coefficients on all faces may take.
 MOST_MEMORY = 2**31
+
+#: Bytes of lists of columns that are held at a time.
+HELD = 2**21
+
+#: Fewer functions than these are taken one by one.
+FEW = 16
 
 
 @runtime_checkable
@@ -44,8 +51,8 @@ class Source(Protocol):
     def begun(self, at: int, faces: int) -> None:
         """Make room for the faces that bend ``at`` is going to cut."""
 
-    def passed(self, at: int, faces: Ints, out: Floats) -> None:
-        """Take what comes out of bend ``at`` on some faces where all crossing units choose 0."""
+    def passed(self, at: int, faces: Ints, coef: Floats, on: Words, over: Words) -> None:
+        """Take the functions of bend ``at`` on some faces, and the units on and those crossing."""
 
     def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
         """Take the functions of bend ``at`` on some faces, and what each window chooses there."""
@@ -107,7 +114,7 @@ class Graph:
     def begun(self, at: int, faces: int) -> None:
         """Need nothing: the graph is asked anew for every face."""
 
-    def passed(self, at: int, faces: Ints, coef: Floats) -> None:
+    def passed(self, at: int, faces: Ints, coef: Floats, on: Words, over: Words) -> None:
         """Need nothing: the next layer asks the graph again."""
 
     def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
@@ -115,6 +122,27 @@ class Graph:
 
     def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
         """Need nothing: the next layer asks the graph again."""
+
+
+class _Lists(NamedTuple):
+    """Room for the columns that are added on a block of faces."""
+
+    begin: Ints
+    column: Ints
+    share: Floats
+
+
+def _lists(faces: int, longest: int) -> _Lists:
+    """Return room for as many of some faces as may be held, with lists up to a length."""
+    block = max(1, min(faces, HELD // (8 + 40 * longest)))
+    room = block * longest
+    return _Lists(np.empty(block + 1, np.int64), np.empty(room, np.int64), np.empty((room, 4)))
+
+
+def _blocks(faces: int, lists: _Lists) -> list[slice]:
+    """Return the blocks of some faces that there is room for."""
+    size = len(lists.begin) - 1
+    return [slice(begin, min(begin + size, faces)) for begin in range(0, faces, size)]
 
 
 class Chain:
@@ -156,17 +184,22 @@ class Chain:
         history, step = self.history, self.steps[at - 1]
         choices, parent = history.rows[at - 1], history.origin[at - 1]
         rows = history.ancestor[at - 1][faces]
-        if step.dense is not None and choices.dtype == np.uint64:
-            more = (choices, step.dense, rows, out)
-            kernels.expanded(self._base, parent, *self._lists, *more)
-            return
-        assert self._columns is not None
-        bits, bytes_ = (choices, _NO_BYTES) if choices.dtype == np.uint64 else (_NO_BITS, choices)
+        by_bits = choices.dtype == np.uint64
+        bits, bytes_ = (choices, _NO_BYTES) if by_bits else (_NO_BITS, choices)
+        lists = _lists(len(rows), int(np.diff(self._lists[0]).max(initial=0)))
+        for block in _blocks(len(rows), lists):
+            some = rows[block]
+            sums.chosen(parent, *self._lists, bits, bytes_, some, *lists)
+            self._summed(step, self._base, parent[some], lists, out[block])
+
+    def _summed(self, step: Step, base: Floats, source: Ints, lists: _Lists, out: Floats) -> None:
         columns = self._columns
-        kernels.expanded_sparsely(
-            self._base, parent, *self._lists, bits, bytes_,
-            columns.slot, columns.start, columns.index, columns.value, rows, out,
-        )  # fmt: skip
+        if columns is None:
+            assert step.dense is not None
+            sums.summed(base, source, *lists, step.dense, out)
+            return
+        sparse = (columns.slot, columns.start, columns.index, columns.value)
+        sums.summed_sparsely(base, source, *lists, *sparse, out)
 
     def slopes(self, at: int) -> Floats:
         """Return the slope below zero of every unit of bend ``at``."""
@@ -181,18 +214,31 @@ class Chain:
         fits = 32 * faces * size <= self._memory
         self._next = np.empty((faces, 4, size)) if fits else None
 
-    def passed(self, at: int, faces: Ints, out: Floats) -> None:
-        """Take the next affine map of what comes out of the bend."""
+    def passed(self, at: int, faces: Ints, coef: Floats, on: Words, over: Words) -> None:
+        """Take the next affine map of what comes out of the bend where crossing units are off."""
         if self._next is None:
             return
-        step, size = self.steps[at], out.shape[2]
-        rows = 3 if step.dense is None else 4  # four are in one block, and need no copy
-        product = step.linear(out[:, :rows].reshape(-1, size)).reshape(len(faces), rows, -1)
-        product[:, 2] += step.bias
-        squares = step.squares(np.ascontiguousarray(out[:, 3])) + step.bias**2
-        here = self._next[faces[0] : faces[-1] + 1]  # faces are in a row
-        here[:, :3] = product[:, :3]
-        here[:, 3] = squares
+        step, here = self.steps[at], self._next[faces[0] : faces[-1] + 1]  # faces are in a row
+        if step.dense is None or step.size < FEW:
+            sums.bent(coef, on, over, step.slopes)
+            self._mapped(step, coef, here)
+            return
+        base = np.zeros((1, 4, step.size))
+        base[0, 2], base[0, 3] = step.bias, step.bias**2
+        source, lists = np.zeros(len(faces), np.int64), _lists(len(faces), step.units)
+        for block in _blocks(len(faces), lists):
+            sums.passing(coef[block], on[block], over[block], step.slopes, *lists)
+            sums.summed(base, source[block], *lists, step.dense, here[block])
+
+    def _mapped(self, step: Step, out: Floats, here: Floats) -> None:
+        """Write the next affine map of what comes out of a bend."""
+        if step.dense is not None:
+            sums.narrowed(out, step.dense, step.bias, here)
+            return
+        product = step.linear(out[:, :3].reshape(-1, out.shape[2])).reshape(len(out), 3, -1)
+        here[:, :3] = product
+        here[:, 2] += step.bias
+        here[:, 3] = step.squares(np.ascontiguousarray(out[:, 3])) + step.bias**2
 
     def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
         """Take the next affine map of what the windows choose."""
@@ -204,7 +250,7 @@ class Chain:
         chosen = windows[np.arange(len(windows)), choice]
         out = np.take_along_axis(coef, chosen[:, None, :], 2)
         out[:, :3] *= bend.sign
-        self.passed(at, faces, out)
+        self._mapped(self.steps[at], out, self._next[faces[0] : faces[-1] + 1])
 
     def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
         """Go on to the next layer."""

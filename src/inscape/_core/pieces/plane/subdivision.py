@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.pieces.plane import kernels, merging
+from inscape._core.pieces.plane import edging, merging
 from inscape._core.pieces.plane.splitting import faces_split
 
 Array = npt.NDArray[Any]
@@ -41,14 +41,14 @@ class Subdivision:
     def sides(self) -> Array:
         """Return the faces to the left and right of every edge, -1 for none."""
         sides = np.empty((len(self.ends), 2), np.int64)
-        kernels.sided(self.first, self.halves, sides)
+        edging.sided(self.first, self.halves, sides)
         return sides
 
     @cached_property
     def owner(self) -> Array:
         """Return for each vertex the first face that has it, -1 for none."""
         owner = np.empty(len(self.place), np.int64)
-        kernels.owners(self.first, self.halves, self.ends, owner)
+        edging.owners(self.first, self.halves, self.ends, owner)
         return owner
 
     def taken(self, faces: Array) -> "Subdivision":
@@ -143,7 +143,7 @@ def cut(
         return list(_cut_faces(old, lines, cuts, bend, (span[0], span[1]), most))
 
     parts = workers.over(int(work[-1]), part, 4096)
-    return _joined(old, cuts, _reached(parts, most))
+    return _joined(old, cuts, _reached(parts, most), workers)
 
 
 def _reached(parts: list[list[dict[str, Array]]], most: int) -> list[dict[str, Array]]:
@@ -164,20 +164,20 @@ def _cut_edges(old: Subdivision, lines: Lines, workers: Workers) -> _Cuts:
     n, sides, both = len(old.ends), old.sides, not lines.alike
     count = np.empty(n, np.int64)
     counted = (sides, lines.start, both, count)
-    workers.over(n, lambda a, b: kernels.edge_counts(a, b, *counted), 4096)
+    workers.over(n, lambda a, b: edging.edge_counts(a, b, *counted), 4096)
     offset = np.concatenate([[0], np.cumsum(count)])
     key, share = np.empty(offset[-1], np.int64), np.empty(offset[-1])
     group, groups = np.empty(offset[-1], np.int64), np.empty(n, np.int64)
     seen = (old.ends, sides, old.place, lines.start, lines.key, lines.coef, lines.plus, lines.minus)
     found = (both, offset, key, share, group, groups)
-    workers.over(n, lambda a, b: kernels.edge_cuts(a, b, *seen, *found), 4096)
+    workers.over(n, lambda a, b: edging.edge_cuts(a, b, *seen, *found), 4096)
     before = np.concatenate([[0], np.cumsum(groups)])
     vertex, child = len(old.place) + before[:-1], np.arange(n) + before[:-1]
     total = int(before[-1])
     ends, made = np.empty((n + total, 2), np.int32), np.empty((n + total, 2), np.int32)
     place = np.empty((total, 2))
     source = (old.ends, old.made, old.place, offset, share, group, groups, vertex, child)
-    workers.over(n, lambda a, b: kernels.edges_split(a, b, *source, ends, made, place), 4096)
+    workers.over(n, lambda a, b: edging.edges_split(a, b, *source, ends, made, place), 4096)
     return _Cuts(
         offset=offset, key=key, group=group, groups=groups, child=child,
         ends=ends, made=made, place=place,
@@ -218,27 +218,34 @@ def _cut_faces(
 
 
 def _joined(
-    old: Subdivision, cuts: _Cuts, found: list[dict[str, Array]]
+    old: Subdivision, cuts: _Cuts, found: list[dict[str, Array]], workers: Workers
 ) -> tuple[Subdivision, Array, Array]:
     """Put bufferfuls together: inner edges and vertices are numbered after those before them."""
     edges, vertices = len(cuts.ends), len(old.place) + len(cuts.place)
     new_edges = new_vertices = halves = 0
     for some in found:
-        some["halves"] += np.where(some["halves"] >= 2 * edges, 2 * new_edges, 0).astype(np.int32)
-        some["ends"] += np.where(some["ends"] >= vertices, new_vertices, 0).astype(np.int32)
-        some["first"] += halves
+        if halves:
+            some["halves"][some["halves"] >= 2 * edges] += 2 * new_edges
+            some["ends"][some["ends"] >= vertices] += new_vertices
+            some["first"] += halves
         new_edges += len(some["ends"])
         new_vertices += len(some["place"])
         halves += len(some["halves"])
     joined = {name: [some[name] for some in found] for name in found[0]}
-    finer = Subdivision(
-        place=np.concatenate([old.place, cuts.place, *joined["place"]]),
-        ends=np.concatenate([cuts.ends, *joined["ends"]]),
-        made=np.concatenate([cuts.made, *joined["made"]]),
-        first=np.concatenate([*joined["first"], [halves]]),
-        halves=np.concatenate(joined["halves"]),
-    )
-    return finer, np.concatenate(joined["parent"]), np.concatenate(joined["on"])
+    joined["place"][:0] = [old.place, cuts.place]
+    joined["ends"].insert(0, cuts.ends)
+    joined["made"].insert(0, cuts.made)
+    joined["first"].append(np.array([halves]))
+    parts = list(joined.items())
+
+    def join(begin: int, end: int) -> dict[str, Array]:
+        return {name: np.concatenate(arrays) for name, arrays in parts[begin:end]}
+
+    whole: dict[str, Array] = {}
+    for some in workers.over(len(parts), join, 1):
+        whole |= some
+    parent, on = whole.pop("parent"), whole.pop("on")
+    return Subdivision(**whole), parent, on
 
 
 def dissolved(plane: Subdivision, root: Array) -> tuple[Subdivision, Array]:

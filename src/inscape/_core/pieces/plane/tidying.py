@@ -1,28 +1,36 @@
 """Cells in an order of their own: by place, whatever the order of the units that made them."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.compiled import compiled
-from inscape._core.pieces.plane import merging
+from inscape._core.pieces.plane import merging, ordering
 from inscape._core.pieces.plane.cutting import Cells
+from inscape._core.pieces.plane.subdivision import Workers
 
 Array = npt.NDArray[Any]
 
 #: A direction along which hardly ever two places are level.
 SLANT = np.array([0.7548776662466927, 0.5698402909980532])
 
+#: Fewer cells or edges than these are not shared among threads.
+LEAST = 8192
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tidy:
-    """Cells as plain arrays: corners of each, edges with their cells, maps, packed choices."""
+    """Cells as plain arrays: corners of each, edges with their cells, maps, packed choices.
+
+    ``areas`` are in the coordinates of ``place``.
+    """
 
     place: Array
     first: Array
     corners: Array
+    areas: Array
     ends: Array
     sides: Array
     made: Array
@@ -35,32 +43,41 @@ class Tidy:
 
 def tidy(found: Cells) -> Tidy:
     """Order vertices, cells and edges by place, and leave out what no cell uses."""
+    workers = Workers(found.threads)
+    try:
+        return _tidied(found, workers)
+    finally:
+        workers.close()
+
+
+def _tidied(found: Cells, workers: Workers) -> Tidy:
     plane = found.plane
-    corners = plane.corners()
-    sizes = np.diff(plane.first)
     level = plane.place @ SLANT
-    order = np.argsort(np.add.reduceat(level[corners], plane.first[:-1]) / sizes)
-    rank = np.empty(len(order), np.int64)
+    corners, middle = np.empty(len(plane.halves), np.int32), np.empty(plane.faces)
+    seen = (plane.first, plane.halves, plane.ends, level, corners, middle)
+    workers.over(plane.faces, lambda a, b: ordering.cornered(a, b, *seen), LEAST)
+    order = np.argsort(middle)
+    rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
-    vertex, kept_vertices = _numbered(level, corners)
-    used = np.zeros(len(plane.ends), bool)
-    used[plane.halves >> 1] = True
-    ends, sides, made = _edges(plane.ends[used], plane.sides[used], plane.made[used], vertex, rank)
-    first = np.concatenate([[0], np.cumsum(sizes[order])])
-    loops = np.empty(len(corners), np.int32)
-    _loops(order, plane.first, vertex[corners], first, loops)
+    vertex, kept = _numbered(level, corners)
+    place = plane.place[kept]
+    ends, sides, made = _edges(found, vertex, rank, len(kept), workers)
+    first = np.concatenate([[0], np.cumsum(np.diff(plane.first)[order])])
+    loops, areas = np.empty(len(corners), np.int32), np.empty(plane.faces)
+    cells = (order, plane.first, corners, vertex, place, first, loops, areas)
+    workers.over(len(order), lambda a, b: ordering.loops(a, b, *cells), LEAST)
     maps = found.maps[order]
-    patterns = [_packed(found, k)[order] for k in range(len(found.history.rows))]
     return Tidy(
-        place=plane.place[kept_vertices],
+        place=place,
         first=first,
         corners=loops,
+        areas=areas,
         ends=ends,
         sides=sides,
         made=made,
         maps=maps,
         merged=_merged(sides, maps, found.noise[order]),
-        patterns=np.concatenate([np.empty((len(order), 0), np.uint8), *patterns], 1),
+        patterns=_patterns(found, order, workers),
         units=found.history.units,
         complete=found.complete,
     )
@@ -78,39 +95,37 @@ def _numbered(level: Array, corners: Array) -> tuple[Array, Array]:
 
 
 def _edges(
-    ends: Array, sides: Array, made: Array, vertex: Array, rank: Array
+    found: Cells, vertex: Array, rank: Array, vertices: int, workers: Workers
 ) -> tuple[Array, Array, Array]:
     """Return edges from their lower to their higher vertex, in order, with the new cells."""
-    ends = vertex[ends]
-    sides = np.where(sides >= 0, rank[sides], -1).astype(np.int32)
-    turned = ends[:, 0] > ends[:, 1]
-    ends[turned] = ends[turned, ::-1]
-    sides[turned] = sides[turned, ::-1]
-    order = np.argsort(ends[:, 0].astype(np.int64) * (ends.max() + 1) + ends[:, 1])
-    return ends[order], sides[order], made[order]
+    plane = found.plane
+    ends, sides = np.empty_like(plane.ends), np.empty(plane.ends.shape, np.int32)
+    edges = (plane.ends, plane.sides, vertex, rank, ends, sides)
+    workers.over(len(ends), lambda a, b: ordering.turned(a, b, *edges), LEAST)
+    order = np.empty(len(ends), np.int64)
+    number = ordering.edge_order(ends, sides, vertices, order)
+    out = tuple(np.empty((number, 2), np.int32) for _ in range(3))
+    source = (order, ends, sides, plane.made, *out)
+    workers.over(number, lambda a, b: ordering.edges_in_order(a, b, *source), LEAST)
+    return out[0], out[1], out[2]
 
 
-@compiled(reorder=False)
-def _loops(order: Array, first: Array, corners: Array, new_first: Array, out: Array) -> None:
-    """Write the corners of the cells in their new order, each loop from its lowest vertex on."""
-    for n in range(len(order)):
-        begin, size = first[order[n]], first[order[n] + 1] - first[order[n]]
-        low = 0
-        for i in range(size):
-            if corners[begin + i] < corners[begin + low]:
-                low = i
-        for i in range(size):
-            out[new_first[n] + i] = corners[begin + (low + i) % size]
+def _patterns(found: Cells, order: Array, workers: Workers) -> Array:
+    """Return the choices on every cell: a bit a unit, a byte (or four) a window."""
+    history, rows, widths = found.history, [], []
+    for choices, units in zip(history.rows, history.units, strict=True):
+        packed = np.ascontiguousarray(choices).view(np.uint8)
+        rows.append(packed)
+        widths.append((units + 7) // 8 if choices.dtype == np.uint64 else packed.shape[1])
+    out = np.empty((len(order), sum(widths)), np.uint8)
+    for k, (one, width) in enumerate(zip(rows, widths, strict=True)):
+        source = (order, history.ancestor[k], one, sum(widths[:k]), width, out)
+        workers.over(len(order), partial(_gathered, source), LEAST)
+    return out
 
 
-def _packed(found: Cells, k: int) -> Array:
-    """Return the choices of one bend on every cell: a bit a unit, a byte (or four) a window."""
-    history = found.history
-    rows = history.rows[k]
-    if rows.dtype == np.uint64:
-        rows = rows.view(np.uint8)[:, : (history.units[k] + 7) // 8]
-    rows = np.ascontiguousarray(rows).view(np.uint8)
-    return rows[history.ancestor[k]]
+def _gathered(source: tuple[Any, ...], begin: int, end: int) -> None:
+    ordering.gathered(begin, end, *source)
 
 
 def _merged(sides: Array, maps: Array, noise: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.sources import Source
 from inscape._core.pieces.plane.subdivision import Lines, Subdivision, Workers, cut
+from inscape._core.pieces.plane.turns import Turns
 
 Array = npt.NDArray[Any]
 
@@ -25,6 +26,9 @@ FIRST_RATE = 1e5
 
 #: Bytes of coefficients that are held at a time.
 HELD = 2**24
+
+#: Bytes of coefficients of one block of faces.
+BLOCK = 2**22
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,6 +86,35 @@ class Work:
             some = np.arange(begin, min(begin + step, faces))
             found += work(some, held[: len(some)])
         return found
+
+    def in_turn(
+        self,
+        at: int,
+        first: Callable[[Array, Array], None],
+        second: Callable[[Array, Array], Any],
+    ) -> list[Any]:
+        """Call two functions with blocks of faces and room for their coefficients, in threads.
+
+        The second has its turn with a block once the first was called with all blocks before it;
+        what it gives is returned. Faces that there is no time for are left out.
+        """
+        turns = Turns(self.plane.faces, self._block(at), self.until)
+        self.origin = np.arange(self.plane.faces)
+
+        def run(*_: int) -> None:
+            held = np.empty((2, turns.size, 4, self.source.size(at)))
+            turns.run(lambda some, k: first(some, held[k, : len(some)]),
+                      lambda some, k: second(some, held[k, : len(some)]))  # fmt: skip
+
+        self.workers.over(min(self.workers.threads, turns.blocks), run, 1)
+        if len(turns.found) < turns.blocks:
+            self.take(np.arange(len(turns.found) * turns.size))
+        return [turns.found[k] for k in range(len(turns.found))]
+
+    def _block(self, at: int) -> int:
+        """Return how many faces go into a block: some for every thread, if there are enough."""
+        each = self.plane.faces // (4 * self.workers.threads)
+        return max(1, min(BLOCK // (32 * self.source.size(at)), max(each, 128), self.plane.faces))
 
     def take(self, faces: Array) -> None:
         """Leave out all but some faces."""

@@ -1,0 +1,63 @@
+"""Two steps over blocks of faces in threads, where the second looks at what the first has left."""
+
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Step = Callable[[Array, int], Any]
+
+#: Seconds until a thread looks again whether the others have come far enough.
+NAP = 2e-5
+
+
+class Turns:
+    """Blocks of faces that threads take in order, until none are left or the time is over."""
+
+    def __init__(self, faces: int, size: int, until: float) -> None:
+        self.faces, self.size, self.until = faces, size, until
+        self.blocks = -(-faces // size)
+        self.found: dict[int, Any] = {}
+        self._next, self._lock = 0, Lock()
+        self._begun = np.zeros(self.blocks, bool)
+
+    def run(self, first: Step, second: Step) -> None:
+        """Take blocks; each is left for the second step until the next one had its first.
+
+        So the blocks before it, which other threads have, are mostly done by then. The steps are
+        told which of two rooms is the block's.
+        """
+        waiting: list[tuple[int, int]] = []
+        room = 0
+        try:
+            while (block := self._taken()) is not None:
+                first(self._some(block), room)
+                self._begun[block] = True
+                self._finish(waiting, second)
+                waiting, room = [(block, room)], 1 - room
+            self._finish(waiting, second)
+        except BaseException:
+            self._begun[:] = True  # nobody waits for what does not come
+            raise
+
+    def _taken(self) -> int | None:
+        """Return the next block; None where there is none, or no time for it."""
+        with self._lock:
+            block = self._next
+            if block >= self.blocks or (block and time.monotonic() > self.until):
+                return None
+            self._next += 1
+            return block
+
+    def _some(self, block: int) -> Array:
+        return np.arange(block * self.size, min((block + 1) * self.size, self.faces))
+
+    def _finish(self, waiting: list[tuple[int, int]], second: Step) -> None:
+        for block, room in waiting:
+            while not self._begun[:block].all():
+                time.sleep(NAP)
+            self.found[block] = second(self._some(block), room)

@@ -1,0 +1,37 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from inscape._core.pieces.plane.turns import Turns
+
+
+def in_threads(turns, first, second, threads=2):
+    with ThreadPoolExecutor(threads) as pool:
+        for run in [pool.submit(turns.run, first, second) for _ in range(threads)]:
+            run.result(timeout=20)
+
+
+def test_the_second_step_comes_after_the_first_of_all_blocks_before():
+    turns, marked = Turns(1000, 7, float("inf")), set()
+
+    def second(faces, room):
+        assert marked >= set(range(int(faces[-1]) + 1))
+        return faces.tolist()
+
+    in_threads(turns, lambda faces, room: marked.update(faces.tolist()), second)
+    assert [f for k in range(turns.blocks) for f in turns.found[k]] == list(range(1000))
+
+
+def test_without_time_the_first_block_alone_is_done():
+    turns = Turns(1000, 7, 0.0)
+    in_threads(turns, lambda faces, room: None, lambda faces, room: len(faces))
+    assert turns.found == {0: 7}
+
+
+def test_nobody_waits_for_a_thread_that_failed():
+    def first(faces, room):
+        if faces[0] == 21:
+            raise ArithmeticError("broken")
+
+    with pytest.raises(ArithmeticError, match="broken"):
+        in_threads(Turns(1000, 7, float("inf")), first, lambda faces, room: None)
