@@ -18,15 +18,27 @@ TUTORIAL = "plot_is_my_network_smooth"
 SHORT = [name for name in SCRIPTS if name != TUTORIAL]
 LINES = 40
 #: Scripts beside those of the instruments.
-OTHERS = {"plot_penalties", TUTORIAL}
+OTHERS = {"plot_constructions", "plot_penalties", "plot_stationary", TUTORIAL}
 
 #: What each script claims, in its own names; ``numbers(ax)`` are those in the texts of a legend.
 STORIES = {
+    "plot_swaps": "[swaps(f).swaps for f in functions.values()] == [1, 4, 5, 5]",
+    "plot_fourier": "fourier(functions['bent']).entropy == 4"
+    " and fourier(functions['parity']).entropy == 0",
+    "plot_node_pruning": "tuned.summary().value < 0.6 * plain.summary().value",
+    "plot_magnitude_pruning": "tuned.summary().value < 0.6 * plain.summary().value",
+    "plot_exhaustive_pruning": "found.good.tolist()[:2] == [0, 0] and len(found.sizes) == 3",
+    "plot_channel_pruning": "small[3].out_channels < 8 and found.summary().value < 0.5",
+    "plot_constructions": "represents(wide, function) and represents(narrow, function)"
+    " and found.swaps == 5",
+    "plot_stationary": "[str(v) for v in found.levels] == ['0', '8/3', '4'] and len(minima) == 41",
     "plot_local_maps": "different > 200 and alike[same].mean() > 0.9 and alike[~same].mean() < 0.1",
     "plot_region_at": "inside == 0 and found.ball < 0.05 * nearest and found.status == 'ok'",
     "plot_grid_regions": "exact == 490 and missed == sorted(missed, reverse=True)"
     " and missed[-1] > 0 and found[-1].count > exact",
     "plot_tropical": "apart < 1e-12",
+    "plot_closed_regions": "sorted(found) == ['expanded simplex', 'hyperoctahedron'] and"
+    " all(((net(data.x) > 0) == (y > 0.5)).sum() == 400 for net in found.values())",
     "plot_region_bounds": "all(a.count <= a.upper for a in found)"
     " and found[-1].lower > 1000 * found[-1].count",
     "plot_plane_regions": "found.complete and found.cells > 1000 >= found.regions / 2",

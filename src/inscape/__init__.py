@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inscape import (
+        boolean,
         data,
         figures,
         intake,
+        kernels,
         lab,
         models,
+        pruning,
         regions,
         report,
         smoothness,
@@ -34,14 +37,17 @@ __version__ = "0.1.0"
 __all__ = [
     "Result",
     "__version__",
+    "boolean",
     "data",
     "figures",
     "instruments",
     "intake",
+    "kernels",
     "lab",
     "load",
     "look",
     "models",
+    "pruning",
     "regions",
     "report",
     "smoothness",

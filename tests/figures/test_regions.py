@@ -216,5 +216,6 @@ def test_every_colour_in_every_form_gives_the_same_bytes_again(regions, color, s
 def test_network_without_bends_is_one_cell():
     regions = plane_regions(torch.nn.Linear(2, 1).double().eval(), BOX, domain=BOX)
     for color in ("pattern", "map", "area", "value", "plain"):
-        mosaic(regions, color=color, boundary=True)
-    dual(regions)
+        ax = mosaic(regions, color=color, boundary=True)
+        assert ax.has_data()
+    assert dual(regions).has_data()

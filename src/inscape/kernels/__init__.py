@@ -1,0 +1,35 @@
+"""Which data made it? Tangent kernels, and what they say of training and prediction."""
+
+from inscape.kernels._kernels import Rbf, Tangent
+from inscape.kernels.feature_space import (
+    Separability,
+    embedding,
+    separability,
+    tangent_features,
+)
+from inscape.kernels.gaussian_process import GaussianProcess, gaussian_process
+from inscape.kernels.kernel_drift import KernelDrift, kernel_drift
+from inscape.kernels.neighbours import Neighbours, neighbours
+from inscape.kernels.path_kernel import PathKernel, path_kernel
+from inscape.kernels.tangent_kernel import TangentKernel, tangent_kernel
+from inscape.kernels.wide_network import WideNetwork
+
+__all__ = [
+    "GaussianProcess",
+    "KernelDrift",
+    "Neighbours",
+    "PathKernel",
+    "Rbf",
+    "Separability",
+    "Tangent",
+    "TangentKernel",
+    "WideNetwork",
+    "embedding",
+    "gaussian_process",
+    "kernel_drift",
+    "neighbours",
+    "path_kernel",
+    "separability",
+    "tangent_features",
+    "tangent_kernel",
+]
