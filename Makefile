@@ -53,6 +53,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/ensemble.py
 	$(BIN)/python benchmarks/regions.py
 	$(BIN)/python benchmarks/line_regions.py
+	$(BIN)/python benchmarks/boolean.py
+	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/startup.py
 
 clean:

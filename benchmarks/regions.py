@@ -174,7 +174,7 @@ def photographs() -> tuple[nn.Module, Tensor, str]:
             "random images, no CIFAR-10: UNTRAINED",
         )
     run = fit(
-        model, data.x, data.y, loss="cross_entropy", epochs=3, lr=0.05, momentum=0.9, batch=64
+        model, data.x, data.y, loss="cross_entropy", optimizer="adam", lr=0.001, epochs=5, batch=64
     )
     return run.model.eval(), data.x, f"CIFAR-10, {accuracy(run.model, data.x, data.y):.0%} right"
 
@@ -200,7 +200,7 @@ def convolutions() -> None:
     model, x, name = photographs()
     plane = through(x[:3])
     middle = plane.of(x[:3]).mean(0)
-    for half in (0.05, 0.1, 0.2, 0.4, 0.8):
+    for half in (0.15, 0.2, 0.3, 0.5):
         start = time.perf_counter()
         found = plane_regions(model, x[:3], plane=plane, domain=middle + half * SQUARE)
         took = time.perf_counter() - start

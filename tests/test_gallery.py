@@ -18,10 +18,26 @@ TUTORIAL = "plot_is_my_network_smooth"
 SHORT = [name for name in SCRIPTS if name != TUTORIAL]
 LINES = 40
 #: Scripts beside those of the instruments.
-OTHERS = {"plot_constructions", "plot_penalties", "plot_stationary", TUTORIAL}
+OTHERS = {
+    "plot_constructions",
+    "plot_fourier",
+    "plot_gaussian_process",
+    "plot_penalties",
+    "plot_stationary",
+    "plot_swaps",
+    TUTORIAL,
+}
 
 #: What each script claims, in its own names; ``numbers(ax)`` are those in the texts of a legend.
 STORIES = {
+    "plot_boolean_function": "found.number == '23' and found.swaps == 1 != before.number",
+    "plot_tangent_kernel": "apart[1] > 1.5 * apart[0] > 0",
+    "plot_path_kernel": "closes < 1e-6 and found.samples.abs().sum() > 10 * abs(added)",
+    "plot_gaussian_process": "abs(found[0].predict(at[:1, None])[0]).max() < 0.1"
+    " and found[1].predict(at[-1:, None])[0].abs().max() > 2"
+    " > found[2].predict(at[-1:, None])[0].abs().max()",
+    "plot_neighbours": "right[0] > right[1] + 0.03 and 0.5 < found.summary().value < 0.9",
+    "plot_kernel_drift": "moved[0] > 2 * moved[1] > 10 * moved[2] and max(losses) < 0.06",
     "plot_swaps": "[swaps(f).swaps for f in functions.values()] == [1, 4, 5, 5]",
     "plot_fourier": "fourier(functions['bent']).entropy == 4"
     " and fourier(functions['parity']).entropy == 0",

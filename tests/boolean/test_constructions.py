@@ -73,7 +73,7 @@ def test_there_are_as_many_orders_as_there_should_be():
 
 @pytest.mark.parametrize("leak", [0.0, 0.1])
 def test_every_function_of_up_to_three_inputs(leak: float):
-    for table in SMALL:
+    for table in SMALL[:: 1 if leak == 0 else 3]:
         swaps, weights = witness(table)
         wide = wide_network(table, weights, leak=leak)
         narrow = narrow_network(table, weights, leak=leak)
@@ -87,7 +87,7 @@ def test_every_function_of_up_to_three_inputs(leak: float):
 @pytest.mark.parametrize("leak", [0.0, 0.1])
 def test_every_class_of_four_inputs(leak: float):
     counts = []
-    for number in npn.classes(4).tolist():
+    for number in npn.classes(4)[:: 1 if leak == 0 else 4].tolist():
         table = TruthTable(4, number)
         swaps, weights = witness(table)
         counts.append(swaps)
@@ -95,7 +95,8 @@ def test_every_class_of_four_inputs(leak: float):
         assert right(wide, table)
         assert hidden(wide) == [max(1, swaps)]
         assert right(narrow_network(table, weights, leak=leak), table)
-    assert np.bincount(counts).tolist() == [1, 14, 63, 93, 49, 2]
+    if leak == 0:
+        assert np.bincount(counts).tolist() == [1, 14, 63, 93, 49, 2]
 
 
 @pytest.mark.parametrize("leak", [0.0, 0.1])

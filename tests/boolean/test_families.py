@@ -8,18 +8,13 @@ import pytest
 from inscape.boolean import families, formula, npn, swaps_many, table
 
 
-def is_monotone(number, n):
-    bits = table(number, n).bits
-    index = np.arange(1 << n)
-    return all((bits[index] <= bits[index | 1 << b]).all() for b in range(n))
-
-
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_monotone_by_brute_force(n):
-    if n == 4:
-        numbers = np.array([k for k in range(1 << 16) if is_monotone(k, 4)], dtype=np.uint64)
-    else:
-        numbers = [k for k in range(1 << (1 << n)) if is_monotone(k, n)]
+    numbers, index = np.arange(1 << (1 << n)), np.arange(1 << n)
+    for b in range(n):
+        bits = numbers[:, None] >> index[::-1] & 1
+        numbers = numbers[(bits <= bits[:, index | 1 << b]).all(1)]
+    assert len(numbers) == [3, 6, 20, 168][n - 1]
     assert families.monotone(n).tolist() == np.unique(npn.canonical_many(numbers, n)).tolist()
 
 
@@ -68,3 +63,12 @@ def test_quadratic_functions_are_those_of_degree_two():
         numbers = npn.classes(n)
         small = numbers[families.algebraic_degrees(numbers, n) <= 2]
         assert families.quadratic(n).tolist() == small.tolist()
+
+
+@pytest.mark.parametrize("n", [0, 7])
+@pytest.mark.parametrize(
+    "name", ["symmetric", "parities", "monotone", "read_once", "threshold", "quadratic"]
+)
+def test_refuses_other_numbers_of_inputs(name, n):
+    with pytest.raises(ValueError, match=f"families are listed for 1 to 6 inputs, found {n}"):
+        getattr(families, name)(n)

@@ -63,6 +63,15 @@ def test_many_are_as_one_by_one_and_equal_within_a_class():
             np.testing.assert_allclose(many[name], whole[name], atol=1e-12)
     wide = metrics([parity(8).number, 0], 8)
     assert wide["degree"].tolist() == [8, 0]
+    for n in (4, 7):
+        assert all(len(values) == 0 for values in metrics([], n).values())
+
+
+def test_many_refuse_what_cannot_be():
+    with pytest.raises(ValueError, match=r"numbers from 0 to 2\^16 - 1, found 65536: change"):
+        metrics([1 << 16], 4)
+    with pytest.raises(ValueError, match="n must be from 1 to 20 inputs, found 0"):
+        metrics([0], 0)
 
 
 def test_rows_and_summary():

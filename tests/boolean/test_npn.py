@@ -75,6 +75,17 @@ def test_refuses_other_numbers_of_inputs(n):
         npn.classes(n)
 
 
+@pytest.mark.parametrize("many", [npn.canonical_many, npn.permuted, npn.class_sizes])
+@pytest.mark.parametrize("wrong", [-1, 1 << 16])
+def test_refuses_numbers_out_of_range(many, wrong):
+    message = rf"functions of 4 inputs must have numbers from 0 to 2\^16 - 1, found {wrong}: change"
+    for numbers in ([1, wrong], np.array([1, wrong])):
+        with pytest.raises(ValueError, match=message):
+            many(numbers, 4)
+    assert many([0, 65535], 4).shape == (2,)
+    assert many([(1 << 64) - 1, 5], 6).shape == (2,)
+
+
 def test_list_of_five_inputs_is_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(keeping, "cache_dir", lambda: tmp_path)
     calls = []

@@ -14,6 +14,7 @@ from inscape.boolean import (
     bent,
     boolean_function,
     changes,
+    disjunction,
     npn,
     parity,
     random,
@@ -137,7 +138,7 @@ def test_bound_lies_above(n):
     for seed in range(3):
         function = random(n, seed)
         found = swaps_bound(function, tries=300)
-        assert found.kind == "upper bound"
+        assert found.kind == ("exact" if found.swaps < 2 else "upper bound")
         assert swaps(function).swaps <= found.swaps == changes(function, found.weights.numpy())
 
 
@@ -157,9 +158,30 @@ def test_changes_refuses():
         changes(parity(2), [0, 1])
 
 
+def test_changes_of_weights_too_large_for_a_word():
+    for weights in ([2**62, 2**62], np.array([2**63, 2**63], dtype=np.uint64)):
+        assert changes(parity(2), weights) == 2
+
+
+def test_many_refuse_what_cannot_be():
+    with pytest.raises(ValueError, match=r"from 0 to 2\^16 - 1, found 70000: change the number"):
+        swaps_many([70000], 4)
+    with pytest.raises(ValueError, match="threads must be at least 1, found 0"):
+        swaps_many([1], 4, threads=0)
+    assert swaps_many([], 4).weights.shape == (0, 4)
+
+
+def test_bound_of_none_or_one_is_exact():
+    assert swaps_bound(table(0, 8), tries=6).kind == "exact"
+    found = swaps_bound(disjunction(8), tries=6)
+    assert (found.swaps, found.kind) == (1, "exact")
+
+
 def test_swaps_refuses_seven_inputs_and_offers_a_bound():
     with pytest.raises(ValueError, match=r"exact for 1 to 6 inputs, found 7: .* take swaps_bound"):
         swaps(parity(7))
+    with pytest.raises(ValueError, match=r"exact for 1 to 6 inputs, found 7: .* take swaps_bound"):
+        swaps_by_programmes(parity(7))
     with pytest.raises(ValueError, match="tries must be at least 6, found 1"):
         swaps_bound(parity(7), tries=1)
 

@@ -113,6 +113,8 @@ def test_formula_agrees_with_python_on_random_formulas():
         ("exec", r"found 'exec'"),
         ("(" * 60 + "x1", r"may be nested 50 deep, found more"),
         ("", r"found its end"),
+        ("x" + "9" * 5000, r"found 'x9{76}\.\.\.' in 'x9{76}\.\.\.': rewrite it"),
+        ("x1 " * 1000, r"^.{,200}$"),
     ],
 )
 def test_formula_refuses(text, message):
@@ -135,6 +137,9 @@ def test_formula_refuses_inputs_beyond_n():
         (lambda: from_bits([0, 1, 1]), r"must have 2, 4, 8, 16, ... values, found 3"),
         (lambda: from_bits([0]), r"found 1: give one for each"),
         (lambda: from_bits([0, 2]), r"must hold 0 and 1 only, found 2"),
+        (lambda: from_bits(np.array([0, 0.7])), r"must hold 0 and 1 only, found 0.7"),
+        (lambda: from_bits(np.zeros((2, 2))), r"must hold 0 and 1 only, found \[0.0, 0.0\]"),
+        (lambda: table(1 << (1 << 14), 14), r"found 0x1000\w+\.\.\. \(16385 bits\): change"),
         (lambda: bent(3), r"bent functions need an even number of inputs, found 3: take 4"),
         (lambda: variable(3, 2), r"must be one of x1 to x2, found x3"),
         (lambda: with_parity(parity(4), 3), r"at least the 4 inputs of the function, found 3"),
@@ -150,3 +155,25 @@ def test_refusals(call, message):
 def test_tables_are_frozen_and_compared_by_value():
     assert TruthTable(2, 6) == parity(2)
     assert hash(TruthTable(2, 6)) == hash(parity(2))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_numbers_of_numpy_are_numbers():
+    found = table(np.uint64(27030), 4)
+    assert found == parity(4)
+    assert type(found.number) is int
+    assert found.bits.tolist() == parity(4).bits.tolist()
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        table(6.0, 2)
+
+
+def test_long_numbers_are_shown_by_their_start():
+    assert repr(parity(2)) == "TruthTable(n=2, number=6)"
+    assert repr(variable(1, 14)) == "TruthTable(n=14, number=0xffffffffffff... (8192 bits))"
+
+
+def test_variables_of_many_inputs_are_quick_and_right():
+    for k in (1, 2, 13, 20):
+        found = variable(k, 20).bits.reshape(1 << (k - 1), 2, -1)
+        assert not found[:, 0].any()
+        assert found[:, 1].all()

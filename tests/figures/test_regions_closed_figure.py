@@ -30,3 +30,9 @@ def test_corners_by_their_distance_in_space():
 def test_nothing_enclosed_is_said():
     ax = draw(from_weights(np.eye(2), np.zeros(2), np.ones(2), 1.0))
     assert [text.get_text() for text in ax.texts] == ["every region reaches to infinity"]
+
+
+def test_without_an_inner_radius_the_outer_one_is_told():
+    ax = draw(closed_regions(expanded_simplex(17).network(radius=2.0), torch.zeros(1, 17)))
+    assert ax.get_title() == "expanded simplex, R = 2"
+    assert not ax.lines

@@ -8,27 +8,31 @@ from torch import nn
 
 from inscape.training.ensemble.tiny import tiny_order, tiny_weights
 
-ACTIVATIONS = {"relu": nn.ReLU, "leaky_relu": lambda: nn.LeakyReLU(0.1), "tanh": nn.Tanh}
+ACTIVATIONS = {
+    "relu": lambda slope: nn.ReLU(),
+    "leaky_relu": nn.LeakyReLU,
+    "tanh": lambda slope: nn.Tanh(),
+}
 
 
-def network(sizes, weights, activation="leaky_relu"):
+def network(sizes, weights, activation="leaky_relu", slope=0.1):
     layers = []
     for inputs, outputs in pairwise(sizes):
-        layers += [nn.Linear(inputs, outputs, dtype=weights.dtype), ACTIVATIONS[activation]()]
+        layers += [nn.Linear(inputs, outputs, dtype=weights.dtype), ACTIVATIONS[activation](slope)]
     model = nn.Sequential(*layers[:-1])
     nn.utils.vector_to_parameters(weights.clone(), model.parameters())
     return model
 
 
 def plain(
-    sizes, x, y, *, seed, weights=None, activation="leaky_relu", loss="bce_logits",
+    sizes, x, y, *, seed, weights=None, activation="leaky_relu", slope=0.1, loss="bce_logits",
     optimizer="adam", lr=0.025, betas=(0.9, 0.999), momentum=0.0, batch=None, epochs=10,
     stop="right", stop_at=None, threshold=0.0,
 ):  # fmt: skip
     """Train one network; return its weights and a dictionary of facts."""
     if weights is None:
         weights = tiny_weights(sizes, [seed], dtype=x.dtype)[0]
-    model = network(sizes, weights, activation)
+    model = network(sizes, weights, activation, slope)
     if optimizer == "adam":
         steps = torch.optim.Adam(model.parameters(), lr, betas)
     else:

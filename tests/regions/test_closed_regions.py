@@ -61,7 +61,7 @@ def test_plane_against_the_exact_boundary():
     rng = np.random.default_rng(0)
     corners = {"open": 0, "hyperoctahedron": 4, "expanded simplex": 6}
     seen = dict.fromkeys(corners, 0)
-    for k in range(20):
+    for k in range(12):
         net = closing_units(2, [0.0, 0.05][k % 2], rng)
         found = decided(net)
         far = 4 + 4 * (float(found.corners.abs().max()) if found.count else 0.0)
@@ -75,7 +75,7 @@ def test_plane_against_the_exact_boundary():
             assert module(net)(ours.mean(0)[None]).sign().item() == found.sides[0]
             assert is_convex(ours)
         seen[found.shape] += 1
-    assert min(seen.values()) >= 3
+    assert min(seen.values()) >= 2
 
 
 def is_convex(ring: torch.Tensor) -> bool:
@@ -84,7 +84,7 @@ def is_convex(ring: torch.Tensor) -> bool:
     return bool((step[:, 0] * after[:, 1] - step[:, 1] * after[:, 0] > 0).all())
 
 
-@pytest.mark.parametrize(("n", "tries"), [(1, 12), (2, 16), (3, 10)])
+@pytest.mark.parametrize(("n", "tries"), [(1, 8), (2, 10), (3, 6)])
 def test_all_cells_joined_by_linear_programmes_agree(n, tries):
     rng = np.random.default_rng(n)
     closed = 0
@@ -163,7 +163,7 @@ def solved(rows, sides):
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_n_units_close_nothing(n, leak):
     rng = np.random.default_rng(n)
-    for _ in range(12):
+    for _ in range(5):
         net = random_units(n, n, leak, rng)
         assert decided(net).shape == "open"
         assert bounded_regions(net) == []
@@ -223,7 +223,7 @@ def test_between_both_shapes_in_space():
 def test_regular_shapes_are_the_roundest():
     rng = np.random.default_rng(3)
     best = {"hyperoctahedron": 9.0, "expanded simplex": 9.0}
-    for k in range(200):
+    for k in range(100):
         found = decided(closing_units(2, [0.0, 0.02][k % 2], rng))
         if found.count:
             ratio = float(found.outer / found.inner)
@@ -266,6 +266,43 @@ def test_dependent_normals_and_idle_units_close_nothing():
     rows = list(decided(flat).rows())
     assert rows[0]["shape"] == "open"
     assert decided(flat).summary().value == 0
+
+
+def test_normals_of_a_module_are_taken_as_they_are():
+    """Two are parallel, but their differences from the biases would round so that they are not."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        normal, other = rng.standard_normal((2, 2))
+        weight, bias = np.stack([normal, -normal, other]), rng.standard_normal(3)
+        net = written(weight, bias, -np.ones(3), 5.0)
+        assert closed_regions(net, torch.zeros(1, 2).double()).count == 0
+
+
+def test_maps_before_the_kinks_are_joined():
+    inner = expanded_simplex(4).network()
+    net = nn.Sequential(nn.Flatten(), nn.Linear(4, 4, bias=False).double(), *inner).eval()
+    with torch.no_grad():
+        net[1].weight.copy_(torch.eye(4).flip(0) * 2)
+    found = closed_regions(net, torch.zeros(1, 1, 2, 2).double())
+    assert_close(found.outer, torch.tensor([0.5]).double())
+    assert_close(net(found.corners.reshape(-1, 1, 2, 2)), torch.zeros(20, 1).double())
+
+
+def test_many_inputs_have_no_inner_radius_and_very_many_are_refused():
+    found = closed_regions(expanded_simplex(17).network(), torch.zeros(1, 17).double())
+    assert (found.shape, len(found.corners)) == ("expanded simplex", 306)
+    assert found.inner.isnan().all()
+    assert [row["inner"] for row in found.rows()] == [None]
+    wide = closed_regions(expanded_simplex(33).network(), torch.zeros(1, 33).double())
+    assert isinstance(wide, NotApplicable)
+    assert "at most 32 inputs for one unit more than inputs, found 33" in wide.reason
+    assert closed_regions(dense(40, 40, 1), points(1, 40)).shape == "open"
+
+
+def test_cells_of_constant_units():
+    weight = np.array([[1.0, 0], [0, 1], [-1, -1], [0, 0]])
+    net = Units(weight, np.array([0.0, 0, 0, -1]), np.array([-1.0, -1, -1, 9]), 1.0, 0.0)
+    assert [side for side, _ in bounded_regions(net)] == [1]
 
 
 @pytest.mark.parametrize(

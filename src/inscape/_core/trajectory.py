@@ -12,7 +12,7 @@ step ``t`` to step ``t + 1`` with the batch ``rows(t)`` and the learning rate ``
 import hashlib
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ import numpy as np
 import torch
 from jaxtyping import Float64, Int64, Integer
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from inscape._core import checks
 from inscape._core.errors import DataError
 from inscape._core.files import written
 
@@ -192,6 +193,29 @@ class Trajectory:
     def _check(self, step: int, last: int) -> None:
         if not 0 <= step <= last:
             raise ValueError(f"step must lie between 0 and {last}, found {step}: choose another.")
+
+
+def chosen_steps(trajectory: Trajectory, steps: int | Sequence[int]) -> list[int]:
+    """Return checkpoints to look at, in order: so many, spread evenly, or those that are named."""
+    known = trajectory.checkpoints.tolist()
+    if isinstance(steps, int):
+        checks.at_least(2, steps=steps)
+        places = torch.linspace(0, len(known) - 1, min(steps, len(known))).round().long()
+        return [known[place] for place in places.tolist()]
+    if not steps:
+        raise ValueError("steps must name at least one checkpoint, found none: pass a number.")
+    return sorted(set(steps))
+
+
+def stand_at(body: nn.Module, trajectory: Trajectory, step: int) -> None:
+    """Give a module the weights of a checkpoint."""
+    try:
+        body.load_state_dict(trajectory.at(step))
+    except RuntimeError as error:
+        raise ValueError(
+            "trajectory must be that of the model, found weights of other names or shapes: "
+            "pass the model that was trained."
+        ) from error
 
 
 def fingerprint(*tensors: Tensor) -> str:

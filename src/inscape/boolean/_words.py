@@ -4,7 +4,9 @@ Bit p of a word is the value at index 2^n - 1 - p. To negate an input is to exch
 word, and the same bits whether one counts from the left or from the right.
 """
 
+from collections.abc import Sequence
 from functools import cache
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,19 @@ Array = npt.NDArray[Any]
 
 #: Words have 64 bits.
 MOST = 6
+
+
+def words(numbers: Sequence[int] | Array, n: int) -> Array:
+    """Return numbers of functions of ``n`` inputs as words, or refuse those that are none."""
+    if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in "iu":
+        numbers = np.array([index(number) for number in numbers], dtype=object)
+    least, most = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if least < 0 or most >> (1 << n):
+        raise ValueError(
+            f"functions of {n} inputs must have numbers from 0 to 2^{1 << n} - 1, found "
+            f"{least if least < 0 else most}: change the number or raise n."
+        )
+    return numbers.astype(np.uint64)
 
 
 @cache

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from inscape.boolean._words import MOST, words
 from inscape.boolean.npn import canonical_many, permuted
 from inscape.boolean.swaps import swaps_many
 from inscape.boolean.truth_table import variable
@@ -15,6 +16,7 @@ Classes = npt.NDArray[np.uint64]
 
 def symmetric(n: int) -> Classes:
     """Return the classes with a function that only counts how many inputs are true."""
+    _check(n)
     ones = [index.bit_count() for index in range(1 << n)]
     size = 1 << n
     numbers = [
@@ -26,6 +28,7 @@ def symmetric(n: int) -> Classes:
 
 def parities(n: int) -> Classes:
     """Return the classes of the parities of none to all of the inputs."""
+    _check(n)
     numbers, number = [0], 0
     for k in range(1, n + 1):
         number ^= variable(k, n).number
@@ -40,6 +43,7 @@ def monotone(n: int) -> Classes:
     are monotone, and the second is true wherever the first is. The first is needed up to
     permutations only. Six inputs take some ten seconds.
     """
+    _check(n)
     if n == 1:
         return _classes([0, 1], n)
     smaller = _monotone(n - 1)
@@ -83,6 +87,7 @@ def _read_once(n: int) -> tuple[int, ...]:
 
 def read_once(n: int) -> Classes:
     """Return the classes of functions with a formula of and, or, not that names no input twice."""
+    _check(n)
     numbers = [0, *(_high(number, k, n) for k in range(1, n + 1) for number in _read_once(k))]
     return _classes(numbers, n)
 
@@ -98,6 +103,7 @@ def threshold(n: int) -> Classes:
 
 def quadratic(n: int) -> Classes:
     """Return the classes of sums modulo 2 of products of at most two inputs; some are bent."""
+    _check(n)
     inputs = [variable(k, n).number for k in range(1, n + 1)]
     products = [a & b for a, b in combinations(inputs, 2)]
     numbers = [0]
@@ -111,15 +117,16 @@ def quadratic(n: int) -> Classes:
 
 def algebraic_degrees(numbers: "list[int] | Classes", n: int) -> "npt.NDArray[np.int64]":
     """Return how many inputs the largest product has in each function's sum modulo 2."""
-    words = np.asarray(numbers, dtype=np.uint64)
+    _check(n)
+    terms = words(numbers, n)
     for k in range(1, n + 1):  # subtract the half where input k is false from the other
-        words = words ^ (
-            (words & np.uint64(variable(k, n).number ^ ((1 << (1 << n)) - 1)))
+        terms = terms ^ (
+            (terms & np.uint64(variable(k, n).number ^ ((1 << (1 << n)) - 1)))
             >> np.uint64(1 << (n - k))
         )
-    degrees = np.zeros(len(words), dtype=np.int64)
+    degrees = np.zeros(len(terms), dtype=np.int64)
     for index in range(1 << n):
-        there = words >> np.uint64((1 << n) - 1 - index) & np.uint64(1)
+        there = terms >> np.uint64((1 << n) - 1 - index) & np.uint64(1)
         degrees = np.maximum(degrees, index.bit_count() * there.astype(np.int64))
     return degrees
 
@@ -140,3 +147,11 @@ def _high(number: int, k: int, n: int) -> int:
 def _classes(numbers: "list[int] | Classes", n: int) -> Classes:
     """Return the classes of functions, each once, ascending."""
     return np.unique(canonical_many(np.asarray(numbers, dtype=np.uint64), n))
+
+
+def _check(n: int) -> None:
+    if not 1 <= n <= MOST:
+        raise ValueError(
+            f"families are listed for 1 to {MOST} inputs, found {n}: their functions no longer fit "
+            "into words of 64 bits."
+        )

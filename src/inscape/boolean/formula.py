@@ -55,14 +55,19 @@ def _tokens(text: str) -> list[str]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         token = found.group().strip().lower() if found else text[at:].split()[0]
-        if found is None or (found.group(2) and token not in WORDS):
+        known = found is not None and len(token) <= 9 and (not found[2] or token in WORDS)
+        if found is None or not known:
             raise ValueError(
                 f"a formula may hold x1, x2, ..., and, or, xor, not, & | ^ ~, 0, 1 and "
-                f"parentheses, found {token!r} in {text!r}: rewrite it."
+                f"parentheses, found {_short(token)!r} in {_short(text)!r}: rewrite it."
             )
         tokens.append(token)
         at = found.end()
     return tokens
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 @dataclass
@@ -128,6 +133,6 @@ class _Reader:
     def wrong(self, expected: str) -> ValueError:
         found = repr(self.next()) if self.next() else "its end"
         return ValueError(
-            f"the formula {self.text!r} must have {expected} at part {self.at + 1}, found {found}: "
-            "rewrite it."
+            f"the formula {_short(self.text)!r} must have {expected} at part {self.at + 1}, found "
+            f"{found}: rewrite it."
         )

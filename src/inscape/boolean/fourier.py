@@ -11,7 +11,8 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from inscape._core import Result, Row, Summary
-from inscape.boolean.truth_table import TruthTable
+from inscape.boolean._words import MOST, words
+from inscape.boolean.truth_table import TruthTable, check_inputs
 
 Array = npt.NDArray[Any]
 
@@ -90,6 +91,7 @@ def fourier(function: TruthTable) -> Fourier:
 
 def metrics(numbers: Sequence[int] | Array, n: int) -> dict[str, Array]:
     """Return degree, influence and entropy of many functions of ``n`` inputs, by name."""
+    check_inputs(n)
     parts = [_metrics(block, n) for block in _blocks(numbers, n)]
     names = ("degree", "influence", "entropy")
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
@@ -113,14 +115,13 @@ def _metrics(values: Array, n: int) -> dict[str, Array]:
 
 def _blocks(numbers: Sequence[int] | Array, n: int) -> Iterator[Array]:
     """Yield tables of -1 and +1, some thousand functions at a time."""
-    if n > 6:
-        many = np.stack([TruthTable(n, int(number)).values for number in numbers])
-        yield many
+    if n > MOST:
+        yield np.array([TruthTable(n, number).values for number in numbers]).reshape(-1, 1 << n)
         return
-    words = np.asarray(numbers, dtype=np.uint64)
+    given = words(numbers, n)
     places = np.arange((1 << n) - 1, -1, -1, dtype=np.uint64)
-    for start in range(0, max(len(words), 1), 4096):
-        digits = words[start : start + 4096, None] >> places & np.uint64(1)
+    for start in range(0, max(len(given), 1), 4096):
+        digits = given[start : start + 4096, None] >> places & np.uint64(1)
         yield 2.0 * digits.astype(float) - 1.0
 
 
@@ -130,7 +131,7 @@ def _transformed(values: Array) -> Array:
     n = size.bit_length() - 1
     spectra = values.copy()
     for step in range(n):
-        pairs = spectra.reshape(many, -1, 2, 1 << step)
+        pairs = spectra.reshape(many, size >> step + 1, 2, 1 << step)
         low, high = pairs[:, :, 0].copy(), pairs[:, :, 1].copy()
         pairs[:, :, 0], pairs[:, :, 1] = low + high, high - low
     return np.asarray(spectra / size)

@@ -5,7 +5,15 @@ from math import factorial, lcm
 
 import numpy as np
 
-from inscape.boolean._words import MOST, Array, exchange_masks, exchanges, flip_masks, gray
+from inscape.boolean._words import (
+    MOST,
+    Array,
+    exchange_masks,
+    exchanges,
+    flip_masks,
+    gray,
+    words,
+)
 from inscape.boolean.truth_table import TruthTable
 
 #: All classes are listed up to this number of inputs; six have 2 x 10^14.
@@ -29,7 +37,7 @@ def canonical_many(numbers: Sequence[int] | Array, n: int) -> Array:
     from inscape.boolean._npn_kernels import smallest
 
     _check(n, MOST, "a canonical form")
-    return np.asarray(smallest(np.asarray(numbers, dtype=np.uint64), *_tables(n)))
+    return np.asarray(smallest(words(numbers, n), *_tables(n)))
 
 
 def permuted(numbers: Sequence[int] | Array, n: int) -> Array:
@@ -39,9 +47,7 @@ def permuted(numbers: Sequence[int] | Array, n: int) -> Array:
     _check(n, MOST, "a canonical form")
     flips, lows, steps, _, ones = _tables(n)
     none = np.zeros(0, dtype=np.int64)
-    return np.asarray(
-        smallest(np.asarray(numbers, dtype=np.uint64), flips, lows, steps, none, ones)
-    )
+    return np.asarray(smallest(words(numbers, n), flips, lows, steps, none, ones))
 
 
 def class_sizes(numbers: Sequence[int] | Array, n: int) -> Array:
@@ -52,7 +58,7 @@ def class_sizes(numbers: Sequence[int] | Array, n: int) -> Array:
     from inscape.boolean._npn_kernels import keepers
 
     _check(n, MOST, "a class")
-    kept = keepers(np.asarray(numbers, dtype=np.uint64), *_tables(n))
+    kept = keepers(words(numbers, n), *_tables(n))
     return np.asarray(2 * factorial(n) * (1 << n) // kept)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.boolean.orders import check_inputs
 from inscape.boolean.swaps import changes
 from inscape.boolean.truth_table import TruthTable, points
 
@@ -151,6 +152,7 @@ def swaps_by_programmes(function: TruthTable) -> Programmes:
 
     Exact where ``unproved`` is zero. Cost: seconds for four inputs, minutes for five.
     """
+    check_inputs(function.n)
     solved = unproved = count = 0
     while True:
         bands = at_most(function, count)

@@ -13,10 +13,11 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from inscape._core import Result, Row, Summary
+from inscape._core import Result, Row, Summary, checks
 from inscape._core.progress import progress
 from inscape._core.result import Kind
 from inscape.boolean import orders
+from inscape.boolean._words import words as as_words
 from inscape.boolean.truth_table import TruthTable, points
 
 Array = npt.NDArray[Any]
@@ -82,7 +83,9 @@ def changes(function: TruthTable, weights: Sequence[int] | Array) -> int:
             f"weights must be {function.n} whole numbers, one for each input, found "
             f"{given.tolist()}: scale and round them."
         )
-    sums = points(function.n).astype(np.int64) @ given.astype(np.int64)
+    small = sum(abs(weight) for weight in given.tolist()) < 1 << 62
+    kind = np.int64 if small else object  # Python's numbers have no end
+    sums = points(function.n).astype(np.int64).astype(kind) @ given.astype(kind)
     order = np.argsort(sums, kind="stable")
     moved, changed = np.diff(sums[order]) > 0, np.diff(function.bits[order].astype(int)) != 0
     if bool((changed & ~moved).any()):
@@ -139,7 +142,8 @@ def swaps_many(numbers: Sequence[int] | Array, n: int, *, threads: int | None = 
     from inscape.boolean._search_kernels import least_changes
 
     orders.check_inputs(n)
-    words = np.asarray(numbers, dtype=np.uint64)
+    checks.at_least(1, threads=1 if threads is None else threads)
+    words = as_words(numbers, n)
     tree = orders.trie(n)
     tables = (orders.placements(n), orders.covers(n), tree.subset, tree.depth, tree.after)
     blocks = [words[at : at + BLOCK] for at in range(0, len(words), BLOCK)]

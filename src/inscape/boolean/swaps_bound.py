@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from inscape._core import checks, generator
+from inscape._core.progress import progress
 from inscape.boolean.swaps import Array, Swaps
 from inscape.boolean.truth_table import TruthTable, points
 
@@ -17,7 +18,8 @@ def swaps_bound(function: TruthTable, *, tries: int = 6000, seed: int = 0) -> Sw
     """Return an upper bound on the swaps of a function of any number of inputs, with weights.
 
     It climbs from equal weights, from the Fourier coefficients of the single inputs and from random
-    weights, moving one weight at a time and keeping what is no worse.
+    weights, moving one weight at a time and keeping what is no worse. None or one is exact: only
+    constants have none.
 
     Args:
         function: The function.
@@ -34,7 +36,11 @@ def swaps_bound(function: TruthTable, *, tries: int = 6000, seed: int = 0) -> Sw
     chow = points(function.n).T @ function.values / (1 << function.n)
     starts = [np.ones(function.n), chow, *draws]
     steps = tries // len(starts)
-    climbs = [_climb(function, np.rint(FINE * start), steps, dice) for start in starts]
+    climbs = []
+    with progress(len(starts), label=f"bound on the swaps of {function.n} inputs") as bar:
+        for start in starts:
+            climbs.append(_climb(function, np.rint(FINE * start), steps, dice))
+            bar.advance()
     count, weights = min(climbs, key=lambda climb: climb[0])
     whole = weights.astype(np.int64)
     whole //= max(int(np.gcd.reduce(whole)), 1)
@@ -43,7 +49,7 @@ def swaps_bound(function: TruthTable, *, tries: int = 6000, seed: int = 0) -> Sw
         number=function.number,
         swaps=count,
         weights=torch.from_numpy(whole),
-        kind="upper bound",
+        kind="exact" if count <= 1 else "upper bound",
     )
 
 

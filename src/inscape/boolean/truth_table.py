@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ Array = npt.NDArray[Any]
 
 #: More inputs than this make tables of more than a million entries.
 MOST_INPUTS = 20
+#: Values of a table as they may be given.
+_DIGITS = {0: "0", 1: "1", "0": "0", "1": "1"}
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,11 @@ class TruthTable:
     def __post_init__(self) -> None:
         """Refuse a number of inputs or a number of the function that cannot be."""
         check_inputs(self.n)
+        object.__setattr__(self, "number", index(self.number))  # NumPy's have no to_bytes
         if not 0 <= self.number < 1 << (1 << self.n):
             raise ValueError(
                 f"a function of {self.n} inputs must have a number from 0 to 2^{1 << self.n} - 1, "
-                f"found {self.number}: change the number or raise n."
+                f"found {_shown(self.number)}: change the number or raise n."
             )
 
     @cached_property
@@ -78,6 +82,10 @@ class TruthTable:
             )
         return TruthTable(self.n, self.number ^ other.number)
 
+    def __repr__(self) -> str:
+        """Return how to write it, or the first digits where the number is very long."""
+        return f"TruthTable(n={self.n}, number={_shown(self.number)})"
+
     def __str__(self) -> str:
         """Return the printed table."""
         return f"{self.number:0{1 << self.n}b}"
@@ -101,18 +109,20 @@ def from_bits(bits: Sequence[int] | Array) -> TruthTable:
     >>> from_bits([0, 1, 1, 0]).number
     6
     """
-    digits = [int(bit) for bit in bits]
-    n = len(digits).bit_length() - 1
-    if len(digits) < 2 or len(digits) != 1 << n:
+    values = bits.tolist() if isinstance(bits, np.ndarray) else list(bits)
+    n = len(values).bit_length() - 1
+    if len(values) < 2 or len(values) != 1 << n:
         raise ValueError(
-            f"a truth table must have 2, 4, 8, 16, ... values, found {len(digits)}: give one for "
+            f"a truth table must have 2, 4, 8, 16, ... values, found {len(values)}: give one for "
             "each combination of the inputs."
         )
-    if odd := sorted(set(digits) - {0, 1}):
-        raise ValueError(
-            f"a truth table must hold 0 and 1 only, found {odd[0]}: write 1 for true, 0 for false."
-        )
-    return TruthTable(n, int("".join(map(str, digits)), 2))
+    for value in values:
+        if isinstance(value, list) or value not in _DIGITS:
+            raise ValueError(
+                f"a truth table must hold 0 and 1 only, found {value}: write 1 for true, 0 for "
+                "false."
+            )
+    return TruthTable(n, int("".join([_DIGITS[value] for value in values]), 2))
 
 
 def variable(k: int, n: int) -> TruthTable:
@@ -121,8 +131,11 @@ def variable(k: int, n: int) -> TruthTable:
     if not 1 <= k <= n:
         raise ValueError(f"an input must be one of x1 to x{n}, found x{k}: raise n or rename it.")
     half = 1 << (n - k)
-    block = (1 << half) - 1
-    return TruthTable(n, sum(block << (2 * half * at) for at in range(1 << (k - 1))))
+    number, width = (1 << half) - 1, 2 * half
+    for _ in range(k - 1):
+        number |= number << width
+        width *= 2
+    return TruthTable(n, number)
 
 
 def parity(n: int) -> TruthTable:
@@ -187,3 +200,9 @@ def check_inputs(n: int) -> None:
         raise ValueError(
             f"n must be from 1 to {MOST_INPUTS} inputs, found {n}: a table has 2^n values."
         )
+
+
+def _shown(number: int) -> str:
+    """Return a number in full, or the start of one that nobody would read to its end."""
+    size = number.bit_length()
+    return str(number) if size <= 1024 else f"{hex(number)[:14]}... ({size} bits)"

@@ -62,14 +62,14 @@ def function(text: str) -> "inscape.boolean.TruthTable":
     from inscape.boolean.formula import formula
     from inscape.boolean.truth_table import TruthTable
 
-    if written := re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", text):
+    if written := re.fullmatch(r"\s*(\d{1,4000})\s*:\s*(\d{1,4})\s*", text):
         table = TruthTable(int(written[2]), int(written[1]))
     elif re.search(r"x\d", text, re.IGNORECASE):
         table = formula(text)
     else:
         raise ValueError(
-            f"--boolean must be NUMBER:INPUTS or a formula of x1, x2, ..., found {text!r}: write "
-            "27030:4, or 'x1 ^ x2 & x3'."
+            f"--boolean must be NUMBER:INPUTS or a formula of x1, x2, ..., found {text[:80]!r}: "
+            "write 27030:4, or 'x1 ^ x2 & x3'."
         )
     if table.n > 10:
         raise ValueError(

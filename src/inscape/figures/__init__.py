@@ -2,6 +2,7 @@
 
 from inscape.figures import boolean as boolean
 from inscape.figures import evolution as evolution
+from inscape.figures import kernels as kernels
 from inscape.figures import pruning as pruning
 from inscape.figures import regions as regions
 from inscape.figures import regions_closed as regions_closed

@@ -10,16 +10,18 @@ from matplotlib.axes import Axes
 
 from inscape.boolean.constructions import projected, wide_network
 from inscape.boolean.truth_table import TruthTable
-from inscape.figures.style import BLUE, FAINT, INK, ORANGE, RULE, SKY, VERMILION
+from inscape.figures.style import BLUE, FAINT, INK, ORANGE, PAPER, RULE, SKY, VERMILION
 
 Array = npt.NDArray[Any]
 
 #: Functions of more inputs than this have no picture as a cube.
 MOST_INPUTS = 4
 #: True and false: a full and an empty disc, so that colour is not needed.
-TRUE, FALSE = BLUE, "#FFFFFF"
+TRUE, FALSE = BLUE, PAPER
 
 _CUBE = ((1.0, 0.12), (0.45, 0.5), (-0.08, 1.0))
+#: Where the labels of the two corners inside the outline of a cube stand clear of its edges.
+_INSIDE = {0b010: (-0.18, 0.06), 0b101: (0.18, -0.06)}
 _FLAT = ((1.0, 0.0), (0.0, 1.0))
 _TESSERACT = tuple((cos(pi / 8 + k * pi / 4), sin(pi / 8 + k * pi / 4)) for k in range(4))
 
@@ -68,6 +70,8 @@ def _label(places: Array, n: int, ax: Axes) -> None:
     for index, (x, y) in enumerate(places):
         length = max((x * x + y * y) ** 0.5, 1e-9)
         at = (x + across * x / length, y + up * y / length)
+        if n == 3 and index in _INSIDE:
+            at = (x + _INSIDE[index][0], y + _INSIDE[index][1])
         ax.text(*at, f"{index:0{n}b}", ha="center", va="center", fontsize=6.5, color=FAINT)
 
 

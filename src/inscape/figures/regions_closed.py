@@ -40,13 +40,16 @@ def _distances(result: ClosedRegions, ax: Axes) -> None:
     corners = result.region().numpy()
     apart = np.sort(np.linalg.norm(corners - corners.mean(0), axis=1))
     ax.bar(np.arange(len(apart)), apart, color=BLUE, width=0.8)
-    inner = float(result.inner[0])
-    ax.axhline(inner, color=VERMILION, linestyle="--", label="nearest face")
+    if not result.inner[0].isnan():
+        inner = float(result.inner[0])
+        ax.axhline(inner, color=VERMILION, linestyle="--", label="nearest face")
+        ax.legend(fontsize=7)
     ax.set(xlabel="corner", ylabel="distance from the centre", xticks=[])
     ax.set_title(f"{result.shape}, {_ratio(result)}")
-    ax.legend(fontsize=7)
     quiet_grid(ax)
 
 
 def _ratio(result: ClosedRegions) -> str:
+    if result.inner[0].isnan():
+        return f"R = {float(result.outer[0]):.3g}"
     return f"R = {float(result.outer[0] / result.inner[0]):.2f} $\\rho$"

@@ -17,6 +17,8 @@ CATEGORIES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, INK)
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (3, 1)), (0, (8, 2)), "-")
 #: Greys for what stands in the background.
 FAINT, RULE = "#767676", "#C4C4C4"
+#: What fills an empty mark: white, and on a page the colour of the page.
+PAPER = "#FDFCFA"
 #: Colour maps: of magnitudes, and of signed values (to be centred at 0).
 MAGNITUDE, SIGNED = "cividis", "PuOr"
 

@@ -35,8 +35,15 @@ def cut(model: nn.Module, x: Float[Tensor, "n *d"], keep: Mapping[str, Sequence[
     )
     """
     found = structure(model, x)
-    pairs = [(found.group(layer), units) for layer, units in keep.items()]
-    return cut_groups(model, pairs)
+    pairs: dict[Group, Sequence[int]] = {}
+    for layer, units in keep.items():
+        group = found.group(layer)
+        if sorted(pairs.setdefault(group, units)) != sorted(units):
+            raise ValueError(
+                f"layers {', '.join(map(repr, group.makers))} are added up and must keep the same "
+                f"units, found {list(pairs[group])} and {list(units)}: name one of them."
+            )
+    return cut_groups(model, list(pairs.items()))
 
 
 def cut_groups(model: nn.Module, pairs: Sequence[tuple[Group, Sequence[int]]]) -> nn.Module:

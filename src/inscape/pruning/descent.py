@@ -14,7 +14,15 @@ from inscape._core.progress import progress
 from inscape.pruning.curve import last_good
 from inscape.pruning.cutting import cut_groups, flat_state, weights
 from inscape.pruning.groups import Group, Kind, Structure, structure
-from inscape.pruning.scoring import Measured, Removals, Yardstick, checked, measured, yardstick
+from inscape.pruning.scoring import (
+    Measured,
+    Removals,
+    Yardstick,
+    checked,
+    measured,
+    tested,
+    yardstick,
+)
 from inscape.pruning.tuning import Tune, check_tune, tuned
 from inscape.training.losses import Loss
 
@@ -118,10 +126,7 @@ class _Run:
         picks = torch.randperm(len(x), generator=self.draw)[: settings.points].sort().values
         self.some = x[picks.to(x.device)]
         self.by_some = by.on(by.y[picks.to(x.device)])
-        self.test_x, self.test_by = x, by
-        if settings.test is not None:
-            checks.points(settings.test[0], "the first part of test")
-            self.test_x, self.test_by = settings.test[0], by.on(settings.test[1])
+        self.test_x, self.test_by = tested(model, x, by, settings.test)
         self.state = flat_state(model)
 
     def fields(self) -> dict[str, Any]:

@@ -11,11 +11,20 @@ from torch import Tensor, nn
 
 from inscape._core import BudgetError, NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.errors import UnsupportedModelError
+from inscape._core.inference import outside_inference
 from inscape._core.progress import progress
 from inscape.pruning.cutting import cut, cut_groups, flat_state, load_flat
 from inscape.pruning.descent import nothing
 from inscape.pruning.groups import Group, Structure, structure
-from inscape.pruning.scoring import Measured, Removals, Yardstick, checked, measured, yardstick
+from inscape.pruning.scoring import (
+    Measured,
+    Removals,
+    Yardstick,
+    checked,
+    measured,
+    tested,
+    yardstick,
+)
 from inscape.pruning.tuning import Tune, check_tune, tuned
 from inscape.training.losses import Loss
 
@@ -82,6 +91,7 @@ class ExhaustivePruning(Result):
     cites="sattelberg2026linearity, section 3.4.4",
     by_default=False,
 )
+@outside_inference
 def exhaustive_pruning(
     model: nn.Module,
     x: Float[Tensor, "n *d"],
@@ -135,8 +145,7 @@ def exhaustive_pruning(
     if layer is None and (reason := nothing(found, "node")):
         return NotApplicable(what="exhaustive_pruning", reason=reason)
     group = found.of("node")[0] if layer is None else found.group(layer)
-    test_x, test_by = (x, by) if test is None else (test[0], by.on(test[1]))
-    search = _Search(model, found, group, tune, (x, by), (test_x, test_by), seed)
+    search = _Search(model, found, group, tune, (x, by), tested(model, x, by, test), seed)
     return search.result(slack, budget)
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, fx, nn
 from torch.fx.passes.shape_prop import ShapeProp
 from torch.nn import functional
 
+from inscape._core import checks
 from inscape._core.errors import UnsupportedModelError
 
 Kind = Literal["node", "channel"]
@@ -80,6 +81,7 @@ class Structure:
     groups: tuple[Group, ...]
     fixed: Mapping[str, str]
     graph: fx.GraphModule
+    model: nn.Module
 
     def of(self, kind: Kind) -> tuple[Group, ...]:
         """Return the groups of one kind."""
@@ -104,14 +106,16 @@ def structure(model: nn.Module, x: Float[Tensor, "n *d"]) -> Structure:
     Chains and shortcuts of dense layers, convolutions, batch norms, activations, pools and
     flattenings are known, as modules or as functions; what else reads a layer keeps it whole.
     """
+    checks.in_eval_mode(model)
     graph = traced(model)
     with torch.no_grad():
+        checks.call(model, x[:2].clone())
         ShapeProp(graph).propagate(x[:2].clone())
     reader = _Reader(graph)
     for node in graph.graph.nodes:
         reader.visit(node)
     groups = tuple(reader.groups())
-    return Structure(groups, reader.fixed(), graph)
+    return Structure(groups, reader.fixed(), graph, model)
 
 
 def traced(model: nn.Module) -> fx.GraphModule:
@@ -175,7 +179,9 @@ class _Reader:
         elif isinstance(module, LAYERS) and kind in LAYERS:
             self._layer(node, module)
         elif flow is None:
-            return
+            self._stop(node, f"{node.target!r} ({kind.__name__}) reads it")
+        elif kind in NORMS and str(node.target) in self.shared:
+            self._stop(node, f"{node.target!r} ({kind.__name__}) is used in several places")
         elif kind in NORMS and flow.per == 1:
             flow.units.norms.append(str(node.target))
             self._pass(node, flow)
@@ -208,7 +214,8 @@ class _Reader:
 
     def _function(self, node: fx.Node) -> None:
         flow, target = self._flow(node), node.target
-        tensors = [arg for arg in node.all_input_nodes if _shape(arg)]
+        # Numbers that are no tensors are sizes, which a cut would change.
+        tensors = [arg for arg in node.all_input_nodes if _shape(arg) or not _is_tensor(arg)]
         if target in (getattr, operator.getitem) and not _shape(node):
             return  # a size, not a value
         if target in SUMS and len(tensors) == 2:
@@ -318,13 +325,18 @@ def _root(units: _Units) -> _Units:
 
 
 def _shared(graph: fx.GraphModule) -> Iterator[tuple[str, str]]:
-    """Yield layers that are called twice, or whose weights another layer has too."""
+    """Yield modules that are called twice, or whose weights are used elsewhere too."""
     modules = dict(graph.named_modules())
-    calls = [str(node.target) for node in graph.graph.nodes if node.op == "call_module"]
+    parts = dict(graph.named_parameters(remove_duplicate=False))
     owners: dict[int, list[str]] = {}
-    for name in calls:
-        for parameter in modules[name].parameters(recurse=False):
-            owners.setdefault(id(parameter), []).append(name)
+    for node in graph.graph.nodes:
+        name = str(node.target)
+        if node.op == "call_module":
+            module = modules[name]
+            for part in (module, *module.parameters(recurse=False)):
+                owners.setdefault(id(part), []).append(name)
+        elif node.op == "get_attr" and name in parts:
+            owners.setdefault(id(parts[name]), []).append(name)
     for names in owners.values():
         for name in names:
             if len(names) > 1:
@@ -340,6 +352,10 @@ def _shape(node: Any) -> tuple[int, ...]:
     """Return the shape of a tensor in the graph, nothing for any other value."""
     meta = node.meta.get("tensor_meta") if isinstance(node, fx.Node) else None
     return tuple(getattr(meta, "shape", ()))
+
+
+def _is_tensor(node: fx.Node) -> bool:
+    return "tensor_meta" in node.meta
 
 
 def _dimensions(node: fx.Node) -> int:

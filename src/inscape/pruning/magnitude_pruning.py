@@ -11,10 +11,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, checks, instrument
+from inscape._core.inference import outside_inference
 from inscape._core.progress import progress
 from inscape.pruning.curve import PruningCurve, last_good
 from inscape.pruning.cutting import flat_state, load_flat, weight_tensors
-from inscape.pruning.scoring import Measured, checked, measured, yardstick
+from inscape.pruning.scoring import Measured, checked, measured, tested, yardstick
 from inscape.pruning.tuning import Tune, check_tune, tuned
 from inscape.training.losses import Loss
 
@@ -42,6 +43,7 @@ class MagnitudePruning(PruningCurve):
     cites="sattelberg2026linearity, section 3.4.5",
     by_default=False,
 )
+@outside_inference
 def magnitude_pruning(
     model: nn.Module,
     x: Float[Tensor, "n *d"],
@@ -104,7 +106,7 @@ def magnitude_pruning(
     if _left(masks) < 2:
         reason = f"nothing is left to prune: {_left(masks)} weights are not zero"
         return NotApplicable(what="magnitude_pruning", reason=reason)
-    test_x, test_by = (x, by) if test is None else (test[0], by.on(test[1]))
+    test_x, test_by = tested(model, x, by, test)
     curve: list[Measured] = [measured(body, test_x, test_by)]
     sizes, removed, state = [_left(masks)], [""], flat_state(body)
     with progress(steps, label="pruning") as bar:
@@ -154,8 +156,8 @@ def masked(body: nn.Module, masks: Mapping[str, Bool[Tensor, "..."]]) -> Iterato
             handle.remove()
         # Whatever a training of the user's own has done beside gradients is undone.
         with torch.no_grad():
-            for name, mask in masks.items():
-                tensors[name].masked_fill_(~mask, 0.0)
+            for name, parameter in weight_tensors(body).items():
+                parameter.masked_fill_(~masks[name], 0.0)
 
 
 @torch.no_grad()

@@ -10,9 +10,9 @@ from torch import Tensor, fx, nn
 
 from inscape._core import checks
 from inscape._core.errors import DataError
-from inscape.pruning.cutting import inputs_of
+from inscape.pruning.cutting import cut_groups, inputs_of
 from inscape.pruning.groups import LAYERS, Group, Structure
-from inscape.training.losses import Loss, loss_function
+from inscape.training.losses import Loss, check_targets, loss_function
 
 #: Points that go through the network at once.
 CHUNK = 256
@@ -69,16 +69,35 @@ def yardstick(y: Tensor, output: Tensor, loss: str | Loss | None) -> Yardstick:
     if loss is None:
         loss = "mse" if y.is_floating_point() else "cross_entropy" if outputs > 1 else "bce_logits"
     loss_function(loss)
-    if loss == "bce_logits" or (not y.is_floating_point() and outputs == 1):
+    classes = not y.is_floating_point() and loss != "mse"
+    if loss == "bce_logits" or (classes and outputs == 1):
         y = _shaped(y.to(output.dtype), output)
+        check_targets(loss, y, output)
         return Yardstick(loss, "accuracy", y)
-    if not y.is_floating_point():
+    if classes:
+        check_targets(loss, y, output)
         return Yardstick(loss, "accuracy", y.long())
     y = _shaped(y.to(output.dtype), output)
     levels = torch.unique(y) if loss == "mse" and outputs == 1 else y[:0]
     if len(levels) == 2:
         return Yardstick(loss, "accuracy", y, float(levels.mean()))
     return Yardstick(loss, "r2", y)
+
+
+def tested(
+    model: nn.Module, x: Float[Tensor, "n *d"], by: Yardstick, test: tuple[Tensor, Tensor] | None
+) -> tuple[Float[Tensor, "m *d"], Yardstick]:
+    """Return the points that a curve is measured at, and their yardstick, after a look at them."""
+    if test is None:
+        return x, by
+    points, y = test
+    checks.points(points, "the first part of test")
+    checks.labels(y, points)
+    with torch.no_grad():
+        output = checks.call(model, points[:2].clone())
+    other = by.on(y)
+    check_targets(by.loss, other.y, output)
+    return points, other
 
 
 def _shaped(y: Tensor, output: Tensor) -> Tensor:
@@ -123,10 +142,21 @@ class Removals:
         walk = _Walk(self.found.graph)
         for rows in _slices(len(self.x)):
             walk.all_values(self.x[rows].clone())
+            if rows.start == 0 and not self._faithful(walk, rows):
+                return [self._cut(group, units) for group, units in cases]
             for k, (group, units) in enumerate(cases):
                 output = walk.without(group, torch.tensor(units).long(), after[group.name])
                 sums[k] += self.by.parts(output, rows).cpu()
         return [self.by.whole(one) for one in sums]
+
+    def _faithful(self, walk: "_Walk", rows: slice) -> bool:
+        """Tell whether kept values are those of the network, which may write over what it reads."""
+        return torch.allclose(walk.answer(), self.found.model(self.x[rows].clone()), equal_nan=True)
+
+    def _cut(self, group: Group, units: Sequence[int]) -> Measured:
+        """Return loss and score of the network that is left, the slow way."""
+        kept = sorted(set(range(group.units)) - set(units))
+        return measured(cut_groups(self.found.model, [(group, kept)]), self.x, self.by)
 
     def _after(self, group: Group) -> Iterator[fx.Node]:
         """Yield the group's readers and all that comes after them, in their order."""
@@ -174,8 +204,12 @@ class _Walk(fx.Interpreter):
                 inputs = inputs_of(units, readers[str(node.target)]).to(given.device)
                 layer = self.submodules[str(node.target)]
                 self.env[node] = self.env[node] - contribution(layer, given, inputs)
-        output: Tensor = self.env[nodes[-1]]
-        return output
+        return self.answer()
+
+    def answer(self) -> Tensor:
+        """Return what the graph gives."""
+        found: Tensor = self.env[next(reversed(self.graph.nodes))]
+        return found
 
     def fetch_args_kwargs_from_env(self, n: fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Hand out copies to operations that may write over them."""

@@ -28,6 +28,8 @@ Array = npt.NDArray[np.float64]
 Numbers = Sequence[Fraction]
 #: The first unit, the second, and the value of both before their kinks; all others are zero.
 Corner = tuple[int, int, Fraction, Fraction]
+#: Most units whose states are all listed for an inner radius.
+LISTED = 17
 
 
 @dataclass(frozen=True)
@@ -199,8 +201,11 @@ def inner_radius(
 ) -> float:
     """Return the distance from a centre to the nearest facet of a closed region.
 
-    The output is the least of its affine maps over all states of the units that change them.
+    The output is the least of its affine maps over all states of the units that change them. NaN
+    for many units, since there are as many states as two to their number.
     """
+    if len(out) > LISTED:
+        return float("nan")
     at = weight @ centre + bias
     moving = [k for k in range(len(out)) if k != found.fixed]
     codes = np.arange(1 << len(moving))

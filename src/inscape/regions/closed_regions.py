@@ -20,12 +20,14 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.inference import outside_inference
-from inscape._core.pieces.layers import Layers, layers
+from inscape._core.pieces.layers import Layers, layers, matrix
 from inscape._core.pieces.piecewise import piecewise
 from inscape.regions._closed import closed, inner_radius, layer, places
 from inscape.regions._precision import name_of
 
 Array = npt.NDArray[np.float64]
+#: Most inputs for which n + 1 units are decided in fractions: their digits grow with each input.
+MOST = 32
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -34,7 +36,8 @@ class ClosedRegions(Result):
 
     Region ``i`` has the corners ``corners[first[i]:first[i + 1]]`` and holds ``inside[i]`` of the
     ``inputs + 1`` points in which all but one of the units are zero. ``whole[i]`` tells whether the
-    output is on its side nowhere else. Radii are around the mean of the corners.
+    output is on its side nowhere else. Radii are around the mean of the corners; the inner
+    one is NaN beyond 16 inputs, where there are too many faces.
     """
 
     sides: Int64[Tensor, " regions"]
@@ -91,7 +94,7 @@ class ClosedRegions(Result):
                 "inside": int(self.inside[k]),
                 "corners": size,
                 "whole": bool(self.whole[k]),
-                "inner": float(self.inner[k]),
+                "inner": None if self.inner[k].isnan() else float(self.inner[k]),
                 "outer": float(self.outer[k]),
             }
 
@@ -156,11 +159,11 @@ def closed_regions(
     reason = _refusal(chained, net.inputs, net.outputs)
     if chained is None or reason:
         return NotApplicable(what="closed_regions", reason=reason)
-    probes = torch.cat([torch.zeros(1, net.inputs), torch.eye(net.inputs)]).double()
-    start = chained.first(probes.reshape(-1, *net.input_shape))
+    with torch.no_grad():
+        weight, bias = matrix(net, net.program.input, net.bends[0].node.args[0])
     return from_weights(
-        (start[1:] - start[0]).T,
-        start[0],
+        weight,
+        bias,
         chained.weights[0][0],
         float(chained.biases[0][0]) - level,
         float(chained.slopes[0][0]),
@@ -181,6 +184,8 @@ def _refusal(chained: Layers | None, inputs: int, outputs: int) -> str:
             f"it takes at most {inputs + 1} units for {inputs} inputs, found {units}: wider "
             "layers close regions of many more shapes"
         )
+    if units == inputs + 1 and inputs > MOST:
+        return f"it takes at most {MOST} inputs for one unit more than inputs, found {inputs}"
     return ""
 
 

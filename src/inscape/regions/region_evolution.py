@@ -14,7 +14,7 @@ from inscape._core import NotApplicable, Result, Row, Summary, checks, instrumen
 from inscape._core.pieces.plane import Frame
 from inscape._core.pieces.plane.raster import raster
 from inscape._core.progress import progress
-from inscape._core.trajectory import Settings, Trajectory
+from inscape._core.trajectory import Settings, Trajectory, chosen_steps, stand_at
 from inscape.regions.boundary import Boundary, decision_boundary
 from inscape.regions.plane_regions import PlaneRegions, plane_regions
 
@@ -192,12 +192,12 @@ def region_evolution(
     if trajectory is None:
         reason = "it needs a recorded training: pass fit(..., record=...).trajectory"
         return NotApplicable(what="region_evolution", reason=reason)
-    chosen = _steps(trajectory, steps)
+    chosen = chosen_steps(trajectory, steps)
     body = copy.deepcopy(model)
     found: list[PlaneRegions] = []
     with progress(len(chosen), label="regions of steps") as bar:
         for step in chosen:
-            _load(body, trajectory, step)
+            stand_at(body, trajectory, step)
             one = plane_regions(
                 body, x, plane=plane, domain=domain, regions=regions, threads=threads
             )
@@ -206,28 +206,6 @@ def region_evolution(
             found.append(one)
             bar.advance()
     return _result(chosen, found, tolerance, grid)
-
-
-def _steps(trajectory: Trajectory, steps: int | Sequence[int]) -> list[int]:
-    """Return the steps to look at, in order, each a checkpoint."""
-    known = trajectory.checkpoints.tolist()
-    if isinstance(steps, int):
-        checks.at_least(2, steps=steps)
-        places = torch.linspace(0, len(known) - 1, min(steps, len(known))).round().long()
-        return [known[place] for place in places.tolist()]
-    if not steps:
-        raise ValueError("steps must name at least one checkpoint, found none: pass a number.")
-    return sorted(set(steps))
-
-
-def _load(body: nn.Module, trajectory: Trajectory, step: int) -> None:
-    try:
-        body.load_state_dict(trajectory.at(step))
-    except RuntimeError as error:
-        raise ValueError(
-            "trajectory must be that of the model, found weights of other names or shapes: "
-            "pass the model that was trained."
-        ) from error
 
 
 def _result(

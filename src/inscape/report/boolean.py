@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from inscape._core import checks
 from inscape.boolean import npn
 from inscape.boolean.constructions import (
     narrow_network,
@@ -150,6 +151,7 @@ def look_at_function(
             f"a function must have at most {MOST_INPUTS} inputs to be looked at, found {table.n}: "
             "measure it with inscape.boolean.fourier and swaps_bound."
         )
+    checks.at_least(1, networks=1 if networks is None else networks)
     start = time.perf_counter()
     exact = table.n <= EXACT
     canonical = npn.canonical(table.number, table.n) if exact else None

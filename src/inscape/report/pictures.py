@@ -6,7 +6,18 @@ from functools import cache
 
 from inscape._core import Result
 from inscape.figures import draw, rendered
-from inscape.figures.style import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RULE, SKY, VERMILION
+from inscape.figures.style import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    PAPER,
+    PURPLE,
+    RULE,
+    SKY,
+    VERMILION,
+)
 
 #: Colours of the figures, and the variables of the style sheet that they become.
 COLOURS = {
@@ -19,6 +30,7 @@ COLOURS = {
     INK: "ink",
     FAINT: "faint",
     RULE: "rule",
+    PAPER: "paper",
 }
 
 #: What LaTeX has and matplotlib's reader of formulas has not.

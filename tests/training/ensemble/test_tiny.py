@@ -65,6 +65,12 @@ def test_shapes_and_numbers_of_points(sizes, n):
     compare(sizes, x, y, epochs=3, stop=None, batch=5, optimizer="sgd", lr=0.1)
 
 
+@pytest.mark.parametrize("slope", [0, 0.5, 1.0, 2.0])
+def test_slopes_below_zero(slope):
+    x, y = data()
+    compare((3, 5, 4, 1), x, y, slope=slope, epochs=12, stop=None)
+
+
 def test_many_inputs():
     x, y = data(n=9, d=70)
     compare((70, 66, 1), x, y, epochs=5, stop=None, lr=0.001)

@@ -140,6 +140,22 @@ def test_one_that_diverges_disturbs_nobody(batch):
             stop=None, **options,
         )  # fmt: skip
         assert found.diverged[k] == facts["diverged"]
+        assert found.epochs[k] == facts["epochs"]
+
+
+def test_an_epoch_that_was_lost_on_the_way_does_not_count():
+    x = CORNERS * torch.tensor([1.0, 50.0, 2500.0, 1.0], dtype=torch.float64)[: SIZES[0]]
+    options = {"optimizer": "sgd", "lr": 0.1, "loss": "mse", "batch": 3, "stop": None}
+    found = fit_tiny(
+        SIZES, x, functions(1)[0], seeds=range(12), dtype=torch.float64, threads=1, epochs=200,
+        **options,
+    )  # fmt: skip
+    lost = (found.diverged >= 0).nonzero().flatten().tolist()
+    assert lost
+    for k in lost:
+        _, facts = plain(SIZES, x, functions(1)[0].double(), seed=k, epochs=200, **options)
+        assert (found.diverged[k], found.epochs[k]) == (facts["diverged"], facts["epochs"])
+        assert found.best_epoch[k] <= found.epochs[k]
 
 
 def test_a_loss_that_overflows_ends_a_member_though_its_weights_are_finite():
@@ -152,7 +168,8 @@ def test_a_loss_that_overflows_ends_a_member_though_its_weights_are_finite():
         **options,
     )  # fmt: skip
     assert found.weights.isfinite().all()
-    assert found.epochs.tolist() == [1, 1]
+    assert found.epochs.tolist() == [0, 0]
+    assert found.best_epoch.tolist() == [0, 0]
     for k in range(2):
         _, facts = plain(SIZES, x, y, seed=k, weights=start[k], epochs=9, **options)
         assert found.diverged[k] == facts["diverged"]

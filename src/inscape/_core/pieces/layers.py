@@ -83,7 +83,7 @@ def matrix(net: Piecewise, start: fx.Node, end: Any) -> tuple[Array, Array]:
     """Return the matrix and the constant of the affine map from one node to another."""
     size, shape = _size(start), start.meta["val"].shape[1:]
     rows = torch.cat([torch.zeros(1, size), torch.eye(size)]).double().reshape(-1, *shape)
-    known = {start: rows, net.program.input: rows.new_zeros(len(rows), *net.input_shape)}
+    known = {net.program.input: rows.new_zeros(len(rows), *net.input_shape), start: rows}
     (values,) = net.program.run(known, [end])
     flat = values.reshape(len(rows), -1)
     bias = flat[0]

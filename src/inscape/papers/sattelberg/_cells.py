@@ -104,15 +104,15 @@ def _holds(normals: Array, slacks: Array, wall: int | None = None) -> bool:
     from scipy import optimize
 
     sizes = np.linalg.norm(normals, axis=1)
-    if (flat := sizes < 1e-12).any():  # a constant output: on the right side, or not
-        if (slacks[flat] <= 0).any():
-            return False
-        normals, slacks, sizes = normals[~flat], slacks[~flat], sizes[~flat]
+    flat = sizes < 1e-12  # a constant output, or unit: on the right side, or not
+    if (slacks[flat] <= 0).any() or (wall is not None and flat[wall]):
+        return False
     rows = np.hstack([normals, sizes[:, None]])
     fixed: dict[str, Any] = {}
     if wall is not None:
         fixed = {"A_eq": np.append(normals[wall], 0.0)[None], "b_eq": slacks[[wall]]}
-        rows, slacks = np.delete(rows, wall, 0), np.delete(slacks, wall)
+        flat[wall] = True
+    rows, slacks = rows[~flat], slacks[~flat]
     goal = np.append(np.zeros(normals.shape[1]), -1.0)
     free = [(None, None)] * normals.shape[1] + [(None, 1.0)]
     solver: Any = optimize.linprog

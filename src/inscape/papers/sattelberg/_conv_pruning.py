@@ -194,12 +194,13 @@ def _annotate(ax: Any, values: Mapping[str, Any]) -> None:
     from inscape.figures.style import FAINT
 
     shares = np.asarray(values["channels/share"])
-    for goal in (1.0, 0.8, 0.6, 0.4, 0.25, 0.12, 0.05):
-        at = int(np.abs(shares - goal).argmin())
+    goals = (1.0, 0.8, 0.6, 0.4, 0.25, 0.12, 0.05)
+    for at in sorted({int(np.abs(shares - goal).argmin()) for goal in goals}):
         word = "-".join(str(width) for width in values["channels/left"][at])
         place = float(shares[at]), 100 * values["channels/accuracy"][at]
         text: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6.5}
-        ax.annotate(word, place, (5, -12), color=FAINT, **text)
+        text["ha"] = "right" if place[0] > 0.9 else "left"
+        ax.annotate(word, place, (-5 if place[0] > 0.9 else 5, -12), color=FAINT, **text)
 
 
 def axes(data: str, seeds: int) -> Axes:

@@ -84,8 +84,8 @@ def _families_said(found: Mapping[int, Mapping[str, Any]]) -> list[str]:
     for name in FAMILIES:
         most = [f"{len(values['families'][name]) - 1} ({n})" for n, values in found.items()]
         if most:
-            words = name.replace("_", "-")
-            said.append(f"Most swaps of {words} functions (number of inputs): {', '.join(most)}.")
+            words = name if name == "parities" else f"{name.replace('_', '-')} functions"
+            said.append(f"Most swaps of {words} (number of inputs): {', '.join(most)}.")
     return said
 
 

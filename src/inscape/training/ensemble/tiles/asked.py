@@ -273,4 +273,5 @@ def _each(given: Any, members: int, name: str, kind: Any) -> Array:
 
 def _numbers(given: Given, number: Any) -> Array:
     plain = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
-    return np.ascontiguousarray(plain, dtype=number)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
+        return np.ascontiguousarray(plain, dtype=number)

@@ -78,11 +78,16 @@ def gather(work: Any, data: Any, begin: int, size: int) -> None:
 
 @part
 def note_lost(work: Any) -> None:
-    """Keep the first update that a loss which is not finite was seen before."""
+    """Keep the first update that a loss which is not finite was seen before.
+
+    The network leaves at the end of the epoch. Its count, which is one higher by then, turns
+    negative, so that this epoch is neither among those that ended nor its best.
+    """
     for lane in range(len(work.member)):
         if not np.isfinite(work.facts[WILD, lane]) and work.lost[lane] < 0:
             work.lost[lane] = work.age[lane]
-            work.counts[DUE] = 0  # it leaves at the end of the epoch
+            work.facts[EPOCH, lane] = -1 - work.facts[EPOCH, lane]
+            work.counts[DUE] = 0
 
 
 @part
@@ -121,7 +126,7 @@ def leave(work: Any, data: Any, rules: Any, found: Any) -> None:
         k = work.member[lane]
         if k < 0:
             continue
-        epoch = int(work.facts[EPOCH, lane])
+        epoch = abs(int(work.facts[EPOCH, lane]))
         if not np.isfinite(work.facts[WILD, lane]) and work.lost[lane] < 0:
             work.lost[lane] = work.age[lane]
         lost = work.lost[lane] >= 0

@@ -1,0 +1,151 @@
+"""Kernel drift: how far training carries the tangent kernel away from where it began."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor, nn
+
+from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core.progress import progress
+from inscape._core.trajectory import Trajectory, chosen_steps, stand_at
+from inscape.kernels.tangent_kernel import MEMORY, Outputs, TangentKernel, tangent_kernel
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class KernelDrift(Result):
+    """The tangent kernel at some steps of a training against that of the first and last of them.
+
+    Columns of ``correlation``, ``cosine`` and ``change`` are against the start and the end; not a
+    number where the kernel does not vary, or vanishes.
+    """
+
+    steps: Int64[Tensor, " steps"]
+    norms: Float64[Tensor, " steps"]
+    correlation: Float64[Tensor, "steps 2"]
+    cosine: Float64[Tensor, "steps 2"]
+    change: Float64[Tensor, "steps 2"]
+    parameter_norms: Float64[Tensor, " steps"]
+    points: int
+    outputs: str
+    normalised: bool
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each step."""
+        for i, step in enumerate(self.steps.tolist()):
+            row: dict[str, Any] = {"step": step, "norm": float(self.norms[i])}
+            for k, end in enumerate(("start", "end")):
+                row[f"correlation with {end}"] = float(self.correlation[i, k])
+                row[f"cosine with {end}"] = float(self.cosine[i, k])
+                row[f"change from {end}"] = float(self.change[i, k])
+            yield {**row, "parameter_norm": float(self.parameter_norms[i])}
+
+    def summary(self) -> Summary:
+        """Return how far the last kernel is from the first, relative to the first."""
+        first, last = int(self.steps[0]), int(self.steps[-1])
+        basis = f"steps {first} to {last}, {self.points} points"
+        basis += f", cosine {float(self.cosine[-1, 0]):.3g}"
+        return Summary(value=float(self.change[-1, 0]), kind="exact", basis=basis)
+
+
+def _trained(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Return a short training of the model, for contract and report."""
+    from inscape.training import fit
+
+    body = copy.deepcopy(model)
+    run = fit(body, x, y.to(x.dtype), lr=0.01, epochs=3, record=1, progress=False)
+    return {"trajectory": run.trajectory}
+
+
+@instrument(
+    reads="trajectory",
+    cost="minutes",
+    work=lambda n, c: 12 * (3.0 * c * min(n, 256) + min(n, 256) ** 2 * c / 100),
+    meaning="Training has moved the tangent kernel by {value} times its size at the start.",
+    cites="goldblum2020truth, section 4; jacot2018neural",
+    example=_trained,
+    by_default=False,
+)
+def kernel_drift(
+    model: nn.Module,
+    x: Float[Tensor, "n *d"],
+    *,
+    trajectory: Trajectory | None = None,
+    steps: int | Sequence[int] = 12,
+    outputs: Outputs = "trace",
+    normalised: bool = False,
+    memory: int = MEMORY,
+) -> KernelDrift | NotApplicable:
+    r"""Follow the tangent kernel of some points along a recorded training.
+
+    .. math:: \mathrm{change} = \frac{|K_t - K_0|_F}{|K_0|_F}, \quad
+              \cos = \frac{\langle K_t, K_0 \rangle_F}{|K_t|_F \, |K_0|_F}
+
+    The correlation (Pearson's, over all entries) and the cosine do not see a mere rescaling; the
+    change does. All against the first of the steps, and against the last. In the limit of infinite
+    width with the right scaling nothing would move. Exact up to rounding at every step; costs one
+    tangent kernel for each.
+
+    Args:
+        model: The network that was trained, in eval mode; a copy of it takes the recorded weights.
+        x: Points between which the kernel is taken; a few dozen will do.
+        trajectory: The recorded training, as ``fit(..., record=...)`` returns it.
+        steps: Number of checkpoints to look at, spread evenly, or the steps themselves.
+        outputs: ``"trace"`` for the kernel summed over equal outputs, ``"diagonal"`` for each equal
+            pair of outputs, ``"full"`` for all pairs.
+        normalised: Whether to take cosines of gradients instead of inner products.
+        memory: Bytes that gradients of points may take beside the kernel itself.
+    """
+    checks.in_eval_mode(model)
+    checks.points(x)
+    checks.one_of(("full", "diagonal", "trace"), outputs=outputs)
+    if trajectory is None:
+        reason = "it needs a recorded training: pass fit(..., record=...).trajectory"
+        return NotApplicable(what="kernel_drift", reason=reason)
+    chosen = chosen_steps(trajectory, steps)
+    body, kernels, lengths = copy.deepcopy(model), [], []
+    with progress(len(chosen), label="kernels of steps") as bar:
+        for step in chosen:
+            stand_at(body, trajectory, step)
+            found = tangent_kernel(body, x, outputs=outputs, normalised=normalised, memory=memory)
+            if not isinstance(found, TangentKernel):
+                return NotApplicable(what="kernel_drift", reason=found.reason)
+            kernels.append(found.kernel.detach().flatten())
+            trained = [p.detach() for p in body.parameters() if p.requires_grad]
+            lengths.append(torch.cat([p.flatten() for p in trained]).double().norm())
+            bar.advance()
+    return KernelDrift(
+        steps=torch.tensor(chosen),
+        **_against_both_ends(kernels),
+        parameter_norms=torch.stack(lengths).cpu(),
+        points=len(x),
+        outputs=outputs,
+        normalised=normalised,
+    )
+
+
+def _against_both_ends(kernels: list[Tensor]) -> dict[str, Tensor]:
+    """Return norms of kernels, and correlation, cosine and change against the first and last."""
+    ends = [kernels[0].double(), kernels[-1].double()]
+    rows: dict[str, list[list[float]]] = {"correlation": [], "cosine": [], "change": []}
+    norms = []
+    for one in (kernel.double() for kernel in kernels):
+        norms.append(float(one.norm()))
+        rows["correlation"].append([_cosine(one - one.mean(), end - end.mean()) for end in ends])
+        rows["cosine"].append([_cosine(one, end) for end in ends])
+        rows["change"].append(
+            [_ratio(float((one - end).norm()), float(end.norm())) for end in ends]
+        )
+    found = {name: torch.tensor(part, dtype=torch.float64) for name, part in rows.items()}
+    return {"norms": torch.tensor(norms, dtype=torch.float64), **found}
+
+
+def _cosine(one: Tensor, two: Tensor) -> float:
+    return _ratio(float(one @ two), float(one.norm() * two.norm()))
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else float("nan")
