@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from inscape.figures.style import styled
 from inscape.lab import Record, Store, catalogue, claim_hash, plan, run
 from inscape.lab.experiment import SCALES, Experiment, Value
 from inscape.lab.verdict import judge
@@ -24,11 +25,12 @@ SHARING = {
 
 
 @pytest.mark.parametrize("source", SHARING)
-def test_smoke(source: str, tmp_path):
+def test_smoke(source: str, tmp_path, monkeypatch):
     store = Store(tmp_path)
     todo = plan(source, scale="smoke", store=store)
     report = run(todo, store=store, quiet=True)
     assert (report.computed, report.failures) == (len(todo.cells), ())
+    monkeypatch.setattr("inscape.data.load", None)  # from here on no data are opened
     for identifier in SHARING[source]:
         again = plan(identifier, scale="smoke", store=store)
         assert again.missing == ()
@@ -43,7 +45,10 @@ def look_at(experiment: Experiment, records: list[Record]) -> None:
     if experiment.conclude:
         assert all(line.endswith(".") for line in experiment.conclude(records))
     if experiment.draw:
-        assert experiment.draw(records).axes
+        with styled():
+            figure = experiment.draw(records)
+            figure.canvas.draw()
+            assert figure.axes
 
 
 @pytest.mark.parametrize("identifier", IDS)

@@ -357,7 +357,7 @@ def test_rows_have_what_a_table_needs(seen):
     [
         ({"budget": -1.0}, r"budget must be at least 0, found -1\.0: raise budget"),
         ({"budget": float("nan")}, "budget must be at least 0, found nan"),
-        ({"only": "sparkle"}, "only must be one of 'boundary', .* found 'sparkle'"),
+        ({"only": "sparkle"}, "only must be one of 'boolean_function', .* found 'sparkle'"),
         ({"only": ["path_length", "sparkle"]}, "found 'sparkle': choose one of them"),
     ],
 )

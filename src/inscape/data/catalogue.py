@@ -92,6 +92,7 @@ ENTRIES = (
             "n_test": 1000,
             "dimension": 2,
             "radius": 0.5,
+            "outer": None,
             "normalise": False,
             "labels": "classes",
             **_SPREAD,

@@ -190,7 +190,7 @@ def _separable(model: nn.Module, x: Tensor) -> None:
     body = copy.deepcopy(model).train()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            refuse_mixing(body, two, body(two.clone()).reshape(2, -1))
+            refuse_mixing(lambda z: body(z.clone()), two, body(two.clone()).reshape(2, -1))
     except ValueError as error:
         raise UnsupportedModelError(
             "the path kernel needs a training in which each sample acts for itself, found batch "

@@ -143,7 +143,7 @@ def stands(
         if step > first:
             rows = trajectory.rows(step - 1)
             with private_dice(x.device), torch.enable_grad():
-                update(step - 1, x[rows], y[rows], [float(trajectory.rates[step - 1])])
+                update(step - 1, x[rows].clone(), y[rows], [float(trajectory.rates[step - 1])])
         if step >= start:
             squares = [update.optimizer.state[p].get("exp_avg_sq") for p in parameters]
             yield Stand(
@@ -162,7 +162,7 @@ def _states(
         if step > steps[0]:
             rows = trajectory.rows(step - 1)
             with private_dice(x.device), torch.enable_grad():
-                update(step - 1, x[rows], y[rows], [float(trajectory.rates[step - 1])])
+                update(step - 1, x[rows].clone(), y[rows], [float(trajectory.rates[step - 1])])
         if step >= start:
             yield {name: t.detach().clone() for name, t in update.model.state_dict().items()}
 
