@@ -144,8 +144,7 @@ def circle_versus_annulus(
     train, test = _circles(n, n_test, dimension, radius, seed, outer)
     train, test = _normalised(train, test) if normalise else (train, test)
     settings: dict[str, Value] = {"n": n, "n_test": n_test, "dimension": dimension}
-    settings |= {"radius": radius, "normalise": normalise, "seed": seed}
-    settings |= {} if outer is None else {"outer": outer}
+    settings |= {"radius": radius, "outer": outer, "normalise": normalise, "seed": seed}
     return two_classes(
         "circle-versus-annulus",
         train,
