@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
-.PHONY: look pages test lint types tests gallery wheel docs bench clean
+.PHONY: look pages test lint types tests gallery docs bench clean
 .DEFAULT_GOAL := look
 
 # Made anew whenever the pins or the project's metadata change.
@@ -24,7 +24,7 @@ look: $(READY)
 pages: $(READY)
 	$(BIN)/inscape pages --results results --out reports
 
-test: lint types tests gallery wheel
+test: lint types tests gallery
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -38,11 +38,10 @@ tests: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
 	    --ignore tests/test_gallery.py --ignore tests/test_wheel.py
 
+# With the wheel in front: while it is installed, the other core draws.
 gallery: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) tests/test_gallery.py
-
-wheel: $(READY)
-	$(BIN)/python -m pytest tests/test_wheel.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
+	    tests/test_wheel.py tests/test_gallery.py
 
 docs: $(READY)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
@@ -55,6 +54,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/line_regions.py
 	$(BIN)/python benchmarks/boolean.py
 	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/gaussian_process.py
+	$(BIN)/python benchmarks/path_kernel.py
 	$(BIN)/python benchmarks/startup.py
 
 clean:

@@ -200,7 +200,7 @@ def convolutions() -> None:
     model, x, name = photographs()
     plane = through(x[:3])
     middle = plane.of(x[:3]).mean(0)
-    for half in (0.15, 0.2, 0.3, 0.5):
+    for half in (0.04, 0.06, 0.09, 0.13, 0.2, 0.3, 0.45):
         start = time.perf_counter()
         found = plane_regions(model, x[:3], plane=plane, domain=middle + half * SQUARE)
         took = time.perf_counter() - start

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -89,42 +90,69 @@ STORIES = {
     " and looked.scores[3].loss > looked.scores[1].loss",
 }
 
+#: Imports once what all scripts need, and forks: each script has a process of its own.
 RUNNER = """
-import hashlib, io, json, re, runpy, sys
+import hashlib, io, json, os, re, runpy, signal, sys
 
 import matplotlib.pyplot as plt
 
-names = runpy.run_path(sys.argv[1])
+import inscape.figures, inscape.training
 
-def numbers(ax):
-    texts = [text.get_text().split(":")[-1] for text in ax.get_legend().get_texts()]
-    return [[float(found) for found in re.findall(r"[0-9.]+", text)] for text in texts]
+def tell(script, story):
+    names = runpy.run_path(script)
 
-def numbers_of(measure):
-    return [names["found"][measure, name].value for name in names["networks"]]
+    def numbers(ax):
+        texts = [text.get_text().split(":")[-1] for text in ax.get_legend().get_texts()]
+        return [[float(found) for found in re.findall(r"[0-9.]+", text)] for text in texts]
 
-def picture(number):
-    out = io.BytesIO()
-    plt.figure(number).savefig(out, format="png")
-    return hashlib.sha256(out.getvalue()).hexdigest()
+    def numbers_of(measure):
+        return [names["found"][measure, name].value for name in names["networks"]]
 
-true = eval(sys.argv[2], {**names, "numbers": numbers, "numbers_of": numbers_of})
-print(json.dumps({"true": bool(true), "pictures": [picture(n) for n in plt.get_fignums()]}))
+    def picture(number):
+        out = io.BytesIO()
+        plt.figure(number).savefig(out, format="png")
+        return hashlib.sha256(out.getvalue()).hexdigest()
+
+    true = eval(story, {**names, "numbers": numbers, "numbers_of": numbers_of})
+    print(json.dumps({"true": bool(true), "pictures": [picture(n) for n in plt.get_fignums()]}))
+
+for line in sys.stdin:
+    script, story, said, environment = json.loads(line)
+    if os.fork() == 0:
+        signal.alarm(300)
+        os.environ.update(environment)
+        for stream in (1, 2):
+            os.dup2(os.open(f"{said}.{stream}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+        tell(script, story)
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
 
 
-def run(name: str, **environment: str) -> tuple[dict[str, object], str]:
-    """Run a script as a user would, in a new process where every warning is an error."""
+@cache
+def runner() -> "subprocess.Popen[str]":
+    """Return a process that runs scripts as a user would, but every warning is an error."""
     warnings = ["-W", "error", "-W", "ignore:FigureCanvasAgg is non-interactive"]
-    done = subprocess.run(
-        [sys.executable, *warnings, "-c", RUNNER, str(SCRIPTS[name]), STORIES[name]],
-        env={**os.environ, "MPLBACKEND": "agg", "INSCAPE_QUIET": "1", **environment},
-        capture_output=True,
+    return subprocess.Popen(
+        [sys.executable, *warnings, "-c", RUNNER],
+        env={**os.environ, "MPLBACKEND": "agg", "INSCAPE_QUIET": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=300,
     )
-    assert done.returncode == 0, done.stderr
-    *said, last = done.stdout.splitlines()
+
+
+def run(name: str, **environment: str) -> tuple[dict[str, object], str]:
+    """Run a script in a process of its own; return what it claims and what it said."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked = [str(SCRIPTS[name]), STORIES[name], f"{folder}/said", environment]
+        process = runner()
+        assert process.stdin
+        assert process.stdout
+        print(json.dumps(asked), file=process.stdin, flush=True)
+        code = process.stdout.readline().strip()
+        assert code == "0", Path(f"{folder}/said.2").read_text(encoding="utf-8")
+        *said, last = Path(f"{folder}/said.1").read_text(encoding="utf-8").splitlines()
     return json.loads(last), "\n".join(said)
 
 

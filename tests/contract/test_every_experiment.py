@@ -17,10 +17,11 @@ def found(identifier: str) -> Experiment:
     return catalogue.experiment(identifier)
 
 
+SOURCES = {identifier: catalogue.source(identifier) for identifier in IDS}
 #: Experiments that share their cells are tried together, so that these run once.
 SHARING = {
-    source: [other for other in IDS if catalogue.source(other) == source]
-    for source in dict.fromkeys(catalogue.source(identifier) for identifier in IDS)
+    source: [identifier for identifier in IDS if SOURCES[identifier] == source]
+    for source in dict.fromkeys(SOURCES.values())
 }
 
 

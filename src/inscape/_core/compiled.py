@@ -40,6 +40,37 @@ def compiled(
     return _compiled(function, reorder=reorder, uses=uses)
 
 
+@overload
+def part(function: Callable[..., Any]) -> Any: ...
+
+
+@overload
+def part(function: None = None, *, arrays: bool = False) -> Callable[[Callable[..., Any]], Any]: ...
+
+
+def part(function: Callable[..., Any] | None = None, *, arrays: bool = False) -> Any:
+    """Make a function a part of the kernels that call it; numba is imported here and now.
+
+    Nobody else calls it, so it needs no wrapper.
+
+    Args:
+        function: The function; without it, a decorator is returned.
+        arrays: Whether it makes arrays. If not, it need not count who holds them, which would cost
+            more time than the work itself.
+    """
+    if function is None:
+        return lambda function: _part(function, arrays)
+    return _part(function, arrays)
+
+
+def _part(function: Callable[..., Any], arrays: bool) -> Any:
+    from numba import njit
+
+    jit: Callable[..., Any] = njit
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": arrays}
+    return jit(inspect.unwrap(function), forceinline=True, nogil=True, **options)
+
+
 def _compiled(function: F, *, reorder: bool, uses: Sequence[ModuleType]) -> F:
     plain = inspect.unwrap(function)  # tests wrap every function in a check of its annotations
     kernel = cache(lambda: _kernel(plain, reorder, _folder(uses)))

@@ -101,11 +101,13 @@ def path_of(id: str) -> Path:
                 "the path."
             )
         return path
-    known = [listing.id for listing in experiments()]
-    if id not in known:
-        raise ValueError(f"no experiment is called {id!r}: {_offer(id, known)}")
     paper, _, item = id.partition("/")
-    return PAPERS / paper / f"{_stem(item)}.py"
+    path = PAPERS / paper / f"{_stem(item)}.py"
+    listing = _listing(path) if path.is_file() else None
+    if listing is None or listing.id != id:
+        known = [listing.id for listing in experiments()]
+        raise ValueError(f"no experiment is called {id!r}: {_offer(id, known)}")
+    return path
 
 
 def name_of(id: str) -> str:

@@ -14,7 +14,6 @@ from inscape.lab import catalogue
 from inscape.lab.planning import plan
 from inscape.lab.runner import run
 from inscape.lab.store import Record, Store
-from inscape.lab.verdict import judge
 from inscape.papers.volhejn import _penalty_figure as boxes
 from inscape.papers.volhejn import figure_1, figure_2_1, figure_3_1, training_loss
 from inscape.papers.volhejn._penalties import RUNS
@@ -38,17 +37,6 @@ def record(settings: dict[str, Any], values: dict[str, Any]) -> Record:
     )
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("results"))
-
-
-def records(id: str, store: Store) -> list[Record]:
-    made = plan(id, scale="smoke", store=store)
-    run(made, store=store, quiet=True)
-    return made.records(store)
-
-
 def drawn(id: str, some: list[Record]) -> Any:
     """Return the figure after it has been put on paper."""
     draw = catalogue.experiment(id).draw
@@ -60,35 +48,18 @@ def drawn(id: str, some: list[Record]) -> Any:
 
 
 @pytest.mark.parametrize("id", OWN)
-def test_smoke_runs_and_gives_what_the_claims_are_about(id: str, store: Store):
-    experiment = catalogue.experiment(id)
-    some = records(id, store)
-    assert len(some) == len(experiment.cells(experiment.smoke))
-    found = experiment.analyse(some) if experiment.analyse else {}
-    assert {claim.of for claim in experiment.claims} <= set(found)
-    assert all(one.verdict == "not run" for one in judge(experiment, found, "smoke"))
-    said = experiment.conclude(some) if experiment.conclude else []
-    assert all(sentence.endswith(".") for sentence in said)
-
-
-@pytest.mark.parametrize("id", OWN)
-def test_figures_are_drawn_from_records_alone(id: str, store: Store, monkeypatch):
-    some = records(id, store)
-    monkeypatch.setattr("inscape.data.load", None)  # drawing opens no data
-    figure = drawn(id, some)
-    assert all(ax.has_data() for ax in figure.axes)
-    with styled():
-        again = catalogue.experiment(id).draw(some)
-    assert len(again.axes) == len(figure.axes)
-
-
-@pytest.mark.parametrize("id", OWN)
-def test_records_need_no_arrays_beside_them(id: str, store: Store):
+def test_small_records_give_what_claims_and_figures_are_about(id: str, tmp_path):
     """Small records are committed, and pages are made from the JSON files alone."""
-    records(id, store)
+    experiment, store = catalogue.experiment(id), Store(tmp_path)
+    made = plan(id, scale="smoke", store=store)
+    run(made, store=store, quiet=True)
+    some = made.records(store)
     files = list((store.root / id / "smoke").iterdir())
     assert {file.suffix for file in files} == {".json"}
     assert all(json.loads(file.read_text())["values"] for file in files)
+    found = experiment.analyse(some) if experiment.analyse else {}
+    assert {claim.of for claim in experiment.claims} <= set(found)
+    assert all(ax.has_data() for ax in drawn(id, some).axes)
 
 
 @pytest.mark.parametrize("id", IDS)

@@ -31,7 +31,7 @@ Key = tuple[str, str, str, int]  # data, optimizer, net, copy
 
 
 def cell(data: str, net: str, optimizer: str, copy: int, epochs: int) -> dict[str, Any]:
-    """Train one network; keep its accuracies, weights, and coefficients at one zero."""
+    """Train one network; keep its accuracies, and its coefficients at one zero."""
     from inscape.papers.sattelberg import _images
 
     given = _images.prepared(data)
@@ -41,12 +41,11 @@ def cell(data: str, net: str, optimizer: str, copy: int, epochs: int) -> dict[st
         "accuracy": 100 * _images.accuracy(model, given.x_test, given.y_test),
         "training_accuracy": 100 * _images.accuracy(model, given.x, given.y),
     }
-    weights = {f"weights/{k}": v.detach().numpy() for k, v in model.state_dict().items()}
     if _images.kind(data) != "cifar10":
         at = _images.fourth_zero(data)
         found["image"] = (given.x[at, 0] * given.spread[0] + given.mean[0]).contiguous().numpy()
         found["coefficients"] = _images.coefficients(model, given.x[at]).float().numpy()
-    return found | weights
+    return found
 
 
 def keeps(settings: Settings) -> bool:

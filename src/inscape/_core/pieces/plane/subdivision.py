@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape._core.pieces.plane import edging, merging
-from inscape._core.pieces.plane.splitting import faces_split
 
 Array = npt.NDArray[Any]
 
@@ -188,33 +187,34 @@ def _cut_faces(
     old: Subdivision, lines: Lines, cuts: _Cuts, bend: int, span: tuple[int, int], most: int
 ) -> Iterator[dict[str, Array]]:
     """Yield the parts of the faces of a span, a bufferful at a time."""
+    from inscape._core.pieces.plane import splitting  # imports numba
+
     begin, end = span
     made, widest = 0, int(np.diff(lines.start[begin : end + 1]).max(initial=0))
     longest = int(np.diff(old.first[begin : end + 1]).max(initial=0)) + 2 * widest
+    edges = (cuts.ends, cuts.place, cuts.groups, cuts.child, cuts.offset, cuts.key, cuts.group)
+    before = splitting.Old(old.first, old.halves, old.place, *edges)
+    crossing = splitting.Crossing(
+        lines.start, lines.key, lines.unit, lines.coef, lines.plus, lines.minus, lines.on
+    )
     while begin < end and made < most:
-        crossing = int(lines.start[end] - lines.start[begin])
-        room = min(end - begin + 2 * crossing, ROOM, most) + widest**2 + 2
-        out: dict[str, Array] = {
-            "first": np.empty(room, np.int64),
-            "halves": np.empty(5 * room + longest + 2 * widest**2 + 2, np.int32),
-            "parent": np.empty(room, np.int64),
-            "on": np.empty((room, lines.on.shape[1]), np.uint64),
-            "ends": np.empty((2 * room, 2), np.int32),
-            "made": np.empty((2 * room, 2), np.int32),
-            "place": np.empty((room, 2)),
-        }
-        used = np.zeros(4, np.int64)
-        begin = faces_split(
-            begin, end, old.first, old.halves, old.ends, old.place, cuts.ends, cuts.place,
-            cuts.groups, cuts.child, lines.start, lines.key, lines.unit, lines.coef,
-            cuts.offset, cuts.key, cuts.group, lines.plus, lines.minus, lines.on, bend,
-            out["first"], out["halves"], out["parent"], out["on"], out["ends"], out["made"],
-            out["place"], used,
-        )  # fmt: skip
-        faces, halves, edges, vertices = used.tolist()
+        crossed = int(lines.start[end] - lines.start[begin])
+        room = min(end - begin + 2 * crossed, ROOM, most) + widest**2 + 2
+        out = splitting.Out(
+            first=np.empty(room, np.int64),
+            halves=np.empty(5 * room + longest + 2 * widest**2 + 2, np.int32),
+            parent=np.empty(room, np.int64),
+            on=np.empty((room, lines.on.shape[1]), np.uint64),
+            ends=np.empty((2 * room, 2), np.int32),
+            made=np.empty((2 * room, 2), np.int32),
+            place=np.empty((room, 2)),
+            used=np.zeros(4, np.int64),
+        )
+        begin = splitting.faces_split(begin, end, before, crossing, out, bend)
+        faces, halves, inner, vertices = out.used.tolist()
         made += faces
-        sizes = (faces, halves, faces, faces, edges, edges, vertices)
-        yield {name: a[:k] for (name, a), k in zip(out.items(), sizes, strict=True)}
+        sizes = (faces, halves, faces, faces, inner, inner, vertices)
+        yield {name: a[:k] for name, a, k in zip(out._fields, out, sizes, strict=False)}
 
 
 def _joined(

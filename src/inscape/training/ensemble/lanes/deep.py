@@ -7,10 +7,10 @@ formulas of one network.
 import math
 from typing import Any
 
-from inscape._core.compiled import compiled
+from inscape._core.compiled import compiled, part
 from inscape.training.ensemble.lanes import numbers, parts, state
 from inscape.training.ensemble.lanes.numbers import alike, fma, load, root, store
-from inscape.training.ensemble.lanes.parts import activated, close, criterion, note, part, passed
+from inscape.training.ensemble.lanes.parts import activated, close, criterion, note, passed
 from inscape.training.ensemble.lanes.state import ADAMW, SGD, Array, Rules, Shape, State
 
 EPSILON = 1e-8  # of Adam

@@ -1,13 +1,11 @@
 """What both kernels of the lanes do: activations, losses, and who is done."""
 
-import inspect
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from inscape._core.compiled import part
 from inscape.training.ensemble.lanes.numbers import alike, expm1, fma, load, store, where_positive
 from inscape.training.ensemble.lanes.state import (
     BCE,
@@ -21,17 +19,6 @@ from inscape.training.ensemble.lanes.state import (
     TANH,
     Array,
 )
-
-
-def part(function: Callable[..., Any]) -> Any:
-    """Make a function a part of the kernels that call it.
-
-    Nobody else calls it, so it needs no wrapper. It makes no arrays, so it need not count who holds
-    them: that would cost more time than the work itself.
-    """
-    jit: Callable[..., Any] = njit
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    return jit(inspect.unwrap(function), forceinline=True, nogil=True, **options)
 
 
 @part

@@ -6,10 +6,10 @@ formulas of one network.
 
 from typing import Any
 
-from inscape._core.compiled import compiled
+from inscape._core.compiled import compiled, part
 from inscape.training.ensemble.lanes import numbers, parts, state
 from inscape.training.ensemble.lanes.numbers import alike, fma, load, store, where_positive
-from inscape.training.ensemble.lanes.parts import close, criterion, note, part
+from inscape.training.ensemble.lanes.parts import close, criterion, note
 from inscape.training.ensemble.lanes.state import Rules, Shape, State
 
 

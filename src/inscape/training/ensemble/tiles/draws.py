@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from inscape._core.compiled import compiled
-from inscape.training.ensemble.lanes.parts import part
+from inscape._core.compiled import compiled, part
 from inscape.training.ensemble.tiles.asked import Array
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from inscape._core.compiled import compiled
+from inscape._core.compiled import compiled, part
 from inscape.training.ensemble.lanes import numbers
 from inscape.training.ensemble.lanes.numbers import alike, load, store
-from inscape.training.ensemble.lanes.parts import part
 from inscape.training.ensemble.tiles import draws, functions, passes, products, state, steps
 from inscape.training.ensemble.tiles.asked import BCE
 from inscape.training.ensemble.tiles.draws import draw_order, draw_weights

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from inscape._core.compiled import part
 from inscape.training.ensemble.lanes.numbers import alike, expm1, load, store
-from inscape.training.ensemble.lanes.parts import part
 from inscape.training.ensemble.tiles.asked import Array
 from inscape.training.ensemble.tiles.products import give, pass_back, slopes
 from inscape.training.ensemble.tiles.state import TILE

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from inscape._core.compiled import part
 from inscape.training.ensemble.lanes.numbers import alike, fma, load, store
-from inscape.training.ensemble.lanes.parts import part
 from inscape.training.ensemble.tiles.asked import ADAM, BCE, Array
 from inscape.training.ensemble.tiles.functions import decay, larger, quick_root
 from inscape.training.ensemble.tiles.state import LOSS, PACE, RIGHT, ROOT, WILD
