@@ -1,7 +1,6 @@
-"""How fast tangent kernels and path kernels are.
+"""How fast tangent kernels are.
 
-    python benchmarks/kernels.py              # all
-    python benchmarks/kernels.py --no-paths   # tangent kernels alone
+    python benchmarks/kernels.py
 
 CPU time on one thread, float32, both sides in turn in one process, best of several rounds.
 
@@ -9,15 +8,9 @@ Bars: 784-512-512-512-10 on 256 points, full tensor: at most 0.9 of the time of 
 that the structured form needs without symmetry (23.6 GFLOP at the rate measured here), under
 200 MB. 784-512-10 on 64 points at least 300 x faster than the recipe; a small conv net on 25 images
 at least 1.5 x. Both agree to 1e-5 in float32, 1e-12 in float64.
-
-Exact path kernel of 2-10-10-1 with GELU, 1024 points, 64 queries, 10,000 steps: residual at most
-1e-12, at most 8 x the time of the training alone. 784-256-10 with GELU and with ReLU, 2000 digits
-(MNIST if it is at hand), Adam on mini-batches of 50, 5 epochs, 20 queries, float32 training:
-minutes, relative residual at most 1e-6.
 """
 
 import argparse
-import copy
 import itertools
 import resource
 import time
@@ -26,9 +19,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from inscape.data import ball_versus_sphere, mnist
-from inscape.kernels import PathKernel, path_kernel, tangent_kernel
-from inscape.training import fit
+from inscape.kernels import tangent_kernel
 
 GFLOP = 23.6  # gram matrices and backward passes of 784-512-512-512-10, 256 points, 10 outputs
 
@@ -106,58 +97,9 @@ def against_the_recipe(name: str, model: nn.Module, x: Tensor, bar: float, round
     )
 
 
-def path(steps: int) -> None:
-    data = ball_versus_sphere(n=1024, n_test=64, dtype=torch.float64)
-    y = data.y.reshape(-1, 1).double()
-    layers = [nn.Linear(2, 10), nn.GELU(), nn.Linear(10, 10), nn.GELU(), nn.Linear(10, 1)]
-    model = nn.Sequential(*layers).double()
-    alone = copy.deepcopy(model)
-    begin = time.process_time()
-    fit(alone, data.x, y, lr=0.01, epochs=steps, progress=False)
-    middle = time.process_time()
-    run = fit(model, data.x, y, lr=0.01, epochs=steps, record=100, progress=False)
-    found = path_kernel(model, data.x, y, trajectory=run.trajectory, queries=data.x_test)
-    assert isinstance(found, PathKernel)
-    both, training = time.process_time() - middle, middle - begin
-    print(
-        f"path kernel of 2-10-10-1, {steps} steps: training {training:.1f} s, with its path kernel "
-        f"{both:.1f} s: {both / training:.1f} x (bar 8), residual "
-        f"{float(found.residual.abs().max()):.1e} (bar 1e-12)"
-    )
-
-
-def digits() -> tuple[str, Tensor, Tensor]:
-    try:
-        data = mnist(n=2000)
-    except (ValueError, OSError):
-        return "noise (no MNIST at hand)", torch.rand(2000, 784), torch.arange(2000) % 10
-    return "MNIST", data.x.flatten(1), data.y.long()
-
-
-def path_of_digits(act: type[nn.Module]) -> None:
-    name, x, y = digits()
-    model = nn.Sequential(nn.Linear(784, 256), act(), nn.Linear(256, 10))
-    begin = time.process_time()
-    run = fit(
-        model, x, y, loss="cross_entropy", optimizer="adam", lr=0.001, batch=50, epochs=5,
-        record=20, progress=False,
-    )  # fmt: skip
-    training = time.process_time() - begin
-    found = path_kernel(model, x, y, trajectory=run.trajectory, queries=x[:20])
-    assert isinstance(found, PathKernel)
-    both = time.process_time() - begin
-    print(
-        f"path kernel of 784-256-10 with {act.__name__}, {name}, Adam: training {training:.1f} s, "
-        f"with its path kernel {both:.0f} s, relative residual {found.relative_residual:.1e} "
-        f"(bar 1e-6), {found.bytes / 2**20:.0f} MB carried in {found.passes} passes"
-    )
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=10_000, help="of the small path kernel")
-    parser.add_argument("--no-paths", action="store_true", help="tangent kernels alone")
     options = parser.parse_args()
     rounds = options.rounds
     torch.set_num_threads(1)
@@ -166,7 +108,3 @@ if __name__ == "__main__":
     points, images = torch.randn(64, 784), torch.randn(25, 3, 32, 32)
     against_the_recipe("784-512-10, 64 points", dense(784, 512, 10), points, 300, rounds)
     against_the_recipe("conv net, 25 images", conv(), images, 1.5, rounds)
-    if not options.no_paths:
-        path(options.steps)
-        path_of_digits(nn.GELU)
-        path_of_digits(nn.ReLU)

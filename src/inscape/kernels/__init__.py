@@ -1,6 +1,7 @@
 """Which data made it? Tangent kernels, and what they say of training and prediction."""
 
 from inscape.kernels._kernels import Rbf, Tangent
+from inscape.kernels._result import PathKernel
 from inscape.kernels.feature_space import (
     Separability,
     embedding,
@@ -10,7 +11,8 @@ from inscape.kernels.feature_space import (
 from inscape.kernels.gaussian_process import GaussianProcess, gaussian_process
 from inscape.kernels.kernel_drift import KernelDrift, kernel_drift
 from inscape.kernels.neighbours import Neighbours, neighbours
-from inscape.kernels.path_kernel import PathKernel, path_kernel
+from inscape.kernels.path_kernel import path_kernel
+from inscape.kernels.path_watch import PathWatch
 from inscape.kernels.tangent_kernel import TangentKernel, tangent_kernel
 from inscape.kernels.wide_network import WideNetwork
 
@@ -19,6 +21,7 @@ __all__ = [
     "KernelDrift",
     "Neighbours",
     "PathKernel",
+    "PathWatch",
     "Rbf",
     "Separability",
     "Tangent",

@@ -1,0 +1,116 @@
+"""What was trained on what: gradients of samples and of penalties, in float64."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor, nn
+
+from inscape._core.errors import UnsupportedModelError
+from inscape._core.functional import refuse_mixing
+from inscape.kernels._between import General
+from inscape.kernels._chain import Chain, Network, Parts
+from inscape.training.losses import Loss
+from inscape.training.penalties import Penalty
+
+#: Optimizers whose updates are known to be linear in past gradients.
+KNOWN = ("sgd", "adam", "adamw")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task:
+    """Data, loss and penalties of a training, and its network."""
+
+    model: nn.Module
+    x: Tensor
+    y: Tensor
+    loss: Loss
+    penalties: Sequence[tuple[float, Penalty]]
+    trainable: tuple[str, ...]
+    network: Network
+    shape: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module,
+        x: Tensor,
+        y: Tensor,
+        loss: Loss,
+        penalties: Sequence[tuple[float, Penalty]],
+        trainable: Sequence[str],
+    ) -> "Task":
+        """Read the network out of a module, which is not kept."""
+        body = copy.deepcopy(model).eval()
+        with torch.no_grad():
+            shape = tuple(body(x[:1].clone()).shape[1:])
+        return cls(
+            model=body,
+            x=x,
+            y=y,
+            loss=loss,
+            penalties=penalties,
+            trainable=tuple(trainable),
+            network=Chain.of(body, trainable) or General(body, trainable),
+            shape=shape,
+        )
+
+    def gradients(self, rows: slice | Tensor, weights: Float64[Tensor, " p"]) -> Parts:
+        """Return the part of every sample of a batch in the gradient of its loss."""
+        x, y = self.x[rows].double(), self.y[rows]
+        y = y.double() if y.is_floating_point() else y
+
+        def pull(outputs: Tensor) -> Tensor:
+            outputs = outputs.detach().requires_grad_()
+            with torch.enable_grad():
+                value = self.loss(outputs.reshape(len(x), *self.shape), y)
+            (cotangents,) = torch.autograd.grad(value, outputs)
+            return cotangents
+
+        return self.network.samples(weights, x, pull)
+
+    def penalty_gradient(
+        self, rows: slice | Tensor, weights: Float64[Tensor, " p"]
+    ) -> Float64[Tensor, " p"] | None:
+        """Return the gradient of all penalties, None if there are none."""
+        if not self.penalties:
+            return None
+        body = copy.deepcopy(self.model).double()
+        named = dict(body.named_parameters())
+        chosen = [named[name] for name in self.trainable]
+        with torch.no_grad():
+            torch.nn.utils.vector_to_parameters(weights, chosen)
+        x = self.x[rows].double()
+        with torch.enable_grad():
+            total = sum(
+                (coefficient * penalty(body, x) for coefficient, penalty in self.penalties),
+                weights.new_zeros(()),
+            )
+        found = torch.autograd.grad(total, chosen, materialize_grads=True)
+        return torch.cat([gradient.flatten() for gradient in found])
+
+
+def refuse_unknown(optimizer: str) -> None:
+    """Refuse an optimizer whose updates are not known to be linear in past gradients."""
+    if optimizer not in KNOWN:
+        raise UnsupportedModelError(
+            f"the path kernel knows the updates of sgd, adam and adamw, found {optimizer!r}: "
+            "train with one of them."
+        )
+
+
+def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
+    """Refuse a model whose training mixes samples, or is random: parts of samples have no sense."""
+    two = x[:2] if len(x) > 1 else x.expand(2, *x.shape[1:])
+    body = copy.deepcopy(model).train()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            refuse_mixing(lambda z: body(z.clone()), two, body(two.clone()).reshape(2, -1))
+    except ValueError as error:
+        raise UnsupportedModelError(
+            "the path kernel needs a training in which each sample acts for itself, found batch "
+            "statistics or random draws in training mode: train with such layers in eval mode or "
+            "without them."
+        ) from error
