@@ -95,7 +95,8 @@ def draw(records: Sequence[Record]) -> "Figure":
         last = axes[3 * row + 2]
         tiles(last, cells)
         class_lines(last, cells)
-        last.set_title(f"{record.values['cells']} exact cells", fontsize=8)
+        counts = f"{record.values['cells']} exact cells, {record.values['regions']} maps"
+        last.set_title(counts, fontsize=8)
         own = record.settings
         axes[3 * row].set_ylabel(f"{own['net']}, {NAMES[own['optimizer']]}")
     return figure
