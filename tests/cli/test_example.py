@@ -1,7 +1,9 @@
 """The built-in example is learned, in seconds, to the same weights every time."""
 
 import json
+from math import fsum
 
+import pytest
 import torch
 
 from inscape.cli.example import example
@@ -11,7 +13,7 @@ from inscape.intake import open_data
 def test_the_same_weights_every_time():
     data = open_data("digits", limit=100)
     state = torch.random.get_rng_state()
-    one, two = (example(data, quiet=True) for _ in range(2))
+    (one, _), (two, _) = (example(data, quiet=True) for _ in range(2))
     torch.testing.assert_close(one.model.state_dict(), two.model.state_dict(), rtol=0, atol=0)
     assert torch.equal(torch.random.get_rng_state(), state)
     assert one.source == "built-in example: ReLU network 64-64-10 trained on digits"
@@ -33,5 +35,14 @@ def test_look_without_options(process, tmp_path):
         "path_length",
         "weights_product",
     }
+    told = found["attribution"]
+    assert len(told["explained"]) + len(told["left_out"]) == 4  # a slow machine explains fewer
+    for one in told["explained"]:
+        pushes = fsum(push["amount"] for push in (*one["up"], *one["down"]))
+        rest = fsum([one["others"]["up"], one["others"]["down"], one["residual"]])
+        assert one["initial"] + pushes + rest == pytest.approx(one["final"], abs=1e-9)
+        assert one["final"] == pytest.approx(one["prediction"]["value"], abs=1e-4)
+        assert abs(one["residual"]) < 1e-4
+    assert "explaining: " in done.stderr
     assert "no --model given: training the built-in example" in done.stderr
     assert "repeat: inscape look --json" in done.stderr

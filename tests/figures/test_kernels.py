@@ -82,6 +82,16 @@ def test_parts_add_up_to_the_prediction(decay):
     assert "penalties" not in names
 
 
+def test_samples_without_a_name_stand_together():
+    found = split()
+    added = found.samples[0, :, 1]
+    up, down = pushers(found, 0, 1, count=2)
+    named = {name: amount for name, amount, _ in parts(found, 0, 1, count=2)}
+    rest = [float(added[k]) for k in range(12) if k not in (*up, *down)]
+    assert named["8 others together"] == pytest.approx(math.fsum(rest))
+    assert not any("others" in name for name, _, _ in parts(found, 0, 1, count=12))
+
+
 def test_pushers_are_the_strongest_on_either_side():
     found = split()
     added = found.samples[1, :, 0]

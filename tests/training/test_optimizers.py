@@ -15,13 +15,16 @@ def run(**settings):
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"optimizer": "lion"}, r"optimizer must be one of 'sgd', 'adam', 'adamw', found 'lion'"),
+        ({"optimizer": "lion"}, r"must be one of 'sgd', 'adam', 'adamw', 'ranger', found 'lion'"),
         (
             {"optimizer": "adam", "momentum": 0.9},
             r"momentum is an option of sgd, found momentum=0\.9 for .* 'adam': leave momentum out",
         ),
         ({"optimizer": "adamw", "nesterov": True}, r"nesterov is an option of sgd, found neste"),
-        ({"betas": (0.5, 0.9)}, r"betas is an option of adam and adamw, .* 'sgd': leave betas out"),
+        (
+            {"betas": (0.5, 0.9)},
+            r"betas is an option of adam and adamw and ranger, .* 'sgd': leave betas out",
+        ),
         ({"lr": 0.0}, r"lr must be positive and finite, found 0\.0: try 0\.01"),
         ({"lr": float("nan")}, r"lr must be positive and finite, found nan"),
         ({"lr": float("inf")}, r"lr must be positive and finite, found inf"),
@@ -42,7 +45,7 @@ def test_an_optimizer_of_ones_own_sets_its_options_itself():
         return torch.optim.RMSprop(parameters, lr=0.1)
 
     assert run(optimizer=rmsprop).settings.optimizer == "own:rmsprop"
-    text = r"lr is an option of sgd and adam and adamw, .*'own:rmsprop': set it inside your functi"
+    text = r"lr is an option of sgd and adam and adamw and ranger, .*'own:rmsprop': set it inside"
     with pytest.raises(ValueError, match=text):
         run(optimizer=rmsprop, lr=0.2)
 

@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from inscape.training import cosine, decay, steps, warmup
+from inscape.models import mlp
+from inscape.training import cosine, decay, fit, plateau, replay, steps, warmup
 from inscape.training.schedules import description, factor
 
 
@@ -80,3 +81,41 @@ def test_errors_say_what_to_do():
         cosine(0)
     with pytest.raises(ValueError, match=r"n must be at least 1, found 0"):
         warmup(0)
+
+
+LOSSES = [1.0, 0.9, 0.95, 0.9, 0.91, 0.8, 0.8, 0.79995, 0.79999, 0.8, 0.5, 0.6, 0.7, 0.6, 0.6, 0.6]
+
+
+@pytest.mark.parametrize("patience", [0, 1, 2])
+def test_plateau_is_torchs(patience):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(()))], 1.0)
+    theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=patience)
+    schedule = plateau(0.5, patience).begin()
+    for epoch, loss in enumerate(LOSSES):
+        assert schedule(epoch) == optimizer.param_groups[0]["lr"]
+        theirs.step(loss)
+        schedule.hear(loss)
+    assert schedule(99) == optimizer.param_groups[0]["lr"] < 1
+
+
+def test_a_plateau_starts_afresh_in_every_training():
+    x = torch.linspace(-1, 1, 8)[:, None]
+    settings = {"epochs": 6, "record": 1, "schedule": warmup(3) * plateau(0.1, 0, threshold=0.9)}
+    first, second = (fit(mlp(1, 2, 1), x, x, lr=0.1, **settings).trajectory for _ in range(2))
+    assert first.rates.tolist() == pytest.approx([1 / 30, 2 / 30, 0.01, 1e-3, 1e-4, 1e-5])
+    assert torch.equal(first.rates, second.rates)
+    assert first.settings.schedule == (
+        "Product(one=Warmup(n=3), two=Plateau(factor=0.1, patience=0, threshold=0.9))"
+    )
+    end = replay(first, mlp(1, 2, 1), x, x, 4)
+    short = fit(mlp(1, 2, 1), x, x, lr=0.1, **settings | {"epochs": 4}).model.state_dict()
+    assert all(torch.equal(short[name], t) for name, t in end.items())
+
+
+def test_only_a_plateau_listens():
+    assert not cosine(3).listens
+    assert (warmup(3) * plateau()).listens
+    assert not (warmup(3) * cosine(3)).listens
+    assert cosine(3).begin() == cosine(3)
+    with pytest.raises(ValueError, match=r"patience must be at least 0, found -1"):
+        plateau(patience=-1)

@@ -23,6 +23,7 @@ OF_MODELS = {
     "model": None, "weights": None, "trust": False, "data": None, "data_dir": None,
     "download": False, "input_shape": None, "scale": "none", "normalise": None, "target": None,
     "labels": "auto", "loss": "auto", "limit": None, "device": "auto", "dtype": None, "only": None,
+    "trajectory": None, "explain": None,
 }  # fmt: skip
 
 

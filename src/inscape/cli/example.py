@@ -4,16 +4,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import inscape.intake
+    import inscape.training
 
 HIDDEN = 64
 EPOCHS = 40
 BATCH = 64
 RATE = 1e-3
 SEED = 0
+#: Updates between checkpoints: about an epoch of the digits.
+RECORD = 23
 
 
-def example(data: "inscape.intake.OpenedData", *, quiet: bool) -> "inscape.intake.OpenedModel":
-    """Return a network trained on the training rows: the same weights every time."""
+def example(
+    data: "inscape.intake.OpenedData", *, quiet: bool
+) -> tuple["inscape.intake.OpenedModel", "inscape.training.Trajectory"]:
+    """Return a network trained on the training rows, the same weights every time, and its way."""
     from inscape.intake import OpenedModel
     from inscape.models import two_layer
     from inscape.training import fit
@@ -32,8 +37,10 @@ def example(data: "inscape.intake.OpenedData", *, quiet: bool) -> "inscape.intak
         epochs=EPOCHS,
         seed=SEED,
         progress=False if quiet else None,
+        record=RECORD,
     )
-    return OpenedModel(
+    assert done.trajectory is not None
+    opened = OpenedModel(
         model=model,
         source=f"built-in example: ReLU network {inputs}-{HIDDEN}-{classes} trained on {data.name}",
         notes=(
@@ -42,3 +49,4 @@ def example(data: "inscape.intake.OpenedData", *, quiet: bool) -> "inscape.intak
         ),
         was_training=False,
     )
+    return opened, done.trajectory

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from inscape.cli.explained import print_attribution
 from inscape.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
     others = [f"{row['measure']}: {row['status']}" for row in look.rows() if "value" not in row]
     others += _unavailable(look)
     typer.echo("\n".join(["", *others]) if others else "", nl=bool(others))
+    if look.attribution is not None:
+        print_attribution(look.attribution)
 
 
 def _row(measured: "inscape.report.parts.Measured") -> dict[str, str]:

@@ -1,7 +1,7 @@
 """From the options of a look to an opened model and its data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,17 @@ from inscape.cli.output import Speech, page_name
 
 if TYPE_CHECKING:
     import inscape.intake
+    import inscape.training
 
-_Pair = tuple["inscape.intake.OpenedModel", "inscape.intake.OpenedData"]
+_Opened = tuple[
+    "inscape.intake.OpenedModel",
+    "inscape.intake.OpenedData",
+    "inscape.training.Trajectory | None",
+]
 
 EXAMPLE = "digits"
 
+_AS_GIVEN = ("model", "weights", "trajectory", "trust", "data", "device", "dtype")
 _ABOUT_DATA = ("input_shape", "normalise", "target", "labels", "loss", "data_dir", "download")
 
 
@@ -24,6 +30,7 @@ class Wanted:
 
     model: str | None
     weights: Path | None
+    trajectory: Path | None
     trust: bool
     data: str | None
     about_data: dict[str, Any]
@@ -34,6 +41,7 @@ class Wanted:
     seed: int
     budget: float
     only: list[str] | None
+    explain: tuple[int, ...] | None
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "Wanted":
@@ -49,7 +57,8 @@ class Wanted:
             seed=opt.seed(given["seed"]),
             budget=opt.seconds(given["budget"]),
             only=opt.known_instruments(given["only"]),
-            **{key: given[key] for key in ("model", "weights", "trust", "data", "device", "dtype")},
+            explain=opt.rows(given["explain"]),
+            **{key: given[key] for key in _AS_GIVEN},
         )
         wanted._refuse_halves()
         return wanted
@@ -70,7 +79,8 @@ class Wanted:
                     "npy, csv, pt) or the name of a data set (see: inscape data list)."
                 )
             return
-        own = {"weights": self.weights, "data": self.data, "trust": self.trust, **self.about_data}
+        own = {key: getattr(self, key) for key in ("weights", "trajectory", "data", "trust")}
+        own |= self.about_data
         for name, value in own.items():
             if value not in (None, False, "auto"):
                 raise ValueError(
@@ -81,11 +91,15 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A model and its data: as they were opened, and as the model will be given them."""
+    """A model and its data: as they were opened, and as the model will be given them.
+
+    ``trajectory`` is the recorded training, if there is one.
+    """
 
     model: "inscape.intake.OpenedModel"
     data: "inscape.intake.OpenedData"
     fitted: "inscape.intake.OpenedData"
+    trajectory: "inscape.training.Trajectory | None"
 
 
 def opened(wanted: Wanted, say: Speech) -> Subject:
@@ -96,14 +110,14 @@ def opened(wanted: Wanted, say: Speech) -> Subject:
 
     if wanted.threads is not None:
         torch.set_num_threads(wanted.threads)
-    model, data = _example(wanted, say) if wanted.model is None else _own(wanted)
+    model, data, way = _example(wanted, say) if wanted.model is None else _own(wanted)
     fitted, _ = fit_together(model, data)
     say(*(f"model: {note}" for note in model.notes))
     say(*(f"data: {note}" for note in fitted.notes))
-    return Subject(model=model, data=data, fitted=fitted)
+    return Subject(model=model, data=data, fitted=fitted, trajectory=way)
 
 
-def _example(wanted: Wanted, say: Speech) -> _Pair:
+def _example(wanted: Wanted, say: Speech) -> _Opened:
     from inscape.cli.example import example
     from inscape.intake import open_data
 
@@ -111,14 +125,17 @@ def _example(wanted: Wanted, say: Speech) -> _Pair:
         EXAMPLE, limit=wanted.limit, device=wanted.device, dtype=wanted.dtype or "float32"
     )
     say("no --model given: training the built-in example, a small network on digits")
-    return example(data, quiet=say.quiet), data
+    model, way = example(data, quiet=say.quiet)
+    return model, data, way
 
 
-def _own(wanted: Wanted) -> _Pair:
+def _own(wanted: Wanted) -> _Opened:
     import torch
 
     from inscape.intake import open_data, open_model
+    from inscape.training import Trajectory
 
+    way = None if wanted.trajectory is None else Trajectory.load(wanted.trajectory)
     model = open_model(
         wanted.model,
         weights=wanted.weights,
@@ -126,6 +143,8 @@ def _own(wanted: Wanted) -> _Pair:
         device=wanted.device,
         dtype=wanted.dtype,
     )
+    if way is not None and wanted.weights is None and ":" in str(wanted.model):
+        model = _at_the_end(model, way)
     weights = (p.dtype for p in model.model.parameters() if p.is_floating_point())
     data = open_data(
         wanted.data,
@@ -134,4 +153,19 @@ def _own(wanted: Wanted) -> _Pair:
         dtype=wanted.dtype or next(weights, torch.float32),
         **wanted.about_data,
     )
-    return model, data
+    return model, data, way
+
+
+def _at_the_end(
+    model: "inscape.intake.OpenedModel", way: "inscape.training.Trajectory"
+) -> "inscape.intake.OpenedModel":
+    """Give what a factory has built the weights of the training's end; leave another network."""
+    from inscape.intake.factory import SEEDED
+
+    own, end = model.model.state_dict(), way.at(way.steps)
+    if {k: t.shape for k, t in own.items()} != {k: t.shape for k, t in end.items()}:
+        return model
+    model.model.load_state_dict(end)
+    notes = tuple(note for note in model.notes if note != SEEDED)
+    note = f"took the weights after the last of the {way.steps:,} updates of the trajectory"
+    return replace(model, notes=(*notes, note))

@@ -81,6 +81,24 @@ Loss = Annotated[
     Literal["auto", "mse", "cross_entropy", "bce_logits"],
     typer.Option("--loss", help="The loss that the model was trained with."),
 ]
+RecordedTraining = Annotated[
+    Path | None,
+    typer.Option(
+        "--trajectory",
+        metavar="FILE",
+        help="The recorded training (.npz of Trajectory.save): splits predictions into what every "
+        "training row has added. A factory without --weights takes its last weights.",
+    ),
+]
+Explain = Annotated[
+    str | None,
+    typer.Option(
+        "--explain",
+        metavar="ROWS|none",
+        help="Explain the predictions of these measured rows, as 3,17; some right and some wrong "
+        "ones if not given.",
+    ),
+]
 Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", help="Use only N points of each split.")
 ]
@@ -134,9 +152,26 @@ def seed(value: int) -> int:
     return value
 
 
+def rows(text: str | None) -> tuple[int, ...] | None:
+    """Return the numbers of rows in a text, none of them for the word none.
+
+    >>> rows("3, 17"), rows("none"), rows(None)
+    ((3, 17), (), None)
+    """
+    if text is None or text.strip() == "none":
+        return None if text is None else ()
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise ValueError(
+            f"--explain must be numbers of rows separated by commas, or none, found {text!r}: "
+            "write for example --explain 3,17."
+        )
+    return tuple(int(word) for word in words)
+
+
 def known_instruments(names: Sequence[str] | None) -> list[str] | None:
     """Refuse the name of an instrument that there is not, offering the nearest."""
-    known = [entry.name for entry in index.entries()]
+    known = [*(entry.name for entry in index.entries()), "attribution"]
     for name in names or ():
         if name not in known:
             raise ValueError(f"no instrument is called {name!r}: {nearest(name, known)}")

@@ -72,13 +72,19 @@ def waterfall(
 def parts(
     result: PathKernel, query: int, output: int, *, count: int = 5
 ) -> list[tuple[str, float, str]]:
-    """Return name, amount and colour of all that adds up to the change of one prediction."""
+    """Return name, amount and colour of all that adds up to the change of one prediction.
+
+    The samples that are not named stand together: apart, their ups and downs are so much larger
+    than the sum that nothing else could be seen.
+    """
     added = result.samples[query, :, output]
     up, down = pushers(result, query, output, count=count)
     found = [(f"sample {k}", float(added[k]), BLUE) for k in up]
-    found += _others(added.clamp(min=0), up, BLUE)
     found += [(f"sample {k}", float(added[k]), VERMILION) for k in down]
-    found += _others(added.clamp(max=0), down, VERMILION)
+    others = len(added) - len(up) - len(down)
+    if others:
+        amount = float(added.sum() - added[[*up, *down]].sum())
+        found.append((f"{others:,} others together", amount, FAINT))
     rest = {"weight decay": result.decay, "penalties": result.penalty, "residual": result.residual}
     for name, values in rest.items():
         amount = float(values[query, output])
@@ -95,15 +101,6 @@ def pushers(
     order = added.argsort(stable=True).tolist()
     up = [k for k in reversed(order) if added[k] > 0][:count]
     return up, [k for k in order if added[k] < 0][:count]
-
-
-def _others(side: Tensor, named: list[int], color: str) -> list[tuple[str, float, str]]:
-    """Return what is left on one side, if there is any."""
-    rest = int((side != 0).sum()) - len(named)
-    if not rest:
-        return []
-    amount = float(side.sum() - side[named].sum())
-    return [(f"{rest} others", amount, color)]
 
 
 def attribution(
@@ -138,7 +135,7 @@ def attribution(
             "pass those that were given to path_kernel."
         )
     with styled():
-        plain = x is None or _picture(x[0]) is None
+        plain = x is None or picture(x[0]) is None
         if figure is None:
             figure = Figure(figsize=(5.2 if plain else 9.2, 3.6), layout="constrained")
         if x is None or plain:
@@ -181,20 +178,20 @@ def _thumbnails(
 
 def show(ax: Axes, x: Tensor, title: str, color: str) -> None:
     """Show an input as a picture in a frame."""
-    picture = _picture(x)
-    if picture is None:
+    pixels = picture(x)
+    if pixels is None:
         raise ValueError(
             f"pictures have shape (channels, height, width) or are squares of pixels, found "
             f"{tuple(x.shape)}: leave them out."
         )
-    ax.imshow(picture, cmap="gray_r" if picture.ndim == 2 else None)
+    ax.imshow(pixels, cmap="gray_r" if pixels.ndim == 2 else None)
     ax.set(xticks=[], yticks=[])
     for side in ax.spines.values():
         side.set(visible=True, color=color)
     ax.set_title(title, color=color, fontsize=7.5)
 
 
-def _picture(x: Tensor) -> npt.NDArray[Any] | None:
+def picture(x: Tensor) -> npt.NDArray[Any] | None:
     """Return an input as a picture of grey or of three colours, from 0 to 1; None if it is none."""
     values = x.detach().double().cpu()
     side = math.isqrt(values.numel())

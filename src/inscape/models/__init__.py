@@ -8,6 +8,7 @@ from inscape.models.initialisation import (
     pytorch_default,
 )
 from inscape.models.mlp import mlp, two_layer
+from inscape.models.unet import unet
 
 __all__ = [
     "glorot_uniform",
@@ -17,4 +18,5 @@ __all__ = [
     "mlp",
     "pytorch_default",
     "two_layer",
+    "unet",
 ]

@@ -9,7 +9,11 @@ from torch import Tensor, nn
 
 from inscape._core import Instrument, checks, instruments
 from inscape._core.result import Scalar
+from inscape._core.trajectory import Trajectory
 from inscape.intake import OpenedModel, fit_together
+from inscape.report.attribution import ATTRIBUTION, Attribution
+from inscape.report.explaining import explain as explained
+from inscape.report.explaining import plan
 from inscape.report.facts import data_facts, model_facts, provenance
 from inscape.report.parts import (
     DataFacts,
@@ -40,6 +44,7 @@ class Look:
     failed: tuple[Skipped, ...]
     provenance: Provenance
     command: str
+    attribution: Attribution | None = None
 
     def rows(self) -> Iterator[dict[str, Scalar]]:
         """Yield one row for each instrument: its number and references, or why there is none."""
@@ -65,6 +70,7 @@ class Look:
             "failed": [asdict(skipped) for skipped in self.failed],
             "provenance": asdict(self.provenance),
             "command": self.command,
+            "attribution": None if self.attribution is None else self.attribution.to_dict(),
         }
         return {key: jsonable(value) for key, value in parts.items()}
 
@@ -91,6 +97,8 @@ def look(
     budget: float = 60.0,
     seed: int = 0,
     only: str | Sequence[str] | None = None,
+    trajectory: Trajectory | None = None,
+    explain: Sequence[int] | None = None,
     quiet: bool | None = None,
     command: str | None = None,
 ) -> Look:
@@ -101,6 +109,10 @@ def look(
     model of the data. What did not fit is listed with the command that runs it. Where there are
     test rows, those are measured.
 
+    Some predictions are explained as well: with the ``trajectory`` of the training as sums of what
+    every training row has added, by the path kernel, which takes up to half of the budget; without
+    it by the rows that are nearest for the network.
+
     Args:
         model: A module in eval mode, or what ``inscape.intake.open_model`` returned.
         data: A pair ``(x, y)``, ``x`` alone, a data set, a DataLoader, or what
@@ -108,6 +120,11 @@ def look(
         budget: Seconds that all measuring may take.
         seed: Seed of every draw.
         only: Names of the instruments to run; by default all that apply and are quick to read.
+            ``"attribution"`` explains predictions.
+        trajectory: The recorded training, ``fit(..., record=...).trajectory``, of this model on the
+            training rows of these data.
+        explain: Numbers of measured rows whose predictions are explained; by default some that are
+            right and some that are wrong, and none if ``only`` names instruments.
         quiet: True shows no progress, False does; None asks the environment.
         command: The command line to print as what repeats the look; Python by default.
     """
@@ -117,9 +134,13 @@ def look(
     opened = opened_model(model)
     given, done = fit_together(opened, opened_data(data, opened.model))
     subject = subject_of(opened.model, given, clock=clock, seed=seed, command=command)
+    made = plan(subject, given, trajectory, explain) if explains(only, explain) else None
     expected = clock.spent + (2 + DRAWS) * sum(map(subject.predicted, chosen.values()))
+    expected += 0.0 if made is None else made.seconds
     with pulse(min(budget, expected), quiet=quiet) as moved:
         own = scores(subject, given, opened.model, NETWORK, done=done)
+        moved.bar.note = ATTRIBUTION
+        attribution = None if made is None else explained(subject, given, made)
         outcome = measure_all(subject, chosen, moved)
         fit = compare_all(subject, chosen, outcome, moved)
         other = scores(subject, given, fit.model, fit.label) if fit is not None else ()
@@ -133,7 +154,15 @@ def look(
         failed=tuple(outcome.failed),
         provenance=provenance(subject.x, seed=seed, budget=budget, spent=clock.spent),
         command=whole_command(command, budget, seed=seed),
+        attribution=attribution,
     )
+
+
+def explains(only: str | Sequence[str] | None, explain: Sequence[int] | None) -> bool:
+    """Tell whether predictions are to be explained."""
+    if explain is not None:
+        return len(explain) > 0
+    return only is None or ATTRIBUTION in ([only] if isinstance(only, str) else only)
 
 
 def _chosen(only: str | Sequence[str] | None) -> dict[str, Instrument]:
@@ -147,7 +176,7 @@ def _chosen(only: str | Sequence[str] | None) -> dict[str, Instrument]:
         return {name: one for name, one in known.items() if one.by_default}
     names = [only] if isinstance(only, str) else list(only)
     for name in names:
-        checks.one_of(tuple(known), only=name)
+        checks.one_of((*known, ATTRIBUTION), only=name)
     return {name: instrument for name, instrument in known.items() if name in names}
 
 

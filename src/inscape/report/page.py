@@ -16,6 +16,8 @@ from markupsafe import Markup
 from inscape._core import Result
 from inscape._core.files import written
 from inscape.figures import caption, has_figure
+from inscape.report.attribution import Attribution
+from inscape.report.attribution_page import attribution_part
 from inscape.report.look import Look, settings
 from inscape.report.parts import Measured
 from inscape.report.pictures import figure
@@ -44,7 +46,7 @@ def save(look: Look, path: Path) -> Path:
 def page(look: Look) -> str:
     """Return the whole report as HTML, under two megabytes."""
     template = environment().get_template("page.html.j2")
-    style = stylesheet("style.css")
+    style = stylesheet("style.css", *(["attribution.css"] if look.attribution else []))
     text = ""
     for rows in ROWS:
         text = template.render(
@@ -54,10 +56,19 @@ def page(look: Look) -> str:
             measures=[_section(measured, rows) for measured in look.measures],
             references=SHORT,
             style=style,
+            explaining=look.attribution and _attribution(look.attribution, rows),
+            citation=citation("courtois2025path, Eq. (9)"),
         )
         if len(text.encode()) < LIMIT:
             break
     return text
+
+
+def _attribution(found: Attribution, rows: int) -> dict[str, Any]:
+    """Return what the template needs to explain predictions, with the amounts as CSV."""
+    part = attribution_part(found, rows)
+    text = csv_text(part["data"]) if part["data"] else ""
+    return {**part, "csv": base64.b64encode(text.encode()).decode()}
 
 
 def environment() -> Environment:

@@ -1,11 +1,16 @@
 """Figures and formulas as SVG that stands inside a page and takes its colours from there."""
 
+import base64
 import html
+import io
 import re
 from functools import cache
 
+from torch import Tensor
+
 from inscape._core import Result
 from inscape.figures import draw, rendered
+from inscape.figures.attribution import picture
 from inscape.figures.style import (
     BLUE,
     FAINT,
@@ -60,6 +65,29 @@ def inline(svg: str, *, prefix: str, label: str) -> str:
     body = re.sub("|".join(COLOURS), _variable, body, flags=re.IGNORECASE)
     attributes = f'class="plot" role="img" aria-label="{html.escape(label)}"'
     return f"<svg {box[0] if box else ''} {attributes} {_NAMESPACES}>{body}"
+
+
+#: Pixels of a thumbnail, at most, on its longer side.
+THUMBNAIL = 32
+#: A row of numbers is taken for a picture if it is a square of at least so many pixels a side.
+SMALLEST = 8
+
+
+def thumbnail(x: Tensor) -> str | None:
+    """Return an input as the address of a small picture, or None if it is no picture."""
+    from PIL import Image
+
+    if x.ndim == 1 and len(x) < SMALLEST**2:
+        return None
+    shown = picture(x[None] if x.ndim == 2 else x)
+    if shown is None or not 1 / 3 <= shown.shape[0] / shown.shape[1] <= 3:
+        return None
+    dark = 1 - shown if shown.ndim == 2 else shown  # grey pictures stand as ink on paper
+    image = Image.fromarray((255 * dark).round().astype("uint8"))
+    image.thumbnail((THUMBNAIL, THUMBNAIL))
+    out = io.BytesIO()
+    image.save(out, "png", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
 
 
 _NAMESPACES = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'

@@ -1,11 +1,12 @@
 """Progress by the clock, for work whose steps are few and long."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import perf_counter
 
-from inscape._core.progress import Bar, progress
+from inscape._core.progress import QUIET, Bar, progress
 
 
 class Pulse:
@@ -14,11 +15,11 @@ class Pulse:
     def __init__(self, bar: Bar, expected: float) -> None:
         self.bar = bar
         self.start = perf_counter()
-        self.expected = max(expected, 1.0)
+        self.expected = expected
 
     def beat(self) -> None:
         """Move the bar to the share of the expected time that has passed."""
-        share = min(0.99, (perf_counter() - self.start) / self.expected)
+        share = min(0.99, (perf_counter() - self.start) / max(self.expected, 1.0))
         self.bar.advance(max(0, int(100 * share) - self.bar.done))
 
 
@@ -31,7 +32,7 @@ def pulse(expected: float, *, quiet: bool | None) -> Iterator[Pulse]:
         while not stop.wait(0.25):
             moved.beat()
 
-    with progress(100, label="looking", quiet=quiet) as bar:
+    with _silence(quiet), progress(100, label="looking", quiet=quiet) as bar:
         moved = Pulse(bar, expected)
         thread = Thread(target=beating, args=(moved,), daemon=True)
         thread.start()
@@ -41,3 +42,18 @@ def pulse(expected: float, *, quiet: bool | None) -> Iterator[Pulse]:
             stop.set()
             thread.join()
             bar.advance(100 - bar.done)
+
+
+@contextmanager
+def _silence(quiet: bool | None) -> Iterator[None]:
+    """Keep the bars of single instruments silent too, where quiet is wanted."""
+    before = os.environ.get(QUIET)
+    if quiet:
+        os.environ[QUIET] = "1"
+    try:
+        yield
+    finally:
+        if quiet and before is None:
+            del os.environ[QUIET]
+        elif quiet and before is not None:
+            os.environ[QUIET] = before

@@ -5,6 +5,10 @@ SOURCES = {
         "Peter L. Bartlett, Dylan J. Foster and Matus Telgarsky, “Spectrally-normalized margin "
         "bounds for neural networks”, NeurIPS 2017"
     ),
+    "courtois2025path": (
+        "Adrien Courtois, Jean-Michel Morel and Pablo Arias, “Can neural networks extrapolate? "
+        "Discussion of a theorem by Pedro Domingos”, 2022"
+    ),
     "kubo2019implicit": (
         "Masayoshi Kubo, Ryotaro Banno, Hidetaka Manabe and Masataka Minoji, “Implicit "
         "regularization in over-parameterized neural networks”, arXiv:1903.01997, 2019"

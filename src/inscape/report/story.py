@@ -5,6 +5,7 @@ import inspect
 import re
 from dataclasses import dataclass
 
+from inscape.report.attribution import Attribution
 from inscape.report.look import Look
 from inscape.report.parts import Measured, Score
 from inscape.report.pictures import formula
@@ -32,9 +33,19 @@ def verdict(look: Look) -> str:
         f"{'test rows' if data.measured == 'test rows' else 'rows'} of {data.name}"
         + (f", {scored}." if (scored := _scored(look.scores)) else "."),
     ]
+    explained = _explained(look.attribution)
     if not look.measures:
-        return " ".join([*sentences, "Nothing was measured."])
-    return " ".join([*sentences, *_comparisons(look.measures)])
+        return " ".join([*sentences, *(explained or ["Nothing was measured."])])
+    return " ".join([*sentences, *_comparisons(look.measures), *explained])
+
+
+def _explained(found: Attribution | None) -> list[str]:
+    """Return a sentence on predictions that were split into what training rows have added."""
+    if found is None or not found.explained:
+        return []
+    many = len(found.explained)
+    what = "One prediction is" if many == 1 else f"{many} predictions are"
+    return [f"{what} split into what each of {found.training_rows:,} training rows has added."]
 
 
 def _comparisons(measures: tuple[Measured, ...]) -> list[str]:

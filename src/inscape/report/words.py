@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: Options of the command line that ask for one piece of a look, with the number of their values.
-_OF_ONE_RUN = {"--only": 1, "--budget": 1, "--out": 1} | dict.fromkeys(
+_OF_ONE_RUN = {"--only": 1, "--budget": 1, "--out": 1, "--explain": 1} | dict.fromkeys(
     ("--json", "--no-page", "--dry-run", "--quiet", "-q"), 0
 )
 
@@ -92,12 +92,19 @@ def one_line(error: BaseException) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def command_for(command: str | None, name: str, budget: float, *, seed: int) -> str:
-    """Return what to type to run one instrument alone: in the shell, or in Python."""
+def command_for(
+    command: str | None, name: str, budget: float, *, seed: int, rows: Sequence[int] = ()
+) -> str:
+    """Return what to type to run one instrument alone: in the shell, or in Python.
+
+    ``rows`` are those whose predictions are to be explained.
+    """
     spare = math.ceil(budget)
     if command is None:
-        return f"inscape.look(model, data, only={name!r}, budget={spare}, seed={seed})"
-    return f"{_stripped(command)} --only {name} --budget {spare}"
+        more = f", explain={list(rows)}, trajectory=trajectory" if rows else ""
+        return f"inscape.look(model, data, only={name!r}, budget={spare}, seed={seed}{more})"
+    more = f" --explain {','.join(map(str, rows))}" if rows else ""
+    return f"{_stripped(command)} --only {name}{more} --budget {spare}"
 
 
 def whole_command(command: str | None, budget: float, *, seed: int) -> str:

@@ -15,8 +15,8 @@ from inscape.training.losses import Loss, bce_logits, cross_entropy, mse
 from inscape.training.optimizers import OptimizerFactory
 from inscape.training.penalties import Penalty, l2_norm
 from inscape.training.replay import replay, walk
-from inscape.training.schedules import Schedule, cosine, decay, steps, warmup
-from inscape.training.shallow import fit_shallow
+from inscape.training.schedules import Schedule, cosine, decay, plateau, steps, warmup
+from inscape.training.shallow import fit_shallow, fit_wide
 from inscape.training.span import fit_in_span
 from inscape.training.update import DivergedError
 
@@ -41,8 +41,10 @@ __all__ = [
     "fit_many",
     "fit_shallow",
     "fit_tiny",
+    "fit_wide",
     "l2_norm",
     "mse",
+    "plateau",
     "replay",
     "steps",
     "tiny_order",

@@ -19,8 +19,9 @@ from inscape.training.names import name_of, own_name
 from inscape.training.optimizers import OptimizerFactory, build_optimizer
 from inscape.training.penalties import Penalty
 from inscape.training.recorder import Recorder
-from inscape.training.schedules import ScheduleFunction, description, factor
+from inscape.training.schedules import ScheduleFunction, begun, description, factor, tell
 from inscape.training.update import Update, batches_per_epoch
+from inscape.training.watcher import Watcher
 
 #: Points that are evaluated at once where the whole data are.
 CHUNK = 1024
@@ -81,6 +82,7 @@ def fit(
     seed: int = 0,
     progress: bool | None = None,
     record: int | None = None,
+    watch: Watcher | None = None,
 ) -> Fit:
     r"""Train ``model`` in place on all of ``x`` and ``y``, and return it in eval mode.
 
@@ -100,8 +102,9 @@ def fit(
         y: Targets, shaped as the outputs, or class numbers for ``"cross_entropy"``.
         loss: ``"mse"`` (mean over all elements), ``"cross_entropy"``, ``"bce_logits"`` or any
             function from prediction and target to a scalar.
-        optimizer: ``"sgd"``, ``"adam"``, ``"adamw"``, or a function from parameters to a
-            ``torch.optim.Optimizer`` (which then sets all options itself).
+        optimizer: ``"sgd"``, ``"adam"``, ``"adamw"``, ``"ranger"`` (RAdam with Lookahead), or a
+            function from parameters to a ``torch.optim.Optimizer`` (which then sets all options
+            itself).
         lr: Learning rate.
         momentum: Momentum of SGD.
         nesterov: Whether that momentum is Nesterov's.
@@ -120,6 +123,7 @@ def fit(
         progress: Whether to show progress; None shows it after two seconds unless
             ``INSCAPE_QUIET`` is set.
         record: Record a :class:`Trajectory` with a checkpoint every so many steps.
+        watch: Something that looks on, such as :class:`inscape.kernels.PathWatch`.
     """
     settings = Settings(
         loss=own_name(loss),
@@ -149,7 +153,11 @@ def fit(
         per_epoch=batches_per_epoch(len(x), batch),
     )
     quiet = None if progress is None else not progress
-    return _run(update, x.detach(), y.detach(), settings, schedule, quiet=quiet, spare=spare)
+    schedule = begun(schedule)
+    x, y = x.detach(), y.detach()
+    if watch:
+        watch.begin(update, x, y, settings)
+    return _run(update, x, y, settings, schedule, watch, quiet=quiet, spare=spare)
 
 
 def _run(
@@ -158,6 +166,7 @@ def _run(
     y: Tensor,
     settings: Settings,
     schedule: ScheduleFunction | None,
+    watch: Watcher | None,
     *,
     quiet: bool | None,
     spare: bool,
@@ -186,6 +195,8 @@ def _run(
                 step += 1
                 if recorder:
                     recorder.step(rates[0])
+                if watch:
+                    watch.step(rows, rates[0])
                 bar.advance(note=note)
             running, *means = (s / len(x) for s in seen)
             losses.append(
@@ -194,6 +205,7 @@ def _run(
                 else _evaluated(update, x.clone() if spare else x, y)
             )
             penalties.append(means)
+            tell(schedule, losses[-1])
             note = f"loss {losses[-1]:.1e}"
             if settings.stop_loss is not None and losses[-1] <= settings.stop_loss:
                 stopped = "loss"

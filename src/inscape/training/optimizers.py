@@ -1,4 +1,4 @@
-"""Optimizers by name, made by torch.optim."""
+"""Optimizers by name: those of torch.optim, and Ranger."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -9,10 +9,11 @@ from torch import nn
 from inscape._core import checks
 from inscape._core.trajectory import Settings
 from inscape.training.names import is_own
+from inscape.training.ranger import Ranger
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
-OPTIMIZERS = ("sgd", "adam", "adamw")
+OPTIMIZERS = ("sgd", "adam", "adamw", "ranger")
 
 #: Each option of an optimizer: its value if nobody asks for it, and who knows it.
 OPTIONS: dict[str, tuple[object, tuple[str, ...]]] = {
@@ -20,7 +21,7 @@ OPTIONS: dict[str, tuple[object, tuple[str, ...]]] = {
     "momentum": (0.0, ("sgd",)),
     "nesterov": (False, ("sgd",)),
     "weight_decay": (0.0, OPTIMIZERS),
-    "betas": ((0.9, 0.999), ("adam", "adamw")),
+    "betas": ((0.9, 0.999), ("adam", "adamw", "ranger")),
 }
 
 
@@ -44,6 +45,8 @@ def build_optimizer(
             return torch.optim.SGD(parameters, lr, momentum, weight_decay=decay, nesterov=nesterov)
         case "adam":
             return torch.optim.Adam(parameters, lr, settings.betas, weight_decay=decay)
+        case "ranger":
+            return Ranger(parameters, lr, settings.betas, decay)
     return torch.optim.AdamW(parameters, lr, settings.betas, weight_decay=decay)
 
 

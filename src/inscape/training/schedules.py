@@ -7,7 +7,7 @@ them, and multiply: ``warmup(100) * cosine(10_000)``.
 import math
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from inscape._core import checks
 from inscape.training.names import own_name
@@ -21,6 +21,18 @@ class Schedule:
     def __call__(self, step: int) -> float:
         """Return the factor of update ``step``."""
         raise NotImplementedError
+
+    @property
+    def listens(self) -> bool:
+        """Whether the factor depends on the losses of the training as well."""
+        return False
+
+    def begin(self) -> "Schedule":
+        """Return the schedule of one training, which has heard nothing yet."""
+        return self
+
+    def hear(self, loss: float) -> None:
+        """Take note of the loss of the epoch that has ended."""
 
     def __mul__(self, other: "Schedule") -> "Schedule":
         return Product(self, other)
@@ -67,6 +79,27 @@ def warmup(n: int) -> Schedule:
     """
     checks.at_least(1, n=n)
     return Warmup(n)
+
+
+def plateau(factor: float = 0.1, patience: int = 10, threshold: float = 1e-4) -> Schedule:
+    """Multiply by ``factor`` when the loss has not fallen for more than ``patience`` epochs.
+
+    It falls when it is below the best so far by the share ``threshold`` of it. The loss is that of
+    ``Fit.losses``. The rates are recorded, so that a replay has them again.
+    """
+    checks.at_least(0, factor=factor, patience=patience, threshold=threshold)
+    return Plateau(factor, patience, threshold)
+
+
+def begun(schedule: ScheduleFunction | None) -> ScheduleFunction | None:
+    """Return the schedule of one training."""
+    return schedule.begin() if isinstance(schedule, Schedule) else schedule
+
+
+def tell(schedule: ScheduleFunction | None, loss: float) -> None:
+    """Let a schedule that listens know the loss of an epoch."""
+    if isinstance(schedule, Schedule):
+        schedule.hear(loss)
 
 
 def factor(schedule: ScheduleFunction | None, step: int) -> float:
@@ -135,12 +168,60 @@ class Warmup(Schedule):
         return min((step + 1) / self.n, 1.0)
 
 
+@dataclass
+class Plateau(Schedule):
+    """See :func:`plateau`."""
+
+    factor: float
+    patience: int
+    threshold: float
+    _now: float = field(default=1.0, init=False, repr=False, compare=False)
+    _best: float = field(default=math.inf, init=False, repr=False, compare=False)
+    _waited: int = field(default=0, init=False, repr=False, compare=False)
+
+    @property
+    def listens(self) -> bool:
+        """Whether the factor depends on the losses of the training as well."""
+        return True
+
+    def begin(self) -> "Plateau":
+        """Return the schedule of one training, which has heard nothing yet."""
+        return Plateau(self.factor, self.patience, self.threshold)
+
+    def hear(self, loss: float) -> None:
+        """Take note of the loss of the epoch that has ended."""
+        if loss < self._best * (1 - self.threshold):
+            self._best, self._waited = loss, 0
+            return
+        self._waited += 1
+        if self._waited > self.patience:
+            self._now, self._waited = self._now * self.factor, 0
+
+    def __call__(self, step: int) -> float:
+        """Return the factor of update ``step``, the next one."""
+        return self._now
+
+
 @dataclass(frozen=True)
 class Product(Schedule):
     """Two schedules, multiplied."""
 
     one: Schedule
     two: Schedule
+
+    @property
+    def listens(self) -> bool:
+        """Whether the factor depends on the losses of the training as well."""
+        return self.one.listens or self.two.listens
+
+    def begin(self) -> "Product":
+        """Return the schedule of one training, which has heard nothing yet."""
+        return Product(self.one.begin(), self.two.begin())
+
+    def hear(self, loss: float) -> None:
+        """Take note of the loss of the epoch that has ended."""
+        self.one.hear(loss)
+        self.two.hear(loss)
 
     def __call__(self, step: int) -> float:
         """Return the factor of update ``step``."""

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 #: Attributes that every module has, and that say nothing of what it computes.
 SILENT = frozenset(vars(nn.Module())) | {"training"}
@@ -23,12 +24,18 @@ def groups(
 def mark(model: nn.Module, x: Tensor, y: Tensor) -> Hashable:
     """Return something that is equal for two members whose updates are the same operations."""
     parts = tuple(
-        (name, type(part), part.extra_repr(), tuple(_attributes(part)))
+        (name, *_types(part), part.extra_repr(), tuple(_attributes(part)))
         for name, part in model.named_modules()
     )
     weights = tuple((n, p.requires_grad, *_kind(p)) for n, p in model.named_parameters())
     buffers = tuple((name, *_kind(buffer)) for name, buffer in model.named_buffers())
     return parts, weights, buffers, _kind(x), _kind(y)
+
+
+def _types(part: nn.Module) -> tuple[Any, ...]:
+    """Return the class of a module; torch gives every parametrized one a class of its own."""
+    own = type(part)
+    return (own.__bases__, own.__name__) if parametrize.is_parametrized(part) else (own,)
 
 
 def _attributes(part: nn.Module) -> list[tuple[str, Hashable]]:

@@ -19,6 +19,7 @@ from inscape.training.ensemble.stack import Stack, Walk
 from inscape.training.losses import loss_function
 from inscape.training.names import is_own
 from inscape.training.optimizers import build_optimizer
+from inscape.training.schedules import Schedule
 from inscape.training.update import DivergedError, Update
 
 #: Measured on two cores: the loop is as fast where one member's update writes more than this.
@@ -34,6 +35,11 @@ def reason_not(
     """Say why these networks cannot be trained in a stack, or return None if they can."""
     if is_own(settings.optimizer):
         return "the optimizer is a function of your own, and a stack knows sgd, adam and adamw"
+    if settings.optimizer not in ("sgd", "adam", "adamw"):
+        return f"a stack knows sgd, adam and adamw, found {settings.optimizer!r}"
+    schedule = settings.schedule_given
+    if isinstance(schedule, Schedule) and schedule.listens:
+        return "the schedule listens to the losses of a training of its own"
     kinds = len(groups(models, xs, ys))
     if kinds > 1:
         return f"a stack holds networks of one kind on data of one shape, found {kinds} kinds"

@@ -174,7 +174,8 @@ def _layers(model: nn.Module) -> Layers:
     """Return the two layers of the network, or say what it is instead."""
     match list(model.children()) if isinstance(model, nn.Sequential) else []:
         case [nn.Linear() as first, nn.ReLU(), nn.Linear(out_features=1) as last]:
-            if all("bias" in dict(layer.named_parameters()) for layer in (first, last)):
+            own = [dict(layer.named_parameters()).keys() for layer in (first, last)]
+            if all(names == {"weight", "bias"} for names in own):
                 return first, last
     raise ValueError(
         "fit_shallow trains an nn.Sequential of Linear, ReLU and Linear with biases and one "

@@ -1,0 +1,153 @@
+"""Figure 8: a structure that completes rows exactly, with weights set by hand."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
+from inscape.lab.store import Record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WHOLE: Axes = {"p": [4, 8, 16, 32, 64, 128], "r": [1, 2, 8], "count": [10_000], "seed": [0]}
+#: Largest length whose rows are all tried.
+ALL = 16
+
+
+def cell(p: int, r: int, count: int, seed: int) -> dict[str, Any]:
+    """Set the weights, and compare with eq. (10) on all rows or on many drawn ones."""
+    import torch
+
+    from inscape.papers.courtois import _completion
+
+    if p <= ALL:
+        numbers = torch.arange(2**p)[:, None]
+        x = (numbers >> torch.arange(p) & 1).float()
+    else:
+        x = torch.cat([_completion.rows(count // 5, p, ones, seed=seed) for ones in _counts(p)])
+    model = _completion.Completion(p, r)
+    layers = [type(part).__name__ for part in model.modules()]
+    found = {
+        "convolutions": layers.count("Convolution"),
+        "nonlinearities": layers.count("ReLU"),
+        "downsamplings": len(model.levels),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "rows": len(x),
+    }
+    if r < 2:
+        return {**found, "least": _completion.least_error_of_one_unit()}
+    _completion.set_by_hand(model)
+    off = 0.0
+    with torch.no_grad():
+        for part in torch.split(x, 4096):
+            off = max(off, float((model(part) - _completion.completed(part)).abs().max()))
+    return {**found, "off": off}
+
+
+def _counts(p: int) -> tuple[int, ...]:
+    return 1, 2, p // 8, p // 2, p
+
+
+def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
+    """Return the largest error over all rows, and the layers at the largest length."""
+    found = {}
+    if off := [record.values["off"] for record in records if record.settings["r"] == 2]:
+        found["off"] = _exact(max(off), sum(r.values["rows"] for r in records))
+    if least := [record.values["least"] for record in records if record.settings["r"] == 1]:
+        found["least error of one unit"] = _exact(min(least), 1)
+    longest = max(record.settings["p"] for record in records)
+    for record in records:
+        if record.settings["p"] == longest:
+            for name in ("convolutions", "nonlinearities", "downsamplings"):
+                found[name] = _exact(record.values[name], 1)
+    return found
+
+
+def _exact(value: float, n: int) -> Estimate:
+    value = float(value)
+    return Estimate(value=value, low=value, high=value, se=0.0, n=n, exact=True, method="computed")
+
+
+def conclude(records: Sequence[Record]) -> list[str]:
+    """Say on how many rows the network is exact."""
+    two = [record for record in records if record.settings["r"] == 2]
+    whole = sum(record.values["off"] == 0 for record in two)
+    return [
+        f"With r = 2 the network equals eq. (10) bit for bit at {whole} of {len(two)} lengths, on "
+        f"all rows up to {ALL} pixels and on drawn rows beyond.",
+    ]
+
+
+def draw(records: Sequence[Record]) -> "Figure":
+    """Draw the layers of the longest network, with the signal of one row after each level."""
+    from inscape.papers.courtois._diagrams import structure
+
+    return structure(max(record.settings["p"] for record in records))
+
+
+EXPERIMENT = Experiment(
+    shows="Figure 8",
+    title="A structure that solves the completion of a row exactly",
+    smoke=dict(WHOLE) | {"p": [4, 32], "r": [1, 2], "count": [50]},
+    laptop=WHOLE,
+    paper=WHOLE,
+    departures={"smoke": ("Two lengths, few rows.",)},
+    cell=cell,
+    analyse=analyse,
+    conclude=conclude,
+    draw=draw,
+    claims=(
+        Value(
+            name="exact",
+            says="With r = 2 and weights set by hand the network computes eq. (10) exactly.",
+            of="off",
+            published=0.0,
+            tolerance=0.0,
+            at=("r = 2", "largest error"),
+            source="section 6.1.2",
+        ),
+        Value(
+            name="convolutions",
+            says="The network has 2 log2(p) convolutions.",
+            of="convolutions",
+            published=14,
+            tolerance=0.0,
+            at=("p = 128", "convolutions"),
+            source="section 6.1.2",
+        ),
+        Value(
+            name="nonlinearities",
+            says="It has log2(p) non-linearities.",
+            of="nonlinearities",
+            published=7,
+            tolerance=0.0,
+            at=("p = 128", "non-linearities"),
+            source="section 6.1.2",
+        ),
+        Value(
+            name="downsamplings",
+            says="It has log2(p) downsamplings.",
+            of="downsamplings",
+            published=7,
+            tolerance=0.0,
+            at=("p = 128", "downsamplings"),
+            source="section 6.1.2",
+        ),
+        Trend(
+            name="two-needed",
+            says="The smallest r for which the structure can solve the task is 2.",
+            of="least error of one unit",
+            side="above",
+            bound=0.0,
+            test="exact: largest error of the best monotone function of a pair, by all orders",
+            source="figure 8",
+        ),
+    ),
+    errata=("C4",),
+    notes=(
+        "The network looks at every window of the row; all windows share their pairs, so it is "
+        "computed as convolutions with growing gaps, which tests compare with the text's form.",
+        "That one channel cannot do is proved: on rows whose other pixels are zero the network is "
+        "then a monotone function of a linear form of one pair, and the parity of a pair is none.",
+    ),
+)

@@ -1,0 +1,154 @@
+"""Section 4.2: a network with a linear last layer is a linear function of its tangent features."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
+from inscape.lab.statistics import mean_estimate
+from inscape.lab.store import Record
+from inscape.papers.courtois._numbers import chosen, known, largest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WHOLE: Axes = {
+    "activation": ["gelu", "relu", "tanh"],
+    "width": [10, 30],
+    "steps": [0, 1000],
+    "n": [256],
+    "seed": list(range(4)),
+}
+
+
+def cell(activation: str, width: int, steps: int, n: int, seed: int) -> dict[str, Any]:
+    """Train a network by Adam, compare it with its features, and separate these by a plane."""
+    import torch
+
+    from inscape.kernels import separability, tangent_features
+    from inscape.models import mlp
+    from inscape.papers.courtois._descent import ball
+    from inscape.training import fit
+
+    x, y = ball(n, seed)
+    model = mlp(2, width, width, 1, activation=activation, seed=seed, dtype=torch.float64)
+    if steps:
+        fit(model, x, y, optimizer="adam", lr=0.01, epochs=steps, progress=False)
+    features = tangent_features(model, x)
+    last = features.new_zeros(features.shape[1])
+    last[-width - 1 :] = torch.cat([p.detach().flatten() for p in list(model.parameters())[-2:]])
+    outputs = model(x).detach()[:, 0]
+    linear = features @ last
+    labels = (y[:, 0] > 0).long()
+    return {
+        "error": float((linear - outputs).abs().max() / outputs.abs().max()),
+        "accuracy": float(((outputs > 0) == (labels > 0)).double().mean()),
+        "accuracy of a": float(((linear > 0) == (labels > 0)).double().mean()),
+        "SVM": separability(features @ features.T, labels).accuracy,
+        "outputs": outputs[:32].tolist(),
+        "linear": linear[:32].tolist(),
+    }
+
+
+def perfect(records: Sequence[Record]) -> list[Record]:
+    """Return the records of networks that make no error."""
+    return [record for record in records if record.values["accuracy"] == 1.0]
+
+
+def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
+    """Return the error of the identity, and how well planes separate where networks do."""
+    good = perfect(records)
+    found = {"error": largest([record.values["error"] for record in records])}
+    untrained: list[Record] = chosen(records, steps=0)
+    more = {
+        "SVM": mean_estimate([r.values["SVM"] for r in good]) if good else None,
+        "plane a": mean_estimate([r.values["accuracy of a"] for r in good]) if good else None,
+        "SVM untrained": mean_estimate([r.values["SVM"] for r in untrained]) if untrained else None,
+    }
+    return found | known(more)
+
+
+def conclude(records: Sequence[Record]) -> list[str]:
+    """Say how many networks make no error, and what untrained ones give."""
+    untrained = chosen(records, steps=0)
+    apart = sum(record.values["SVM"] == 1.0 for record in untrained)
+    return [
+        f"{len(perfect(records))} of {len(records)} networks make no error.",
+        f"The converse does not hold: a plane separates the features of {apart} of "
+        f"{len(untrained)} untrained networks, which themselves get "
+        f"{min((r.values['accuracy'] for r in untrained), default=0):.0%} to "
+        f"{max((r.values['accuracy'] for r in untrained), default=0):.0%} of the points right.",
+    ]
+
+
+def draw(records: Sequence[Record]) -> "Figure":
+    """Draw the linear function of the features against the network."""
+    from inscape.figures.panels import panels
+    from inscape.figures.style import BLUE, RULE, VERMILION
+
+    figure, (ax,) = panels(1, size=(3.4, 3.0))
+    ends = [min(min(r.values["outputs"]) for r in records)]
+    ends.append(max(max(r.values["outputs"]) for r in records))
+    ax.plot(ends, ends, color=RULE, lw=0.8, zorder=0)
+    for record in records:
+        colour = BLUE if record.settings["steps"] else VERMILION
+        ax.plot(record.values["outputs"], record.values["linear"], ".", color=colour, ms=2.5)
+    ax.plot([], [], ".", color=VERMILION, label="untrained")
+    ax.plot([], [], ".", color=BLUE, label="trained")
+    ax.set(xlabel="network", ylabel="inner product of features with (W, b, 0, ...)")
+    ax.legend()
+    return figure
+
+
+def seconds(settings: Settings) -> float:
+    """Guess the time of a cell: mostly training."""
+    return 0.2 + float(settings["steps"]) * 2e-3
+
+
+EXPERIMENT = Experiment(
+    shows="Section 4.2",
+    title="A network with a linear last layer is a linear function of its tangent features",
+    smoke={"activation": ["gelu"], "width": [4], "steps": [0, 5], "n": [32], "seed": [0]},
+    laptop=WHOLE,
+    paper=WHOLE,
+    departures={"smoke": ("One small network, 32 points, five steps.",)},
+    cell=cell,
+    seconds=seconds,
+    analyse=analyse,
+    conclude=conclude,
+    draw=draw,
+    claims=(
+        Trend(
+            name="identity",
+            says="The inner product of the features with (W, b, 0, ..., 0) is the network.",
+            of="error",
+            side="below",
+            bound=1e-12,
+            test="largest relative difference over points and networks",
+            source="section 4.2",
+        ),
+        Value(
+            name="plane",
+            says="If the network has 100% accuracy, that plane separates the features.",
+            of="plane a",
+            published=1.0,
+            tolerance=0.0,
+            at=("networks with 100% accuracy", "accuracy of (W, b, 0, ..., 0)"),
+            source="section 4.2",
+        ),
+        Value(
+            name="separable",
+            says="If the network has 100% accuracy, a support vector machine finds the feature "
+            "space perfectly separable.",
+            of="SVM",
+            published=1.0,
+            tolerance=0.0,
+            at=("networks with 100% accuracy", "accuracy of the SVM"),
+            source="section 4.2",
+        ),
+    ),
+    notes=(
+        "The statement is about any network with a linear last layer: here two hidden layers of "
+        "three activations and two widths, untrained and trained on ball against sphere (1000 full "
+        "steps of Adam at 0.01, to reach 100% soon).",
+    ),
+)

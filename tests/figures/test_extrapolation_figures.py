@@ -1,0 +1,80 @@
+import pytest
+import torch
+
+from cases import dense, points
+from inscape.extrapolation import error_map, extrapolation
+from inscape.figures import caption, draw, rendered
+from inscape.figures.extrapolation import error_picture
+from inscape.landscape import aligned, interpolation
+from inscape.smoothness import effective_length_scale
+
+
+def total(x):
+    return x.sum(1, keepdim=True)
+
+
+@pytest.fixture(scope="module")
+def found():
+    x = points(30, 2)
+    return extrapolation(
+        dense(2, 6, 1), x, total(x), queries=2 * points(40, 2, seed=2), target=total
+    )
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_errors_are_drawn_by_zone_with_a_curve_for_each_model(found):
+    ax = draw(found)
+    names = legend(ax)
+    assert names[-4:] == ["network", "gaussian process", "nearest neighbour", "linear"]
+    assert len(names) == 4 + len(set(found.zones.tolist()))
+    drawn = torch.cat(
+        [torch.tensor(c.get_offsets().data) for c in ax.collections[: len(names) - 4]]
+    )
+    assert torch.allclose(drawn[:, 0].sort().values, found.distances.sort().values)
+    assert ax.get_yscale() == "log"
+    assert caption(found).startswith("Errors against the distance")
+    assert rendered(ax)
+
+
+def test_classes_are_drawn_as_shares():
+    x = points(30, 2)
+    y = (x[:, 0] > 0).long()
+    ax = draw(extrapolation(lambda x: x[:, :1], x, y, peers=("linear",)))
+    assert ax.get_yscale() == "linear"
+    assert legend(ax) == ["network", "linear"]
+    assert rendered(draw(extrapolation(lambda x: x[:, :1], x, y, peers=()).profile()))
+
+
+def test_maps_are_bright_where_the_error_is_small():
+    result = error_map(lambda x: total(x) + 0.1 * x[:, :1], total, size=16, dtype=torch.float64)
+    ax = error_picture(result, limits=(0.0, 5.0), data=points(9, 2))
+    (picture,) = ax.images
+    shown = torch.tensor(picture.get_array().data)
+    assert torch.allclose(shown, -result.errors.log10())
+    assert (picture.norm.vmin, picture.norm.vmax) == (0.0, 5.0)
+    assert len(ax.collections[0].get_offsets()) == 9
+    assert rendered(draw(result))
+
+
+def test_barriers_are_drawn_with_the_line_between_the_ends():
+    x = points(20, 2)
+    one, two = dense(2, 6, 1), dense(2, 6, 1, seed=1)
+    ax = draw(interpolation(one, x, total(x), other=two, solve=True, align=True))
+    assert len(ax.lines) == 3
+    assert [text.split(";")[0] for text in legend(ax)] == ["as it is", "last layer solved"]
+    assert "aligned" in ax.get_xlabel()
+    assert rendered(draw(aligned(one, one.state_dict(), two.state_dict())[1]))
+
+
+@pytest.mark.parametrize("f", [lambda x: torch.sin(9 * x), lambda x: 2 * x])
+def test_length_scales_are_drawn_as_the_ratio_of_deviation_and_slope(f):
+    result = effective_length_scale(f, points(20, 1), lines=20, process=False, resamples=20)
+    ax = draw(result)
+    dashed = ax.lines[0]
+    ratio = dashed.get_ydata() / dashed.get_xdata()
+    assert ratio == pytest.approx([result.value] * 2)
+    assert ("at least" in legend(ax)[0]) == result.straight
+    assert rendered(ax)
