@@ -23,6 +23,7 @@ OTHERS = {
     "plot_constructions",
     "plot_fourier",
     "plot_gaussian_process",
+    "plot_length_scale",
     "plot_penalties",
     "plot_stationary",
     "plot_swaps",
@@ -42,6 +43,16 @@ STORIES = {
     "plot_swaps": "[swaps(f).swaps for f in functions.values()] == [1, 4, 5, 5]",
     "plot_fourier": "fourier(functions['bent']).entropy == 4"
     " and fourier(functions['parity']).entropy == 0",
+    "plot_effective_length_scale": "all(a < b for a, b in zip(values, values[1:]))",
+    "plot_extrapolation": "error['outside', 'network'] > 5 * error['hull', 'network']"
+    " and error['hull', 'network'] > 5 * error['domain', 'network']"
+    " and error['outside', 'gaussian_process'] < error['outside', 'network']",
+    "plot_interpolation": "found[1].barrier < 0.2 * found[0].barrier",
+    "plot_length_scale": "all(curves[k].diff().abs().sum() > 1.5 * curves[10 * k].diff().abs()"
+    ".sum() for k in (0.1, 1.0))",
+    "plot_lipschitz": "found.lower <= min(found.bounds) < 0.8 * max(found.bounds)",
+    "plot_robustness": "[c.accuracy[-1].item() for c in curves.values()]"
+    " == sorted((c.accuracy[-1].item() for c in curves.values()), reverse=True)",
     "plot_node_pruning": "tuned.summary().value < 0.6 * plain.summary().value",
     "plot_magnitude_pruning": "tuned.summary().value < 0.6 * plain.summary().value",
     "plot_exhaustive_pruning": "found.good.tolist()[:2] == [0, 0] and len(found.sizes) == 3",

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 
@@ -13,10 +14,12 @@ from inscape.figures.style import (
     FAINT,
     INK,
     MAGNITUDE,
+    VERMILION,
     outputs,
     quiet_grid,
 )
 from inscape.smoothness import (
+    EffectiveLengthScale,
     GradientDeflection,
     GradientNorm,
     GradientPathLength,
@@ -31,6 +34,39 @@ from inscape.smoothness import (
 DOTS = 3000
 #: More knots than this are not marked one by one.
 KNOTS = 150
+
+
+@painter.register(EffectiveLengthScale)
+def effective_length_scale(result: EffectiveLengthScale, ax: Axes) -> None:
+    """Draw how far the output varies along each line against its slope there; dashed: their ratio.
+
+    The shorter a line, the less of the variation it sees, and the more its dot lies below.
+    """
+    long = result.lengths > 0
+    slopes = (result.slopes.sum(1)[long].sqrt() / result.lengths[long]).numpy()
+    varies = result.variances.sum(1)[long].sqrt().numpy()
+    seen = (slopes > 0) & (varies > 0)
+    sizes = 4 + 20 * (result.lengths[long] / result.lengths.max()).numpy()[seen]
+    ax.scatter(slopes[seen], varies[seen], s=sizes, color=BLUE, alpha=0.4, linewidths=0)
+    ax.set(xscale="log", yscale="log")
+    ends = np.array([slopes[seen].min(), slopes[seen].max()])
+    more = "at least " if result.straight else ""
+    ax.plot(
+        ends,
+        result.value * ends,
+        color=VERMILION,
+        linestyle=(0, (5, 2)),
+        label=f"length scale: {more}{result.value:.3g}",
+    )
+    if not result.straight:
+        around = [end * ends for end in result.interval.tolist()]
+        ax.fill_between(ends, *around, color=VERMILION, alpha=0.2, linewidth=0)
+    ax.set(
+        xlabel="slope along a line (root mean square)",
+        ylabel="deviation of the output\nalong that line",
+    )
+    quiet_grid(ax)
+    ax.legend()
 
 
 @painter.register(GradientNorm)

@@ -1,13 +1,45 @@
 """Full names of what the instruments cite by a short key."""
 
 SOURCES = {
+    "ainsworth2023git": (
+        "Samuel K. Ainsworth, Jonathan Hayase and Siddhartha Srinivasa, “Git re-basin: merging "
+        "models modulo permutation symmetries”, ICLR 2023"
+    ),
     "bartlett2017spectrally": (
         "Peter L. Bartlett, Dylan J. Foster and Matus Telgarsky, “Spectrally-normalized margin "
         "bounds for neural networks”, NeurIPS 2017"
     ),
+    "charpiat2019input": (
+        "Guillaume Charpiat, Nicolas Girard, Loris Felardos and Yuliya Tarabalka, “Input "
+        "similarity from the neural network perspective”, NeurIPS 2019"
+    ),
     "courtois2025path": (
         "Adrien Courtois, Jean-Michel Morel and Pablo Arias, “Can neural networks extrapolate? "
         "Discussion of a theorem by Pedro Domingos”, 2022"
+    ),
+    "croce2020reliable": (
+        "Francesco Croce and Matthias Hein, “Reliable evaluation of adversarial robustness with "
+        "an ensemble of diverse parameter-free attacks”, ICML 2020"
+    ),
+    "domingos2020every": (
+        "Pedro Domingos, “Every model learned by gradient descent is approximately a kernel "
+        "machine”, arXiv:2012.00152, 2020"
+    ),
+    "frankle2020linear": (
+        "Jonathan Frankle, Gintare Karolina Dziugaite, Daniel M. Roy and Michael Carbin, “Linear "
+        "mode connectivity and the lottery ticket hypothesis”, ICML 2020"
+    ),
+    "goldblum2020truth": (
+        "Micah Goldblum, Jonas Geiping, Avi Schwarzschild, Michael Moeller and Tom Goldstein, "
+        "“Truth or backpropaganda? An empirical investigation of deep learning theory”, ICLR 2020"
+    ),
+    "jacot2018neural": (
+        "Arthur Jacot, Franck Gabriel and Clément Hongler, “Neural tangent kernel: convergence "
+        "and generalization in neural networks”, NeurIPS 2018"
+    ),
+    "klindt2023controlling": (
+        "David A. Klindt, “Controlling Neural Network Smoothness for Neural Algorithmic "
+        "Reasoning”, TMLR 2023"
     ),
     "kubo2019implicit": (
         "Masayoshi Kubo, Ryotaro Banno, Hidetaka Manabe and Masataka Minoji, “Implicit "
@@ -21,26 +53,44 @@ SOURCES = {
         "Tengyuan Liang, Tomaso Poggio, Alexander Rakhlin and James Stokes, “Fisher-Rao metric, "
         "geometry, and complexity of neural networks”, AISTATS 2019"
     ),
+    "madry2018towards": (
+        "Aleksander Madry, Aleksandar Makelov, Ludwig Schmidt, Dimitris Tsipras and Adrian Vladu,"
+        " “Towards deep learning models resistant to adversarial attacks”, ICLR 2018"
+    ),
     "nagarajan2019generalization": (
         "Vaishnavh Nagarajan and J. Zico Kolter, “Generalization in deep networks: the role of "
         "distance from initialization”, arXiv:1901.01672, 2019"
     ),
+    "rasmussen2006gaussian": (
+        "Carl Edward Rasmussen and Christopher K. I. Williams, “Gaussian Processes for Machine "
+        "Learning”, MIT Press, 2006"
+    ),
     "sattelberg2026linearity": (
-        "Ben Sattelberg, “Local Linearity of ReLU Neural Networks”, PhD dissertation, "
-        "Colorado State University, 2026"
+        "Ben Sattelberg, “Local Linearity of ReLU Neural Networks”, PhD dissertation, Colorado "
+        "State University, 2026"
+    ),
+    "virmaux2018lipschitz": (
+        "Aladin Virmaux and Kevin Scaman, “Lipschitz regularity of deep neural networks: analysis"
+        " and efficient estimation”, NeurIPS 2018"
     ),
     "volhejn2020smoothness": (
-        "Václav Volhejn, “Smoothness of Functions Learned by Neural Networks”, "
-        "bachelor thesis, Charles University, 2020"
+        "Václav Volhejn, “Smoothness of Functions Learned by Neural Networks”, bachelor thesis, "
+        "Charles University, 2020"
     ),
 }
 
 
 def citation(cites: str) -> str:
-    """Return a citation with its key spelled out, where the key is known.
+    """Return citations with their keys spelled out, where these are known.
 
     >>> citation("volhejn2020smoothness, Eq. (3.1)").endswith("2020. Eq. (3.1)")
     True
+    >>> citation("jacot2018neural; our definition").endswith("NeurIPS 2018; our definition")
+    True
     """
-    key, _, place = cites.partition(", ")
-    return f"{SOURCES[key]}. {place}".strip() if key in SOURCES else cites
+    return "; ".join(_spelled(one) for one in cites.split("; "))
+
+
+def _spelled(cited: str) -> str:
+    key, _, place = cited.partition(", ")
+    return ". ".join(filter(None, (SOURCES[key], place))) if key in SOURCES else cited

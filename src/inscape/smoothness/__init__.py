@@ -1,5 +1,9 @@
 """How rough is it? Measures of the smoothness of a learned function (Volhejn 2020)."""
 
+from inscape.smoothness.effective_length_scale import (
+    EffectiveLengthScale,
+    effective_length_scale,
+)
 from inscape.smoothness.gradient_deflection import GradientDeflection, gradient_deflection
 from inscape.smoothness.gradient_norm import GradientNorm, gradient_norm, gradient_norm_penalty
 from inscape.smoothness.gradient_path_length import (
@@ -18,6 +22,7 @@ from inscape.smoothness.weights_product import (
 )
 
 __all__ = [
+    "EffectiveLengthScale",
     "GradientDeflection",
     "GradientNorm",
     "GradientPathLength",
@@ -26,6 +31,7 @@ __all__ = [
     "SlopeVariation",
     "TotalVariation",
     "WeightsProduct",
+    "effective_length_scale",
     "gradient_deflection",
     "gradient_norm",
     "gradient_norm_penalty",

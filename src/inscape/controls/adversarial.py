@@ -1,0 +1,143 @@
+"""Adversarial training: the loss is taken where an attack would move each point."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from inscape._core import checks
+from inscape.robustness import Pgd, Target
+from inscape.robustness._balls import Draws, Norm, inside
+from inscape.robustness._victim import Bounds, Victim, classes_of, cross_entropy, victim_of
+from inscape.robustness.pgd import stepped
+from inscape.training import Fit, Loss, fit
+from inscape.training.losses import loss_function
+
+
+def adversarial_training(
+    model: nn.Module,
+    x: Float[Tensor, "n *d"],
+    y: Tensor,
+    *,
+    budget: float,
+    norm: Norm = "l2",
+    steps: int = 7,
+    step_size: float | None = None,
+    bounds: Bounds = None,
+    clean: float = 0.0,
+    loss: str | Loss = "cross_entropy",
+    seed: int = 0,
+    **options: Any,
+) -> Fit:
+    r"""Train ``model`` in place, as ``fit`` does, on points that PGD has moved.
+
+    .. math:: \min_\theta \; \mathbb{E} \bigl[ (1 - \lambda) \, \ell(f_\theta(x + \delta^*), y)
+              + \lambda \, \ell(f_\theta(x), y) \bigr], \quad
+              \delta^* \approx \arg\max_{\lVert \delta \rVert \le c} \ell(f_\theta(x + \delta), y)
+
+    Madry et al. (2018). Each batch is moved anew, by the network as it is then, in eval mode, so
+    that batch norm and dropout take no part in the attack. Costs about ``steps + 1`` trainings. A
+    training that stops by the loss with ``stop_on="evaluated"`` looks at unmoved points.
+
+    Args:
+        model: Classifier to be trained: one score for each class, or one output.
+        x: Points.
+        y: Their class numbers.
+        budget: Largest length of a step; 0 trains as usual.
+        norm: ``"l2"`` or ``"linf"``.
+        steps: Steps of PGD.
+        step_size: Their length as a share of the budget; None takes 2.5 / steps.
+        bounds: Lowest and highest value of an input; None for no bounds.
+        clean: Weight of the loss at unmoved points.
+        loss: As in ``fit``: one for class numbers, such as ``"cross_entropy"``.
+        seed: Seed of shuffling, of dropout and of PGD's starts.
+        **options: All else that ``fit`` takes.
+
+    >>> x = torch.tensor([[-1.0], [-0.5], [0.5], [1.0]])
+    >>> run = adversarial_training(
+    ...     nn.Linear(1, 2), x, (x[:, 0] > 0).long(), budget=0.2, lr=1.0, epochs=5
+    ... )
+    >>> run.epochs
+    5
+    """
+    checks.at_least(0, budget=budget, clean=clean)
+    if clean > 1:
+        raise ValueError(f"clean must be a share between 0 and 1, found {clean}: lower it.")
+    attack = Pgd(norm=norm, steps=steps, step_size=step_size)
+    with _in_eval_mode(model):
+        victim = victim_of(model, x, bounds=bounds, memory=2**62)
+        classes_of(y, x, victim.classes)
+    moved = _Moved(model, victim, attack, budget, loss_function(loss), clean, seed=seed)
+    with moved.watching():
+        return fit(model, x, y, loss=moved, seed=seed, **options)
+
+
+class _Moved:
+    """A loss that moves the batch which the model has just seen, and takes it there."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        victim: Victim,
+        attack: Pgd,
+        budget: float,
+        loss: Loss,
+        clean: float,
+        *,
+        seed: int,
+    ) -> None:
+        self.model, self.victim, self.attack = model, victim, attack
+        self.budget, self.loss, self.clean, self.seed = budget, loss, clean, seed
+        self.__name__ = f"adversarial({getattr(loss, '__name__', 'loss')})"
+        self.batches = 0
+        self._seen: Tensor | None = None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Remember what the model is given, while the block runs."""
+
+        def see(module: nn.Module, given: tuple[Tensor, ...]) -> None:
+            self._seen = given[0].detach().clone()
+
+        hook = self.model.register_forward_pre_hook(see)
+        try:
+            yield
+        finally:
+            hook.remove()
+
+    def __call__(self, prediction: Tensor, target: Tensor) -> Tensor:
+        plain = self.loss(prediction, target)
+        if not self.model.training or self.budget == 0 or self._seen is None:
+            return plain
+        at = self._moved(self._seen, target.reshape(len(target), -1)[:, 0].long())
+        hard = self.loss(self.model(at), target)
+        return (1 - self.clean) * hard + self.clean * plain if self.clean else hard
+
+    def _moved(self, x: Float[Tensor, "n *d"], y: Tensor) -> Float[Tensor, "n *d"]:
+        """Return where PGD moves a batch after all its steps, whether it breaks or not."""
+        draws = Draws(torch.arange(len(x)), len(x), self.seed, self.batches)
+        self.batches += 1
+        target = Target(victim=self.victim, x=x, y=y, budget=self.budget, draws=draws)
+        size, rate = self.attack.step_size, 2.5 / self.attack.steps
+        with _in_eval_mode(self.model):
+            start = inside(x, self.attack.norm, draws)
+            at = self.victim.boxed(x + self.budget * start)
+            for _ in range(self.attack.steps):
+                _, _, gradient = self.victim.climb(at, y, cross_entropy)
+                at = stepped(target, at, gradient, rate if size is None else size, self.attack.norm)
+        return at
+
+
+@contextmanager
+def _in_eval_mode(model: nn.Module) -> Iterator[None]:
+    """Switch a model to eval mode, and each of its parts back at the end."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode

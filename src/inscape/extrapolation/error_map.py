@@ -1,0 +1,86 @@
+"""Error maps: where in the plane a function is right, and how far off it is elsewhere."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from inscape._core import Result, Row, Summary, checks
+from inscape._core.checks import Function
+from inscape._core.functional import MEMORY, chunks, probe
+from inscape.extrapolation.profile import log_errors
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ErrorMap(Result):
+    """Squared errors on a grid of the plane: rows from low to high second coordinate."""
+
+    errors: Float64[Tensor, "h w"]
+    across: tuple[float, float]
+    up: tuple[float, float]
+
+    @property
+    def brightness(self) -> Float64[Tensor, "h w"]:
+        """Return negative logarithms of the squared errors, as the paper's maps show (K8)."""
+        return -log_errors(self.errors)
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each place of the grid."""
+        h, w = self.errors.shape
+        xs, ys = torch.linspace(*self.across, w).tolist(), torch.linspace(*self.up, h).tolist()
+        for j, second in enumerate(ys):
+            for i, first in enumerate(xs):
+                yield {"x1": first, "x2": second, "error": float(self.errors[j, i])}
+
+    def summary(self) -> Summary:
+        """Return the mean of the squared error over the grid."""
+        h, w = self.errors.shape
+        basis = f"{h} x {w} places, median {float(self.errors.median()):.2g}"
+        return Summary(value=float(self.errors.mean()), kind="exact", basis=basis)
+
+
+@torch.no_grad()
+def error_map(
+    f: Function,
+    target: Function,
+    *,
+    across: tuple[float, float] = (-1.5, 1.5),
+    up: tuple[float, float] = (-1.5, 1.5),
+    size: int = 256,
+    dtype: torch.dtype = torch.float32,
+    memory: int = MEMORY,
+) -> ErrorMap:
+    r"""Return the squared error of ``f`` on a grid of a rectangle of the plane.
+
+    .. math:: e(x) = \lVert f(x) - y(x) \rVert^2 / c
+
+    Args:
+        f: Function of two inputs.
+        target: The right answers.
+        across: Range of the first coordinate.
+        up: Range of the second coordinate.
+        size: Places in each direction; Klindt takes 512.
+        dtype: Precision in which ``f`` is asked; the difference is taken in float64.
+        memory: Bytes that the working set may take.
+    """
+    checks.at_least(2, size=size)
+    for name, ends in (("across", across), ("up", up)):
+        if not ends[0] < ends[1]:
+            raise ValueError(f"{name} must rise, found {ends}: swap its ends.")
+    first, second = (torch.linspace(*ends, size, dtype=torch.float64) for ends in (across, up))
+    grid = torch.stack(torch.meshgrid(first, second, indexing="xy"), dim=-1).flatten(0, 1).to(dtype)
+    found = probe(f, grid[:2])
+    errors = []
+    for part in chunks(grid, found.rows(memory)):
+        y, right = (g(part).double().reshape(len(part), -1) for g in (found.f, target))
+        if y.shape != right.shape:
+            raise ValueError(
+                f"target must have as many outputs as f, found {right.shape[1]} and {y.shape[1]}: "
+                "reshape one of them."
+            )
+        errors.append((y - right).square().mean(1))
+    map_ = torch.cat(errors).reshape(size, size)
+    checks.finite(map_, "rows of the map")
+    return ErrorMap(errors=map_, across=across, up=up)

@@ -1,0 +1,300 @@
+"""Extrapolation: how the error grows with the distance from the data, zone by zone."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor
+
+from inscape._core import Result, Row, Summary, checks, draw_rows, instrument, mean_summary
+from inscape._core.checks import Function
+from inscape._core.functional import MEMORY, Probe, chunks, probe
+from inscape._core.inference import outside_inference
+from inscape._core.sampling import generator
+from inscape.extrapolation._peers import PEERS
+from inscape.extrapolation._surroundings import surroundings
+from inscape.extrapolation.profile import Profile, log_errors, profile
+
+#: Where a query lies: in the domain of the data, else in their convex hull, else outside.
+ZONES = ("domain", "hull", "outside")
+
+Domain = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Extrapolation(Result):
+    """Errors of a network, and of its peers, at points by their distance from the data.
+
+    ``errors`` has one column for each name in ``models``, the network first: squared errors (their
+    mean over outputs), or 1 and 0 for wrong and right classes. ``zones`` numbers those of
+    ``ZONES``. ``reach`` is the distance up to which a point counts as in the domain, None where a
+    function said so. ``known`` data points are what peers, distances and hull were made from; the
+    hull is ``flat`` where it has fewer dimensions than the input, so that hardly anything is in it.
+    """
+
+    distances: Float64[Tensor, " m"]
+    zones: Int64[Tensor, " m"]
+    errors: Float64[Tensor, "m k"]
+    models: tuple[str, ...]
+    reach: float | None
+    flat: bool
+    classes: bool
+    known: int
+    folds: int
+    seed: int
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each query."""
+        for n, (distance, zone) in enumerate(
+            zip(self.distances.tolist(), self.zones.tolist(), strict=True)
+        ):
+            errors = dict(zip(self.models, self.errors[n].tolist(), strict=True))
+            yield {"query": n, "distance": distance, "zone": ZONES[zone], **errors}
+
+    def by_zone(self) -> Iterator[Row]:
+        """Yield one row for each zone that has queries, and model: mean error and its interval."""
+        for number, zone in enumerate(ZONES):
+            inside = self.zones == number
+            for k, model in enumerate(self.models):
+                if not bool(inside.any()):
+                    continue
+                errors = self.errors[inside, k]
+                found = mean_summary(errors, kind="estimate", basis="")
+                yield {
+                    "zone": zone,
+                    "model": model,
+                    "queries": len(errors),
+                    "error": found.value,
+                    "low": found.low,
+                    "high": found.high,
+                    "median": float(errors.median()),
+                }
+
+    def profile(self, model: str = "network", *, bandwidth: float | None = None) -> Profile:
+        """Return the error of a model against distance, smoothed; of logarithms, save for classes.
+
+        Args:
+            model: A name in ``models``.
+            bandwidth: Of the kernel; by default Silverman's rule.
+        """
+        checks.one_of(self.models, model=model)
+        errors = self.errors[:, self.models.index(model)]
+        values = errors if self.classes else log_errors(errors)
+        return profile(self.distances, values, bandwidth=bandwidth)
+
+    def summary(self) -> Summary:
+        """Return the network's mean error at the quarter of queries farthest from the data."""
+        quarter = max(2, len(self.distances) // 4)
+        order = self.distances.argsort(stable=True)
+        near, *_ = self.errors[order[:quarter]].mean(0).tolist()
+        _, *others = self.errors[order[-quarter:]].mean(0).tolist()
+        basis = f"{quarter} of {len(order)}, nearest {near:.2g}"
+        if others:
+            best = min(range(len(others)), key=others.__getitem__)
+            basis += f"; {self.models[1 + best].replace('_', ' ')} {others[best]:.2g}"
+        return mean_summary(self.errors[order[-quarter:], 0], kind="estimate", basis=basis)
+
+
+@instrument(
+    reads="function",
+    cost="seconds",
+    work=lambda n, c: min(n, 500),
+    setup=0.6,
+    meaning="At the quarter of the points that lie farthest from the data, the mean error is "
+    "{value}.",
+    cites="klindt2023controlling, sections 3.1-3.2, figure 2",
+)
+@outside_inference
+@torch.no_grad()
+def extrapolation(
+    f: Function,
+    x: Float[Tensor, "n *d"],
+    y: Tensor,
+    *,
+    queries: Float[Tensor, "m *d"] | None = None,
+    answers: Tensor | None = None,
+    target: Function | None = None,
+    domain: Domain | None = None,
+    peers: Sequence[str] = tuple(PEERS),
+    points: int = 500,
+    known: int = 2000,
+    folds: int = 5,
+    seed: int = 0,
+    memory: int = MEMORY,
+) -> Extrapolation:
+    r"""Measure the error of ``f`` by zone and by distance from the data, beside simple models.
+
+    .. math:: e(q) = \lVert f(q) - y(q) \rVert^2 / c, \quad r(q) = \min_i \lVert q - x_i \rVert
+
+    A query is in the domain if ``domain`` says so, by default if a data point is as near as 99% of
+    the data have another one; else it may be in their convex hull; else it is outside. Right
+    answers at the queries are ``answers`` or what ``target`` says. The same data are given to a
+    Gaussian process (radial basis functions, all settings fitted), to the nearest neighbour, and to
+    the best linear model: where these do better, the network is not worth its weights.
+
+    Without queries the data are cut into folds, and each is taken for queries to the others. That
+    is fair only if the network has not seen them either: pass held-out data, or queries.
+
+    Hull and distances are exact for the data points that are used; means over queries have
+    intervals. Labels that are integers are classes: errors are then 1 for a wrong one and 0.
+
+    Args:
+        f: Function of a batch; a module in eval mode will do.
+        x: Data that are known, such as those of the training.
+        y: Their labels.
+        queries: Points whose error is asked for.
+        answers: Labels of the queries.
+        target: Function that has the right answers, instead of ``answers``.
+        domain: Function of a batch that tells which points are in the training domain.
+        peers: Which models to compare with: ``"gaussian_process"``, ``"nearest_neighbour"``,
+            ``"linear"``.
+        points: How many queries to use, drawn without replacement; all if there are no more.
+        known: How many data points to use, drawn likewise (the process uses at most 150).
+        folds: Folds where there are no queries.
+        seed: Seed of all draws.
+        memory: Bytes that the working set may take.
+    """
+    checks.at_least(1, points=points, known=known, memory=memory)
+    checks.at_least(2, folds=folds)
+    for name in peers:
+        checks.one_of(tuple(PEERS), peers=name)
+    found = probe(f, x)
+    checks.labels(y, x)
+    study = Study(found, y, domain, tuple(peers), seed=seed, memory=memory)
+    if queries is None:
+        if answers is not None or target is not None:
+            raise ValueError(
+                "answers and target belong to queries, found none of these: pass queries as well."
+            )
+        return study.folded(x, y, points, folds)
+    right = _right(queries, answers, target, x)
+    x, y = _some(x, y, known, seed=seed)
+    queries, right = _some(queries, right, points, seed=seed)
+    return study.result([study.errors(x, y, queries, right)], known=len(x), folds=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some queries to some data."""
+
+    distances: Float64[Tensor, " m"]
+    zones: Int64[Tensor, " m"]
+    errors: Float64[Tensor, "m k"]
+    reach: float | None
+    flat: bool
+
+
+class Study:
+    """A function with its peers, and the way errors are counted."""
+
+    def __init__(
+        self,
+        found: Probe,
+        y: Tensor,
+        domain: Domain | None,
+        peers: tuple[str, ...],
+        *,
+        seed: int,
+        memory: int,
+    ) -> None:
+        self._found, self._domain, self._peers = found, domain, peers
+        self._seed, self._rows = seed, found.rows(memory)
+        self.classes = not y.is_floating_point()
+        width = 1 if self.classes else y.numel() // len(y)
+        if not self.classes and width != found.outputs:
+            raise ValueError(
+                f"labels must have as many numbers as the model has outputs, {found.outputs}, "
+                f"found {width}: reshape y."
+            )
+        self._count = max(2, found.outputs, int(y.max()) + 1) if self.classes else width
+
+    def folded(self, x: Tensor, y: Tensor, points: int, folds: int) -> Extrapolation:
+        """Take each fold of the data for queries to the others."""
+        if len(x) < max(folds, 4):
+            raise ValueError(
+                f"data without queries must have at least {max(folds, 4)} points for {folds} "
+                f"folds, found {len(x)}: pass more data, or queries."
+            )
+        x, y = _some(x, y, points, seed=self._seed)
+        order = torch.randperm(len(x), generator=generator(self._seed)).to(x.device)
+        parts = []
+        for fold in order.tensor_split(folds):
+            rest = torch.ones(len(x), dtype=torch.bool, device=x.device)
+            rest[fold] = False
+            parts.append(self.errors(x[rest], y[rest], x[fold], y[fold]))
+        return self.result(parts, known=len(x) - len(x) // folds, folds=folds)
+
+    def errors(self, x: Tensor, y: Tensor, queries: Tensor, right: Tensor) -> Part:
+        """Return distances, zones and errors of some queries to some data."""
+        outputs = torch.cat([checks.call(self._found.f, q) for q in chunks(queries, self._rows)])
+        data, asked = (part.detach().double().flatten(1).cpu() for part in (x, queries))
+        around = surroundings((data, self._columns(y)), asked, self._peers, self._seed)
+        predictions = [outputs.detach().double().reshape(len(queries), -1).cpu()]
+        predictions += around.predictions
+        errors = torch.stack([self._wrong(p, right) for p in predictions], dim=1)
+        near = around.reach if self._domain is None else None
+        inside = self._said(queries) if near is None else around.distances <= near
+        zones = torch.where(inside, 0, torch.where(around.in_hull, 1, 2))
+        return Part(around.distances, zones, errors, near, around.flat)
+
+    def result(self, parts: Sequence[Part], *, known: int, folds: int) -> Extrapolation:
+        """Put the parts together."""
+        reaches = [part.reach for part in parts if part.reach is not None]
+        return Extrapolation(
+            distances=torch.cat([part.distances for part in parts]),
+            zones=torch.cat([part.zones for part in parts]),
+            errors=torch.cat([part.errors for part in parts]),
+            models=("network", *self._peers),
+            reach=sum(reaches) / len(reaches) if reaches else None,
+            flat=any(part.flat for part in parts),
+            classes=self.classes,
+            known=known,
+            folds=folds,
+            seed=self._seed,
+        )
+
+    def _columns(self, y: Tensor) -> Float64[Tensor, "n c"]:
+        if self.classes:
+            return torch.nn.functional.one_hot(y.long().cpu(), self._count).double()
+        return y.detach().double().reshape(len(y), -1).cpu()
+
+    def _wrong(self, prediction: Tensor, right: Tensor) -> Float64[Tensor, " m"]:
+        if not self.classes:
+            return (prediction - self._columns(right)).square().mean(1)
+        one = prediction.shape[1] == 1
+        chosen = (prediction[:, 0] > 0).long() if one else prediction.argmax(1)
+        return (chosen != right.long().cpu()).double()
+
+    def _said(self, queries: Tensor) -> Tensor:
+        said = self._domain(queries) if self._domain is not None else queries
+        if said.dtype != torch.bool or said.shape != (len(queries),):
+            raise ValueError(
+                f"domain must tell True or False for each of the {len(queries)} points, found "
+                f"{said.dtype} of shape {tuple(said.shape)}: return e.g. x.norm(dim=1) < 1."
+            )
+        return said.cpu()
+
+
+def _right(queries: Tensor, answers: Tensor | None, target: Function | None, x: Tensor) -> Tensor:
+    """Return the right answers at the queries, or say what is missing."""
+    checks.points(queries, "queries")
+    if queries.shape[1:] != x.shape[1:]:
+        raise ValueError(
+            f"queries must have points of shape {tuple(x.shape[1:])} as x has, found "
+            f"{tuple(queries.shape[1:])}: reshape queries."
+        )
+    if (answers is None) == (target is None):
+        raise ValueError(
+            "the right answers at the queries must be given once, found "
+            f"{'neither' if answers is None else 'both'}: pass either answers or target."
+        )
+    right = target(queries) if target is not None else answers
+    checks.labels(right, queries)
+    return right if right is not None else queries
+
+
+def _some(x: Tensor, y: Tensor, most: int, *, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw some points with their labels."""
+    kept = draw_rows(torch.arange(len(x))[:, None].float(), most, seed=seed)[:, 0].long()
+    return x[kept.to(x.device)], y[kept.to(y.device)]

@@ -1,0 +1,117 @@
+"""Profile: error against distance from the data, smoothed, with a band."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from inscape._core import Result, Row, Summary, checks
+from inscape._core.result import Z95
+
+#: Places of a profile unless the caller names some.
+PLACES = 60
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Profile(Result):
+    """A smoothed mean at some places, its band of 95%, and how many points speak there.
+
+    ``weight`` is the number of points that would say as much as the kernel lets them say.
+    """
+
+    at: Float64[Tensor, " k"]
+    mean: Float64[Tensor, " k"]
+    low: Float64[Tensor, " k"]
+    high: Float64[Tensor, " k"]
+    weight: Float64[Tensor, " k"]
+    bandwidth: float
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each place."""
+        names = ("at", "mean", "low", "high", "weight")
+        for values in zip(*(getattr(self, name).tolist() for name in names), strict=True):
+            yield dict(zip(names, values, strict=True))
+
+    def summary(self) -> Summary:
+        """Return by how much the mean rises from the first place to the last."""
+        rise = float(self.mean[-1] - self.mean[0])
+        basis = f"{len(self.at)} places, bandwidth {self.bandwidth:.3g}"
+        half = float((self.high - self.low)[[0, -1]].norm()) / 2
+        return Summary(value=rise, kind="estimate", basis=basis, low=rise - half, high=rise + half)
+
+
+def profile(
+    distances: Float[Tensor, " m"],
+    values: Float[Tensor, " m"],
+    *,
+    at: Float[Tensor, " k"] | None = None,
+    bandwidth: float | None = None,
+) -> Profile:
+    r"""Smooth values over distances by a Gaussian kernel, and say how sure the mean is.
+
+    .. math:: m(r) = \sum_i w_i(r) v_i, \quad w_i(r) \propto e^{-(r - r_i)^2 / 2 h^2}, \quad
+              s(r)^2 = \sum_i w_i(r)^2 (v_i - m(r))^2
+
+    The band is 1.96 deviations s to either side: of the smoothed mean, not of single points.
+
+    Args:
+        distances: Distance of each point.
+        values: What is smoothed; for errors of many magnitudes, their logarithms.
+        at: Places; by default 60 between the nearest and the farthest point.
+        bandwidth: Deviation h of the kernel; by default Silverman's rule.
+
+    >>> r = torch.linspace(0, 1, 101, dtype=torch.float64)
+    >>> smooth = profile(r, 3 * r, at=torch.tensor([0.5]), bandwidth=0.05)
+    >>> round(float(smooth.mean), 6)
+    1.5
+    """
+    r, v = distances.detach().double().flatten().cpu(), values.detach().double().flatten().cpu()
+    if len(r) != len(v) or not len(r):
+        raise ValueError(
+            f"distances and values must be as many, found {len(r)} and {len(v)}: pass one value "
+            "for each distance."
+        )
+    if not bool(r.isfinite().all() and v.isfinite().all()):
+        raise ValueError("distances and values must be finite, found NaN or Inf: leave them out.")
+    if bandwidth is not None and not bandwidth > 0:
+        raise ValueError(f"bandwidth must be positive, found {bandwidth}: raise bandwidth.")
+    h = _silverman(r) if bandwidth is None else float(bandwidth)
+    if at is None:
+        at = torch.linspace(float(r.min()), float(r.max()), PLACES, dtype=torch.float64)
+    at = at.detach().double().cpu()
+    checks.points(at[:, None], "at")
+    logs = -((at[:, None] - r) / h).square() / 2
+    weights = torch.softmax(logs, dim=1)
+    mean = weights @ v
+    half = Z95 * (weights * (v - mean[:, None])).norm(dim=1)
+    return Profile(
+        at=at,
+        mean=mean,
+        low=mean - half,
+        high=mean + half,
+        weight=1 / weights.square().sum(1),
+        bandwidth=h,
+    )
+
+
+def _silverman(r: Float64[Tensor, " m"]) -> float:
+    """Return the usual bandwidth; 1 where all points are at one distance."""
+    if len(r) < 2:
+        return 1.0
+    quarters = torch.quantile(r, torch.tensor([0.25, 0.75], dtype=torch.float64))
+    spread = [float(r.std()), float(quarters.diff()) / 1.349]
+    wide = min(filter(None, spread), default=0.0)
+    return 0.9 * wide * len(r) ** -0.2 or 1.0
+
+
+def log_errors(errors: Float[Tensor, "..."]) -> Float64[Tensor, "..."]:
+    """Return natural logarithms, with exact zeros replaced by the smallest error that is not.
+
+    As in Klindt's maps (his code; erratum K8: maps show the negative of these).
+    """
+    errors = errors.detach().double()
+    known = errors[errors > 0]
+    least = float(known.min()) if len(known) else torch.finfo(torch.float64).tiny
+    return errors.clamp(min=least).log()

@@ -1,0 +1,6 @@
+"""What minimum is it? The loss around and between parameter vectors."""
+
+from inscape.landscape.alignment import Alignment, aligned
+from inscape.landscape.interpolation import Interpolation, interpolation
+
+__all__ = ["Alignment", "Interpolation", "aligned", "interpolation"]

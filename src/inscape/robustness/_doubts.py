@@ -1,0 +1,118 @@
+"""Whether an attack can be believed: signs that it was weak rather than the network strong."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from inscape.robustness._balls import Draws, on_edge, size
+from inscape.robustness._search import Found
+from inscape.robustness._victim import Victim, cross_entropy
+from inscape.robustness.attack import Attack, Target
+from inscape.robustness.fgsm import Fgsm
+from inscape.robustness.noise import Noise
+from inscape.robustness.square import Square
+
+#: Random steps that are held against the attack, and queries of a short random search.
+STEPS, QUERIES = 10, 50
+#: The share of the points that may fall to them and not to the attack before it is said.
+ALLOWED = 0.02
+
+
+def doubts(
+    attack: Attack,
+    victim: Victim,
+    x: Float[Tensor, "n *d"],
+    y: Int64[Tensor, " n"],
+    found: Found,
+    budgets: Sequence[float],
+    *,
+    seed: int,
+) -> Iterator[str]:
+    """Yield a sentence for each sign that the attack says too little."""
+    if isinstance(attack, Noise):
+        return
+    yield from _undone(found)
+    if _probabilities(victim, x):
+        yield (
+            "The outputs are probabilities, which flatten gradients: attack the scores before the "
+            "softmax."
+        )
+    if attack.follows_gradients:
+        yield from _blind(victim, x[found.lengths > 0], y[found.lengths > 0])
+        yield from _beaten(attack, victim, x, y, found, budgets[-1], seed=seed)
+
+
+def _undone(found: Found) -> Iterator[str]:
+    """Say how many points were right again at a larger budget."""
+    again = (found.right[1:] > found.right[:-1]).any(0)
+    if bool(again.any()):
+        yield (
+            f"{int(again.sum())} points that broke at a smaller budget are right again at a larger "
+            "one: the attack overshoots; carry=True keeps what it found."
+        )
+
+
+@torch.no_grad()
+def _probabilities(victim: Victim, x: Float[Tensor, "n *d"]) -> bool:
+    outputs = victim.f(x[: victim.rows]).reshape(min(len(x), victim.rows), -1)
+    if outputs.shape[1] == 1:
+        return False
+    sums = outputs.sum(1)
+    return bool((outputs >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
+
+
+def _blind(victim: Victim, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"]) -> Iterator[str]:
+    """Say at how many points the gradient is zero or not a number."""
+    parts = victim.pieces(torch.arange(len(x), device=x.device))
+    blind = sum(int((~(_slope(victim, x[some], y[some]) > 0)).sum()) for some in parts)
+    if blind:
+        yield (
+            f"The gradient is zero or not finite at {blind} of {len(x)} points that are right: "
+            "gradient masking; try 'square', which needs none."
+        )
+
+
+def _slope(victim: Victim, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Return the largest slope of the cross-entropy at each point; 0 where it is not finite."""
+    _, _, gradient = victim.climb(x, y, cross_entropy)
+    finite = gradient.isfinite().flatten(1).all(1)
+    return torch.where(finite, size(gradient, "linf"), 0.0)
+
+
+def _beaten(
+    attack: Attack,
+    victim: Victim,
+    x: Float[Tensor, "n *d"],
+    y: Int64[Tensor, " n"],
+    found: Found,
+    budget: float,
+    *,
+    seed: int,
+) -> Iterator[str]:
+    """Say how many of the points that stand fall to random steps and to a short random search."""
+    one_step = isinstance(attack, Fgsm)  # which a search of many queries may well outdo
+    left = (found.right[-1] > 0).nonzero()[:, 0]
+    fell = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+    search = Square(norm=attack.norm, queries=QUERIES)
+    for some in victim.pieces(left):
+        draws = Draws(some.cpu(), len(x), seed, 1_000_000)
+        target = Target(victim=victim, x=x[some], y=y[some], budget=budget, draws=draws)
+        fell[some] = _random(target, attack.norm)
+        if not one_step:
+            fell[some] |= victim.wrong(search.perturb(target), y[some])
+    if int(fell.sum()) > max(1, ALLOWED * len(x)):
+        yield (
+            f"Random steps as long as the largest budget break {int(fell.sum())} points that "
+            f"{attack.name} does not: gradient masking; try 'autoattack' or 'square'."
+        )
+
+
+def _random(target: Target, norm: str) -> Bool[Tensor, " n"]:
+    """Tell which points fall to random steps of full length."""
+    fell = torch.zeros(len(target.x), dtype=torch.bool, device=target.x.device)
+    for k in range(STEPS):
+        step = on_edge(target.x, norm, target.draws.child(k))
+        fell |= target.victim.wrong(target.victim.boxed(target.x + target.budget * step), target.y)
+    return fell

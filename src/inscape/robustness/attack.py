@@ -1,0 +1,97 @@
+"""What every attack is: settings, and a way to move points until the classifier errs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from inscape._core import checks
+from inscape.robustness._balls import NORMS, Draws, Norm, projected
+from inscape.robustness._victim import Victim
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Target:
+    """Points that are right so far, with the step that an attack may make from them.
+
+    ``tick`` is told how many single-point passes were made, for the time left.
+    """
+
+    victim: Victim
+    x: Float[Tensor, "n *d"]
+    y: Int64[Tensor, " n"]
+    budget: float
+    draws: Draws
+    tick: Callable[[float], None] = field(default=lambda passes: None)
+
+    def within(self, at: Float[Tensor, "n *d"], norm: str) -> Float[Tensor, "n *d"]:
+        """Return points brought back into the ball around ``x`` and into the bounds."""
+        return self.victim.boxed(self.x + projected(at - self.x, self.budget, norm))
+
+    def of(self, chosen: Bool[Tensor, " n"] | Int64[Tensor, " m"]) -> "Target":
+        """Return some of the points, chosen by a mask or by their numbers."""
+        return replace(self, x=self.x[chosen], y=self.y[chosen], draws=self.draws.of(chosen))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attack:
+    """Settings of an attack; ``perturb`` returns one candidate for each point.
+
+    A candidate need not succeed: the search looks at each, and keeps those that do.
+    """
+
+    norm: Norm = "l2"
+
+    #: Whether it follows gradients, and so may be blind where there are none.
+    follows_gradients = True
+    #: Whether it seeks the smallest step that breaks, so that one run answers for every budget.
+    minimal = False
+
+    def __post_init__(self) -> None:
+        checks.one_of(NORMS, norm=self.norm)
+
+    @property
+    def name(self) -> str:
+        """Return the name by which ``robustness`` knows the attack."""
+        return type(self).__name__.lower()
+
+    def passes(self, classes: int) -> float:
+        """Return how many single-point forward passes one point takes at most."""
+        raise NotImplementedError(f"{type(self).__name__} must define passes().")
+
+    def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
+        """Return where the attack would move each point."""
+        raise NotImplementedError(f"{type(self).__name__} must define perturb().")
+
+    def __str__(self) -> str:
+        chosen = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if f.name != "norm"]
+        return f"{self.name}({', '.join([self.norm, *chosen])})"
+
+
+class Standing:
+    """The points that still stand while an attack goes on; the fallen are put aside.
+
+    ``kept`` tensors have one row for each standing point and are thinned out together.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.rows = torch.arange(len(target.x), device=target.x.device)
+        self.found = target.x.clone()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def fell(
+        self, at: Float[Tensor, "m *d"], wrong: Bool[Tensor, " m"], *kept: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Put aside the points that are wrong at ``at``; return the rows of the others."""
+        if not bool(wrong.any()):
+            return (at, *kept)
+        self.found[self.rows[wrong]] = at[wrong]
+        still = ~wrong
+        self.rows = self.rows[still]
+        self.target = self.target.of(still)
+        return tuple(tensor[still] for tensor in (at, *kept))

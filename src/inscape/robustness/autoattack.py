@@ -1,0 +1,103 @@
+"""AutoAttack: four attacks one after the other, each on the points that the last left standing."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from inscape._core import checks
+from inscape.robustness._balls import Norm, size, slack
+from inscape.robustness.apgd import Apgd
+from inscape.robustness.attack import Attack, Standing, Target
+from inscape.robustness.fab import Fab
+from inscape.robustness.fgsm import Fgsm
+from inscape.robustness.noise import Noise
+from inscape.robustness.pgd import Pgd
+from inscape.robustness.square import Square
+
+#: The parts of AutoAttack, by their names.
+PARTS = ("apgd-ce", "apgd-dlr", "apgd-t", "fab", "fab-t", "square")
+STANDARD = ("apgd-ce", "apgd-t", "fab-t", "square")
+NAMES = ("noise", "fgsm", "fgsm-sign", "pgd", *PARTS, "autoattack")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoAttack(Attack):
+    """The standard ensemble of Croce and Hein (2020), with nothing to tune.
+
+    APGD on the cross-entropy, APGD towards nine other classes, FAB towards the same, and the Square
+    attack. It takes any number of classes from two up: where there are fewer than four, the
+    targeted loss divides by what scores there are, and with two classes not at all.
+
+    Args:
+        norm: ``"l2"`` or ``"linf"``.
+        parts: Names of the attacks, in their order.
+        steps: Steps of APGD and FAB.
+        queries: Queries of the Square attack.
+    """
+
+    parts: tuple[str, ...] = STANDARD
+    steps: int = 100
+    queries: int = 5000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.at_least(1, parts=len(self.parts))
+        for part in self.parts:
+            checks.one_of(PARTS, parts=part)
+        self.attacks()
+
+    def attacks(self) -> tuple[Attack, ...]:
+        """Return the parts as attacks."""
+        made: dict[str, Attack] = {
+            "apgd-ce": Apgd(norm=self.norm, loss="ce", steps=self.steps),
+            "apgd-dlr": Apgd(norm=self.norm, loss="dlr", steps=self.steps),
+            "apgd-t": Apgd(norm=self.norm, loss="targeted", steps=self.steps),
+            "fab": Fab(norm=self.norm, steps=self.steps),
+            "fab-t": Fab(norm=self.norm, targeted=True, steps=self.steps),
+            "square": Square(norm=self.norm, queries=self.queries),
+        }
+        return tuple(made[part] for part in self.parts)
+
+    def passes(self, classes: int) -> float:
+        """Return the passes of all parts."""
+        return sum(attack.passes(classes) for attack in self.attacks())
+
+    def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
+        """Return the first point within the budget that some part found, or the nearest beyond."""
+        standing = Standing(target)
+        for number, attack in enumerate(self.attacks()):
+            now = standing.target
+            if len(standing) == 0:
+                break
+            sub = Target(
+                victim=now.victim,
+                x=now.x,
+                y=now.y,
+                budget=now.budget,
+                draws=now.draws.child(number),
+                tick=now.tick,
+            )
+            found = attack.perturb(sub)
+            wrong = now.victim.wrong(found, now.y)
+            standing.found[standing.rows[wrong]] = found[wrong]  # FAB's may lie beyond the budget
+            most = now.budget + slack(now.x, now.budget, self.norm)
+            standing.fell(found, wrong & (size(found - now.x, self.norm) <= most))
+        return standing.found
+
+
+def attack_named(name: str, norm: Norm) -> Attack:
+    """Return the attack of that name, with its usual settings."""
+    checks.one_of(NAMES, attack=name)
+    checks.one_of(("l2", "linf"), norm=norm)
+    if name == "fgsm-sign":
+        return Fgsm(norm=norm, reading="sign")
+    if name in PARTS:
+        return AutoAttack(norm=norm, parts=(name,)).attacks()[0]
+    kinds: dict[str, type[Attack]] = {
+        "noise": Noise,
+        "fgsm": Fgsm,
+        "pgd": Pgd,
+        "autoattack": AutoAttack,
+    }
+    return kinds[name](norm=norm)

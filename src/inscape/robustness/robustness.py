@@ -1,0 +1,243 @@
+"""Robustness: how many answers stay right when every input is moved by a little."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor
+
+from inscape._core import NotApplicable, Result, Row, Summary, checks, generator, instrument
+from inscape._core.checks import Function
+from inscape._core.functional import MEMORY
+from inscape._core.inference import outside_inference
+from inscape._core.result import Z95
+from inscape.robustness._balls import Norm
+from inscape.robustness._doubts import doubts
+from inscape.robustness._search import Search
+from inscape.robustness._victim import Bounds, classes_of, victim_of
+from inscape.robustness.attack import Attack
+from inscape.robustness.autoattack import attack_named
+from inscape.robustness.noise import Noise
+
+#: Default budgets, as shares of the usual distance to the nearest point of another class.
+SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
+#: Points among which nearest points of other classes are sought.
+CROWD = 1000
+#: How many of them are asked for their distance.
+PROBED = 200
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Robustness(Result):
+    """Share of points that stay right at each budget, the first of which is 0.
+
+    ``lengths`` holds the length of the smallest step found that breaks each point: 0 if it was
+    wrong from the start, infinite if none was found. ``rival`` is the usual (median) distance of a
+    point to the nearest one of another class if budgets were taken from it, else 0. The examples
+    are those that broke most easily. ``doubts`` are sentences on why the attack may say too little.
+    """
+
+    budgets: Float64[Tensor, " budgets"]
+    accuracy: Float64[Tensor, " budgets"]
+    lengths: Float64[Tensor, " n"]
+    attack: str
+    settings: str
+    norm: str
+    bounds: tuple[float, float] | None
+    carry: bool
+    rival: float
+    examples: Int64[Tensor, " k"]
+    before: Float[Tensor, "k *d"]
+    after: Float[Tensor, "k *d"]
+    label: Int64[Tensor, " k"]
+    answer: Int64[Tensor, " k"]
+    doubts: tuple[str, ...]
+    seed: int
+
+    @property
+    def intervals(self) -> Float64[Tensor, "budgets 2"]:
+        """Return Wilson's 95% interval of the accuracy at each budget."""
+        return torch.stack([wilson(share, len(self.lengths)) for share in self.accuracy])
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each budget."""
+        for k, budget in enumerate(self.budgets.tolist()):
+            low, high = self.intervals[k].tolist()
+            yield {
+                "attack": self.attack,
+                "norm": self.norm,
+                "budget": budget,
+                "accuracy": float(self.accuracy[k]),
+                "low": low,
+                "high": high,
+                "points": len(self.lengths),
+            }
+
+    def summary(self) -> Summary:
+        """Return the accuracy at the middle budget."""
+        k = len(self.budgets) // 2
+        low, high = self.intervals[k].tolist()
+        basis = (
+            f"{self.attack}, {self.norm} {float(self.budgets[k]):.3g}, {len(self.lengths)} points"
+        )
+        if self.doubts:
+            basis += "; in doubt"
+        return Summary(
+            value=float(self.accuracy[k]),
+            kind="estimate" if self.attack == "noise" else "upper bound",
+            basis=basis,
+            low=low,
+            high=high,
+        )
+
+
+def wilson(share: Float64[Tensor, ""], n: int) -> Float64[Tensor, " 2"]:
+    """Return the 95% interval of a share of ``n`` independent points (Wilson's).
+
+    >>> [round(end, 4) for end in wilson(torch.tensor(0.9, dtype=torch.float64), 100).tolist()]
+    [0.8256, 0.9448]
+    """
+    z = Z95**2 / n
+    middle = (share + z / 2) / (1 + z)
+    half = (z * (share * (1 - share) + z / 4)).sqrt() / (1 + z)
+    return torch.stack([middle - half, middle + half]).clamp(0, 1)
+
+
+@instrument(
+    reads="function",
+    cost="seconds",
+    work=lambda n, c: min(n, 200) * 430,
+    samples="points",
+    meaning="With every point moved as far as the middle budget, in the worst way that the attack "
+    "found, a share of {value} is still right.",
+    cites="madry2018towards; croce2020reliable",
+)
+@outside_inference
+@torch.no_grad()
+def robustness(
+    f: Function,
+    x: Float[Tensor, "n *d"],
+    y: Tensor | None,
+    *,
+    attack: str | Attack = "pgd",
+    norm: Norm = "l2",
+    budgets: Sequence[float] | None = None,
+    bounds: Bounds = None,
+    carry: bool = True,
+    sanity: bool = True,
+    points: int = 200,
+    examples: int = 6,
+    seed: int = 0,
+    memory: int = MEMORY,
+) -> Robustness | NotApplicable:
+    r"""Measure how many points stay right when each is moved by at most a budget.
+
+    .. math:: A(c) = \frac1n \sum_i \min_{|\delta| \leq c}
+              1 [ \arg \max f(x_i + \delta) = y_i ]
+
+    An attack seeks the minimum and may miss it, so that the accuracy is an upper bound of the true
+    one; intervals (Wilson, 95%) are for the draw of the points. Points that are broken are not
+    attacked again: at each budget those count for which any step of at most that length was found.
+    Signs that the attack was blind rather than the network robust are told in ``doubts``.
+
+    Args:
+        f: Classifier: one score for each class, or one output that is positive for class 1.
+        x: Points.
+        y: Their class numbers.
+        attack: ``"noise"``, ``"fgsm"``, ``"fgsm-sign"``, ``"pgd"``, ``"apgd-ce"``, ``"apgd-dlr"``,
+            ``"apgd-t"``, ``"fab"``, ``"fab-t"``, ``"square"``, ``"autoattack"``, or an attack with
+            settings of its own, such as ``Pgd(norm="linf", steps=40)``.
+        norm: ``"l2"`` or ``"linf"``, for an attack given by its name.
+        budgets: Largest lengths of the steps (standard deviations for noise), rising; by default
+            1/64 to 1/2 of the usual distance to the nearest point of another class.
+        bounds: Lowest and highest value of an input (numbers, or tensors shaped as one input);
+            None for no bounds: nothing is clipped that you do not ask for.
+        carry: Whether a step found at one budget counts at all where it fits; False takes each
+            budget for itself, as for the single step of FGSM of exactly that length.
+        sanity: Whether to look for signs that the attack is blind, at the cost of some sixty passes
+            for each point that stands.
+        points: How many points to attack, drawn without replacement; all if there are no more.
+        examples: How many of the points that broke most easily to keep.
+        seed: Seed of that draw and of the attack.
+        memory: Bytes that the working set may take.
+
+    >>> import torch
+    >>> x = torch.tensor([[-2.0], [-1.0], [1.0], [4.0]])
+    >>> y = (x[:, 0] > 0).long()
+    >>> robustness(lambda x: x, x, y, budgets=[0.5, 1.5, 3.0]).accuracy.tolist()
+    [1.0, 1.0, 0.5, 0.25]
+    """
+    checks.at_least(1, points=points, memory=memory)
+    checks.at_least(0, examples=examples)
+    victim = victim_of(f, x, bounds=bounds, memory=memory)
+    if y is not None and y.is_floating_point():
+        return NotApplicable(what="robustness", reason="the labels are real numbers, not classes")
+    y = classes_of(y, x, victim.classes)
+    chosen = attack if isinstance(attack, Attack) else attack_named(attack, norm)
+    rival = rival_distance(x, y, chosen.norm, seed=seed) if budgets is None else 0.0
+    steps = _steps(budgets, x, rival)
+    picks = torch.randperm(len(x), generator=generator(seed))[:points].sort().values.to(x.device)
+    some, labels = x[picks], y[picks]
+    found = Search(chosen, victim, some, labels, seed=seed).run(steps, carry=carry)
+    signs = doubts(chosen, victim, some, labels, found, steps, seed=seed) if sanity else ()
+    kept = _easiest(found.lengths, examples)
+    return Robustness(
+        budgets=torch.tensor([0.0, *steps], dtype=torch.float64),
+        accuracy=torch.cat([found.start[None], found.right]).double().mean(1).cpu(),
+        lengths=found.lengths.double().cpu(),
+        attack=chosen.name,
+        settings=str(chosen),
+        norm="std" if isinstance(chosen, Noise) else chosen.norm,
+        bounds=victim.range,
+        carry=carry,
+        rival=rival,
+        examples=picks[kept].cpu(),
+        before=some[kept].cpu(),
+        after=found.moved[kept].cpu(),
+        label=labels[kept].cpu(),
+        answer=victim.judged(found.moved[kept]).argmax(1).cpu(),
+        doubts=tuple(signs),
+        seed=seed,
+    )
+
+
+def _steps(budgets: Sequence[float] | None, x: Tensor, rival: float) -> list[float]:
+    """Return the budgets above 0, or say what is wrong with them."""
+    if budgets is None:
+        scale = rival if rival > 0 else float(x.std()) * x[0].numel() ** 0.5 or 1.0
+        return [share * scale for share in SHARES]
+    found = [float(budget) for budget in budgets]
+    if not all(math.isfinite(budget) and budget >= 0 for budget in found):
+        raise ValueError(f"budgets must be finite and not negative, found {found}: mend them.")
+    if any(later <= earlier for earlier, later in pairwise(found)):
+        raise ValueError(f"budgets must rise, found {found}: sort them, each one once.")
+    steps = [budget for budget in found if budget > 0]
+    if not steps:
+        raise ValueError(f"budgets must hold a number above 0, found {found}: add one.")
+    return steps
+
+
+def rival_distance(
+    x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"], norm: str, *, seed: int
+) -> float:
+    """Return the median distance of a point to the nearest of another class; 0 without others.
+
+    Estimated from at most a thousand points.
+    """
+    picks = torch.randperm(len(x), generator=generator(seed))[:CROWD].to(x.device)
+    crowd, labels = x[picks].flatten(1), y[picks]
+    order = 2.0 if norm == "l2" else math.inf
+    apart = torch.cdist(crowd[:PROBED], crowd, p=order)
+    apart[labels[:PROBED, None] == labels[None]] = torch.inf
+    nearest = apart.amin(1)
+    nearest = nearest[nearest.isfinite()]
+    return float(nearest.median()) if len(nearest) else 0.0
+
+
+def _easiest(lengths: Float[Tensor, " n"], count: int) -> Int64[Tensor, " k"]:
+    """Return the points that broke by the shortest steps, without those that were wrong."""
+    order = torch.where(lengths > 0, lengths, torch.inf).sort(stable=True)
+    return order.indices[order.values.isfinite()][:count]

@@ -1,0 +1,174 @@
+"""Values and slopes along lines, and the length scale of a process that has as much of both."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from inscape._core import checks
+from inscape._core.checks import Function
+from inscape._core.functional import Probe, jacobians
+
+#: The shortest length scale that is told, as a share of the longest.
+SHORTEST = 1e-6
+#: Values to which a process is fitted: so many lines, so many knots of each.
+SAMPLE = 20, 6
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Moments:
+    """What a function does along lines: of each line and output the variance and squared slope.
+
+    ``steps`` is the squared slope that the differences of values between knots show; those of a
+    smooth function are never steeper than its slopes, save for the draw of knots.
+    """
+
+    lengths: Float64[Tensor, " lines"]
+    variances: Float64[Tensor, "lines c"]
+    slopes: Float64[Tensor, "lines c"]
+    steps: Float64[Tensor, "lines c"]
+    values: Float64[Tensor, "lines knots c"]
+
+
+def along(
+    found: Probe,
+    a: Float[Tensor, "lines *d"],
+    b: Float[Tensor, "lines *d"],
+    starts: Float64[Tensor, " lines"],
+    knots: int,
+    *,
+    memory: int,
+) -> Moments:
+    """Walk along lines and keep the values, and the moments of values and slopes."""
+    per = max(1, found.rows(memory) // knots)
+    values, slopes = [], []
+    for first in range(0, len(a), per):
+        some = slice(first, first + per)
+        way = (b[some] - a[some])[:, None]
+        t = times(starts[some], knots).to(a).reshape(-1, knots, *[1] * (a.ndim - 1))
+        at = (a[some][:, None] + t * way).flatten(0, 1)
+        y, dy = with_slopes(found.f, at, way.expand(-1, knots, *a.shape[1:]).flatten(0, 1))
+        values.append(y.double().reshape(-1, knots, found.outputs))
+        slopes.append(dy.double().reshape(-1, knots, found.outputs).square().mean(1))
+    y = torch.cat(values)
+    checks.finite(y.flatten(1).sum(1), "lines")
+    squares = torch.cat(slopes)
+    checks.finite(squares.sum(1), "lines")
+    return Moments(
+        lengths=(b - a).double().flatten(1).norm(dim=1).cpu(),
+        variances=y.var(1, correction=0).cpu(),
+        slopes=squares.cpu(),
+        steps=(y.diff(dim=1) * knots).square().mean(1).cpu(),
+        values=y.cpu(),
+    )
+
+
+def times(starts: Float64[Tensor, " m"], knots: int) -> Float64[Tensor, "m knots"]:
+    """Return evenly spaced times between 0 and 1, each line with its own start."""
+    return (torch.arange(knots, dtype=torch.float64) + starts[:, None]) / knots
+
+
+def with_slopes(
+    f: Function, x: Float[Tensor, "m *d"], way: Float[Tensor, "m *d"]
+) -> tuple[Float[Tensor, "m c"], Float[Tensor, "m c"]]:
+    """Return values and slopes along ``way``, at the cost of two backward passes for all outputs.
+
+    The backward pass is linear in what it is given; its derivative by that is the slope. Where a
+    step of the function cannot be differentiated twice, one pass is made for each output.
+    """
+    with torch.enable_grad():
+        given = x.detach().requires_grad_()
+        y = f(given)
+        if not y.requires_grad:
+            return y.reshape(len(x), -1), torch.zeros_like(y).reshape(len(x), -1)
+        pull = torch.zeros_like(y, requires_grad=True)
+        try:
+            (back,) = torch.autograd.grad(y, given, pull, create_graph=True)
+            (slope,) = torch.autograd.grad(back, pull, way)
+        except RuntimeError:
+            slope = torch.einsum("mcd,md->mc", jacobians(f, x), way.flatten(1))
+    return y.detach().reshape(len(x), -1), slope.reshape(len(x), -1)
+
+
+def scale(
+    lengths: Float64[Tensor, " lines"],
+    variances: Float64[Tensor, "lines c"],
+    slopes: Float64[Tensor, "lines c"],
+    knots: int,
+    longest: float,
+) -> float:
+    """Return the length scale at which a process has the same variance for its slopes.
+
+    It is at most ``longest``, and at least a millionth of that.
+    """
+    from scipy.optimize import brentq
+
+    if not float(slopes.sum()) > 0:
+        return longest
+    wanted = float(variances.sum() / slopes.sum())
+    squares = lengths.square().numpy()
+
+    def excess(log_scale: float) -> float:
+        q = squares * math.exp(-2 * log_scale)
+        return math.log(float(spread(q, knots).sum() / q.sum())) - math.log(wanted)
+
+    low, high = math.log(SHORTEST * longest), math.log(longest)
+    if not wanted > 0 or excess(low) > 0:
+        return math.exp(low)
+    if excess(high) < 0:
+        return longest
+    return math.exp(float(brentq(excess, low, high, xtol=1e-12)))
+
+
+def spread(q: Array, knots: int) -> Array:
+    """Return the expected variance on lines of squared length ``q`` of a process of scale 1.
+
+    One minus the mean correlation between all pairs of knots; by ``expm1``, since it is tiny for
+    short lines.
+    """
+    lags = np.arange(1, knots)
+    counts = 2 * (knots - lags) / knots**2
+    falls: Array = -np.expm1(-0.5 * q[:, None] * (lags / knots) ** 2)
+    return falls @ counts
+
+
+def best_process(
+    moments: Moments,
+    a: Float[Tensor, "lines *d"],
+    b: Float[Tensor, "lines *d"],
+    starts: Float64[Tensor, " lines"],
+    guess: float,
+    *,
+    seed: int,
+) -> tuple[float, float]:
+    """Return length scale and share of noise of the process that makes some values likeliest."""
+    from inscape.kernels import Rbf, gaussian_process
+
+    lines = min(SAMPLE[0], len(a))
+    knots = moments.values.shape[1]
+    some = torch.linspace(0, knots - 1, min(SAMPLE[1], knots)).round().long()
+    t = times(starts[:lines], knots)[:, some]
+    ends = [end[:lines].double().flatten(1).cpu()[:, None] for end in (a, b)]
+    size = float(moments.lengths.square().mean().sqrt())
+    points = (torch.lerp(ends[0], ends[1], t[..., None]) / size).flatten(0, 1)
+    y = moments.values[:lines, some].flatten(0, 1)
+    y = y - y.mean(0)
+    y = y / y.square().mean().sqrt().clamp(min=1e-300)
+    found = gaussian_process(
+        points,
+        y,
+        kernel=Rbf(length_scale=guess / size),
+        noise=1e-4,
+        fitted=("amplitude", "length_scale", "noise"),
+        bounds=(1e-6, 1e4),
+        seed=seed,
+    )
+    share = found.noise / (found.noise + found.amplitude)
+    return float(found.length_scale or guess) * size, share

@@ -1,0 +1,76 @@
+"""How far a length scale would move: between other lines, and between other draws of a process."""
+
+import math
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from inscape._core import generator
+from inscape._core.result import Z95
+from inscape.smoothness._line_moments import Moments, scale, spread, times
+
+#: Length scales of the table, in units of the size of the data.
+GRID = np.geomspace(1e-5, 100, 281)
+#: Draws of a process, each a sum of so many waves.
+DRAWS, WAVES = 40, 64
+
+
+def between_lines(
+    moments: Moments, knots: int, longest: float, *, resamples: int, seed: int
+) -> tuple[float, float]:
+    """Return the interval of 95% of the length scale when lines are drawn again and again."""
+    lines = len(moments.lengths)
+    squares = moments.lengths.square()
+    grid = GRID * float(squares.mean().sqrt())
+    drawn = torch.randint(lines, (resamples, lines), generator=generator(seed))
+    drawn += lines * torch.arange(resamples)[:, None]
+    counts = drawn.flatten().bincount(minlength=resamples * lines).reshape(resamples, -1).double()
+    ratios = (counts @ moments.variances.sum(1)) / (counts @ moments.slopes.sum(1))
+    table = np.stack([spread(squares.numpy() / g**2, knots) * g**2 for g in grid], axis=1)
+    expected = (counts @ torch.from_numpy(table)) / (counts @ squares)[:, None]
+    found = [
+        np.interp(math.log(max(ratio, 1e-300)), row, np.log(grid))
+        for ratio, row in zip(ratios.nan_to_num(0.0).tolist(), expected.log().numpy(), strict=True)
+    ]
+    low, high = np.quantile(np.minimum(np.exp(found), longest), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def between_draws(
+    moments: Moments,
+    a: Float[Tensor, "lines *d"],
+    b: Float[Tensor, "lines *d"],
+    starts: Float64[Tensor, " lines"],
+    value: float,
+    longest: float,
+    *,
+    seed: int,
+) -> tuple[float, float]:
+    """Return the interval of 95% of the scale of a process of which the function were one draw.
+
+    Processes of the scale that was found are drawn along the same lines; the scatter of what is
+    found of them is the error of one. Several outputs count as so many draws as they have
+    directions in which they vary.
+    """
+    if value >= longest:
+        return longest, longest
+    dice = generator(seed)
+    start, way = (end.double().flatten(1).cpu() / value for end in (a, b - a))
+    t = times(starts, moments.values.shape[1])[..., None]
+    found = []
+    for _ in range(DRAWS):
+        waves = torch.randn(start.shape[1], WAVES, generator=dice, dtype=torch.float64)
+        turn = torch.rand(WAVES, generator=dice, dtype=torch.float64) * (2 * math.pi)
+        high = torch.randn(WAVES, 1, generator=dice, dtype=torch.float64)
+        pace = (way @ waves)[:, None]
+        phase = (start @ waves + turn)[:, None] + t * pace
+        y, dy = phase.cos() @ high, (phase.sin() * pace) @ high
+        variances, slopes = y.var(1, correction=0), dy.square().mean(1)
+        found.append(math.log(scale(moments.lengths, variances, slopes, t.shape[1], longest)))
+    centred = moments.values.flatten(0, 1) - moments.values.flatten(0, 1).mean(0)
+    covariance = centred.T @ centred
+    independent = float(covariance.trace() ** 2 / covariance.square().sum())
+    half = Z95 * float(np.std(found, ddof=1)) / math.sqrt(independent)
+    return value * math.exp(-half), value * math.exp(half)

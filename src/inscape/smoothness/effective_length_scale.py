@@ -1,0 +1,199 @@
+"""Effective length scale: over what distance the function changes by as much as it varies."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from inscape._core import NotApplicable, Result, Row, Summary, checks, draw_pairs, instrument
+from inscape._core.checks import Function
+from inscape._core.functional import MEMORY, probe
+from inscape._core.inference import outside_inference
+from inscape._core.sampling import generator
+from inscape.smoothness._line_moments import Moments, along, best_process, scale
+from inscape.smoothness._line_spread import between_draws, between_lines
+
+#: Scales beyond so many times the size of the data cannot be told from each other.
+LONGEST = 10.0
+#: Slopes that account for a smaller share of the steps between knots have missed jumps.
+SEEN = 0.5
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class EffectiveLengthScale(Result):
+    """The length scale of a function, twice: by its moments along lines, and by a process.
+
+    ``variances`` and ``slopes`` are, for each line and output, the variance of the values and the
+    mean square of the slope (over the whole line, so that both have the unit of the output).
+    ``scale`` is what they say together and ``by_output`` what each output says alone. ``interval``
+    is that of 95% of this function's scale (bootstrap over lines); ``source``, wider, that of a
+    process of which it were one draw. Where ``scale`` equals ``longest``, the function is as good
+    as straight over the data and its scale is at least that.
+    ``process`` is the length scale of the Gaussian process that explains sampled values best, and
+    ``unexplained`` the share of their variance that it takes for noise; None if not asked for.
+    """
+
+    scale: Float64[Tensor, ""]
+    interval: Float64[Tensor, " 2"]
+    source: Float64[Tensor, " 2"]
+    longest: float
+    by_output: Float64[Tensor, " c"]
+    lengths: Float64[Tensor, " lines"]
+    variances: Float64[Tensor, "lines c"]
+    slopes: Float64[Tensor, "lines c"]
+    process: float | None
+    unexplained: float | None
+    knots: int
+    outputs: int
+    seed: int
+
+    @property
+    def value(self) -> float:
+        """Return the length scale."""
+        return float(self.scale)
+
+    @property
+    def straight(self) -> bool:
+        """Tell whether the function bends too little for its scale to be known."""
+        return self.value >= self.longest
+
+    @property
+    def size(self) -> float:
+        """Return the size of the data: the root mean square length of the lines."""
+        return float(self.lengths.square().mean().sqrt())
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each line and output."""
+        for line, length in enumerate(self.lengths.tolist()):
+            for c in range(self.outputs):
+                yield {
+                    "line": line,
+                    "output": c,
+                    "length": length,
+                    "variance": float(self.variances[line, c]),
+                    "square_slope": float(self.slopes[line, c]),
+                }
+
+    def summary(self) -> Summary:
+        """Return the length scale; a lower bound where the function is as good as straight."""
+        basis = f"{len(self.lengths)} lines of size {self.size:.3g}"
+        if self.process is not None:
+            basis += f"; process {self.process:.3g}"
+        if self.straight:
+            return Summary(value=self.longest, kind="lower bound", basis=f"{basis}; straight")
+        low, high = self.interval.tolist()
+        return Summary(value=self.value, kind="estimate", basis=basis, low=low, high=high)
+
+
+@instrument(
+    reads="function",
+    cost="seconds",
+    work=lambda n, c: 100 * 16 * 6,
+    setup=0.2,
+    samples="lines",
+    meaning="The function varies as one of length scale {value} does: points that are much nearer "
+    "to each other have nearly the same output, points that are much farther have little in "
+    "common.",
+    cites="klindt2023controlling, section 3.3; rasmussen2006gaussian, section 4.1; our definition",
+    exempt=("process", "unexplained"),  # a search ends elsewhere within its tolerance
+)
+@outside_inference
+@torch.no_grad()
+def effective_length_scale(
+    f: Function,
+    x: Float[Tensor, "n *d"],
+    *,
+    lines: int = 100,
+    knots: int = 16,
+    process: bool = True,
+    resamples: int = 500,
+    seed: int = 0,
+    memory: int = MEMORY,
+) -> EffectiveLengthScale | NotApplicable:
+    r"""Measure the length scale of ``f`` along random lines through the data.
+
+    .. math:: \frac{\sum_i \mathrm{Var}_t \, f(p_i(t))}{\sum_i \mathbb{E}_t \, f'(p_i(t))^2}
+              = \frac{\sum_i 1 - \kappa_i(\ell)}{\sum_i |b_i - a_i|^2 / \ell^2}, \quad
+              p_i(t) = a_i + t (b_i - a_i)
+
+    A function that is drawn from a Gaussian process with kernel
+    :math:`a \exp(-|x - z|^2 / 2 \ell^2)` has slopes of variance :math:`a / \ell^2` in every
+    direction. On a line of finite length its values vary by :math:`a` less their mean covariance,
+    :math:`a \kappa_i(\ell)`. The length scale of any other function is that of the processes with
+    the same ratio of both. A scaled or shifted output has the same. Many outputs are taken
+    together, each with the weight of its variance. Slopes are exact up to rounding.
+
+    A straight function has the largest ratio that a process can have; then, and wherever
+    the scale would exceed ten times the size of the data, this is said and the result is a lower
+    bound. An estimate, with two intervals: of other lines through the same function, and of other
+    draws of a process, of which one on a short interval says little. Costs ``lines * knots``
+    evaluations with slope.
+
+    A second, independent answer is the length scale of the Gaussian process with noise that makes
+    some of the values likeliest. For a draw of such a process both agree; a function that is rough
+    in one place and smooth in another has two different ones.
+
+    Args:
+        f: Function of a batch; a module in eval mode will do.
+        x: Points; a line joins two of them, drawn with replacement.
+        lines: Number of lines.
+        knots: Points on each line, evenly spaced, with a random start.
+        process: Whether to fit the Gaussian process as well.
+        resamples: Resamples of the bootstrap over lines.
+        seed: Seed of all draws.
+        memory: Bytes that the working set may take.
+
+    >>> x = torch.linspace(-20, 20, 50, dtype=torch.float64)[:, None]
+    >>> waves = effective_length_scale(lambda x: torch.sin(5 * x), x, process=False)
+    >>> round(waves.value, 1)
+    0.2
+    """
+    checks.at_least(2, lines=lines, knots=knots)
+    checks.at_least(1, resamples=resamples, memory=memory)
+    found = probe(f, x)
+    found.need_gradient()
+    a, b = draw_pairs(x, lines, seed=seed)
+    starts = torch.rand(lines, generator=generator(seed + 1), dtype=torch.float64)
+    moments = along(found, a, b, starts, knots, memory=memory)
+    reason = _reason_not(moments)
+    if reason is not None:
+        return NotApplicable(what="effective_length_scale", reason=reason)
+    longest = LONGEST * float(moments.lengths.square().mean().sqrt())
+    value = scale(moments.lengths, moments.variances, moments.slopes, knots, longest)
+    low, high = between_lines(moments, knots, longest, resamples=resamples, seed=seed + 2)
+    ends = between_draws(moments, a, b, starts, value, longest, seed=seed + 3)
+    by_output = [
+        scale(moments.lengths, moments.variances[:, [c]], moments.slopes[:, [c]], knots, longest)
+        for c in range(found.outputs)
+    ]
+    fitted = best_process(moments, a, b, starts, value, seed=seed) if process else (None, None)
+    return EffectiveLengthScale(
+        scale=torch.tensor(value, dtype=torch.float64),
+        interval=torch.tensor([min(low, value), max(high, value)], dtype=torch.float64),
+        source=torch.tensor(ends, dtype=torch.float64),
+        longest=longest,
+        by_output=torch.tensor(by_output, dtype=torch.float64),
+        lengths=moments.lengths,
+        variances=moments.variances,
+        slopes=moments.slopes,
+        process=fitted[0],
+        unexplained=fitted[1],
+        knots=knots,
+        outputs=found.outputs,
+        seed=seed,
+    )
+
+
+def _reason_not(moments: Moments) -> str | None:
+    if not float(moments.lengths.max()) > 0:
+        return "all points are the same, so that there are no lines between them: pass more data"
+    if not float(moments.variances.sum()) > 0:
+        return "the function is constant along all lines, so that it has no length scale"
+    if float(moments.slopes.sum()) < SEEN * float(moments.steps.sum()):
+        return (
+            "the function moves by steps that its slopes do not see: measure what stands before "
+            "the rounding, or raise knots"
+        )
+    return None

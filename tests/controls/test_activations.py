@@ -1,0 +1,60 @@
+"""Units have one standard deviation before their activation, in training and after."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from cases import dense, points
+from inscape.controls import ActivationScale, activation_scale
+from inscape.training import fit
+
+
+def test_units_are_centred_and_have_one_spread_together():
+    model = activation_scale(dense(3, 8, 1), 0.5).train()
+    z = model[:2](points(40, 3))
+    assert_close(z.mean(0), torch.zeros(8, dtype=torch.float64), atol=1e-12, rtol=0)
+    assert_close(z.square().mean(), torch.tensor(0.25, dtype=torch.float64))
+
+
+def test_proportions_of_units_stay():
+    scale = ActivationScale(2, 1.0, like=torch.zeros(1, dtype=torch.float64)).train()
+    z = points(30, 2) * torch.tensor([1.0, 3.0], dtype=torch.float64)
+    before, after = z.std(0), scale(z).std(0)
+    assert_close(before[1] / before[0], after[1] / after[0])
+
+
+def test_channels_of_images():
+    scale = ActivationScale(2, 2.0, like=torch.zeros(1, dtype=torch.float64)).train()
+    z = scale(points(5, 2, 3, 3))
+    assert_close(z.mean((0, 2, 3)), torch.zeros(2, dtype=torch.float64), atol=1e-12, rtol=0)
+    assert_close(z.square().mean().sqrt().item(), 2.0)
+
+
+def test_after_training_the_running_means_are_used():
+    x = points(40, 3)
+    model = activation_scale(dense(3, 8, 1), 0.5)
+    run = fit(model, x, x.sum(1, keepdim=True), optimizer="adam", lr=0.02, epochs=60)
+    assert run.losses[-1] < run.losses[0] / 2
+    assert_close(model(x)[:3], model(x[:3]))  # rows do not see each other
+    assert_close(model[:2](x).square().mean().sqrt().item(), 0.5, atol=0.05, rtol=0)
+
+
+def test_the_first_batch_counts_in_full_and_others_by_their_share():
+    scale = ActivationScale(1, 1.0, momentum=0.25, like=torch.zeros(1)).train()
+    scale(torch.tensor([[1.0], [3.0]]))
+    assert_close(scale.mean, torch.tensor([2.0]))
+    scale(torch.tensor([[5.0], [7.0]]))
+    assert_close(scale.mean, torch.tensor([3.0]))
+    assert "1, scale=1, momentum=0.25" in repr(scale)
+
+
+def test_bad_input(unchecked):
+    with pytest.raises(
+        ValueError, match=r"scale must be a finite number above 0, found 0.0: raise"
+    ):
+        activation_scale(dense(3, 8, 1), 0.0)
+    with pytest.raises(ValueError, match=r"takes an nn.Sequential, found Linear: put Activation"):
+        activation_scale(nn.Linear(2, 1), 1.0)
+    with pytest.raises(ValueError, match="needs a hidden layer before the last one, found none"):
+        activation_scale(dense(3, 1), 1.0)

@@ -1,0 +1,179 @@
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from cases import dense, points
+from inscape.data import annulus
+from inscape.extrapolation import ZONES, extrapolation
+
+
+def total(x):
+    return x.sum(1, keepdim=True)
+
+
+def on_ring(x):
+    return (x.norm(dim=1) >= 0.5) & (x.norm(dim=1) <= 1)
+
+
+@pytest.fixture(scope="module")
+def ring():
+    return annulus(n=200, n_test=0, dtype=torch.float64)
+
+
+def square(n, seed=0):
+    return 3 * torch.rand(n, 2, generator=torch.Generator().manual_seed(seed)).double() - 1.5
+
+
+def asked(f, ring, queries, **settings):
+    return extrapolation(f, ring.x, ring.y, queries=queries, target=total, **settings)
+
+
+def test_zones_of_a_ring_are_told_by_the_norm(ring):
+    q = square(300)
+    found = asked(total, ring, q, domain=on_ring, peers=())
+    radius = q.norm(dim=1)
+    expected = torch.where(on_ring(q), 0, torch.where(radius < 0.5, 1, 2))
+    assert torch.equal(found.zones, expected)
+    assert found.reach is None
+    assert not found.flat
+    assert {row["zone"] for row in found.by_zone()} == set(ZONES)
+
+
+def test_domain_by_distance_is_where_data_have_neighbours(ring):
+    found = asked(total, ring, square(300), peers=())
+    gaps = torch.cdist(ring.x, ring.x).fill_diagonal_(torch.inf).min(1).values
+    assert_close(found.reach, float(torch.quantile(gaps, 0.99)))
+    assert torch.equal(found.zones == 0, found.distances <= found.reach)
+    new = annulus(n=300, n_test=0, seed=9, dtype=torch.float64).x
+    inside = asked(total, ring, new, peers=()).zones == 0
+    assert float(inside.double().mean()) > 0.95
+
+
+def test_distances_and_errors_equal_the_loop(ring):
+    net = dense(2, 5, 1)
+    q = square(20)
+    found = asked(net, ring, q)
+    for k, point in enumerate(q):
+        assert_close(found.distances[k], (ring.x - point).norm(dim=1).min())
+        error = float(net(point[None]).detach() - point.sum()) ** 2
+        assert float(found.errors[k, 0]) == pytest.approx(error)
+        nearest = ring.y[(ring.x - point).norm(dim=1).argmin()]
+        assert float(found.errors[k, 2]) == pytest.approx(float(nearest - point.sum()) ** 2)
+
+
+def test_peers_know_what_they_should(ring):
+    found = asked(lambda x: 0 * total(x), ring, square(100))
+    assert found.models == ("network", "gaussian_process", "nearest_neighbour", "linear")
+    worst = found.errors.max(0).values
+    assert worst[3] < 1e-20  # a sum is linear
+    assert worst[1] < 1e-4
+    assert worst[2] > 0.1
+    assert worst[0] > 1
+    outside = {r["model"]: r["error"] for r in found.by_zone() if r["zone"] == "outside"}
+    assert outside["network"] > outside["nearest_neighbour"] > outside["gaussian_process"]
+
+
+def test_the_best_linear_model_is_the_normal_equations():
+    x, q = points(30, 3), points(10, 3, seed=4)
+    y = x.square()
+    found = extrapolation(lambda x: x, x, y, queries=q, answers=q.square(), peers=("linear",))
+    ones = torch.ones(30, 1, dtype=torch.float64)
+    design = torch.cat([x, ones], dim=1)
+    weights = torch.linalg.solve(design.T @ design, design.T @ y)
+    wrong = torch.cat([q, ones[:10]], dim=1) @ weights - q.square()
+    assert_close(found.errors[:, 1], wrong.square().mean(1))
+
+
+def test_folds_judge_each_point_by_the_others():
+    x = points(20, 2)
+    found = extrapolation(total, x, total(x), folds=4, peers=("nearest_neighbour",))
+    assert len(found.distances) == 20
+    assert (found.folds, found.known) == (4, 15)
+    assert found.distances.min() > 0  # no point is its own neighbour
+    assert found.errors[:, 0].max() == 0
+    assert found.errors[:, 1].min() > 0
+
+
+def test_held_out_points_in_the_order_of_their_distance(ring):
+    near, far = square(200) / 10, square(200, seed=1)
+    q = torch.cat([near, far])
+    found = asked(lambda x: total(x) + x.norm(dim=1, keepdim=True) ** 3, ring, q, peers=())
+    smooth = found.profile()
+    assert smooth.mean[-1] > smooth.mean[0]
+    last = found.distances.argsort()[-100:]
+    assert_close(found.summary().value, float(found.errors[last, 0].mean()))
+    assert found.summary().basis.startswith("100 of 400")
+
+
+def test_classes_count_wrong_answers():
+    x = points(60, 2)
+    y = (x[:, 0] > 0).long()
+    q = points(50, 2, seed=2)
+    right = (q[:, 0] > 0).long()
+    for f in (
+        lambda x: torch.stack([-x[:, 0], x[:, 0]], dim=1),
+        lambda x: x[:, :1],  # one output: its sign
+    ):
+        found = extrapolation(f, x, y, queries=q, answers=right)
+        assert found.classes
+        assert found.errors[:, 0].sum() == 0
+        assert 0 < found.errors[:, 2].mean() < 0.3
+        assert found.profile("linear").mean.max() <= 1
+    wrong = extrapolation(lambda x: -x[:, :1], x, y, queries=q, answers=right, peers=())
+    assert wrong.summary().value == 1
+
+
+def test_few_points_in_many_dimensions_have_a_flat_hull():
+    x, q = points(12, 30), points(8, 30, seed=3)
+    found = extrapolation(total, x, total(x), queries=q, target=total)
+    assert found.flat
+    assert set(found.zones.tolist()) <= {0, 2}
+
+
+def test_samples_are_drawn_and_pictures_flattened():
+    x = points(50, 1, 4, 4)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(16, 1)).double().eval()
+    y = net(x).detach()
+    found = extrapolation(net, x, y, queries=x, answers=y, points=10, known=20, peers=())
+    assert (len(found.errors), found.known) == (10, 20)
+    assert found.errors.max() == 0
+    rows = list(found.rows())
+    assert rows[0]["zone"] in ZONES
+    assert rows[0]["network"] == 0
+
+
+def test_bad_input_is_refused(unchecked):
+    x = points(9, 2)
+    y = total(x)
+    ask = {"queries": x, "answers": y}
+    cases = [
+        ((x, y), {"answers": y}, "answers and target belong to queries, found none"),
+        ((x, y), {"queries": x}, "must be given once, found neither: pass either"),
+        ((x, y), {**ask, "target": total}, "must be given once, found both"),
+        ((x, y), {"queries": x[:, :1], "answers": y}, r"points of shape \(2,\) as x has, found"),
+        ((x, y), {**ask, "peers": ("oracle",)}, "peers must be one of 'gaussian_process'"),
+        ((x, y), {**ask, "points": 0}, "points must be at least 1"),
+        ((x, y), {"folds": 1}, "folds must be at least 2"),
+        ((x[:3], y[:3]), {}, "must have at least 5 points for 5 folds, found 3"),
+        ((x, x), ask, "as many numbers as the model has outputs, 1, found 2"),
+        ((x, y), {**ask, "domain": lambda x: x[:, 0]}, "domain must tell True or False for each"),
+        ((x, y), {"queries": x * torch.nan, "answers": y}, "queries must be finite"),
+    ]
+    for data, settings, text in cases:
+        with pytest.raises(ValueError, match=text):
+            extrapolation(total, *data, **settings)
+    found = extrapolation(total, x, y, peers=())
+    with pytest.raises(ValueError, match="model must be one of 'network', found 'linear'"):
+        found.profile("linear")
+
+
+def test_what_does_not_depend_on_the_network_is_kept(monkeypatch):
+    x = points(20, 2)
+    first = extrapolation(total, x, total(x))
+    monkeypatch.setattr("inscape.extrapolation._surroundings.PEERS", {})  # nobody may be asked
+    again = extrapolation(lambda x: 2 * total(x), x, total(x))
+    assert torch.equal(first.errors[:, 1:], again.errors[:, 1:])
+    assert again.errors[:, 0].min() > 0
+    with pytest.raises(KeyError):
+        extrapolation(total, x, 2 * total(x))

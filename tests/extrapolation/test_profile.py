@@ -1,0 +1,70 @@
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from inscape.extrapolation import log_errors, profile
+
+
+def drawn(n, seed=0):
+    dice = torch.Generator().manual_seed(seed)
+    r = torch.rand(n, generator=dice, dtype=torch.float64)
+    return r, r.square() + 0.1 * torch.randn(n, generator=dice, dtype=torch.float64)
+
+
+def test_equals_the_loop():
+    r, v = drawn(30)
+    found = profile(r, v, at=torch.tensor([0.2, 0.9]), bandwidth=0.1)
+    for k, at in enumerate((0.2, 0.9)):
+        w = [math.exp(-((at - float(torch.tensor(a))) ** 2) / 0.02) for a in r.tolist()]
+        mean = sum(a * b for a, b in zip(w, v.tolist(), strict=True)) / sum(w)
+        square = sum((a * (b - mean)) ** 2 for a, b in zip(w, v.tolist(), strict=True))
+        half = 1.959964 * math.sqrt(square) / sum(w)
+        assert float(found.mean[k]) == pytest.approx(mean, rel=1e-6)  # places in single precision
+        assert float(found.high[k] - found.low[k]) == pytest.approx(2 * half, rel=1e-6)
+        count = sum(w) ** 2 / sum(a * a for a in w)
+        assert float(found.weight[k]) == pytest.approx(count, rel=1e-6)
+
+
+def test_band_covers_the_smoothed_truth_nineteen_times_of_twenty():
+    hits = []
+    for seed in range(60):
+        r, v = drawn(200, seed)
+        found = profile(r, v, at=torch.tensor([0.5]), bandwidth=0.05)
+        truth = 0.25 + 0.05**2  # the square, smoothed by the kernel on even places
+        hits.append(bool(found.low <= truth <= found.high))
+    assert sum(hits) >= 52  # 57 expected
+
+
+def test_default_places_and_bandwidth():
+    r, v = drawn(500)
+    found = profile(r, v)
+    assert_close(found.at[[0, -1]], torch.stack([r.min(), r.max()]))
+    assert 0.9 * 0.25 * 500**-0.2 < found.bandwidth < 0.9 * 0.3 * 500**-0.2
+    assert profile(torch.ones(3), torch.ones(3)).bandwidth == 1.0
+    assert profile(torch.ones(1), torch.ones(1)).mean.tolist() == [1.0] * 60
+    assert len(list(found.rows())) == 60
+    summary = found.summary()
+    assert summary.low < summary.value < summary.high
+    assert summary.value == pytest.approx(1, abs=0.2)
+
+
+def test_zeros_take_the_least_error_that_is_not_zero():
+    errors = torch.tensor([0.0, 1e-4, 1.0])
+    assert_close(log_errors(errors).exp(), torch.tensor([1e-4, 1e-4, 1.0]).double())
+    assert log_errors(torch.zeros(2)).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("r", "v", "settings", "text"),
+    [
+        ([1.0], [1.0, 2.0], {}, "as many, found 1 and 2"),
+        ([], [], {}, "as many, found 0 and 0"),
+        ([1.0, math.nan], [1.0, 2.0], {}, "distances and values must be finite"),
+        ([1.0, 2.0], [1.0, 2.0], {"bandwidth": 0.0}, "bandwidth must be positive, found 0.0"),
+    ],
+)
+def test_bad_input_is_refused(unchecked, r, v, settings, text):
+    with pytest.raises(ValueError, match=text):
+        profile(torch.tensor(r), torch.tensor(v), **settings)

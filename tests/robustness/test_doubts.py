@@ -1,0 +1,141 @@
+"""Attacks that cannot be believed say so; wrong input is refused with what to do."""
+
+import pytest
+import torch
+from torch import nn
+
+from cases import dense, points
+from inscape.robustness import Apgd, Attack, AutoAttack, Fgsm, Pgd, Square, Target, robustness
+from robustness.lines import linear
+
+
+def stairs(model):
+    """Return the model behind a staircase, whose gradient is zero."""
+    return lambda x: model((8 * x).round() / 8)
+
+
+def test_a_gradient_of_zero_everywhere_is_said():
+    model, x = linear(4, 3), points(40, 4)
+    y = stairs(model)(x).argmax(1)
+    blind = robustness(stairs(model), x, y, attack=Pgd(random_start=False), budgets=[0.5])
+    assert blind.accuracy[1] == 1.0
+    assert blind.doubts[0].startswith("The gradient is zero or not finite at 40 of 40")
+    assert any("Random steps" in doubt and "gradient masking" in doubt for doubt in blind.doubts)
+    assert "in doubt" in repr(blind)
+    seeing = robustness(stairs(model), x, y, attack=Square(queries=100), budgets=[0.5])
+    assert seeing.accuracy[1] < 0.8
+    assert seeing.doubts == ()
+
+
+def test_gradients_that_are_not_finite_are_said_and_break_nothing():
+    class Rooted(nn.Module):
+        def forward(self, x):  # sqrt has an infinite slope at 0, times 0 gives NaN
+            return torch.stack([x[:, 0] + 1, (0 * x[:, 1]).sqrt()], dim=1)
+
+    x = points(6, 2).abs()
+    found = robustness(Rooted().eval(), x, torch.zeros(6, dtype=torch.long), budgets=[0.1])
+    assert found.accuracy.tolist() == [1.0, 1.0]
+    assert any("not finite at 6 of 6" in doubt for doubt in found.doubts)
+
+
+def test_probabilities_are_noticed():
+    model = nn.Sequential(dense(3, 8, 3), nn.Softmax(dim=1)).eval()
+    x = points(20, 3)
+    found = robustness(model, x, model(x).argmax(1), budgets=[0.2])
+    assert any(doubt.startswith("The outputs are probabilities") for doubt in found.doubts)
+
+
+def test_an_honest_network_leaves_no_doubt():
+    model, x = dense(3, 16, 3), points(40, 3)
+    assert robustness(model, x, model(x).argmax(1), budgets=[0.1, 0.3]).doubts == ()
+
+
+X = points(6, 3)
+MODEL = linear(3, 3)
+Y = MODEL(X).argmax(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"budgets": [0.5, 0.1]}, r"budgets must rise, found \[0.5, 0.1\]: sort them"),
+        ({"budgets": [0.1, 0.1]}, r"budgets must rise, .* each one once"),
+        ({"budgets": [-0.1, 0.1]}, r"budgets must be finite and not negative, found \[-0.1, 0.1\]"),
+        ({"budgets": [float("nan")]}, r"budgets must be finite and not negative, found \[nan\]"),
+        ({"budgets": [0.0]}, r"budgets must hold a number above 0, found \[0.0\]: add one"),
+        ({"bounds": (0.0, 1.0)}, r"x must lie within the bounds 0 to 1, found -.* of 6 points"),
+        ({"bounds": (1.0, 0.0)}, r"bounds must be \(lowest, highest\) .* or None for no bounds"),
+        ({"attack": "deepfool"}, r"attack must be one of 'noise', 'fgsm', .* found 'deepfool'"),
+        ({"points": 0}, r"points must be at least 1, found 0: raise points"),
+        ({"examples": -1}, r"examples must be at least 0, found -1: raise examples"),
+        ({"y": None}, r"needs the class number of each point, found data without labels: pass y"),
+        ({"y": Y + 1}, r"class numbers must lie between 0 and 2, .* found .* to 3 in shape \(6,\)"),
+        ({"y": Y[:4]}, r"y must hold one label for each of the 6 points, found shape \(4,\)"),
+        (
+            {"y": torch.stack([Y, Y], 1)},
+            r"found .* in shape \(6, 2\): renumber y",
+        ),
+    ],
+)
+def test_wrong_input_is_refused(change, text):
+    settings = {"y": Y, "budgets": [0.1], **change}
+    with pytest.raises(ValueError, match=text):
+        robustness(MODEL, X, settings.pop("y"), **settings)
+
+
+def test_a_model_in_training_mode_is_refused():
+    with pytest.raises(ValueError, match=r"must be in eval mode, .* call model.eval\(\) first"):
+        robustness(linear(3, 3).train(), X, Y)
+
+
+def test_wrong_words_are_refused(unchecked):
+    with pytest.raises(ValueError, match="norm must be one of 'l2', 'linf', found 'l1'"):
+        robustness(MODEL, X, Y, norm="l1")
+    with pytest.raises(ValueError, match="norm must be one of 'l2', 'linf', found 'l1'"):
+        Pgd(norm="l1")
+    with pytest.raises(ValueError, match="reading must be one of 'steepest', 'sign', found 'up'"):
+        Fgsm(reading="up")
+    with pytest.raises(ValueError, match="loss must be one of 'ce', 'dlr', 'targeted', found 'x'"):
+        Apgd(loss="x")
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Pgd(steps=0), "steps must be at least 1, found 0: raise steps"),
+        (lambda: Pgd(step_size=-1.0), "step_size must be a positive share of the budget, found -1"),
+        (lambda: Apgd(restarts=0), "restarts must be at least 1, found 0"),
+        (lambda: Square(queries=0), "queries must be at least 1, found 0"),
+        (lambda: Square(start=0.0), "start must be a share of the input between 0 and 1, found 0"),
+        (lambda: AutoAttack(parts=()), "parts must be at least 1, found 0"),
+        (lambda: AutoAttack(parts=("pgd",)), "parts must be one of 'apgd-ce', .* found 'pgd'"),
+    ],
+)
+def test_attacks_refuse_settings_that_cannot_be(make, text):
+    with pytest.raises(ValueError, match=text):
+        make()
+
+
+def test_an_attack_of_ones_own(unchecked):
+    class Nothing(Attack):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r"Nothing must define passes\(\)"):
+        Nothing().passes(3)
+    with pytest.raises(NotImplementedError, match=r"Nothing must define perturb\(\)"):
+        Nothing().perturb(None)
+
+    class Mirror(Attack):
+        follows_gradients = False
+
+        def passes(self, classes: int) -> float:
+            return 1.0
+
+        def perturb(self, target: Target) -> torch.Tensor:
+            return -target.x
+
+    found = robustness(MODEL, X, Y, attack=Mirror(), budgets=[0.01, 20.0])
+    assert found.attack == "mirror"
+    assert found.settings == "mirror(l2)"
+    assert found.accuracy[1] >= found.accuracy[2]
+    assert found.accuracy[2] < 1.0
