@@ -56,6 +56,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/gaussian_process.py
 	$(BIN)/python benchmarks/path_kernel.py
+	$(BIN)/python benchmarks/controls.py
+	$(BIN)/python benchmarks/robustness.py
 	$(BIN)/python benchmarks/startup.py
 
 clean:

@@ -9,19 +9,19 @@ Where 1 / sigma is small it follows the noise, where it is large it hardly bends
 import matplotlib.pyplot as plt
 import torch
 
-from inscape.controls import length_scale, release
 from inscape.data import noisy_sine
 from inscape.figures.style import BLUE, FAINT, VERMILION, styled
 from inscape.models import two_layer
-from inscape.training import fit
+from inscape.training import fit_wide
 
 data = noisy_sine(n=40, seed=2)
 at = torch.linspace(-9.42, 9.42, 300)[:, None]
 curves = {}
 for inverse in (0.1, 1.0, 10.0):
-    net = length_scale(two_layer(1, 200, activation="tanh"), 1 / inverse, bias="normalised")
-    fit(net, data.x, data.y, optimizer="adam", lr=0.03, epochs=500)
-    curves[inverse] = release(net)(at).detach()[:, 0]
+    net = two_layer(1, 200, activation="tanh")
+    held = {"sigma": 1 / inverse, "bias": "normalised"}  # as inscape.controls.length_scale does
+    fit_wide(net, data.x, data.y, lr=0.03, steps=500, **held)
+    curves[inverse] = net(at).detach()[:, 0]
 
 with styled():
     figure, axes = plt.subplots(1, 3, figsize=(8.4, 2.6), sharey=True, layout="constrained")

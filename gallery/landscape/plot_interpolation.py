@@ -24,8 +24,8 @@ one, two = (
         data.x,
         data.y,
         optimizer="adam",
-        lr=0.01,
-        epochs=200,
+        lr=0.02,
+        epochs=100,
     ).model
     for seed in (0, 1)
 )

@@ -22,11 +22,11 @@ net = nn.Sequential(
     *(nn.Flatten(), nn.Linear(32, 10)),
 ).eval()
 pytorch_default(net, seed=0)
-settings = {"loss": "cross_entropy", "optimizer": "adam", "lr": 0.005, "batch": 64}
+settings = {"loss": "cross_entropy", "optimizer": "adam", "lr": 0.01, "batch": 128}
 fit(net, data.x, data.y, epochs=10, **settings)
 test = (data.x_test, data.y_test)
 tune = {"epochs": 1, **settings}
-found = channel_pruning(net, data.x, data.y, tune=tune, test=test, points=500, slack=0.02)
+found = channel_pruning(net, data.x, data.y, tune=tune, test=test, points=200, slack=0.03)
 small = found.network(net, data.x)
 
 with styled():

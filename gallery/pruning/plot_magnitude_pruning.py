@@ -16,7 +16,7 @@ from inscape.training import fit
 
 data = digits()
 net = two_layer(64, 128, 10)
-settings = {"loss": "cross_entropy", "optimizer": "adam", "lr": 0.003, "batch": 64}
+settings = {"loss": "cross_entropy", "optimizer": "adam", "lr": 0.01, "batch": 256}
 fit(net, data.x, data.y, epochs=15, **settings)
 test = (data.x_test, data.y_test)
 tune = {"epochs": 2, **settings}

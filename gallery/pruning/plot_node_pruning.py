@@ -16,8 +16,8 @@ from inscape.training import fit
 
 data = digits()
 net = two_layer(64, 32, 10)
-settings = {"loss": "cross_entropy", "optimizer": "adam", "lr": 0.005, "batch": 64}
-fit(net, data.x, data.y, epochs=20, **settings)
+settings = {"loss": "cross_entropy", "optimizer": "adam", "lr": 0.01, "batch": 256}
+fit(net, data.x, data.y, epochs=15, **settings)
 test, tune = (data.x_test, data.y_test), {"epochs": 2, **settings}
 plain = node_pruning(net, data.x, data.y, test=test)
 tuned = node_pruning(net, data.x, data.y, test=test, tune=tune)

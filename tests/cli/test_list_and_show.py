@@ -54,7 +54,8 @@ def test_list_of_an_unknown_family_or_paper(run):
     done = run("list", "smothness")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
-        "inscape: no family or paper is called 'smothness': did you mean smoothness?\n"
+        "inscape: no family or paper is called 'smothness': did you mean smoothness or "
+        "robustness?\n"
     )
 
 

@@ -52,7 +52,7 @@ def test_domain_by_distance_is_where_data_have_neighbours(ring):
 
 def test_distances_and_errors_equal_the_loop(ring):
     net = dense(2, 5, 1)
-    q = square(20)
+    q = square(6)
     found = asked(net, ring, q)
     for k, point in enumerate(q):
         assert_close(found.distances[k], (ring.x - point).norm(dim=1).min())

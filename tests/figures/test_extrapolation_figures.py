@@ -73,7 +73,7 @@ def test_barriers_are_drawn_with_the_line_between_the_ends():
 def test_length_scales_are_drawn_as_the_ratio_of_deviation_and_slope(f):
     result = effective_length_scale(f, points(20, 1), lines=20, process=False, resamples=20)
     ax = draw(result)
-    dashed = ax.lines[0]
+    _, dashed = ax.lines
     ratio = dashed.get_ydata() / dashed.get_xdata()
     assert ratio == pytest.approx([result.value] * 2)
     assert ("at least" in legend(ax)[0]) == result.straight

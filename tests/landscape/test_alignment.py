@@ -15,7 +15,7 @@ def product(one, two):
 
 
 def test_one_hidden_layer_is_aligned_as_well_as_can_be():
-    for seed in range(5):
+    for seed in range(2):
         net, other = dense(2, 5, 1, seed=seed), dense(2, 5, 1, seed=seed + 50)
         start, stop = net.state_dict(), other.state_dict()
         state, found = aligned(net, start, stop)

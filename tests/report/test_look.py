@@ -17,10 +17,12 @@ from inscape.report.references import at_initialisation
 
 #: What applies to a two-layer ReLU network with several inputs.
 MEASURED = [
+    "extrapolation",
     "boundary",
     "line_regions",
     "plane_regions",
     "region_at",
+    "effective_length_scale",
     "gradient_deflection",
     "gradient_norm",
     "gradient_path_length",
@@ -95,6 +97,7 @@ def test_linear_model_has_no_weights_product_and_says_so(seen):
 def test_what_does_not_apply_is_listed_with_its_reason(seen, classified):
     reasons = {skipped.name: skipped.reason for skipped in seen.not_applicable}
     assert reasons.pop("distance_from_init").startswith("where training began is not known: pass")
+    assert reasons.pop("robustness") == "the labels are real numbers, not classes"
     assert reasons == dict.fromkeys(
         ("slope_variation", "total_variation"),
         "it needs one input dimension, the model takes 3",
@@ -290,8 +293,8 @@ def test_opened_model_brings_its_source_and_notes(network, regression):
 def test_pair_of_tensors_will_do():
     x = torch.linspace(-1, 1, 20)[:, None]
     found = look(mlp(1, 4, 1), (x, x.abs()), quiet=True)
-    of_planes = {"boundary", "plane_regions"}
-    assert {m.name for m in found.measures} == USUAL - {"distance_from_init"} - of_planes
+    not_here = {"boundary", "distance_from_init", "plane_regions", "robustness"}
+    assert {m.name for m in found.measures} == USUAL - not_here
     bounds = {m.name: m.reference("bound") for m in found.measures}
     assert bounds["total_variation"].value == pytest.approx(2.0, abs=0.2)
     assert bounds["slope_variation"].value == pytest.approx(2.0)

@@ -61,8 +61,8 @@ def test_page_needs_nothing_from_elsewhere_and_runs_nothing(written, parsed):
 
 
 def test_page_is_small(written, classified):
-    assert len(written.encode()) < LIMIT / 3
-    assert len(page(classified).encode()) < LIMIT / 3
+    assert len(written.encode()) < LIMIT / 2
+    assert len(page(classified).encode()) < LIMIT / 2
 
 
 def test_page_says_everything_that_was_found(seen, parsed):

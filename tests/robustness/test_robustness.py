@@ -52,14 +52,13 @@ SOME = ("fgsm", "fgsm-sign", "pgd", "apgd-dlr", "fab", "square")
 @pytest.mark.parametrize("name", STRONG)
 def test_a_linear_classifier_breaks_at_its_exact_distance(name, norm):
     classes = 4 if name in ("apgd-t", "fab", "fab-t", "autoattack") else 2  # others aim at no class
-    model, x = linear(6, classes), points(2, 6)
+    model, x = linear(6, classes), points(1, 6)
     y = model(x).argmax(1)
-    exact = exact_distances(model, x, y, norm)
-    for i in range(2):  # each point alone, just below and just above its own distance
-        budgets = [0.999 * float(exact[i]), 1.03 * float(exact[i])]
-        one = robustness(model, x[[i]], y[[i]], attack=short(name, norm), budgets=budgets)
-        assert one.accuracy.tolist() == [1.0, 1.0, 0.0]
-        assert float(one.lengths[0]) >= float(exact[i]) * (1 - 1e-9)
+    exact = float(exact_distances(model, x, y, norm))
+    budgets = [0.999 * exact, 1.03 * exact]  # just below and just above
+    found = robustness(model, x, y, attack=short(name, norm), budgets=budgets)
+    assert found.accuracy.tolist() == [1.0, 1.0, 0.0]
+    assert float(found.lengths[0]) >= exact * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
@@ -95,7 +94,7 @@ def test_fab_reaches_what_brute_force_finds_for_a_network(norm):
         at = x[:, None, None] + radii[:, None, None] * ring
         wrong = (model(at).argmax(-1) != y[:, None, None]).any(2)
     brute = torch.where(wrong.any(1), radii[wrong.double().argmax(1)], torch.inf)
-    found = robustness(model, x, y, attack=Fab(norm=norm, steps=40, restarts=3), budgets=[4.0])
+    found = robustness(model, x, y, attack=Fab(norm=norm, steps=25, restarts=2), budgets=[4.0])
     assert bool(brute.isfinite().all())
     assert bool((found.lengths >= brute - 0.006).all())
     met = torch.isclose(found.lengths, brute, rtol=0.02, atol=0.006)
@@ -103,12 +102,12 @@ def test_fab_reaches_what_brute_force_finds_for_a_network(norm):
 
 
 def test_each_attack_stays_within_budget_and_bounds():
-    model, x = dense(5, 16, 3), points(8, 5).clamp(-1, 1)
+    model, x = dense(5, 16, 3), points(5, 5).clamp(-1, 1)
     y = model(x).argmax(1)
     for norm in ("l2", "linf"):
         for name in SOME:
             found = robustness(
-                model, x, y, attack=short(name, norm), budgets=[0.7], bounds=(-1, 1), examples=8
+                model, x, y, attack=short(name, norm), budgets=[0.7], bounds=(-1, 1), examples=5
             )
             broken = found.lengths[found.lengths.isfinite()]
             assert len(found.after) == len(broken) > 0, name
@@ -133,7 +132,7 @@ def test_accuracy_falls_with_the_budget(name):
 
 
 def test_more_steps_and_restarts_never_help_the_defender():
-    model, x = dense(3, 24, 24, 4), points(40, 3)
+    model, x = dense(3, 24, 24, 4), points(25, 3)
     y = model(x).argmax(1)
     few, more, again = (
         robustness(model, x, y, attack=Pgd(step_size=0.3, **chosen), budgets=[0.4])
@@ -187,7 +186,7 @@ def test_fgsm_in_its_three_readings_steps_as_far_as_it_says():
         assert_close(found.after - x, 50 * step[None])
 
 
-@pytest.mark.parametrize("classes", [1, 2, 3, 4])
+@pytest.mark.parametrize("classes", [1, 2, 4])
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 def test_autoattack_takes_any_number_of_classes(classes, norm):
     model, x = linear(4, classes, seed=2), points(10, 4)
@@ -204,7 +203,7 @@ def test_autoattack_takes_any_number_of_classes(classes, norm):
         assert bool((found.lengths >= exact_distances(pair, x, y, norm) * (1 - 1e-9)).all())
 
 
-@pytest.mark.parametrize("shape", [(7,), (5, 6), (2, 4, 4), (3, 2, 2, 2), (1,)])
+@pytest.mark.parametrize("shape", [(5, 6), (3, 2, 2, 2), (1,)])
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 def test_inputs_of_any_shape(shape, norm):
     model = nn.Sequential(nn.Flatten(), linear(torch.Size(shape).numel(), 3)).eval()

@@ -37,7 +37,7 @@ def expected_ratio(scale, lengths, knots):
 
 def test_value_has_the_moments_of_a_process_of_that_scale():
     x = points(30, 2)
-    found = quick(lambda x: torch.sin(3 * x[:, :1]) * x[:, 1:], x, lines=40, knots=16)
+    found = quick(lambda x: torch.sin(3 * x[:, :1]) * x[:, 1:], x, lines=12, knots=16)
     ratio = float(found.variances.sum() / found.slopes.sum())
     assert_close(expected_ratio(found.value, found.lengths, 16), ratio)
 
@@ -96,13 +96,13 @@ def test_scaled_shifted_and_turned_it_stays_and_stretched_it_stretches():
 @pytest.mark.parametrize(("d", "scale"), [(1, 0.5), (4, 2.0)])
 def test_draws_of_a_process_have_its_scale_within_the_interval(d, scale):
     hits, values = 0, []
-    for seed in range(10):
+    for seed in range(6):
         x = 3 * scale * points(100, d, seed=seed)
-        found = quick(waves(d, scale, seed), x, lines=80, seed=seed)
+        found = quick(waves(d, scale, seed), x, lines=60, seed=seed)
         hits += bool(found.source[0] <= scale <= found.source[1])
         values.append(math.log(found.value / scale))
-    assert hits >= 8  # 9.5 expected
-    assert abs(sum(values) / 10) < 0.15
+    assert hits >= 4  # 5.7 expected
+    assert abs(sum(values) / 6) < 0.15
 
 
 def test_the_process_that_explains_a_draw_best_has_its_scale():
@@ -115,7 +115,7 @@ def test_the_process_that_explains_a_draw_best_has_its_scale():
 
 def test_it_falls_as_the_weights_grow():
     values = []
-    for sigma in (1.0, 2.0, 4.0, 8.0):
+    for sigma in (1.0, 3.0, 8.0):
         net = mlp(2, 128, 16, activation="tanh", dtype=torch.float64)
         dice = torch.Generator().manual_seed(0)
         for p, size in zip(net.parameters(), (sigma / 2**0.5, sigma, 1, 0), strict=True):

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 #: Training rows that are named on either side: fewer than on the page.
 NAMED = 3
 
+#: Residual, relative to the largest change of an output, that rounding alone leaves.
+ROUNDED = 1e-10
+
 
 def print_attribution(found: "Attribution") -> None:
     """Print each explained prediction as a sum, or what is alike, or why there is neither."""
@@ -22,8 +25,10 @@ def print_attribution(found: "Attribution") -> None:
         what = f"{found.training_rows:,} training rows in {found.training}"
         lines.insert(0, f"What made these predictions: {what}.")
         missed = max(abs(one.total - one.final) for one in found.explained)
+        change = max(abs(one.final - one.initial) for one in found.explained)
+        why = " by rounding" if found.residual <= ROUNDED * change else ""
         lines.append(
-            f"All parts add up to the outputs within {missed:.0e}, with residuals by rounding of "
+            f"All parts add up to the outputs within {missed:.0e}, with residuals{why} of "
             f"at most {found.residual:.0e}."
         )
     if found.nearest:

@@ -24,7 +24,7 @@ BRINGS = {
     "parquet": "results saved as .parquet",
     "ray": "experiments on a Ray cluster: inscape reproduce --executor ray",
     "slurm": "experiments on a Slurm cluster: inscape reproduce --executor slurm",
-    "symbolic": "nothing yet; planned: exact algebra of tiny networks",
+    "symbolic": "stationary points of tiny networks: inscape.boolean.stationary",
     "video": "nothing yet; planned: animations saved as .mp4",
     "web": "nothing yet; planned: the explorer in a browser",
 }

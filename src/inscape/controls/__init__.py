@@ -1,4 +1,4 @@
-"""How to shape it in training: length scales, norms, symmetry, penalties; and a bound of slopes."""
+"""How to shape it in training, and how steep can it be at most?"""
 
 from inscape.controls.activations import ActivationScale, activation_scale
 from inscape.controls.adversarial import adversarial_training

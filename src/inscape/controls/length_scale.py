@@ -45,8 +45,8 @@ class LengthScale(Held):
 class _Scaled(torch.autograd.Function):
     r"""Scale a whole matrix, with its gradient in closed form.
 
-    .. math:: \tilde W = \frac{t}{s} W, \quad \nabla_W = \frac{t}{s} \Bigl( G -
-              \frac{\langle G, W \rangle}{(n - 1) s^2} (W - \bar W) \Bigr)
+    .. math:: \tilde W = \frac{t}{s} W, \quad \nabla_W = \frac{t}{s} \left( G -
+              \frac{\langle G, W \rangle}{(n - 1) s^2} (W - \bar W) \right)
 
     where G is the gradient in the scaled weights. ``torch.var_mean`` takes ten times as long as the
     two passes here.

@@ -46,8 +46,7 @@ def effective_length_scale(result: EffectiveLengthScale, ax: Axes) -> None:
     slopes = (result.slopes.sum(1)[long].sqrt() / result.lengths[long]).numpy()
     varies = result.variances.sum(1)[long].sqrt().numpy()
     seen = (slopes > 0) & (varies > 0)
-    sizes = 4 + 20 * (result.lengths[long] / result.lengths.max()).numpy()[seen]
-    ax.scatter(slopes[seen], varies[seen], s=sizes, color=BLUE, alpha=0.4, linewidths=0)
+    ax.plot(slopes[seen], varies[seen], "o", color=BLUE, alpha=0.4, markersize=4, mew=0)
     ax.set(xscale="log", yscale="log")
     ends = np.array([slopes[seen].min(), slopes[seen].max()])
     more = "at least " if result.straight else ""

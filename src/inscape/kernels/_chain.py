@@ -67,7 +67,8 @@ class Chain:
         joined = all(a.outputs == b.inputs for a, b in itertools.pairwise(layers))
         bare = bool(layers) and layers[-1].activation is None
         between = all(layer.activation is not None for layer in layers[:-1])
-        return cls(layers, at) if joined and bare and between else None
+        once = at == sum(p.numel() for p in model.parameters())  # no map or weight comes twice
+        return cls(layers, at) if joined and bare and between and once else None
 
     def values(self, weights: Float[Tensor, " p"], x: Float[Tensor, "n *d"]) -> Tensor:
         """Return the outputs."""

@@ -18,7 +18,7 @@ from inscape._core.trajectory import Settings, Trajectory
 from inscape.kernels._task import Task
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
-from inscape.training.replay import Stand, stands
+from inscape.training.replay import Stand, second_moments, stands
 from inscape.training.update import batches_per_epoch
 
 #: Adam's own constant in torch.optim.
@@ -69,12 +69,12 @@ class Recorded:
     def _stand(self, step: int) -> Stand:
         state = self.trajectory.at(step)
         memory = self.trajectory.optimizer_state(step)
-        kept = [memory[number] for number in sorted(memory)]
-        squares = [own["exp_avg_sq"].flatten() for own in kept if "exp_avg_sq" in own]
+        weights = [state[name] for name in self.trajectory.trainable]
+        kept = [memory.get(number, {}) for number in range(len(weights))]
         return Stand(
             step=step,
-            weights=torch.cat([state[name].flatten() for name in self.trajectory.trainable]),
-            squares=torch.cat(squares) if squares else None,
+            weights=torch.cat([own.flatten() for own in weights]),
+            squares=second_moments(weights, kept),
         )
 
 

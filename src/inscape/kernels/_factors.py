@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from inscape._core.sampling import generator
 from inscape.kernels._uses import Use, Watched, watched
 
 
@@ -82,8 +83,9 @@ class Spread:
         """Return the gradients written out, the bias' after the weight's."""
         if not self.table:
             return _products(self.g.transpose(2, 3), self.a, bias=self.bias)
-        taken = functional.one_hot(self.a, self.table).to(self.g.dtype)
-        return torch.einsum("rnto,ntv->rnvo", self.g, taken).flatten(2)
+        r, n, _, o = self.g.shape
+        taken = self.a[None, :, :, None].expand_as(self.g)
+        return self.g.new_zeros(r, n, self.table, o).scatter_add_(2, taken, self.g).flatten(2)
 
     def places(self, other: "Spread", one: slice, two: slice) -> Float[Tensor, "t s"]:
         """Return the inner products of what comes in at the places of one point and another."""
@@ -247,7 +249,10 @@ def _factor(uses: Sequence[tuple[Use, Tensor]]) -> Factor:
     a = torch.cat([_at_places(use.a, use.kind) for use, _ in uses], dim=1)
     g = torch.cat([g.reshape(len(g), use.shape[0], -1, g.shape[-1]) for use, g in uses], dim=2)
     if first.kind == "table":
-        return Spread(names=_names(first), a=a, g=g, bias=False, table=first.options["rows"])
+        rows, t = first.options["rows"], a.shape[1]
+        table = Spread(names=_names(first), a=a, g=g, bias=False, table=rows)
+        # As in _summed: inner products of all places, or of all rows of the table.
+        return table if t * t < rows else Written(names=table.names, j=table.written())
     return _summed(_names(first), a, g, bias=first.bias is not None)
 
 
@@ -326,14 +331,35 @@ def _written(
 ) -> tuple[Float[Tensor, "r n p"], str]:
     """Return gradients by the named parameters as they are, by all uses together."""
     try:
-        return _mapped(model, x, names, cotangents), "written out"
+        j = _mapped(model, x, names, cotangents)
     except (RuntimeError, ValueError, NotImplementedError):  # what torch.func.vmap cannot do
         return _one_by_one(model, x, names, cotangents), "written out, one by one"
+    if not _adds_up(j, model, x, names, cotangents):  # or does wrongly, as for slopes of PReLU
+        return _one_by_one(model, x, names, cotangents), "written out, one by one"
+    return j, "written out"
 
 
-def _mapped(
-    model: nn.Module, x: Tensor, names: Sequence[str], cotangents: Tensor
-) -> Float[Tensor, "r n p"]:
+def _adds_up(
+    j: Tensor, model: nn.Module, x: Tensor, names: Sequence[str], cotangents: Tensor
+) -> bool:
+    """Say whether a random sum of the gradients is what one plain pass back gives."""
+    named = dict(model.named_parameters())
+    chosen = [named[name] for name in names]
+    if j.shape != (*cotangents.shape[:2], sum(p.numel() for p in chosen)):
+        return False
+    weights = torch.randn(cotangents.shape[:2], generator=generator(0), dtype=torch.float64)
+    weights = weights.to(j)
+    with torch.enable_grad():
+        y = model(x.clone()).reshape(len(x), -1)
+    pulled = torch.einsum("rn,rnc->nc", weights, cotangents)
+    found = torch.autograd.grad(y, chosen, pulled, allow_unused=True)
+    whole = torch.cat([_flat(g, p) for p, g in zip(chosen, found, strict=True)])
+    size, eps = torch.linalg.vector_norm(j, dim=(0, 1)), torch.finfo(j.dtype).eps
+    missed = (torch.einsum("rn,rnp->p", weights, j) - whole).abs()
+    return bool((missed <= eps**0.5 * size + 100 * eps * size.max()).all())
+
+
+def _mapped(model: nn.Module, x: Tensor, names: Sequence[str], cotangents: Tensor) -> Tensor:
     named = dict(model.named_parameters())
     chosen = {name: named[name].detach() for name in names}
 
@@ -344,7 +370,7 @@ def _mapped(
 
         back = torch.func.vjp(outputs, chosen)[1]
         (found,) = torch.func.vmap(back)(weights)
-        return torch.cat([found[name].flatten(1) for name in names], dim=1)
+        return torch.cat([found[name].reshape(len(weights), -1) for name in names], dim=1)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)

@@ -165,12 +165,14 @@ def _add_places(into: Tensor, f: Spread, h: Spread, i: int, js: slice) -> None:
     """Add sums over pairs of places, a few points at a time."""
     columns = h.g[js]
     s, m, t, o = columns.shape
-    rows = max(1, TILE // max(1, m * t * f.g.shape[2]))
-    for start in range(0, len(into), rows):
-        some = slice(start, start + rows)
-        inner = f.places(h, some, slice(None))
+    pair = max(1, t * f.g.shape[2])
+    wide = max(1, min(m, TILE // pair))
+    rows = max(1, TILE // (wide * pair))
+    for start, first in itertools.product(range(0, len(into), rows), range(0, m, wide)):
+        some, others = slice(start, start + rows), slice(first, first + wide)
+        inner = f.places(h, some, others)
         left = f.g[i, some].flatten(0, 1)
         for k in range(s):
-            tile = left @ columns[k].reshape(m * t, o).T
+            tile = left @ columns[k, others].reshape(-1, o).T
             tile.mul_(inner)
-            into[some, k] += tile.view(-1, f.g.shape[2], m, t).sum((1, 3))
+            into[some, k, others] += tile.view(-1, f.g.shape[2], inner.shape[1] // t, t).sum((1, 3))

@@ -14,6 +14,18 @@ from inscape.kernels._chain import Average, Network
 #: How often the number of nodes may double.
 DOUBLINGS = 4
 
+#: What twice the nodes must leave of the error to be doubled again; at kinks it is about half.
+GAIN = 1 / 8
+
+#: Parts into which a step is cut at most where nodes alone do not help: kinks, of any module.
+PARTS = 64
+
+#: Residual that more parts do not make smaller, relative to the outputs.
+ROUNDING = 1e-13
+
+#: Shares of a part within which a kink is near its end, or so near that it is halved instead.
+NEAR, SHORT = 0.05, 1e-6
+
 #: Bytes of gradients of queries that are written out at once, beyond those of one query.
 BLOCK = 2**24
 
@@ -45,21 +57,79 @@ class Slopes:
         if not self._exact:
             zero = queries.new_zeros(len(queries), 1)
             return self._network.average(start, step, queries, Places(t=zero, share=zero + 1))
-        edges = self._network.cuts(start, step, queries)
+        goal = max(1.0, size)
+        found, error = self._doubled(start, step, change, self._tolerance * goal)
+        if error <= max(self._tolerance, ROUNDING) * goal:
+            return found
+        finer = self._cut(start, step, max(self._tolerance, ROUNDING) * goal)
+        return finer if float((finer.along() - change).abs().max()) < error else found
+
+    def _doubled(
+        self, start: Tensor, step: Tensor, change: Tensor, goal: float
+    ) -> tuple[Average, float]:
+        """Return averages with more nodes as long as these help, and what they miss."""
+        edges = self._network.cuts(start, step, self._queries)
         found: Average | None = None
         error, nodes = math.inf, self._network.nodes
         for _ in range(DOUBLINGS):
-            new = self._network.average(start, step, queries, _places(edges, nodes))
+            new = self._network.average(start, step, self._queries, _places(edges, nodes))
             missed = float((new.along() - change).abs().max())
             self.nodes = max(self.nodes, nodes)
-            if missed > error / 2 and found is not None:
-                break
-            found, error = new, missed
-            if error <= self._tolerance * max(1.0, size):
+            helped = missed < error * GAIN
+            if missed < error or found is None:
+                found, error = new, missed
+            if error <= goal or not helped:
                 break
             nodes *= 2
         assert found is not None
-        return found
+        return found, error
+
+    def _cut(self, start: Tensor, step: Tensor, goal: float) -> Average:
+        """Return averages on parts of the step, the worst of which is cut again and again."""
+        ends = {t: self._end(start, step, t) for t in (0.0, 1.0)}
+        parts = {(0.0, 1.0): ends[1.0][0] - ends[0.0][0]}
+        while len(parts) < PARTS:
+            if float(torch.stack(list(parts.values())).abs().sum(0).max()) <= goal:
+                break
+            low, high = max(parts, key=lambda part: float(parts[part].abs().max()))
+            worst = int(parts.pop((low, high)).abs().argmax())
+            between = _corner(low, high, ends, worst)
+            ends[between] = self._end(start, step, between)
+            for part in ((low, between), (between, high)):
+                places = _places(self._edges(part), self._network.nodes)
+                inside = self._network.average(start, step, self._queries, places)
+                parts[part] = ends[part[1]][0] - ends[part[0]][0] - inside.along()
+        places = _places(self._edges((*sorted(low for low, _ in parts), 1.0)), self._network.nodes)
+        return self._network.average(start, step, self._queries, places)
+
+    def _end(self, start: Tensor, step: Tensor, t: float) -> tuple[Tensor, Tensor]:
+        """Return the outputs at a place of the step, and how fast they change there."""
+        at = self._queries.new_full((len(self._queries), 1), t)
+        places = Places(t=at, share=torch.ones_like(at))
+        slope = self._network.average(start, step, self._queries, places).along()
+        return self._network.values(start + t * step, self._queries), slope
+
+    def _edges(self, at: tuple[float, ...]) -> Float64[Tensor, "q e"]:
+        return torch.tensor(at, dtype=torch.float64).expand(len(self._queries), -1)
+
+
+def _corner(low: float, high: float, ends: dict[float, tuple[Tensor, Tensor]], worst: int) -> float:
+    """Return where the tangents of an output at both ends of a part meet, or its middle.
+
+    Where that is near an end it is put beyond, so that a kink there has ends on both sides.
+    """
+    (f0, g0), (f1, g1) = ((v.flatten()[worst].item() for v in ends[t]) for t in (low, high))
+    length = high - low
+    if g0 == g1:
+        return low + length / 2
+    share = (f1 - f0 - g1 * length) / (g0 - g1) / length
+    if not SHORT < share < 1 - SHORT:
+        return low + length / 2
+    if share < NEAR:
+        share *= 2
+    elif share > 1 - NEAR:
+        share = 1 - 2 * (1 - share)
+    return low + share * length
 
 
 def _places(edges: Float64[Tensor, "q e"], nodes: int) -> Places:

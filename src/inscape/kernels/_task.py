@@ -101,6 +101,15 @@ def refuse_unknown(optimizer: str) -> None:
         )
 
 
+def refuse_shape(queries: Tensor, x: Tensor) -> None:
+    """Refuse queries that are no points like those of the training."""
+    if queries.shape[1:] != x.shape[1:]:
+        raise ValueError(
+            f"queries must have the shape of the training's points, {tuple(x.shape[1:])} each, "
+            f"found {tuple(queries.shape[1:])}: reshape them, or pass one query as query[None]."
+        )
+
+
 def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
     """Refuse a model whose training mixes samples, or is random: parts of samples have no sense."""
     two = x[:2] if len(x) > 1 else x.expand(2, *x.shape[1:])

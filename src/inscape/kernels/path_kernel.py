@@ -14,9 +14,10 @@ from inscape._core.trajectory import Trajectory, fingerprint
 from inscape.kernels._descent import Adjoint, Recorded, carried_rows, refuse_gaps, scale_of
 from inscape.kernels._result import Choices, PathKernel, Sums, gathered
 from inscape.kernels._slopes import Slopes, per_block
-from inscape.kernels._task import Task, refuse_inseparable, refuse_unknown
-from inscape.training.losses import Loss, loss_function
+from inscape.kernels._task import Task, refuse_inseparable, refuse_shape, refuse_unknown
+from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
+from inscape.training.replay import loss_of
 
 #: Bytes that gradients of queries may take unless the caller says otherwise.
 MEMORY = 2**30
@@ -69,8 +70,10 @@ def path_kernel(
     as they were. So every step splits into parts of samples, and weight decay and penalties have
     parts of their own. ``"exact"`` integrates the queries' gradients along each step by the rule of
     Gauss and Legendre, with more nodes until the change of the output is met; ReLU chains are cut
-    where a unit of a query switches. The sum then closes to rounding. ``"first-order"`` takes the
-    gradient at the start of each step, as the paper does. The residual is always told.
+    where a unit of a query switches, steps of other modules where the change is missed most, into
+    64 parts at most. The sum then closes to rounding, but for modules with more kinks than that.
+    ``"first-order"`` takes the gradient at the start of each step, as the paper does. The residual
+    is always told.
 
     The training is gone through backwards: what a later step makes of a gradient is carried for
     every query, not for every sample, so that memory does not grow with the data. For momentum and
@@ -114,12 +117,13 @@ def path_kernel(
             "shapes: pass the x and y that were given to fit."
         )
     refuse_gaps(trajectory)
+    criterion = loss_of(trajectory, loss, penalties)
     queries = x[:8] if queries is None else queries
     checks.points(queries, "queries")
+    refuse_shape(queries, x)
     refuse_inseparable(model, x)
     body = copy.deepcopy(model)
     body.load_state_dict(trajectory.at(0))
-    criterion = loss_function(loss or trajectory.settings.loss)
     task = Task.of(body, x, y, criterion, penalties, trajectory.trainable)
     recorded = Recorded(task=task, trajectory=trajectory, loss=loss, penalties=penalties)
     choices = Choices(mode, decay, by_step, by_layer, tolerance)

@@ -16,9 +16,9 @@ from inscape.kernels._carried import OTHERS, Carried, Step, refuse_full, rows_at
 from inscape.kernels._descent import carried_rows, scale_of
 from inscape.kernels._result import Choices, PathKernel, Sums, gathered
 from inscape.kernels._slopes import Slopes, per_block
-from inscape.kernels._task import Task, refuse_inseparable, refuse_unknown
+from inscape.kernels._task import Task, refuse_inseparable, refuse_shape, refuse_unknown
 from inscape.kernels.path_kernel import MEMORY, TOLERANCE
-from inscape.training.replay import Stand
+from inscape.training.replay import Stand, second_moments
 from inscape.training.update import Update
 
 
@@ -79,6 +79,7 @@ class PathWatch:
                 "a PathWatch watches one training, found a second: make another PathWatch for it."
             )
         refuse_unknown(settings.optimizer)
+        refuse_shape(self._queries, x)
         refuse_inseparable(update.model, x)
         names = [name for name, p in update.model.named_parameters() if p.requires_grad]
         task = Task.of(update.model, x, y, update.loss, update.penalties, names)
@@ -209,11 +210,10 @@ class _Run:
 
     def _now(self, step: int) -> Stand:
         parameters = self._optimizer.param_groups[0]["params"]
-        squares = [self._optimizer.state[p].get("exp_avg_sq") for p in parameters]
         return Stand(
             step=step,
             weights=torch.cat([p.detach().flatten() for p in parameters]).double(),
-            squares=None if squares[0] is None else torch.cat([s.flatten() for s in squares]),
+            squares=second_moments(parameters, [self._optimizer.state[p] for p in parameters]),
         )
 
 

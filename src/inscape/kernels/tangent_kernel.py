@@ -84,8 +84,8 @@ def tangent_kernel(
               \frac{\partial f_j(x')}{\partial \theta_p}
 
     Exact up to rounding, at the parameters as they are. Linear maps are taken as products of two
-    Gram matrices, of what comes in and of what comes back; convolutions and weights used at
-    several places as sums of such, or written out where that is cheaper; normalisations, tables and
+    Gram matrices, of what comes in and of what comes back; convolutions, tables and weights
+    used at several places as sums of such, or written out where that is cheaper; normalisations and
     everything else written out. How each parameter was taken is seen from what the module does with
     it in a call, and told in the result. With one set of points only half of the kernel is
     computed.
@@ -143,9 +143,11 @@ def _alike(x: Tensor, others: Tensor) -> None:
 
 def _rows(one: int, memory: int, n: int) -> int:
     """Return how many points may have their gradients in memory: all ``n``, or half on a side."""
-    if 2 * one > memory:
+    least = 1 if n == 1 else 2
+    if least * one > memory:
+        some = "1 point" if least == 1 else "2 points"
         raise BudgetError(
-            f"the gradients of two points take {2 * one:,} bytes, found memory={memory:,}: "
+            f"the gradients of {some} take {least * one:,} bytes, found memory={memory:,}: "
             "raise memory to at least that."
         )
     return n if n and n * one <= memory else memory // (2 * one)

@@ -135,7 +135,7 @@ def robustness(
 ) -> Robustness | NotApplicable:
     r"""Measure how many points stay right when each is moved by at most a budget.
 
-    .. math:: A(c) = \frac1n \sum_i \min_{|\delta| \leq c}
+    .. math:: A(c) = \frac{1}{n} \sum_i \min_{|\delta| \leq c}
               1 [ \arg \max f(x_i + \delta) = y_i ]
 
     An attack seeks the minimum and may miss it, so that the accuracy is an upper bound of the true

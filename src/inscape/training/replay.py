@@ -5,7 +5,7 @@ first, so the weights come out bit for bit, given the same data, machine, number
 version of PyTorch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,7 +18,7 @@ from inscape._core import checks
 from inscape._core.trajectory import Trajectory, fingerprint
 from inscape.training.dice import private_dice
 from inscape.training.losses import Loss, loss_function
-from inscape.training.names import is_own, name_of
+from inscape.training.names import is_own, name_of, own_name
 from inscape.training.optimizers import OptimizerFactory, build_optimizer
 from inscape.training.penalties import Penalty
 from inscape.training.update import Update, batches_per_epoch
@@ -145,14 +145,27 @@ def stands(
             with private_dice(x.device), torch.enable_grad():
                 update(step - 1, x[rows].clone(), y[rows], [float(trajectory.rates[step - 1])])
         if step >= start:
-            squares = [update.optimizer.state[p].get("exp_avg_sq") for p in parameters]
+            kept = [update.optimizer.state[p] for p in parameters]
             yield Stand(
                 step=step,
                 weights=torch.cat([p.detach().flatten() for p in parameters]),
-                squares=torch.cat([s.flatten() for s in squares])
-                if all(s is not None for s in squares)
-                else None,
+                squares=second_moments(parameters, kept),
             )
+
+
+def second_moments(
+    parameters: Sequence[Tensor], kept: Sequence[Mapping[str, Tensor]]
+) -> Float[Tensor, " p"] | None:
+    """Return Adam's second moments in one row, None if there are none.
+
+    A parameter that got no gradient has none of its own: its are zero.
+    """
+    if not any("exp_avg_sq" in own for own in kept):
+        return None
+    squares = [
+        own.get("exp_avg_sq", torch.zeros_like(p)) for p, own in zip(parameters, kept, strict=True)
+    ]
+    return torch.cat([s.detach().flatten() for s in squares])
 
 
 def _states(
@@ -176,13 +189,7 @@ def _rebuilt(
     penalties: Sequence[tuple[float, Penalty]],
 ) -> Update:
     settings = trajectory.settings
-    known = tuple((coefficient, name_of(penalty)) for coefficient, penalty in penalties)
-    if known != settings.penalties:
-        raise ValueError(
-            f"a replay needs the penalties of the training, {list(settings.penalties)}, found "
-            f"{list(known)}: pass penalties=... as they were given to fit."
-        )
-    criterion = loss_function(_named_or_given("loss", settings.loss, loss))
+    criterion = loss_of(trajectory, loss, penalties)
     maker = _named_or_given("optimizer", settings.optimizer, optimizer)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in trajectory.trainable)
@@ -194,6 +201,26 @@ def _rebuilt(
         seed=settings.seed,
         per_epoch=batches_per_epoch(n, settings.batch),
     )
+
+
+def loss_of(
+    trajectory: Trajectory, loss: Loss | None, penalties: Sequence[tuple[float, Penalty]]
+) -> Loss:
+    """Return the loss of a training; refuse another, and penalties that it did not have."""
+    settings = trajectory.settings
+    known = tuple((coefficient, name_of(penalty)) for coefficient, penalty in penalties)
+    if known != settings.penalties:
+        raise ValueError(
+            f"a replay needs the penalties of the training, {list(settings.penalties)}, found "
+            f"{list(known)}: pass penalties=... as they were given to fit."
+        )
+    criterion = _named_or_given("loss", settings.loss, loss)
+    if not isinstance(criterion, str) and own_name(criterion) != settings.loss:
+        raise ValueError(
+            f"a replay needs the loss of the training, {settings.loss!r}, found "
+            f"{own_name(criterion)!r}: pass loss=... as it was given to fit."
+        )
+    return loss_function(criterion)
 
 
 def _named_or_given(what: str, recorded: str, given: Given | None) -> str | Given:

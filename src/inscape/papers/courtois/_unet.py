@@ -141,7 +141,7 @@ def gallery(values: Mapping[str, Any], kind: str, kept: Sequence[str]) -> "Figur
         shown = {
             "input": 1 - edge / max(edge.max(), 1e-9),
             "prediction": 1 - guess,
-            "faults: missed red, added blue": _faults(mine, theirs),
+            "faults: missed orange, added blue": _faults(mine, theirs),
         }
         for column, (title, picture) in enumerate(shown.items()):
             framed(axes[3 * row + column], picture)

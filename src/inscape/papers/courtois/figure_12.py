@@ -158,7 +158,7 @@ def _bars(ax: "Panel", records: Sequence[Record]) -> None:
     ax.set_yticks(range(len(cases)), cases)
     ax.invert_yaxis()
     ax.set(xlabel="right, %")
-    ax.legend()
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     quiet_grid(ax, "x")
 
 

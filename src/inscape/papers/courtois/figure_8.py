@@ -52,7 +52,8 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the largest error over all rows, and the layers at the largest length."""
     found = {}
     if off := [record.values["off"] for record in records if record.settings["r"] == 2]:
-        found["off"] = _exact(max(off), sum(r.values["rows"] for r in records))
+        rows = sum(r.values["rows"] for r in records if r.settings["r"] == 2)
+        found["off"] = _exact(max(off), rows)
     if least := [record.values["least"] for record in records if record.settings["r"] == 1]:
         found["least error of one unit"] = _exact(min(least), 1)
     longest = max(record.settings["p"] for record in records)

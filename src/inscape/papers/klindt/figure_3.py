@@ -239,13 +239,13 @@ EXPERIMENT = Experiment(
         "seed": [0],
         "width": [16],
         "n": [20],
-        "steps": [20],
+        "steps": [10],
         "every": [500],
     },
     laptop={**PAPER, "seed": range(3), "steps": [10_000], "every": [100]},
     paper=PAPER,
     departures={
-        "smoke": ("16 units, 20 points, 20 steps, three length scales, one seed.",),
+        "smoke": ("16 units, 20 points, 10 steps, three length scales, one seed.",),
         "laptop": (
             "3 seeds; 10,000 steps instead of 50,000, with the decay every 100 instead of 500.",
         ),

@@ -183,10 +183,10 @@ def _trend(name: str, says: str, of: str, side: Any, bound: float, test: str) ->
 EXPERIMENT = Experiment(
     shows="Figure 7",
     title="Test error on straight ways between initial, trained and exact weights",
-    smoke={"seed": [0, 1], "width": [8], "n": [16], "steps": [20]},
+    smoke={"seed": [0, 1], "width": [8], "n": [12], "steps": [10]},
     laptop=PAPER,
     paper=PAPER,
-    departures={"smoke": ("8 units, 16 points, 20 steps, two seeds.",)},
+    departures={"smoke": ("8 units, 12 points, 10 steps, two seeds.",)},
     cell=cell,
     seconds=seconds,
     analyse=analyse,
