@@ -94,7 +94,7 @@ def test_fab_reaches_what_brute_force_finds_for_a_network(norm):
         at = x[:, None, None] + radii[:, None, None] * ring
         wrong = (model(at).argmax(-1) != y[:, None, None]).any(2)
     brute = torch.where(wrong.any(1), radii[wrong.double().argmax(1)], torch.inf)
-    found = robustness(model, x, y, attack=Fab(norm=norm, steps=25, restarts=2), budgets=[4.0])
+    found = robustness(model, x, y, attack=Fab(norm=norm, steps=40, restarts=3), budgets=[4.0])
     assert bool(brute.isfinite().all())
     assert bool((found.lengths >= brute - 0.006).all())
     met = torch.isclose(found.lengths, brute, rtol=0.02, atol=0.006)

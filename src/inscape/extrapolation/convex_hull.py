@@ -184,7 +184,7 @@ class _Planes:
 def convex_hull(x: Float[Tensor, "n *d"], *, flat: bool = False) -> ConvexHull:
     r"""Return the convex hull of points, which tells what lies in it.
 
-    .. math:: \mathrm{hull}(X) = \Big\{ \sum_i w_i x_i : w_i \ge 0, \sum_i w_i = 1 \Big\}
+    .. math:: \mathrm{hull}(X) = \left\{ \sum_i w_i x_i : w_i \ge 0, \sum_i w_i = 1 \right\}
 
     Args:
         x: Points.

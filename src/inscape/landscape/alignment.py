@@ -103,7 +103,7 @@ def _leaves(model: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module
 def aligned(model: nn.Module, start: State, stop: State) -> tuple[dict[str, Tensor], Alignment]:
     r"""Return ``stop`` with its hidden units in the order that makes it most like ``start``.
 
-    .. math:: \max_{P_1, \dots, P_{L-1}} \sum_l
+    .. math:: \max_{P_1, \ldots, P_{L-1}} \sum_l
               \langle W_l, P_l W'_l P_{l-1}^T \rangle + \langle b_l, P_l b'_l \rangle
 
     The function stays the same. Each layer in turn is ordered as is best while the others stay (a

@@ -112,7 +112,7 @@ def interpolation(
 ) -> Interpolation | NotApplicable:
     r"""Measure the loss on the straight way between two vectors of parameters.
 
-    .. math:: L(\alpha) = \mathrm{loss}\big(f_{(1 - \alpha) \theta_a + \alpha \theta_b}(x), y\big),
+    .. math:: L(\alpha) = \mathrm{loss}(f_{(1 - \alpha) \theta_a + \alpha \theta_b}(x), y),
               \quad B = \max_\alpha L(\alpha) - (1 - \alpha) L(0) - \alpha L(1)
 
     With ``solve`` the last linear layer is replaced, at every place, by least squares of the labels
