@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
-from inscape._core.errors import BudgetError
+from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape.cli.explained import print_attribution
 from inscape.kernels import PathWatch, _products, path_kernel, tangent_kernel
 from inscape.report.attribution import Attribution, Explained, Others, Prediction, Push
@@ -222,3 +222,16 @@ def test_one_point_takes_the_memory_of_one():
     assert_close(tangent_kernel(model, X[:1], memory=least).kernel, brute(model, X[:1]))
     with pytest.raises(BudgetError, match=f"gradients of 2 points take {2 * least:,} bytes"):
         tangent_kernel(model, X, memory=least)
+
+
+def test_batch_norm_kept_in_eval_mode_as_the_refusal_offers():
+    x = points(8, 3)
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 1)).double()
+    offered = r"layer\.eval\(\); layer\.train = lambda mode=True: layer"
+    with pytest.raises(UnsupportedModelError, match=offered):
+        fit(net, x, x[:, :1], lr=0.1, epochs=1, watch=PathWatch(x[:2]))
+    layer = net[1].eval()
+    layer.train = lambda mode=True: layer
+    run = fit(net, x, x[:, :1], lr=0.1, epochs=3, record=2)
+    found = path_kernel(net, x, x[:, :1], trajectory=run.trajectory, queries=x[:2])
+    assert found.relative_residual < 1e-12

@@ -120,6 +120,6 @@ def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
     except ValueError as error:
         raise UnsupportedModelError(
             "the path kernel needs a training in which each sample acts for itself, found batch "
-            "statistics or random draws in training mode: train with such layers in eval mode or "
-            "without them."
+            "statistics or random draws in training mode: keep such layers in eval mode "
+            "(layer.eval(); layer.train = lambda mode=True: layer) or train without them."
         ) from error
