@@ -1,5 +1,7 @@
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 from types import ModuleType
 
 import numpy as np
@@ -26,6 +28,24 @@ def test_kernel_gives_what_the_function_would():
 def test_setting_of_numba_is_given_back():
     total(np.ones(3))
     assert "inscape" not in config.CACHE_DIR
+
+
+def test_threads_that_need_kernels_at_once_leave_numba_its_setting(monkeypatch):
+    seen, theirs = [], config.CACHE_DIR
+
+    def slow(function, **options):
+        seen.append(config.CACHE_DIR)
+        sleep(0.01)
+        assert seen[-1] == config.CACHE_DIR
+        return function
+
+    monkeypatch.setattr("numba.njit", slow)
+    kernels = [compiled(lambda one, k=k: one + k) for k in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda kernel: kernel(1), kernels)) == [1, 2, 3, 4]
+    assert len(seen) == 4
+    assert all("inscape" in one for one in seen)
+    assert theirs == config.CACHE_DIR
 
 
 def test_numba_is_loaded_when_a_kernel_is_first_called():

@@ -31,7 +31,8 @@ def split(samples=12, *, decay=0.0) -> PathKernel:
     rest = torch.full((3, 2), decay, dtype=torch.float64)
     return PathKernel(
         initial=initial, final=final, samples=draw_of, decay=rest, penalty=0 * rest,
-        residual=final - initial - draw_of.sum(1) - rest, steps=None, mode="exact",
+        rounding=0 * rest, residual=final - initial - draw_of.sum(1) - rest, steps=None,
+        mode="exact",
         optimizer="sgd", passes=1, bytes=0, nodes=3,
     )  # fmt: skip
 

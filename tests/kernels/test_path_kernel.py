@@ -111,7 +111,8 @@ def carried(model, trajectory, *, places=8):
 
 
 def whole(found):
-    return found.initial + found.samples.sum(1) + found.decay + found.penalty + found.residual
+    claimed = found.initial + found.samples.sum(1) + found.decay + found.penalty
+    return claimed + found.rounding + found.residual
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -119,7 +120,7 @@ def test_sum_closes_to_rounding(way):
     model, trajectory = trained(**WAYS[way])
     found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q)
     assert_close(found.final, model(Q).detach())
-    assert found.relative_residual < 1e-12
+    assert found.unclaimed < 1e-12
     assert_close(whole(found), found.final)
 
 
@@ -130,7 +131,7 @@ def test_a_chain_and_any_module_tell_the_same(way):
     one, two = (path_kernel(m, x, y, trajectory=t, queries=Q[:2], by_layer=True) for m, t in pairs)
     assert_close(one.layers, two.layers)
     assert_close(one.samples, two.samples)
-    assert two.relative_residual < 1e-12
+    assert two.unclaimed < 1e-12
     assert two.tensors == tuple(f"inner.{name}" for name in one.tensors)
 
 
@@ -160,7 +161,7 @@ def test_layers_add_up_to_the_samples():
 def test_relu_steps_are_cut_where_units_switch(way):
     model, trajectory = trained(nn.ReLU, lr=0.05, **WAYS[way])
     found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q)
-    assert found.relative_residual < 1e-12
+    assert found.unclaimed < 1e-12
     assert found.nodes <= 4  # two are exact between kinks of three maps
 
 
@@ -196,7 +197,7 @@ def test_linear_regression_is_exact_at_first_order():
     model = nn.Linear(2, 2).double()
     run = fit(model, X, Y, lr=0.1, epochs=5, batch=5, record=4, progress=False)
     found = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q, mode="first-order")
-    assert found.relative_residual < 1e-13
+    assert found.unclaimed < 1e-13
     exact = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
     assert_close(found.samples, exact.samples)
 
@@ -226,7 +227,7 @@ def test_halving_the_rate_halves_the_residual_of_first_order():
     for k in (1, 2, 4):
         model, trajectory = trained(epochs=5 * k, lr=0.01 / k)
         found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q, mode="first-order")
-        residuals.append(found.relative_residual)
+        residuals.append(found.unclaimed)
     for one, two in itertools.pairwise(residuals):
         assert 1.8 < one / two < 2.2
 
@@ -258,7 +259,7 @@ def test_decay_can_go_to_those_who_made_the_weights():
     model, trajectory = trained(**WAYS["adamw"])
     own = path_kernel(model, X, Y, trajectory=trajectory, queries=Q)
     shared = path_kernel(model, X, Y, trajectory=trajectory, queries=Q, decay="samples")
-    assert shared.relative_residual < 1e-12
+    assert shared.unclaimed < 1e-12
     assert not torch.allclose(own.samples, shared.samples)
     whole = [r.samples.sum(1) + r.decay for r in (own, shared)]
     assert_close(*whole)
@@ -287,7 +288,7 @@ def test_penalties_have_their_own_part():
 
     model, trajectory = trained(penalties=[(0.1, ridge)])
     found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q, penalties=[(0.1, ridge)])
-    assert found.relative_residual < 1e-12
+    assert found.unclaimed < 1e-12
     assert float(found.penalty.abs().min()) > 0
 
 
@@ -331,7 +332,13 @@ def test_cross_entropy_and_float32():
         record=9, progress=False,
     )  # fmt: skip
     found = path_kernel(model, X.float(), labels, trajectory=run.trajectory, queries=Q.float())
-    assert found.relative_residual < 1e-5  # the training itself has seven digits
+    assert found.relative_residual < 1e-12
+    assert 1e-9 < found.relative_rounding < 1e-5  # the training itself has seven digits
+    assert_close(whole(found), found.final)
+    assert list(found.rest(0, 0)) == ["rounding in training", "residual"]
+    assert sum(found.rest(0, 0).values()) == pytest.approx(
+        float((found.final - found.initial - found.samples.sum(1))[0, 0]), abs=1e-15
+    )
 
 
 def test_duplicate_queries_and_one_sample():

@@ -79,7 +79,7 @@ def test_parts_add_up_to_what_the_network_says(found, net, digits):
         assert one.total == pytest.approx(said.max().item(), abs=1e-12)
         assert one.final == pytest.approx(one.prediction.value, abs=1e-12)
         assert one.prediction.probability == pytest.approx(said.softmax(0).max().item())
-        assert one.decay != 0
+        assert list(one.rest) == ["weight decay", "residual"]
     assert found.attribution.residual < 1e-12
 
 
@@ -133,7 +133,7 @@ def test_json_has_the_same_numbers(found):
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))["attribution"]
     for said, one in zip(told["explained"], found.attribution.explained, strict=True):
         pushes = [push["amount"] for push in (*said["up"], *said["down"])]
-        rest = (said["initial"], said["decay"], said["penalty"], said["residual"])
+        rest = (said["initial"], *said["rest"].values())
         total = fsum([*pushes, said["others"]["up"], said["others"]["down"], *rest])
         assert total == pytest.approx(one.prediction.value, abs=1e-12)
         assert said["prediction"]["row"] == one.prediction.row

@@ -5,10 +5,14 @@ import inspect
 from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any, TypeVar, cast, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+#: Held while a setting of numba, which all threads share, is ours.
+CHANGING = Lock()
 
 
 @overload
@@ -96,12 +100,13 @@ def _kernel(function: Callable[..., Any], reorder: bool, folder: Path) -> Callab
     from numba import config, njit
 
     jit: Callable[..., Any] = njit
-    theirs = vars(config)["CACHE_DIR"]
-    vars(config)["CACHE_DIR"] = str(folder)
-    try:
-        made: Callable[..., Any] = jit(function, cache=True, fastmath=reorder, nogil=True)
-    except RuntimeError:  # no place where a cache could be written
-        made = jit(function, fastmath=reorder, nogil=True)
-    finally:
-        vars(config)["CACHE_DIR"] = theirs
+    with CHANGING:
+        theirs = vars(config)["CACHE_DIR"]
+        vars(config)["CACHE_DIR"] = str(folder)
+        try:
+            made: Callable[..., Any] = jit(function, cache=True, fastmath=reorder, nogil=True)
+        except RuntimeError:  # no place where a cache could be written
+            made = jit(function, fastmath=reorder, nogil=True)
+        finally:
+            vars(config)["CACHE_DIR"] = theirs
     return made

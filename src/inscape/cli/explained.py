@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: Training rows that are named on either side: fewer than on the page.
 NAMED = 3
 
-#: Residual, relative to the largest change of an output, that rounding alone leaves.
+#: Residual, relative to the largest change of an output, that rounding in float64 leaves.
 ROUNDED = 1e-10
 
 

@@ -85,12 +85,8 @@ def parts(
     if others:
         amount = float(added.sum() - added[[*up, *down]].sum())
         found.append((f"{others:,} others together", amount, FAINT))
-    rest = {"weight decay": result.decay, "penalties": result.penalty, "residual": result.residual}
-    for name, values in rest.items():
-        amount = float(values[query, output])
-        if amount or name == "residual":  # which is always told
-            found.append((name, amount, ORANGE))
-    return found
+    rest = result.rest(query, output)
+    return [*found, *((name, amount, ORANGE) for name, amount in rest.items())]
 
 
 def pushers(

@@ -9,17 +9,21 @@ from torch import Tensor
 
 from inscape._core import Result, Row, Summary
 from inscape._core.result import Kind
-from inscape.kernels._chain import Parts
+from inscape.kernels._chain import Average, Parts
 
-#: Relative residual up to which a sum closes to rounding: a training in float32 leaves as much.
+#: Relative to the change, what may be unclaimed of a sum that is exact: as much as float32 leaves.
 CLOSED = 1e-5
+
+#: Relative to the change of an output, what rounding in float64 adds at most.
+ROUNDED = 1e-10
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PathKernel(Result):
     """What every training sample has added to the outputs at some queries.
 
-    ``initial + samples.sum(1) + decay + penalty + residual = final`` for every query and output.
+    ``initial + samples.sum(1) + decay + penalty + rounding + residual = final`` for every query and
+    output.
 
     Attributes:
         initial: Outputs before training.
@@ -27,7 +31,9 @@ class PathKernel(Result):
         samples: What every sample has added.
         decay: What weight decay has added.
         penalty: What penalties have added.
-        residual: What is left.
+        rounding: What the training's own arithmetic has added: its updates as they were made, less
+            those that its gradients make in float64.
+        residual: What is left: what the gradients along the updates as they were made miss.
         steps: The part that the gradients of every update have added, then and through the
             optimizer's memory later, if asked for.
         layers: The part of every parameter tensor in ``samples``, if asked for.
@@ -45,6 +51,7 @@ class PathKernel(Result):
     samples: Float64[Tensor, "q n c"]
     decay: Float64[Tensor, "q c"]
     penalty: Float64[Tensor, "q c"]
+    rounding: Float64[Tensor, "q c"]
     residual: Float64[Tensor, "q c"]
     steps: Float64[Tensor, "q k c"] | None
     layers: Float64[Tensor, "q n l c"] | None = None
@@ -59,14 +66,35 @@ class PathKernel(Result):
     @property
     def relative_residual(self) -> float:
         """Return the largest residual, relative to the largest change of an output."""
-        change = float((self.final - self.initial).abs().max())
-        return float(self.residual.abs().max()) / change if change else 0.0
+        return self._relative(self.residual)
+
+    @property
+    def relative_rounding(self) -> float:
+        """Return what rounding has added at most, relative to the largest change of an output."""
+        return self._relative(self.rounding)
+
+    @property
+    def unclaimed(self) -> float:
+        """Return what neither samples nor decay nor penalties have added, at most and relative."""
+        return self._relative(self.rounding + self.residual)
 
     def by_class(self, labels: Int64[Tensor, " n"]) -> Float64[Tensor, "q k c"]:
         """Return what the samples of every class have added together."""
         k = int(labels.max()) + 1
         into = self.samples.new_zeros(len(self.samples), k, self.samples.shape[2])
         return into.index_add_(1, labels, self.samples)
+
+    def rest(self, query: int, output: int) -> dict[str, float]:
+        """Return by name what no sample has added to an output; the residual is always told.
+
+        Rounding goes into it where it is that of float64.
+        """
+        parts = (self.decay, self.penalty, self.rounding, self.residual)
+        decay, penalty, rounding, residual = (float(part[query, output]) for part in parts)
+        if abs(rounding) <= ROUNDED * abs(float((self.final - self.initial)[query, output])):
+            rounding, residual = 0.0, residual + rounding
+        found = {"weight decay": decay, "penalties": penalty, "rounding in training": rounding}
+        return {name: part for name, part in found.items() if part} | {"residual": residual}
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each query, sample and output."""
@@ -75,13 +103,17 @@ class PathKernel(Result):
                 for c, value in enumerate(values):
                     yield {"query": q, "sample": n, "output": c, "added": value}
 
+    def _relative(self, part: Float64[Tensor, "q c"]) -> float:
+        change = float((self.final - self.initial).abs().max())
+        return float(part.abs().max()) / change if change else 0.0
+
     def summary(self) -> Summary:
         """Return the share of samples that half of what was added comes from."""
         size = self.samples.abs().sum(2)
         ordered = size.sort(1, descending=True).values.cumsum(1)
         half = (ordered < ordered[:, -1:] / 2).sum(1) + 1
         basis = f"{len(size)} queries, residual {self.relative_residual:.0e}"
-        closes = self.mode == "exact" and self.relative_residual < CLOSED
+        closes = self.mode == "exact" and self.unclaimed < CLOSED
         kind: Kind = "exact" if closes else "estimate"
         return Summary(value=float(half.double().mean()), kind=kind, basis=basis)
 
@@ -104,8 +136,14 @@ class Sums:
         self.samples = torch.zeros(rows, samples, dtype=torch.float64)
         self.decay = torch.zeros(rows, dtype=torch.float64)
         self.penalty = torch.zeros(rows, dtype=torch.float64)
+        self.moved = torch.zeros(rows, dtype=torch.float64)
         self.steps = torch.zeros(rows, steps, dtype=torch.float64)
         self.layers = torch.zeros(tensors, rows, samples, dtype=torch.float64)
+
+    def move(self, average: Average, slopes: Float64[Tensor, "q c p"]) -> None:
+        """Add what an update as it was made has done, and write the gradients along it."""
+        average.write(slopes)
+        self.moved += average.along().flatten()
 
     def add(
         self, which: slice | Tensor, gradients: Parts, push: Float64[Tensor, "r p"]
@@ -170,6 +208,7 @@ def gathered(
     samples = joined([sums.samples for sums in blocks])
     decay = joined([sums.decay for sums in blocks])
     penalty = joined([sums.penalty for sums in blocks])
+    moved = joined([sums.moved for sums in blocks])
     layers = joined([sums.layers.permute(1, 2, 0) for sums in blocks]) if choices.by_layer else None
     return PathKernel(
         initial=initial,
@@ -177,7 +216,8 @@ def gathered(
         samples=samples,
         decay=decay,
         penalty=penalty,
-        residual=final - initial - samples.sum(1) - decay - penalty,
+        rounding=moved - samples.sum(1) - decay - penalty,
+        residual=final - initial - moved,
         steps=joined([sums.steps for sums in blocks]) if choices.by_step else None,
         layers=layers,
         tensors=tensors if choices.by_layer else (),

@@ -201,7 +201,7 @@ def _pass(recorded: Recorded, parts: Sequence[Tensor], choices: Choices, bar: Ba
         changes = torch.split(later - here, sizes)
         for block, change in zip(blocks, changes, strict=True):
             slopes = room[: len(change)]
-            block.slopes.along(old, new, change, float(here.abs().max())).write(slopes)
+            block.sums.move(block.slopes.along(old, new, change, float(here.abs().max())), slopes)
             push, decayed = block.adjoint.back(slopes.flatten(0, 1), rate, old, scale)
             parts_of = block.sums.add(which, gradients, push)
             block.sums.decay += decayed

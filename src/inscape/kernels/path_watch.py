@@ -159,7 +159,7 @@ class _Run:
         changes = torch.split(later - self._here, self._sizes)
         for block, change in zip(self._blocks, changes, strict=True):
             slopes = self._room[: len(change)]
-            block.slopes.along(old, after.weights, change, size).write(slopes)
+            block.sums.move(block.slopes.along(old, after.weights, change, size), slopes)
             self._add(block.sums, step, slopes.flatten(0, 1), scale, rate)
         if self._carried is not None:
             self._carried.move(step, scale, 1 - self._shrink(rate))

@@ -63,24 +63,19 @@ class Others:
 
 @dataclass(frozen=True, kw_only=True)
 class Explained:
-    """One output as a sum: its value before training, and all that was added to it."""
+    """One output as a sum: its value before training, and all that was added to it.
+
+    ``rest`` is by name what no training row has added; it always has the residual.
+    """
 
     prediction: Prediction
     initial: float
     up: tuple[Push, ...]
     down: tuple[Push, ...]
     others: Others
-    decay: float
-    penalty: float
-    residual: float
+    rest: Mapping[str, float]
     final: float
     by_class: tuple[ClassPush, ...] = ()
-
-    @property
-    def rest(self) -> dict[str, float]:
-        """Return by name what no training row has added; the residual is always told."""
-        parts = {"weight decay": self.decay, "penalties": self.penalty}
-        return {name: part for name, part in parts.items() if part} | {"residual": self.residual}
 
     @property
     def total(self) -> float:
@@ -134,7 +129,7 @@ class Attribution:
     @property
     def residual(self) -> float:
         """Return the largest part of an output that no sum accounts for."""
-        return max((abs(one.residual) for one in self.explained), default=0.0)
+        return max((abs(one.rest["residual"]) for one in self.explained), default=0.0)
 
     @property
     def row(self) -> str:

@@ -175,8 +175,8 @@ def explained_one(
         tuple(Push(row=n, label=label(data, n, k), amount=float(added[n])) for n in side)
         for side in sides
     )
-    rest = added.clone()
-    rest[[*sides[0], *sides[1]]] = 0.0
+    unnamed = added.clone()
+    unnamed[[*sides[0], *sides[1]]] = 0.0
     return Explained(
         prediction=prediction,
         initial=float(split.initial[query, k]),
@@ -184,12 +184,10 @@ def explained_one(
         down=down,
         others=Others(
             rows=len(added) - len(up) - len(down),
-            up=float(rest.clamp(min=0).sum()),
-            down=float(rest.clamp(max=0).sum()),
+            up=float(unnamed.clamp(min=0).sum()),
+            down=float(unnamed.clamp(max=0).sum()),
         ),
-        decay=float(split.decay[query, k]),
-        penalty=float(split.penalty[query, k]),
-        residual=float(split.residual[query, k]),
+        rest=split.rest(query, k),
         final=float(split.final[query, k]),
         by_class=_by_class(split, query, k, data),
     )

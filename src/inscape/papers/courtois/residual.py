@@ -56,7 +56,7 @@ def cell(point: list[float], queries: int, seed: int) -> dict[str, Any]:
     for mode in ("first-order", "exact"):
         split = d.taken_apart(run, x, y, at, mode=mode)
         change = d.root_mean_square(split.final - split.initial)
-        found[mode] = d.root_mean_square(split.residual) / change
+        found[mode] = d.root_mean_square(split.rounding + split.residual) / change
     return found | {"change": change, "squares": eta * eta * steps}
 
 

@@ -33,7 +33,7 @@ def cell(eta: float, time: float, n: int, queries: int, seed: int) -> dict[str, 
     moved = d.root_mean_square(split.final - split.initial)
     return {
         "derivative error": max(errors),
-        "residual": d.root_mean_square(split.residual) / moved,
+        "residual": d.root_mean_square(split.rounding + split.residual) / moved,
         "spread": _spread(run, x, y, at, split.samples[:, :, 0]),
         "loss": run.loss,
     }

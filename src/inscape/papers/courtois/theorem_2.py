@@ -49,7 +49,7 @@ def cell(
     run = d.descent(model, x, y, eta=eta, steps=count, schedule=schedule)
     split = d.taken_apart(run, x, y, at)
     return {
-        "residual": d.root_mean_square(split.residual),
+        "residual": d.root_mean_square(split.rounding + split.residual),
         "change": d.root_mean_square(split.final - split.initial),
         "squares": float(run.trajectory.rates.square().sum()) if run.trajectory else 0.0,
     }

@@ -37,8 +37,9 @@ def cell(
     change = split.final - split.initial
     summed = by_blocks(run, x, y, at)
     return {
-        "residual": d.root_mean_square(split.residual) / d.root_mean_square(change),
-        "exact residual": exact.relative_residual,
+        "residual": d.root_mean_square(split.rounding + split.residual)
+        / d.root_mean_square(change),
+        "exact residual": exact.unclaimed,
         "blocks": float((summed - split.samples.sum(1)).abs().max() / change.abs().max()),
     }
 
