@@ -39,7 +39,7 @@ STORIES = {
     " and found[1].predict(at[-1:, None])[0].abs().max() > 2"
     " > found[2].predict(at[-1:, None])[0].abs().max()",
     "plot_neighbours": "right[0] > right[1] + 0.03 and 0.5 < found.summary().value < 0.9",
-    "plot_kernel_drift": "moved[0] > 2 * moved[1] > 10 * moved[2] and max(losses) < 0.06",
+    "plot_kernel_drift": "law.change[0] > 4 * law.change[-1] and law.high < -0.4",
     "plot_swaps": "[swaps(f).swaps for f in functions.values()] == [1, 4, 5, 5]",
     "plot_fourier": "fourier(functions['bent']).entropy == 4"
     " and fourier(functions['parity']).entropy == 0",

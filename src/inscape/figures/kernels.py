@@ -27,7 +27,13 @@ from inscape.figures.style import (
     quiet_grid,
     styled,
 )
-from inscape.kernels import GaussianProcess, KernelDrift, Neighbours, TangentKernel
+from inscape.kernels import (
+    DriftAcrossWidths,
+    GaussianProcess,
+    KernelDrift,
+    Neighbours,
+    TangentKernel,
+)
 
 #: Points at which the band of a process is drawn.
 GRID = 400
@@ -171,6 +177,20 @@ def _kernel_drift(result: KernelDrift, ax: Axes) -> None:
     ax.set_title(f"tangent kernel of {result.points} points")
     quiet_grid(ax)
     ax.legend()
+
+
+@painter.register(DriftAcrossWidths)
+def _drift_across_widths(result: DriftAcrossWidths, ax: Axes) -> None:
+    """Draw how far the kernel of each network moved against its width, and the line of the law."""
+    widths, change = result.widths.double(), result.change
+    ax.loglog(widths, change, "^", color=VERMILION, markersize=4)
+    middle = change.log().mean() - result.power * widths.log().mean()
+    ends = torch.stack([widths.min(), widths.max()])
+    span = "" if result.low is None else f" [{result.low:.2f}, {result.high:.2f}]"
+    ax.plot(ends, middle.exp() * ends**result.power, color=INK, linewidth=0.8)
+    ax.set_title(f"power of the width {result.power:.2f}{span}")
+    ax.set(xlabel="width", ylabel="change of the kernel in training")
+    quiet_grid(ax)
 
 
 @painter.register(GaussianProcess)

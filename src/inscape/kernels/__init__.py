@@ -2,6 +2,7 @@
 
 from inscape.kernels._kernels import Rbf, Tangent
 from inscape.kernels._result import PathKernel
+from inscape.kernels.drift_across_widths import DriftAcrossWidths, drift_across_widths
 from inscape.kernels.feature_space import (
     Separability,
     embedding,
@@ -17,6 +18,7 @@ from inscape.kernels.tangent_kernel import TangentKernel, tangent_kernel
 from inscape.kernels.wide_network import WideNetwork
 
 __all__ = [
+    "DriftAcrossWidths",
     "GaussianProcess",
     "KernelDrift",
     "Neighbours",
@@ -27,6 +29,7 @@ __all__ = [
     "Tangent",
     "TangentKernel",
     "WideNetwork",
+    "drift_across_widths",
     "embedding",
     "gaussian_process",
     "kernel_drift",
