@@ -16,6 +16,8 @@ from inscape.training import fit
 
 
 class Root(nn.Module):
+    """Divides by the root of the width."""
+
     forward = staticmethod(lambda x: x / x.shape[1] ** 0.5)
 
 

@@ -73,25 +73,28 @@ def drift_across_widths(drifts: Mapping[int, Sequence[KernelDrift]]) -> DriftAcr
             f"drift_across_widths needs kernels that moved, found one at width {at} that did not "
             "or that vanishes: train longer, or leave that network out."
         )
+    power, low, high = _line(widths.double().log(), change.log())
     return DriftAcrossWidths(
         widths=widths,
         change=change,
         cosine=torch.stack([one.cosine[-1, 0] for _, one in pairs]),
         correlation=torch.stack([one.correlation[-1, 0] for _, one in pairs]),
         norms=torch.stack([one.norms[[0, -1]] for _, one in pairs]),
-        **_line(widths.double().log(), change.log()),
+        power=power,
+        low=low,
+        high=high,
     )
 
 
 def _line(
     x: Float64[Tensor, " networks"], y: Float64[Tensor, " networks"]
-) -> dict[str, float | None]:
+) -> tuple[float, float | None, float | None]:
     """Return the slope of the line through points, with a 95% interval from three points on."""
     from scipy.stats import linregress, t
 
     found = linregress(x.numpy(), y.numpy())
     slope = float(found.slope)
     if len(x) < 3:
-        return {"power": slope, "low": None, "high": None}
+        return slope, None, None
     half = float(t.ppf(0.975, len(x) - 2) * found.stderr)
-    return {"power": slope, "low": slope - half, "high": slope + half}
+    return slope, slope - half, slope + half
