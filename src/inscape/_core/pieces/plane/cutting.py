@@ -17,8 +17,9 @@ from inscape._core.pieces.plane.kernels import ROUNDING
 from inscape._core.pieces.plane.maxima import cut_by_maxima
 from inscape._core.pieces.plane.signs import cut_by_signs
 from inscape._core.pieces.plane.sources import Chain, Graph, Source
-from inscape._core.pieces.plane.subdivision import Subdivision, Workers, polygon
+from inscape._core.pieces.plane.subdivision import Subdivision, polygon
 from inscape._core.pieces.plane.work import Budget, Work
+from inscape._core.pieces.plane.workers import Workers
 
 Array = npt.NDArray[Any]
 

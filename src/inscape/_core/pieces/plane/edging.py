@@ -168,3 +168,10 @@ def edges_split(
             new_ends[part, 0] = a if k == 0 else vertex[e] + k - 1
             new_ends[part, 1] = b if k == number else vertex[e] + k
             new_made[part, 0], new_made[part, 1] = made[e, 0], made[e, 1]
+
+
+@compiled(reorder=False)
+def shifted(numbers: Array, least: int, shift: int, out: Array) -> None:
+    """Write numbers, those from ``least`` on raised by ``shift``."""
+    for i in range(len(numbers)):
+        out[i] = numbers[i] + shift if numbers[i] >= least else numbers[i]

@@ -36,9 +36,9 @@ def joined(sides: Array, alike: Array, faces: int) -> Array:
 
 
 @compiled(reorder=False)
-def alike_maps(sides: Array, maps: Array, noise: Array, alike: Array) -> None:
+def alike_maps(begin: int, end: int, sides: Array, maps: Array, noise: Array, alike: Array) -> None:
     """Mark edges whose two faces have the same map, within the rounding of these maps."""
-    for e in range(len(sides)):
+    for e in range(begin, end):
         a, b = sides[e, 0], sides[e, 1]
         alike[e] = a >= 0 and b >= 0
         if not alike[e]:

@@ -1,16 +1,15 @@
 """A polygon cut into convex faces, as flat arrays, and one round of cutting it further."""
 
-import itertools
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape._core.pieces.plane import edging, merging
+from inscape._core.pieces.plane.workers import Workers
 
 Array = npt.NDArray[Any]
 
@@ -92,27 +91,6 @@ def polygon(corners: Array) -> Subdivision:
     )
 
 
-class Workers:
-    """Threads for kernels that let go of the interpreter, each with a range of the work."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-
-    def over(self, size: int, work: Callable[[int, int], Any], least: int = 512) -> list[Any]:
-        """Call ``work(begin, end)`` for ranges that make up ``size``; return what each gave."""
-        parts = max(1, min(self.threads, size // least))
-        bounds = [size * k // parts for k in range(parts + 1)]
-        if self._pool is None or parts == 1:
-            return [work(a, b) for a, b in itertools.pairwise(bounds)]
-        return list(self._pool.map(work, bounds[:-1], bounds[1:]))
-
-    def close(self) -> None:
-        """Let the threads go."""
-        if self._pool is not None:
-            self._pool.shutdown()
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Cuts:
     """The edges after the lines have cut them; ``child`` is the first part of each old edge."""
@@ -132,14 +110,20 @@ def cut(
 ) -> tuple[Subdivision, Array, Array]:
     """Cut every face by its lines; return the finer faces, their parents and their signs.
 
-    A thread stops once it has made ``most`` faces: the parents then tell how far it came.
+    A range stops once it has made ``most`` faces: the parents then tell how far it came.
     """
     cuts = _cut_edges(old, lines, workers)
     work = np.concatenate([[0], np.cumsum(4 + np.diff(lines.start) ** 2)])
 
+    made: list[int] = []  # faces of the ranges that are done, all of them before those not begun
+
     def part(begin: int, end: int) -> list[dict[str, Array]]:
+        if sum(made) >= most:
+            return []
         span = np.searchsorted(work, [begin, end]).tolist()
-        return list(_cut_faces(old, lines, cuts, bend, (span[0], span[1]), most))
+        found = list(_cut_faces(old, lines, cuts, bend, (span[0], span[1]), most))
+        made.append(sum(len(some["parent"]) for some in found))
+        return found
 
     parts = workers.over(int(work[-1]), part, 4096)
     return _joined(old, cuts, _reached(parts, most), workers)
@@ -221,29 +205,34 @@ def _joined(
     old: Subdivision, cuts: _Cuts, found: list[dict[str, Array]], workers: Workers
 ) -> tuple[Subdivision, Array, Array]:
     """Put bufferfuls together: inner edges and vertices are numbered after those before them."""
-    edges, vertices = len(cuts.ends), len(old.place) + len(cuts.place)
-    new_edges = new_vertices = halves = 0
-    for some in found:
-        if halves:
-            some["halves"][some["halves"] >= 2 * edges] += 2 * new_edges
-            some["ends"][some["ends"] >= vertices] += new_vertices
-            some["first"] += halves
-        new_edges += len(some["ends"])
-        new_vertices += len(some["place"])
-        halves += len(some["halves"])
-    joined = {name: [some[name] for some in found] for name in found[0]}
-    joined["place"][:0] = [old.place, cuts.place]
-    joined["ends"].insert(0, cuts.ends)
-    joined["made"].insert(0, cuts.made)
-    joined["first"].append(np.array([halves]))
-    parts = list(joined.items())
-
-    def join(begin: int, end: int) -> dict[str, Array]:
-        return {name: np.concatenate(arrays) for name, arrays in parts[begin:end]}
-
+    old_edges, old_vertices = len(cuts.ends), len(old.place) + len(cuts.place)
+    before = {"place": [old.place, cuts.place], "ends": [cuts.ends], "made": [cuts.made]}
+    begin: dict[str, list[int]] = {}
     whole: dict[str, Array] = {}
-    for some in workers.over(len(parts), join, 1):
-        whole |= some
+    for name, one in found[0].items():
+        parts = [*before.get(name, []), *(some[name] for some in found)]
+        begin[name] = np.cumsum([0, *map(len, parts)]).tolist()[len(before.get(name, [])) :]
+        whole[name] = np.empty((begin[name][-1] + (name == "first"), *one.shape[1:]), one.dtype)
+    whole["first"][-1] = begin["halves"][-1]
+
+    def put(k: int) -> None:
+        shifts = {
+            "first": (0, begin["halves"][k]),
+            "halves": (2 * old_edges, 2 * (begin["ends"][k] - old_edges)),
+            "ends": (old_vertices, begin["place"][k] - old_vertices),
+        }
+        for name, part in found[k].items():
+            into = whole[name][begin[name][k] : begin[name][k + 1]]
+            if name in shifts:
+                edging.shifted(part.reshape(-1), *shifts[name], into.reshape(-1))
+            else:
+                into[...] = part
+
+    def put_old() -> None:
+        for name, parts in before.items():
+            np.concatenate(parts, out=whole[name][: begin[name][0]])
+
+    workers.each([put_old, *(partial(put, k) for k in range(len(found)))])
     parent, on = whole.pop("parent"), whole.pop("on")
     return Subdivision(**whole), parent, on
 

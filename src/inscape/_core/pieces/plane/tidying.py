@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from inscape._core.pieces.plane import merging, ordering
 from inscape._core.pieces.plane.cutting import Cells
-from inscape._core.pieces.plane.subdivision import Workers
+from inscape._core.pieces.plane.workers import Workers
 
 Array = npt.NDArray[Any]
 
@@ -56,17 +56,21 @@ def _tidied(found: Cells, workers: Workers) -> Tidy:
     corners, middle = np.empty(len(plane.halves), np.int32), np.empty(plane.faces)
     seen = (plane.first, plane.halves, plane.ends, level, corners, middle)
     workers.over(plane.faces, lambda a, b: ordering.cornered(a, b, *seen), LEAST)
-    order = np.argsort(middle)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order))
-    vertex, kept = _numbered(level, corners)
+    (order, rank), (vertex, kept) = workers.each(
+        [partial(_ranked, middle), partial(_numbered, level, corners)]
+    )
     place = plane.place[kept]
     ends, sides, made = _edges(found, vertex, rank, len(kept), workers)
-    first = np.concatenate([[0], np.cumsum(np.diff(plane.first)[order])])
+    first, maps, noise = workers.each(
+        [
+            lambda: np.concatenate([[0], np.cumsum(np.diff(plane.first)[order])]),
+            lambda: found.maps[order],
+            lambda: found.noise[order],
+        ]
+    )
     loops, areas = np.empty(len(corners), np.int32), np.empty(plane.faces)
     cells = (order, plane.first, corners, vertex, place, first, loops, areas)
     workers.over(len(order), lambda a, b: ordering.loops(a, b, *cells), LEAST)
-    maps = found.maps[order]
     return Tidy(
         place=place,
         first=first,
@@ -76,11 +80,19 @@ def _tidied(found: Cells, workers: Workers) -> Tidy:
         sides=sides,
         made=made,
         maps=maps,
-        merged=_merged(sides, maps, found.noise[order]),
+        merged=_merged(sides, maps, noise, workers),
         patterns=_patterns(found, order, workers),
         units=found.history.units,
         complete=found.complete,
     )
+
+
+def _ranked(middle: Array) -> tuple[Array, Array]:
+    """Return the order of the cells by their middles, and the place of each in it."""
+    order = np.argsort(middle)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order))
+    return order, rank
 
 
 def _numbered(level: Array, corners: Array) -> tuple[Array, Array]:
@@ -128,10 +140,11 @@ def _gathered(source: tuple[Any, ...], begin: int, end: int) -> None:
     ordering.gathered(begin, end, *source)
 
 
-def _merged(sides: Array, maps: Array, noise: Array) -> Array:
+def _merged(sides: Array, maps: Array, noise: Array, workers: Workers) -> Array:
     """Number the groups of cells that touch along an edge and have one map."""
     alike = np.empty(len(sides), np.bool_)
-    merging.alike_maps(sides, np.ascontiguousarray(maps), noise, alike)
+    seen = (sides, np.ascontiguousarray(maps), noise, alike)
+    workers.over(len(sides), lambda a, b: merging.alike_maps(a, b, *seen), LEAST)
     root = merging.joined(sides, alike, len(maps))
     is_root = root == np.arange(len(root))
     return (np.cumsum(is_root) - 1)[root]

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.sources import Source
-from inscape._core.pieces.plane.subdivision import Lines, Subdivision, Workers, cut
+from inscape._core.pieces.plane.subdivision import Lines, Subdivision, cut
 from inscape._core.pieces.plane.turns import Turns
+from inscape._core.pieces.plane.workers import Workers
 
 Array = npt.NDArray[Any]
 
