@@ -39,6 +39,12 @@ def test_settings_that_cannot_be(settings, text):
         fit(mlp(1, 3, 1), X, X, **settings)
 
 
+@pytest.mark.parametrize("name", ["epochs", "batch", "record"])
+def test_counts_are_whole(name, unchecked):
+    with pytest.raises(ValueError, match=rf"{name} must be a whole number, found 2\.5: use int"):
+        fit(mlp(1, 3, 1), X, X, **{name: 2.5})
+
+
 @pytest.mark.parametrize(
     ("x", "y", "error", "text"),
     [

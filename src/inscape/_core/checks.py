@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from numbers import Integral
 
 from torch import Tensor, nn
 
@@ -15,6 +16,16 @@ def at_least(minimum: float, **named: float) -> None:
     for name, value in named.items():
         if not value >= minimum:
             raise ValueError(f"{name} must be at least {minimum}, found {value}: raise {name}.")
+
+
+def whole(minimum: int, **named: object) -> None:
+    """Refuse counts that are no whole numbers, or below ``minimum``, naming the first."""
+    for name, value in named.items():
+        if not isinstance(value, Integral):
+            raise ValueError(
+                f"{name} must be a whole number, found {value!r}: use int, or round it."
+            )
+        at_least(minimum, **{name: int(value)})
 
 
 def one_of(allowed: tuple[str, ...], **named: str) -> None:

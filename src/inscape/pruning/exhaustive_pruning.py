@@ -28,6 +28,9 @@ from inscape.pruning.scoring import (
 from inscape.pruning.tuning import Tune, check_tune, tuned
 from inscape.training.losses import Loss
 
+#: Sub-networks that are measured between two signs of progress, where none are tuned.
+AT_ONCE = 256
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ExhaustivePruning(Result):
@@ -170,17 +173,15 @@ class _Search:
         """Go through the sizes until some sub-networks are good; the whole one always is."""
         _, start = measured(self.model, *self.test)
         lines: list[tuple[int, int, float, float]] = []
-        with progress(2**self.group.units - 1, label="sub-networks") as bar:
-            for size in range(1, self.group.units + 1):
-                _afford(self.group, size, budget)
-                subsets = list(combinations(range(self.group.units), size))
-                found = self._measured(subsets)
-                bar.advance(len(subsets), note=f"{size} units")
-                good = [k for k, (_, score) in enumerate(found) if score >= start - slack]
-                best = min(loss for loss, _ in found), max(score for _, score in found)
-                lines.append((len(subsets), len(good), *best))
-                if good or size == self.group.units:
-                    break
+        for size in range(1, self.group.units + 1):
+            _afford(self.group, size, budget)
+            subsets = list(combinations(range(self.group.units), size))
+            found = self._measured(subsets)
+            good = [k for k, (_, score) in enumerate(found) if score >= start - slack]
+            best = min(loss for loss, _ in found), max(score for _, score in found)
+            lines.append((len(subsets), len(good), *best))
+            if good or size == self.group.units:
+                break
         good = sorted(good or [0], key=lambda k: (-found[k][1], found[k][0], k))
         tried, counts, losses, scores = zip(*lines, strict=True)
         return ExhaustivePruning(
@@ -201,6 +202,15 @@ class _Search:
 
     def _measured(self, subsets: Sequence[tuple[int, ...]]) -> list[Measured]:
         """Return loss and score of each sub-network, after fine-tuning if there is any."""
+        found: list[Measured] = []
+        step = AT_ONCE if self.tune is None else 1
+        with progress(len(subsets), label=f"sub-networks of {len(subsets[0])} units") as bar:
+            for begin in range(0, len(subsets), step):
+                found += self._some(subsets[begin : begin + step])
+                bar.advance(min(step, len(subsets) - begin))
+        return found
+
+    def _some(self, subsets: Sequence[tuple[int, ...]]) -> list[Measured]:
         if self.tune is not None:
             return [measured(self._tuned(units), *self.test) for units in subsets]
         every = set(range(self.group.units))

@@ -14,9 +14,9 @@ from inscape.training.update import Update, scalar
 
 def check_settings(settings: Settings) -> None:
     """Refuse numbers that cannot be; the optimizer checks its own options."""
-    checks.at_least(1, epochs=settings.epochs)
-    checks.at_least(1, batch=1 if settings.batch is None else settings.batch)
-    checks.at_least(1, record=1 if settings.record is None else settings.record)
+    checks.whole(1, epochs=settings.epochs)
+    checks.whole(1, batch=1 if settings.batch is None else settings.batch)
+    checks.whole(1, record=1 if settings.record is None else settings.record)
     checks.one_of(("running", "evaluated"), stop_on=settings.stop_on)
     if settings.stop_loss is not None and not math.isfinite(settings.stop_loss):
         raise ValueError(

@@ -230,6 +230,11 @@ def test_what_cannot_be_is_refused(name):
         fit_tiny(given.pop("sizes"), given.pop("x"), given.pop("y"), **given)
 
 
+def test_half_a_point_is_no_batch(unchecked):
+    with pytest.raises(ValueError, match=r"batch must be a whole number, found 2\.5"):
+        fit_tiny(SIZES, CORNERS, torch.zeros(16), seeds=[0], batch=2.5)
+
+
 def test_weights_and_orders_refuse_too():
     with pytest.raises(ValueError, match="init must be one of"):
         tiny_weights(SIZES, [0], init="zeros")
