@@ -8,6 +8,7 @@ from inscape.models.initialisation import (
     pytorch_default,
 )
 from inscape.models.mlp import mlp, two_layer
+from inscape.models.resnet9 import resnet9
 from inscape.models.unet import unet
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "image_net",
     "mlp",
     "pytorch_default",
+    "resnet9",
     "two_layer",
     "unet",
 ]

@@ -87,6 +87,8 @@ def trained(
     seed: int,
     inverse_sigma: float = 0.0,
     symmetric: bool = False,
+    every: int = EVERY,
+    fresh: Callable[[int], tuple[Tensor, Tensor]] | None = None,
 ) -> nn.Sequential:
     """Train a network as the paper does; 0 stands for weights without Eq. (7)."""
     net = network(width, activation, normal=inverse_sigma > 0, seed=seed)
@@ -96,12 +98,26 @@ def trained(
         data.y,
         lr=LR,
         steps=steps,
-        schedule=decay(DECAY, EVERY),
+        schedule=decay(DECAY, every),
         sigma=1 / inverse_sigma if inverse_sigma else None,
         bias="normalised",
         views=((0, 1), (1, 0)) if symmetric else (),
+        fresh=fresh,
     )
     return net
+
+
+def ring(n: int, seed: int, inner: float = 0.5) -> Callable[[int], tuple[Tensor, Tensor]]:
+    """Return what draws new points of the annulus, and their sums, at every step."""
+    dice = torch.Generator().manual_seed(FIRST_SEED + seed)
+
+    def fresh(step: int) -> tuple[Tensor, Tensor]:
+        u, turn = torch.rand(2, n, generator=dice, dtype=torch.float64)
+        radius, angle = (inner**2 + (1 - inner**2) * u).sqrt(), 2 * torch.pi * turn
+        points = torch.stack([radius * angle.cos(), radius * angle.sin()], dim=1).float()
+        return points, points.sum(1, keepdim=True)
+
+    return fresh
 
 
 def double(net: nn.Module, *, symmetric: bool = False) -> Function:

@@ -52,19 +52,10 @@ def cell(kind: str, seed: int, width: int, batch: int, steps: int, every: int) -
 
 def _trained(x: Any, width: int, steps: int, every: int, seed: int) -> Any:
     """Train a ReLU network with a new batch at every step."""
-    import torch
-
     from inscape.papers.klindt import _addition as task
     from inscape.training import decay, fit_wide
 
-    dice = torch.Generator().manual_seed(task.FIRST_SEED + seed)
-
-    def fresh(step: int) -> tuple[torch.Tensor, torch.Tensor]:
-        u, turn = torch.rand(2, len(x), generator=dice, dtype=torch.float64)
-        radius, angle = (INNER**2 + (1 - INNER**2) * u).sqrt(), 2 * torch.pi * turn
-        points = torch.stack([radius * angle.cos(), radius * angle.sin()], dim=1).float()
-        return points, points.sum(1, keepdim=True)
-
+    fresh = task.ring(len(x), seed, INNER)
     net = task.network(width, "relu", normal=False, seed=seed)
     first = fresh(0)
     fit_wide(net, *first, lr=task.LR, steps=steps, schedule=decay(task.DECAY, every), fresh=fresh)
