@@ -34,12 +34,30 @@ def gains(records: Sequence[Record], attack: str, kind: str) -> list[npt.NDArray
     return found
 
 
+def fair_gains(records: Sequence[Record], attack: str, kind: str) -> list[npt.NDArray[Any]]:
+    """Return what the value that is best for the other seeds gains for each seed.
+
+    Unlike the best of a sweep that holds the baseline, this can lose.
+    """
+    by_seed = task.curves(records, attack, kind=kind)
+    base, found = task.BASELINE[kind], []
+    for seed, own in by_seed.items():
+        others = [by for other, by in by_seed.items() if other != seed]
+        shared = [s for s in own if all(s in by for by in others)]
+        if others and base in shared:
+            means = [np.mean([by[s] for by in others], axis=0) for s in shared]
+            best = np.argmax(means, axis=0)
+            curves = np.array([own[s] for s in shared])
+            found.append(curves[best, np.arange(len(best))] - own[base])
+    return found
+
+
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return mean gains over the perturbations, and how much more sigma gains."""
     found = {}
     for attack in ATTACKS:
         mean = {
-            kind: [float(gain[1:].mean()) for gain in gains(records, attack, kind)]
+            kind: [float(gain[1:].mean()) for gain in fair_gains(records, attack, kind)]
             for kind in KINDS
         }
         for kind in KINDS:
@@ -97,7 +115,7 @@ EXPERIMENT = Experiment(
         "strength": [0.0, 0.01, 1.0, 3.0],
         "width": [16],
         "epochs": [1],
-        "seed": [0],
+        "seed": [0, 1],
         "points": [20],
     },
     laptop={
@@ -139,7 +157,7 @@ EXPERIMENT = Experiment(
             says="Weight decay on ReLU networks increases adversarial robustness.",
             of="gain fgsm, relu",
             side="above",
-            test="mean gain over the steps, bootstrap over seeds",
+            test="mean gain over the steps of the value best for the other seeds, bootstrap",
             source="section 3.5 and A.2.5",
         ),
         Trend(
@@ -147,15 +165,16 @@ EXPERIMENT = Experiment(
             says="It does so to a smaller extent than sigma on tanh networks.",
             of="more fgsm",
             side="above",
-            test="difference of mean gains, bootstrap over seeds",
+            test="difference of such mean gains, bootstrap over seeds",
             source="section 3.5 and A.2.5",
         ),
     ),
     errata=("K6",),
     notes=(
         *task.NOTES,
-        "The gain is the best of the sweep at each perturbation less the baseline (1/sigma = 1, "
-        "weight decay 0), so it cannot be negative.",
+        "The gain that is drawn, as in the paper, is the best of the sweep at each perturbation "
+        "less the baseline (1/sigma = 1, weight decay 0), so it cannot be negative. The gain that "
+        "is judged is that of the value which was best for the other seeds, which can.",
         "A network that gives one answer everywhere keeps a tenth of the accuracy at any step, "
         "and so counts as a gain of up to ten points where the baseline has lost all.",
     ),
