@@ -1,20 +1,23 @@
-"""What controls cost: a held layer beside a plain one, and table 1 of Klindt's paper.
+"""What controls cost, table 1 of Klindt's paper, attacks and Gaussian processes beside peers.
 
-    python benchmarks/controls.py
+    python benchmarks/controls.py              # all four bars, in one run
 
 CPU time on one thread, both sides in turn in one process, best of several rounds. Bars: a training
 step of a held 2-10000-1 tanh network, batch 256, Adam, takes at most 1.15 times that of a plain
 one; table 1 at the paper's scale (10 repeats of 8 models, and of two more) takes at most 5 minutes
-on 2 cores. The compiled loop for wide networks is shown beside the plain one.
+on 2 cores. The compiled loop for wide networks is shown beside the plain one. PGD and Gaussian
+processes have their bars, and their own lines, in robustness.py and gaussian_process.py.
 """
 
 import argparse
 import time
 from collections.abc import Callable
 
+import gaussian_process
 import torch
 from torch import nn
 
+import robustness
 from inscape.controls import length_scale, row_scale, spectral_scale
 from inscape.data import disc
 from inscape.models import two_layer
@@ -102,6 +105,9 @@ def main() -> None:
     held(chosen.rounds)
     wide()
     table(chosen.repeats)
+    robustness.pgd(3)
+    gaussian_process.fixed(3)
+    gaussian_process.fitted(1000, ("amplitude", "length_scale"), 0, 1)
 
 
 if __name__ == "__main__":
