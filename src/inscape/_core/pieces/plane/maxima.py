@@ -47,9 +47,9 @@ def cut_by_maxima(work: Work, at: int, windows: Array, sign: float = 1.0) -> Non
             start=line_start, key=key, unit=line_unit, coef=line_coef, plus=none, minus=none,
             on=np.empty((work.plane.faces, 0), np.uint64), alike=False,
         )  # fmt: skip
-        cut_here, before = np.diff(line_start) > 0, work.plane.faces
+        cut_here = np.diff(line_start) > 0
         parent, _ = work.cut(lines, at)
-        if work.plane.faces == before:  # rounding: nothing is left to cut
+        if work.stalled:  # rounding: nothing is left to cut
             break
         state.choice = state.choice[parent]
         active = np.flatnonzero(cut_here[parent])

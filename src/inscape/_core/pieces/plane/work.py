@@ -47,7 +47,10 @@ class Budget:
 
 
 class Work:
-    """The faces so far; ``origin`` tells which face each was before the present bend."""
+    """The faces so far; ``origin`` tells which face each was before the present bend.
+
+    ``stalled`` tells whether the last lines cut none of them.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Work:
         self.budget, self.plane = budget, plane
         self.origin = np.arange(plane.faces)
         self.until, self.complete = float("inf"), True
+        self.stalled = False
         self._rate = FIRST_RATE
 
     def coefficients(self, at: int) -> Array:
@@ -144,6 +148,7 @@ class Work:
         left = max(self.until - start, 0.0)
         most = int(min(self.budget.regions, before + 1 + self._rate * left))
         self.plane, parent, on = cut(self.plane, lines, at, self.workers, most)
+        self.stalled = np.array_equal(parent, np.arange(before))
         self._rate = (len(parent) + 1) / (time.monotonic() - start + 1e-6)
         self.complete = self.complete and bool(parent[-1] == before - 1)
         self.divide(parent)
