@@ -181,9 +181,8 @@ def draw(records: Sequence[Record]) -> "Figure":
         ax.hlines(goal, digits - 0.42, digits + 0.42, color=VERMILION, linewidth=1.6)
         least = min(counts)
         best = next(shape for shape in sorted(ends) if sum(shape) == least)
-        ax.annotate(
-            named(digits, best), (digits, least), (0, -13), textcoords="offset points", ha="center"
-        )
+        below = (digits, min(least, goal))
+        ax.annotate(named(digits, best), below, (0, -13), textcoords="offset points", ha="center")
     ax.plot([], [], "o", color=BLUE, markersize=3.2, label="one pruning of ours")
     ax.plot([], [], color=VERMILION, linewidth=1.6, label="fewest units in the table")
     ax.margins(y=0.3)  # room for the legend
