@@ -49,7 +49,24 @@ def test_the_first_batch_counts_in_full_and_others_by_their_share():
     assert "1, scale=1, momentum=0.25" in repr(scale)
 
 
+def test_chains_within_the_chain_and_parts_that_come_twice():
+    act, layer = nn.Tanh(), nn.Linear(3, 3)
+    inner = nn.Sequential(layer, act)
+    model = nn.Sequential(nn.Linear(2, 3), act, inner, layer, act, nn.Linear(3, 1))
+    found = activation_scale(model, 0.5)
+    names = [type(part).__name__ for part in found.modules()]
+    assert names.count("ActivationScale") == 3
+    assert [type(part).__name__ for part in found[3]] == ["Linear", "ActivationScale", "Tanh"]
+    assert [type(part).__name__ for part in found[4:]] == [
+        *("Linear", "ActivationScale", "Tanh", "Linear")
+    ]
+    assert found[7].out_features == 1
+
+
 def test_bad_input(unchecked):
+    hidden = nn.ModuleList([nn.Linear(3, 3)])
+    with pytest.raises(ValueError, match="found others in ModuleList: put ActivationScale modules"):
+        activation_scale(nn.Sequential(nn.Linear(3, 3), hidden, nn.Linear(3, 1)), 1.0)
     with pytest.raises(
         ValueError, match=r"scale must be a finite number above 0, found 0.0: raise"
     ):

@@ -65,7 +65,8 @@ def test_one_step_of_a_linear_classifier_is_known_in_closed_form(clean):
             assert_close(ours, theirs - 0.1 * theirs.grad)
 
 
-def test_one_output_and_batch_norm_and_bounds():
+@pytest.mark.parametrize(("clean", "passes"), [(0.0, 1), (0.5, 2)])
+def test_one_output_and_batch_norm_and_bounds(clean, passes):
     x, y = rings(24)
     model = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1)).double()
     steps = model[1].num_batches_tracked
@@ -77,12 +78,45 @@ def test_one_output_and_batch_norm_and_bounds():
         bounds=(-2.0, 2.0),
         steps=2,
         loss="bce_logits",
+        clean=clean,
         batch=12,
         epochs=2,
     )
     assert run.steps == 4
-    assert int(steps) == 8  # the clean and the moved batch of each step; none from the attack
-    assert not model._forward_pre_hooks
+    assert int(steps) == 4 * passes  # the moved batch of each step; none from the attack
+    assert "forward" not in vars(model)
+
+
+def test_running_statistics_are_those_of_moved_points():
+    """All points of a class are moved one way, so that the mean of the batch goes along."""
+    x, y = torch.ones(6, 1).double(), torch.zeros(6, dtype=torch.long)
+    model = nn.Sequential(nn.BatchNorm1d(1, momentum=0.5), nn.Linear(1, 2)).double()
+    with torch.no_grad():
+        model[1].weight.copy_(torch.tensor([[0.0], [1.0]]))
+    settings = {"budget": 0.5, "norm": "linf", "steps": 4, "step_size": 1.0, "epochs": 1}
+    adversarial_training(model, x, y, lr=0.01, **settings)
+    assert_close(model[0].running_mean.item(), 0.75)  # of 0 and 1.5
+
+
+def test_penalties_and_watchers_see_the_model_itself():
+    x, y = rings(20)
+    seen = []
+
+    def penalty(model, batch):
+        seen.append(model(batch + 1).shape)
+        return model(batch).square().mean()
+
+    class Watch:
+        def begin(self, update, x, y, settings):
+            seen.append("begin")
+
+        def step(self, rows, rate):
+            seen.append("step")
+
+    net = dense(2, 6, 2)
+    settings = {"budget": 0.1, "steps": 1, "batch": 10, "epochs": 1}
+    adversarial_training(net, x, y, penalties=[(0.1, penalty)], watch=Watch(), **settings)
+    assert seen == ["begin", *((torch.Size([10, 2]), "step") * 2)]
 
 
 def test_same_seed_same_weights_and_global_dice_untouched():

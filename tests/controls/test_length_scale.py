@@ -104,6 +104,69 @@ def test_training_keeps_it_and_release_leaves_plain_weights(optimizer):
     assert list(model.state_dict()) == list(net().state_dict())  # in their order, too
 
 
+@pytest.mark.parametrize("bias", ["free", "normalised"])
+def test_release_leaves_copies_as_they_are(bias):
+    """A copy shares the class that torch made, and takes away what is in it."""
+    model, (x, _) = length_scale(net(), 0.7, bias=bias), task()
+    before = model(x)
+    copied = copy.deepcopy(model)
+    plain = release(copy.deepcopy(model))
+    assert type(plain[0]) is nn.Linear
+    for one in (plain, model, copied, release(model), copied):
+        assert torch.equal(one(x), before)
+    assert_close(copied[0].weight.std().item(), 0.7 / sqrt(3))
+
+
+def test_a_tensor_that_layers_share_is_held_at_one_thing():
+    def tied():
+        one, two = nn.Linear(4, 1), nn.Linear(4, 1)
+        two.weight, two.bias = one.weight, one.bias
+        return nn.Sequential(one, nn.Linear(1, 4), two).double()
+
+    model, x = length_scale(tied(), 0.5, bias="normalised"), points(5, 4)
+    before = model(x)
+    release(model)
+    assert torch.equal(model(x), before)
+    assert model[0].bias is model[2].bias
+    model = tied()
+    with pytest.raises(ValueError, match="weight that layers share must be held at one thing, fou"):
+        length_scale(model, (0.5, 1.0, 2.0))
+    assert type(model[0]) is nn.Linear
+
+
+def test_a_state_of_another_sigma_is_refused(tmp_path):
+    model, other = (length_scale(net(), sigma, scope="row") for sigma in (0.5, 2.0))
+    torch.save(model.state_dict(), tmp_path / "state.pt")
+    state = torch.load(tmp_path / "state.pt")
+    with pytest.raises(RuntimeError, match=r"must be held as where the state comes from, at {'by'"):
+        other.load_state_dict(state)
+    other.load_state_dict(dict(state))
+    assert_close(other[0].weight, 4 * model[0].weight)
+    with pytest.raises(RuntimeError, match=r"'scope': 'row'.*found .*'scope': 'matrix'"):
+        length_scale(net(), 0.5).load_state_dict(state)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_forward_mode_and_hessians():
+    model, (x, y) = length_scale(mlp(3, 4, 1, dtype=torch.float64), 0.7), task()
+    start = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(p):
+        return (torch.func.functional_call(model, p, (x,)) - y).square().mean()
+
+    found = torch.func.hessian(loss)(start)
+    expected = torch.func.jacrev(torch.func.jacrev(loss))(start)
+    for one in start:
+        for two in start:
+            assert_close(found[one][two], expected[one][two])
+
+
+def test_layers_that_stay_free_are_named():
+    model = nn.Sequential(nn.Conv1d(2, 3, 2), nn.ConvTranspose1d(3, 2, 2), nn.BatchNorm1d(2))
+    with pytest.warns(UserWarning, match=r"others that stay free: ConvTranspose1d '1'\."):
+        length_scale(model, 1.0)
+
+
 def test_any_other_optimizer_will_do():
     model, (x, y) = length_scale(net(), 0.7), task()
     run = fit(model, x, y, optimizer=lambda p: torch.optim.RMSprop(p, 0.01), epochs=30)
@@ -194,6 +257,17 @@ def test_words_and_numbers_are_checked(unchecked):
         length_scale(net(), 1.0, bias="none")
     with pytest.raises(ValueError, match="one for each of the 3 layers, found 2: pass as many"):
         length_scale(net(), (1.0, 2.0))
+    for wrong in ("a", None, ["a", 1.0, 1.0]):
+        with pytest.raises(TypeError, match=r"one number or a sequence of numbers, found .*: pass"):
+            length_scale(net(), wrong)
+    with pytest.raises(ValueError, match=r"weights that are there, found layer '0' \(LazyLinear\)"):
+        length_scale(nn.Sequential(nn.LazyLinear(3)), 1.0)
+    model = length_scale(net(), torch.tensor(0.5))
+    assert_close(model[0].weight.std().item(), 0.5 / sqrt(3))
+    model = net()
+    model[0].weight.data[0, 0] = torch.nan
+    with pytest.raises(ValueError, match="weights of layer '0' must be finite, found NaN or Inf"):
+        length_scale(model, 1.0)
 
 
 def test_a_model_without_layers_or_held_already_is_refused():

@@ -51,6 +51,9 @@ def test_bad_input(control):
     ):
         control(nn.Linear(3, 2), -1.0)
     layer = nn.Linear(3, 2)
+    nn.init.constant_(layer.weight, float("nan"))
+    with pytest.raises(ValueError, match="weights of the layer must be finite, found NaN or Inf"):
+        control(layer, 1.0)
     nn.init.zeros_(layer.weight)
     with pytest.raises(ValueError, match=r"weights of the layer must not be zero, found .*: draw"):
         control(layer, 1.0)

@@ -8,6 +8,7 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import NotApplicable, UnsupportedModelError
+from inscape.controls import length_scale, release
 from inscape.landscape import interpolation
 
 
@@ -145,6 +146,63 @@ def test_running_statistics_are_interpolated_and_said():
             value.copy_((one.state_dict()[name] + two.state_dict()[name]) / 2)
     assert_close(found.losses[1], (middle(x) - y).square().mean().detach())
     assert not interpolation(dense(2, 3, 1), x, y, other=dense(2, 3, 1, seed=1)).norms
+
+
+@pytest.mark.parametrize("bias", ["free", "normalised"])
+@pytest.mark.parametrize("kept", ["free", "zero", "kept"])
+def test_the_last_layer_of_held_networks_is_solved_as_of_plain_ones(bias, kept):
+    x, y = data()
+    held = [length_scale(dense(2, 6, 1, seed=seed), 1.3, bias=bias) for seed in range(2)]
+    settings = {"at": torch.tensor([0.0, 1.0]), "solve": True, "bias": kept}
+    found = interpolation(held[0], x, y, other=held[1], **settings)
+    plain = [release(copy.deepcopy(net)) for net in held]
+    expected = interpolation(plain[0], x, y, other=plain[1], **settings)
+    assert_close(found.solved, expected.solved)
+    assert_close(found.losses, expected.losses)
+    assert nn.utils.parametrize.is_parametrized(held[0][2])
+
+
+def test_networks_on_the_way_stay_held_and_can_be_aligned():
+    x, y = data()
+    one, two = (length_scale(dense(2, 6, 1, seed=seed), 1.3, bias="normalised") for seed in (0, 1))
+    middle = length_scale(dense(2, 6, 1), 1.3, bias="normalised")
+    ends = one.state_dict(), two.state_dict()
+    middle.load_state_dict({k: (ends[0][k] + ends[1][k]) / 2 for k in ends[0]})
+    found = interpolation(one, x, y, other=two, at=torch.tensor([0.0, 0.5, 1.0]))
+    assert_close(found.losses[1], (middle(x) - y).square().mean().detach())
+    other = length_scale(shuffled(dense(2, 6, 1)), 1.3, bias="normalised")
+    found = interpolation(one, x, one(x).detach(), other=other, align=True)
+    assert found.barrier < 1e-20
+    assert found.likeness == pytest.approx(1)
+
+
+def test_networks_held_otherwise_or_made_from_several_tensors_are_refused():
+    x, y = data()
+    one, two = (length_scale(dense(2, 6, 1), sigma) for sigma in (1.0, 2.0))
+    with pytest.raises(ValueError, match=r"other must be held at what holds the model .*: release"):
+        interpolation(one, x, y, other=two)
+    norm = nn.utils.parametrizations.weight_norm
+    one, two = (dense(2, 6, 1, seed=seed) for seed in range(2))
+    for net in (one, two):
+        norm(net[0])
+        norm(net[2])
+        net.eval()
+    found = interpolation(one, x, y, other=two, solve=True)
+    assert (found.solved <= found.losses * (1 + 1e-12)).all()
+    with pytest.raises(UnsupportedModelError, match="weight of layer '0' made from other tensors"):
+        interpolation(one, x, y, other=two, align=True)
+
+
+def test_an_order_that_a_parametrization_does_not_keep_is_refused():
+    class Rising(nn.Module):
+        def forward(self, weight):
+            return weight * torch.arange(1.0, len(weight) + 1).to(weight)[:, None]
+
+    x, y = data()
+    one = dense(2, 6, 1)
+    nn.utils.parametrize.register_parametrization(one[0], "weight", Rising())
+    with pytest.raises(UnsupportedModelError, match="alike in any order of units, found the"):
+        interpolation(one.eval(), x, y, other=copy.deepcopy(one), align=True)
 
 
 def test_one_network_has_no_way():

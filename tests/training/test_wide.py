@@ -113,6 +113,12 @@ def test_bad_input():
         fit_wide(net, x, y, steps=1, sigma=0.0)
     with pytest.raises(ValueError, match=r"an order of the 2 inputs, found \[0, 0\]: name each of"):
         fit_wide(net, x, y, steps=1, views=((0, 0),))
+    with pytest.raises(ValueError, match=r"lr must be a finite number, 0 or more, found -1.0: use"):
+        fit_wide(net, x, y, steps=1, lr=-1.0)
+    with pytest.raises(ValueError, match=r"betas must be at least 0 and below 1, found \(0.9, 1.0"):
+        fit_wide(net, x, y, steps=1, betas=(0.9, 1.0))
+    with pytest.raises(ValueError, match="steps must be at least 1, found 0: raise steps"):
+        fit_wide(net, x, y, steps=0)
     with pytest.raises(ValueError, match="bias must be one of 'free', 'normalised'"):
         fit_wide(net, x, y, steps=1, bias="held")
     with pytest.raises(ValueError, match=r"points of shape \(4, 2\) .*, found .* at step 0: draw"):

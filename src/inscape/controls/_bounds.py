@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from inscape._core.progress import Bar, progress
 from inscape.controls._graph import Graph
 
 #: Units whose slopes are all tried, and rows of such a trial at most.
@@ -17,10 +18,14 @@ PAIRS = 16
 @torch.no_grad()
 def upper_bounds(graph: Graph) -> dict[str, float]:
     """Return all bounds that can be had, by name; none where a norm was not found."""
-    found = {"product of norms": chained(graph, middle=False)}
-    if all(one.each for one in graph.activations) and len(graph.activations) <= PAIRS:
-        if graph.activations and _is_small(graph):
-            found["slopes around their middle"] = chained(graph, middle=True)
+    ends = len(graph.activations) + 1
+    few = all(one.each for one in graph.activations) and len(graph.activations) <= PAIRS
+    around = few and len(graph.activations) > 0 and _is_small(graph)
+    with progress((1 + around) * ends * (ends + 1) // 2, label="norms of maps") as bar:
+        found = {"product of norms": chained(graph, middle=False, bar=bar)}
+        if around:
+            found["slopes around their middle"] = chained(graph, middle=True, bar=bar)
+    if few:
         found |= {"every pattern of slopes": inf if (p := patterns(graph)) is None else p}
         found |= {"hull of the gradients": inf if (h := hull(graph)) is None else h}
     return {name: value for name, value in found.items() if isfinite(value)}
@@ -31,7 +36,7 @@ def _is_small(graph: Graph) -> bool:
     return all(graph.size(node) <= 4096 for node in (graph.input, graph.output, *nodes))
 
 
-def chained(graph: Graph, *, middle: bool) -> float:
+def chained(graph: Graph, *, middle: bool, bar: Bar) -> float:
     r"""Return a bound by what each activation can add at most.
 
     .. math:: B_n = \lVert M_{n,0} \rVert + \sum_k r_k \lVert M_{n,k} \rVert B_k
@@ -49,9 +54,11 @@ def chained(graph: Graph, *, middle: bool) -> float:
     before: list[float] = []
     for end in [*(a.before for a in graph.activations), graph.output]:
         total = graph.norm(graph.input, end, slopes)
+        bar.advance()
         for k, bound in enumerate(before):
             if sizes[k] and bound:
                 total += sizes[k] * graph.norm(graph.activations[k].node, end, slopes) * bound
+            bar.advance()
         before.append(total)
     return before[-1]
 

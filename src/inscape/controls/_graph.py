@@ -4,7 +4,7 @@ Slopes of an activation lie in an interval. Written as middle plus deviation, th
 linear one (all slopes in their middle) and what the deviations add.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -14,41 +14,18 @@ from torch import Tensor, fx
 
 from inscape._core import UnsupportedModelError
 from inscape._core.checks import Function
-from inscape._core.pieces.chain import _is_gentle
 from inscape._core.pieces.ops import (
     SHAPES,
     arguments,
     is_affine,
-    is_relu,
     keeps_batch,
     name_of,
     place_of,
-    setting,
 )
 from inscape._core.pieces.program import Program, export
+from inscape.controls._slopes import slopes_of, softsign_of, stretch_of
 from inscape.spectra import singular
 
-#: Slopes of functions of one number, least and largest; what is no whole number rounded outwards.
-SLOPES: dict[str, tuple[float, float]] = {
-    "abs": (-1.0, 1.0),
-    "tanh": (0.0, 1.0),
-    "sigmoid": (0.0, 0.25),
-    "softplus": (0.0, 1.0),
-    "hardtanh": (0.0, 1.0),
-    "relu6": (0.0, 1.0),
-    "hardsigmoid": (0.0, 0.1666667),
-    "sin": (-1.0, 1.0),
-    "cos": (-1.0, 1.0),
-    "clamp": (0.0, 1.0),
-    "clamp_min": (0.0, 1.0),
-    "clamp_max": (0.0, 1.0),
-    "celu": (0.0, 1.0),
-    "log_sigmoid": (0.0, 1.0),
-    "atan": (0.0, 1.0),
-    "gelu": (-0.12905, 1.12905),
-    "silu": (-0.09985, 1.09985),
-    "softsign": (0.0, 1.0),
-}
 #: Maps with at most so many inputs or outputs are written out as matrices.
 SMALL = 512
 LARGE = 2_000_000
@@ -56,10 +33,10 @@ LARGE = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """An operation that is not affine: its slopes, or only that it stretches nothing.
+    """An operation that is not affine: its slopes, or only how much it stretches.
 
     Without ``each`` it is no function of single numbers (pooling by maximum); then its middle is
-    zero and its deviation 1.
+    zero and its deviation the stretch.
     """
 
     node: fx.Node
@@ -181,11 +158,14 @@ def _activations(program: Program) -> list[Activation]:
             )
         if is_affine(node, moving.__contains__):
             continue
-        slopes = _slopes(node) if len(read) == 1 else None
-        if slopes is not None:
+        if softsign := softsign_of(node):
+            z, idle = softsign
+            found = [one for one in found if one.node is not idle]
+            found.append(Activation(node, z, 0.0, 1.0, each=True))
+        elif len(read) == 1 and (slopes := slopes_of(node, program.constants)):
             found.append(Activation(node, read[0], *slopes, each=True))
-        elif len(read) == 1 and _is_gentle(node):
-            found.append(Activation(node, read[0], -1.0, 1.0, each=False))
+        elif len(read) == 1 and (stretch := stretch_of(node)):
+            found.append(Activation(node, read[0], -stretch, stretch, each=False))
         else:
             raise UnsupportedModelError(
                 f"{place_of(node)} is neither affine nor an activation whose slopes are known"
@@ -193,34 +173,3 @@ def _activations(program: Program) -> list[Activation]:
     if program.output not in moving:
         raise UnsupportedModelError("its output does not depend on its input")
     return found
-
-
-def _slopes(node: fx.Node) -> tuple[float, float] | None:
-    """Return the least and the largest slope of a function of one number."""
-    name = name_of(node)
-    if is_relu(node):
-        return 0.0, 1.0
-    if name in _SETTINGS:
-        return _SETTINGS[name](node)
-    return SLOPES.get(name)
-
-
-def _leaky(node: fx.Node) -> tuple[float, float]:
-    slope = setting(node, "negative_slope")
-    slope = 0.01 if slope is None else float(slope)
-    return min(slope, 1.0), max(slope, 1.0)
-
-
-def _elu(node: fx.Node) -> tuple[float, float]:
-    alpha, scale, inner = (setting(node, key) for key in ("alpha", "scale", "input_scale"))
-    alpha, scale, inner = (1.0 if one is None else float(one) for one in (alpha, scale, inner))
-    ends = (0.0, scale, alpha * scale * inner)
-    return min(ends), max(ends)
-
-
-#: Those whose slopes depend on their settings.
-_SETTINGS: dict[str, Callable[[fx.Node], tuple[float, float]]] = {
-    "leaky_relu": _leaky,
-    "elu": _elu,
-    "selu": lambda node: (0.0, 1.0507009873554805 * 1.6732632423543772),
-}

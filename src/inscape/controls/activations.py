@@ -67,7 +67,8 @@ def activation_scale(model: nn.Sequential, scale: float, *, momentum: float = 0.
     The question that Klindt's paper leaves open (section 5): what if activations are normalised
     instead of weights? A small scale keeps tanh near its straight part, a large one drives it to
     its corners. After every linear or convolutional layer but the last comes a module
-    :class:`ActivationScale`; the layers are shared with the model given.
+    :class:`ActivationScale`, in chains within the chain too; the layers are shared with the model
+    given.
 
     >>> net = activation_scale(nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1)), 0.5)
     >>> [type(part).__name__ for part in net]
@@ -85,17 +86,42 @@ def activation_scale(model: nn.Sequential, scale: float, *, momentum: float = 0.
             f"activation_scale takes an nn.Sequential, found {type(model).__name__}: put "
             "ActivationScale modules into its forward by hand."
         )
-    last = layers_of(model)[-1][1]
-    parts: list[nn.Module] = []
-    for part in model.children():
-        parts.append(part)
-        if isinstance(part, Layer) and part is not last:
-            parts.append(
-                ActivationScale(len(part.weight), scale, momentum=momentum, like=part.weight)
-            )
-    if len(parts) == len(model):
+    hidden = _occurrences(model) - 1
+    if hidden < 1:
         raise ValueError(
             "activation_scale needs a hidden layer before the last one, found none: pass a model "
             "with at least two Linear or Conv layers."
         )
-    return nn.Sequential(*parts).train(model.training)
+    return _scaled(model, scale, momentum, [hidden]).train(model.training)
+
+
+def _occurrences(model: nn.Sequential) -> int:
+    """Return how often layers are used; refuse those that stand in other modules."""
+    count = 0
+    for part in model:
+        if isinstance(part, nn.Sequential):
+            count += _occurrences(part)
+        elif isinstance(part, Layer):
+            layers_of(part)
+            count += 1
+        elif any(isinstance(inner, Layer) for inner in part.modules()):
+            raise ValueError(
+                "activation_scale sees the layers of an nn.Sequential and of those within it, "
+                f"found others in {type(part).__name__}: put ActivationScale modules into its "
+                "forward by hand."
+            )
+    return count
+
+
+def _scaled(model: nn.Sequential, scale: float, momentum: float, left: list[int]) -> nn.Sequential:
+    """Return the chain with a module after each layer, as long as some are left to be put in."""
+    parts: list[nn.Module] = []
+    for part in model:
+        if isinstance(part, nn.Sequential):
+            part = _scaled(part, scale, momentum, left)
+        parts.append(part)
+        if isinstance(part, Layer) and left[0]:
+            left[0] -= 1
+            units = ActivationScale(len(part.weight), scale, momentum=momentum, like=part.weight)
+            parts.append(units)
+    return nn.Sequential(*parts)

@@ -9,12 +9,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape._core import checks
+from inscape._core.checks import Function
+from inscape._core.trajectory import Settings
 from inscape.robustness import Pgd, Target
 from inscape.robustness._balls import Draws, Norm, inside
 from inscape.robustness._victim import Bounds, Victim, classes_of, cross_entropy, victim_of
 from inscape.robustness.pgd import stepped
 from inscape.training import Fit, Loss, fit
 from inscape.training.losses import loss_function
+from inscape.training.update import Update
+from inscape.training.watcher import Watcher
 
 
 def adversarial_training(
@@ -39,8 +43,10 @@ def adversarial_training(
               \delta^* \approx \arg\max_{\lVert \delta \rVert \le c} \ell(f_\theta(x + \delta), y)
 
     Madry et al. (2018). Each batch is moved anew, by the network as it is then, in eval mode, so
-    that batch norm and dropout take no part in the attack. Costs about ``steps + 1`` trainings. A
-    training that stops by the loss with ``stop_on="evaluated"`` looks at unmoved points.
+    that batch norm and dropout take no part in the attack. Batch norm's statistics are those of
+    moved points; with ``clean`` above 0 unmoved ones are a batch of their own, and count as well.
+    Costs about ``steps + 1`` trainings. A training that stops by the loss with
+    ``stop_on="evaluated"`` looks at unmoved points.
 
     Args:
         model: Classifier to be trained: one score for each class, or one output.
@@ -71,12 +77,18 @@ def adversarial_training(
         victim = victim_of(model, x, bounds=bounds, memory=2**62)
         classes_of(y, x, victim.classes)
     moved = _Moved(model, victim, attack, budget, loss_function(loss), clean, seed=seed)
-    with moved.watching():
-        return fit(model, x, y, loss=moved, seed=seed, **options)
+    moved.watch = options.pop("watch", None)
+    with moved.in_place_of_the_model():
+        return fit(model, x, y, loss=moved, seed=seed, watch=moved, **options)
 
 
 class _Moved:
-    """A loss that moves the batch which the model has just seen, and takes it there."""
+    """A loss that moves the batch which the model was given, and takes it there.
+
+    The first call of the model in each update of a training is for the loss: it only keeps what it
+    was given, unless the loss at unmoved points counts. Later ones, by penalties, are real. As a
+    watcher it is told of the end of each update.
+    """
 
     def __init__(
         self,
@@ -93,28 +105,48 @@ class _Moved:
         self.budget, self.loss, self.clean, self.seed = budget, loss, clean, seed
         self.__name__ = f"adversarial({getattr(loss, '__name__', 'loss')})"
         self.batches = 0
-        self._seen: Tensor | None = None
+        self.watch: Watcher | None = None
+        self._forward: Function = model.forward
+        self._given: Tensor | None = None
+
+    def begin(self, update: Update, x: Tensor, y: Tensor, settings: Settings) -> None:
+        """Let another watcher look at the training before its first update."""
+        if self.watch:
+            self.watch.begin(update, x, y, settings)
+
+    def step(self, rows: slice | Tensor, rate: float) -> None:
+        """Let another watcher look, and wait for the next batch."""
+        if self.watch:
+            self.watch.step(rows, rate)
+        self._given = None
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Remember what the model is given, while the block runs."""
-
-        def see(module: nn.Module, given: tuple[Tensor, ...]) -> None:
-            self._seen = given[0].detach().clone()
-
-        hook = self.model.register_forward_pre_hook(see)
+    def in_place_of_the_model(self) -> Iterator[None]:
+        """Take the calls of the model, while the block runs."""
+        own = vars(self.model)
+        before = own.get("forward")
+        own["forward"] = self._called
         try:
             yield
         finally:
-            hook.remove()
+            del own["forward"]
+            if before is not None:
+                own["forward"] = before
+
+    def _called(self, x: Tensor) -> Tensor:
+        if self._given is not None or not self.model.training or self.budget == 0:
+            return self._forward(x)
+        self._given = x.detach().clone()
+        return self._forward(x) if self.clean else x
 
     def __call__(self, prediction: Tensor, target: Tensor) -> Tensor:
-        plain = self.loss(prediction, target)
-        if not self.model.training or self.budget == 0 or self._seen is None:
-            return plain
-        at = self._moved(self._seen, target.reshape(len(target), -1)[:, 0].long())
+        if not self.model.training or self.budget == 0 or self._given is None:
+            return self.loss(prediction, target)
+        at = self._moved(self._given, target.reshape(len(target), -1)[:, 0].long())
         hard = self.loss(self.model(at), target)
-        return (1 - self.clean) * hard + self.clean * plain if self.clean else hard
+        if not self.clean:
+            return hard
+        return (1 - self.clean) * hard + self.clean * self.loss(prediction, target)
 
     def _moved(self, x: Float[Tensor, "n *d"], y: Tensor) -> Float[Tensor, "n *d"]:
         """Return where PGD moves a batch after all its steps, whether it breaks or not."""

@@ -1,10 +1,13 @@
 """Layers whose weights are held at something, and how they become plain layers again."""
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from math import inf, prod
-from typing import TypeVar
+from numbers import Real
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
 Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
@@ -14,12 +17,36 @@ M = TypeVar("M", bound=nn.Module)
 class Held(nn.Module):
     """A parametrization of ours: what a layer computes with is made from what is trained.
 
-    Assigning to a held tensor sets what is trained.
+    Assigning to a held tensor sets what is trained. At what it is held goes with the metadata of a
+    ``state_dict``, so that a state is not loaded into a model that makes another function of it.
     """
 
     def right_inverse(self, value: Tensor) -> Tensor:
         """Return what to train so as to start from ``value``: itself."""
         return value
+
+    def settings(self) -> dict[str, Any]:
+        """Return at what a tensor is held."""
+        own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        own.pop("training")
+        return {"by": type(self).__name__, **own}
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        known = getattr(destination, "_metadata", {})
+        if prefix[:-1] in known:
+            known[prefix[:-1]]["held"] = self.settings()
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        super()._load_from_state_dict(*args)
+        _, prefix, metadata, *_, errors = args
+        found = metadata.get("held", self.settings())
+        if found != self.settings():
+            errors.append(
+                f"{prefix[:-1]} must be held as where the state comes from, at {found}, found "
+                f"{self.settings()}: build the model with that, or load dict(state) to scale the "
+                "weights anew."
+            )
 
 
 def layers_of(module: nn.Module) -> list[tuple[str, Layer]]:
@@ -30,6 +57,12 @@ def layers_of(module: nn.Module) -> list[tuple[str, Layer]]:
             "a control of weights needs a Linear or Conv layer (not a transposed one), found none "
             f"in {type(module).__name__}: pass a model that has some."
         )
+    for name, layer in found:
+        if any(is_lazy(p) for p in layer.parameters()):
+            raise ValueError(
+                f"a control needs weights that are there, found {_place(name)} "
+                f"({type(layer).__name__}) without: evaluate the model once first."
+            )
     return found
 
 
@@ -38,9 +71,15 @@ def fan_in(layer: Layer) -> int:
     return prod(layer.weight.shape[1:])
 
 
-def knobs(value: float | Sequence[float], count: int, name: str) -> list[float]:
+def knobs(value: Any, count: int, name: str) -> list[float]:
     """Return a positive number for each layer, from one for all or one for each."""
-    values = [value] * count if isinstance(value, int | float) else list(value)
+    value = value.tolist() if isinstance(value, Tensor) else value
+    values = list(value) if isinstance(value, Iterable) else [value] * count
+    if not all(isinstance(one, Real) for one in values):
+        raise TypeError(
+            f"{name} must be one number or a sequence of numbers, found {value!r}: pass a float."
+        )
+    values = [float(one) for one in values]
     if len(values) != count:
         raise ValueError(
             f"{name} must be one number or one for each of the {count} layers, found "
@@ -59,6 +98,8 @@ def hold(layer: nn.Module, tensor: str, held: Held, place: str) -> None:
             f"the {tensor} of {place} is made from another tensor already: release(model), or "
             "remove that parametrization, before holding it at something else."
         )
+    if parametrize.is_parametrized(layer):
+        _give_own_class(layer)
     parametrize.register_parametrization(layer, tensor, held)
     layer.train(layer.training)  # what torch has put in is in training mode
 
@@ -80,30 +121,74 @@ def held_everywhere(
         for tensor in tensors:
             if parametrize.is_parametrized(layer, tensor):
                 hold(layer, tensor, tensors[tensor], place)  # raises
+    _refuse_two_targets(plans)
+    _say_what_is_free(module, [layer for layer, _, _ in plans])
     for layer, place, tensors in plans:
         for tensor, held in tensors.items():
             hold(layer, tensor, held, place)
     return module
 
 
+def _refuse_two_targets(plans: Sequence[tuple[Layer, str, dict[str, Held]]]) -> None:
+    """Refuse one tensor of several layers that is to be held at several things."""
+    seen: dict[int, tuple[str, Held]] = {}
+    for layer, place, tensors in plans:
+        for tensor, held in tensors.items():
+            first, other = seen.setdefault(id(getattr(layer, tensor)), (place, held))
+            if other.settings() != held.settings():
+                raise ValueError(
+                    f"a {tensor} that layers share must be held at one thing, found {first} and "
+                    f"{place} with {other.settings()} and {held.settings()}: give both the same."
+                )
+
+
+def _say_what_is_free(module: nn.Module, held: Sequence[nn.Module]) -> None:
+    """Warn of weights in other layers, which no control holds."""
+    ours = {id(p) for layer in held for p in layer.parameters()}
+    free = {
+        f"{type(part).__name__} {path!r}": None
+        for path, part in module.named_modules()
+        for p in part.parameters(recurse=False)
+        if not is_lazy(p) and p.ndim > 1 and id(p) not in ours
+    }
+    if free:
+        warnings.warn(
+            f"a control holds Linear and Conv layers, found others that stay free: "
+            f"{', '.join(free)}.",
+            stacklevel=4,
+        )
+
+
 def release(module: M) -> M:
     """Make plain layers of all that is held, with the weights that they compute with now.
 
-    Parametrizations that are not ours stay.
+    Parametrizations that are not ours stay, and copies of the model stay as they are.
 
     Args:
         module: Model that controls were put on; it is changed in place, and returned.
     """
+    done: dict[int, Tensor] = {}  # tensors that layers share are scaled once
     for part in list(module.modules()):
         if not parametrize.is_parametrized(part):
             continue
         lists = getattr(part, "parametrizations")  # noqa: B009 (torch adds it to the class)
         ours = [name for name, held in lists.items() if any(isinstance(h, Held) for h in held)]
+        if ours:
+            _give_own_class(part)
         for name in ours:
-            parametrize.remove_parametrizations(part, name, leave_parametrized=True)
+            trained = lists[name].original
+            shared = id(trained) in done
+            parametrize.remove_parametrizations(part, name, leave_parametrized=not shared)
+            done[id(trained)] = trained
         if ours and "bias" in part._parameters:  # torch has put the weight behind it
             part._parameters["bias"] = part._parameters.pop("bias")
     return module
+
+
+def _give_own_class(part: nn.Module) -> None:
+    """Part a layer from its copies: they share a class, which torch writes into."""
+    own = type(part)
+    part.__class__ = type(own.__name__, own.__bases__, dict(vars(own)))
 
 
 def _place(path: str) -> str:

@@ -20,12 +20,9 @@ from inscape._core import (
 from inscape._core.functional import MEMORY, probe
 from inscape._core.inference import outside_inference
 from inscape._core.result import Kind
-from inscape.controls._ascent import steepest_pair
+from inscape.controls._ascent import ROUNDING, steepest_chord
 from inscape.controls._bounds import upper_bounds
 from inscape.controls._graph import Graph
-
-#: How far, relatively, what was found may come out above what is proved by rounding alone.
-ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -33,7 +30,8 @@ class Lipschitz(Result):
     """The steepest chord that was found, and bounds that none exceeds.
 
     ``bounds`` are all those that apply, by ``methods``; ``upper`` is the least of them, None where
-    there is none, for the ``reason`` given. ``pair`` is the chord.
+    there is none, for the ``reason`` given. ``pair`` is the chord; ``lower`` is at most
+    ``upper``.
     """
 
     lower: float
@@ -86,7 +84,9 @@ def lipschitz(
               \;\leq\; \min_m B_m
 
     Over the whole space, in the Euclidean norm, in float64. From below: the largest ratio over
-    chords between points that climb from where the Jacobian is largest. From above, the least of
+    chords between points that climb from where the Jacobian is largest; where differences would be
+    rounding (an offset far above all slopes) the norm of the Jacobian there. From above, the least
+    of
 
     - the product of the norms of the affine maps between activations, for graphs with residual
       sums their sums and products;
@@ -121,19 +121,20 @@ def lipschitz(
     exact = deepcopy(model).double()
     data = draw_rows(x.detach(), points, seed=seed).double()
     double = probe(exact, data)
-    lower, pair = steepest_pair(double.f, data, rows=double.rows(memory), seed=seed)
+    chord = steepest_chord(double.f, data, memory=memory, seed=seed)
+    lower = chord.found
     checks.finite(torch.tensor([lower]), "chords")
     bounds, reason = _bounds(exact, data)
     upper = min(bounds.values(), default=None)
-    if upper is not None and upper < lower <= upper * (1 + ROUNDING):
-        lower = upper
+    if upper is not None and lower > upper:  # by rounding
+        lower = min(upper, lower if lower <= upper * (1 + ROUNDING) else chord.jacobian)
     return Lipschitz(
         lower=lower,
         upper=upper,
         methods=tuple(bounds),
         bounds=tuple(bounds.values()),
         reason=reason,
-        pair=pair.to(x.dtype),
+        pair=chord.pair.to(x.dtype),
         outputs=found.outputs,
         seed=seed,
     )

@@ -107,6 +107,10 @@ def _leading(matrix: Tensor) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def _refuse_zero(weight: Tensor, what: str, *, rows: bool) -> None:
     sizes = weight.flatten(1).norm(dim=1)
+    if not bool(sizes.isfinite().all()):
+        raise ValueError(
+            f"the {what} must be finite, found NaN or Inf: load an earlier checkpoint."
+        )
     if not bool((sizes > 0).all() if rows else (sizes > 0).any()):
         raise ValueError(
             f"the {what} must not be zero, found {'a row' if rows else 'nothing else'}: draw them "

@@ -12,7 +12,8 @@ from inscape._core import UnsupportedModelError
 def resolved(model: nn.Module, x: Tensor, y: Tensor, *, bias: str, rows: int) -> nn.Module:
     """Return a copy whose last linear layer is the least-squares solution for some data.
 
-    Of equally good solutions the smallest is taken, as by the pseudo-inverse.
+    Of equally good solutions the smallest is taken, as by the pseudo-inverse. A last layer whose
+    weights are made from other tensors (a parametrization) becomes a plain one.
     """
     model = copy.deepcopy(model)
     last = _last(model)
@@ -30,12 +31,35 @@ def resolved(model: nn.Module, x: Tensor, y: Tensor, *, bias: str, rows: int) ->
             f"labels must have as many numbers as the last layer has outputs, "
             f"{last.out_features}, found {targets.shape[1]}: reshape y."
         )
-    _solve(last, hidden, targets, bias)
+    _solve(_plain(model, last), hidden, targets, bias)
     return model
 
 
+def _plain(model: nn.Module, last: nn.Linear) -> nn.Linear:
+    """Return the layer if its weights can be written, else a plain one that takes its place."""
+    bias: Tensor | None = getattr(last, "bias", None)
+    if "weight" in last._parameters and (bias is None or "bias" in last._parameters):
+        return last
+    like = last.weight
+    plain = nn.Linear(
+        last.in_features,
+        last.out_features,
+        bias=bias is not None,
+        device=like.device,
+        dtype=like.dtype,
+    )
+    plain.train(last.training)
+    if bias is not None:
+        plain.bias.copy_(bias)
+    for module in list(model.modules()):
+        for name, part in module._modules.items():
+            if part is last:
+                module._modules[name] = plain
+    return plain
+
+
 def _solve(last: nn.Linear, hidden: Tensor, targets: Float64[Tensor, "n c"], bias: str) -> None:
-    has_bias = "bias" in dict(last.named_parameters())
+    has_bias = getattr(last, "bias", None) is not None
     own = last.bias.detach().double() if has_bias else targets.new_zeros(1)
     free = bias == "free" and has_bias
     middle, mean = hidden.mean(0), targets.mean(0)

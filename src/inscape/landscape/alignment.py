@@ -7,6 +7,7 @@ from itertools import pairwise
 import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from inscape._core import Result, Row, Summary, UnsupportedModelError
 
@@ -65,8 +66,8 @@ def chain(model: nn.Module) -> list[Layer]:
     for name, module in _leaves(model):
         match module:
             case nn.Linear():
-                bias = f"{name}.bias" if "bias" in dict(module.named_parameters()) else None
-                layers.append(Layer(f"{name}.weight", bias))
+                bias = _trained(module, name, "bias") if _biased(module) else None
+                layers.append(Layer(_trained(module, name, "weight"), bias))
             case nn.BatchNorm1d() if layers:
                 own = [key for key, value in module.state_dict().items() if value.ndim == 1]
                 last = layers[-1]
@@ -89,6 +90,46 @@ def chain(model: nn.Module) -> list[Layer]:
             "align=False."
         )
     return layers
+
+
+def _biased(layer: nn.Linear) -> bool:
+    return getattr(layer, "bias", None) is not None
+
+
+def _trained(layer: nn.Linear, place: str, tensor: str) -> str:
+    """Return the name of what is trained: of the tensor, or of the one that it is made from.
+
+    For a parametrization this must go with the order of the units: made from what is in another
+    order must be what was made, in that order.
+    """
+    if tensor in layer._parameters:
+        return f"{place}.{tensor}" if place else tensor
+    if parametrize.is_parametrized(layer, tensor):
+        made = layer.get_submodule(f"parametrizations.{tensor}")
+        value = getattr(made, "original", None)
+        if isinstance(value, Tensor) and _keeps_order(made, value):
+            name = f"parametrizations.{tensor}.original"
+            return f"{place}.{name}" if place else name
+    raise UnsupportedModelError(
+        f"an alignment needs weights that are trained themselves, or scaled alike in any order of "
+        f"units, found the {tensor} of layer {place!r} made from other tensors: use align=False."
+    )
+
+
+def _keeps_order(made: nn.Module, value: Tensor) -> bool:
+    """Tell whether a list of parametrizations gives the same in another order of units."""
+    orders = [torch.arange(size - 1, -1, -1, device=value.device) for size in value.shape]
+    mixed = value.detach()
+    expected = _applied(made, mixed)
+    for dim, order in enumerate(orders):
+        mixed, expected = (part.index_select(dim, order) for part in (mixed, expected))
+    return torch.allclose(_applied(made, mixed), expected, rtol=1e-4, atol=1e-7)
+
+
+def _applied(made: nn.Module, value: Tensor) -> Tensor:
+    for part in made.children():
+        value = part(value)
+    return value
 
 
 def _leaves(model: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:

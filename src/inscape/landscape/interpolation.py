@@ -122,6 +122,8 @@ def interpolation(
     between. Costs a pass over the data for each place.
 
     Buffers are interpolated too where they hold floating-point numbers (batch norm's statistics).
+    Of networks that a control holds, what is trained is interpolated, and held all the way; a last
+    layer that is solved is a plain one.
 
     Args:
         model: The architecture, and by default the first end; it is not changed.
@@ -216,7 +218,20 @@ def _ends(
                     f"{name} must be finite, found NaN or Inf in {key!r}: load an earlier "
                     "checkpoint."
                 )
+    if isinstance(other, nn.Module):
+        _refuse_held_otherwise(model, other)
     return [{key: value.detach() for key, value in state.items()} for state in states]
+
+
+def _refuse_held_otherwise(model: nn.Module, other: nn.Module) -> None:
+    """Refuse a network that makes something else of the same parameters, if it says so."""
+    try:
+        copy.deepcopy(model).load_state_dict(other.state_dict())
+    except RuntimeError as error:
+        raise ValueError(
+            "other must be held at what holds the model (one sigma, one scope, one bias), found "
+            "something else: release both first, or build them alike."
+        ) from error
 
 
 def _between(start: dict[str, Tensor], stop: dict[str, Tensor], share: float) -> dict[str, Tensor]:

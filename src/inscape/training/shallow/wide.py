@@ -6,7 +6,7 @@ points at each step, up to rounding, at a tenth of its time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,7 @@ def fit_wide(
         fresh: Gives points and targets of each step, as many as ``x`` and ``y`` have.
         progress: Whether to show progress; None shows it after two seconds.
     """
+    _check_numbers(lr, betas, steps)
     settings = _settings(lr, betas, steps, schedule)
     check_settings(settings)
     checks.one_of(("free", "normalised"), bias=bias)
@@ -109,6 +110,18 @@ def fit_wide(
         settings=settings,
         trajectory=None,
     )
+
+
+def _check_numbers(lr: float, betas: tuple[float, float], steps: int) -> None:
+    checks.whole(1, steps=steps)
+    if not 0 <= lr < inf:
+        raise ValueError(
+            f"lr must be a finite number, 0 or more, found {lr}: use one such as 1e-3."
+        )
+    if not all(0 <= beta < 1 for beta in betas):
+        raise ValueError(
+            f"betas must be at least 0 and below 1, found {betas}: use two such as (0.9, 0.999)."
+        )
 
 
 class _Points:
