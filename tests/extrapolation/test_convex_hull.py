@@ -39,8 +39,11 @@ def test_the_linear_programme_says_what_the_facets_say(d, monkeypatch):
     monkeypatch.setattr(MODULE, "FACETS", 0)
     by_steps = convex_hull(x).contains(q)
     monkeypatch.setattr(MODULE, "STEPS", 0)
+    by_weights = convex_hull(x).contains(q)
+    monkeypatch.setattr(MODULE._Planes, "_weighted", lambda self, q: None)
     alone = convex_hull(x).contains(q)
     assert torch.equal(by_facets, by_steps)
+    assert torch.equal(by_facets, by_weights)
     assert torch.equal(by_facets, alone)
     assert by_facets[:5].all()
 
@@ -57,6 +60,31 @@ def test_many_dimensions():
     assert not separated(x.numpy(), inside.numpy()).any()
 
 
+def test_points_inside_take_no_linear_programme(monkeypatch):
+    x = points(250, 60)
+    weights = torch.distributions.Dirichlet(torch.full((250,), 0.1)).sample((4,)).double()
+    inside = weights / weights.sum(1, keepdim=True) @ x
+    monkeypatch.setattr("scipy.optimize.linprog", None)  # which takes a minute in 784 dimensions
+    assert convex_hull(x).contains(inside).all()
+
+
+def test_too_much_work_is_left_undecided():
+    x = points(60, 9)
+    hull, q = convex_hull(x), torch.cat([means(x, 5), 100 + points(3, 9, seed=5)])
+    inside, known = hull.within(q, work=2.5 * 60 * 9 * 9)
+    assert known.tolist() == [True, True, False, False, False, True, True, True]
+    assert inside.tolist() == [True, True, *[False] * 6]
+    assert hull.within(q)[1].all()
+
+
+def test_weights_that_take_too_many_steps_tell_nothing(monkeypatch):
+    def endless(*args, **settings):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("scipy.optimize.nnls", endless)
+    assert convex_hull(points(40, 7)).contains(means(points(40, 7), 2)).all()
+
+
 def test_edges_count_as_inside_to_the_tolerance_and_no_further():
     square = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]).double()
     hull = convex_hull(square)
@@ -68,12 +96,14 @@ def test_edges_count_as_inside_to_the_tolerance_and_no_further():
 
 def test_planes_that_cut_one_point_off_serve_for_the_next():
     corner = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    planes = MODULE._Planes()
-    assert not planes.cut(np.array([0.9, 0.9]))  # none is known yet
-    assert not planes.solve(corner, np.array([0.9, 0.9]))
-    assert planes.cut(np.array([0.8, 0.7]))
-    assert not planes.cut(np.array([0.2, 0.2]))
-    assert planes.solve(corner, np.array([0.2, 0.2]))
+    for way in ("_weighted", "_programmed"):
+        planes = MODULE._Planes(corner)
+        assert not planes.cut(np.array([0.9, 0.9]))  # none is known yet
+        assert getattr(planes, way)(np.array([0.9, 0.9])) is False
+        assert planes.cut(np.array([0.8, 0.7]))
+        assert not planes.cut(np.array([0.2, 0.2]))
+        assert getattr(planes, way)(np.array([0.2, 0.2])) is True
+    assert planes.solve(np.array([0.2, 0.2]))
 
 
 def test_flat_hulls():
@@ -119,6 +149,7 @@ def test_a_programme_without_an_answer_is_told(monkeypatch):
         status, message = 4, "numerical trouble"
 
     monkeypatch.setattr("scipy.optimize.linprog", lambda *args, **settings: Failed())
+    monkeypatch.setattr(MODULE._Planes, "_weighted", lambda self, q: None)
     monkeypatch.setattr(MODULE, "FACETS", 0)
     with pytest.raises(RuntimeError, match="must have an answer, found 'numerical trouble'"):
         convex_hull(points(9, 2)).contains(torch.zeros(1, 2, dtype=torch.float64))

@@ -7,6 +7,8 @@ from cases import dense, points
 from inscape.data import annulus
 from inscape.extrapolation import ZONES, extrapolation
 
+PEERS = ("gaussian_process", "nearest_neighbour", "linear")
+
 
 def total(x):
     return x.sum(1, keepdim=True)
@@ -37,7 +39,7 @@ def test_zones_of_a_ring_are_told_by_the_norm(ring):
     assert torch.equal(found.zones, expected)
     assert found.reach is None
     assert not found.flat
-    assert {row["zone"] for row in found.by_zone()} == set(ZONES)
+    assert {row["zone"] for row in found.by_zone()} == set(ZONES) - {"undecided"}
 
 
 def test_domain_by_distance_is_where_data_have_neighbours(ring):
@@ -177,3 +179,95 @@ def test_what_does_not_depend_on_the_network_is_kept(monkeypatch):
     assert again.errors[:, 0].min() > 0
     with pytest.raises(KeyError):
         extrapolation(total, x, 2 * total(x))
+
+
+def circle(n, seed=0):
+    dice = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 2, generator=dice, dtype=torch.float64)
+    return x, (x.norm(dim=1) > 1.1).long()
+
+
+def test_the_process_sees_a_step():
+    (x, y), (q, right) = circle(300), circle(200, seed=1)
+    found = extrapolation(lambda x: x[:, :1], x, y, queries=q, answers=right, peers=PEERS[:2])
+    error = found.errors.mean(0)
+    assert error[1] < 0.1  # a single start takes all for noise: 0.5
+    assert error[2] < 0.1
+    assert found.doubts == ()
+
+
+def test_the_process_is_conditioned_on_all_points(monkeypatch):
+    dice = torch.Generator().manual_seed(0)
+    x = torch.rand(400, 2, generator=dice, dtype=torch.float64)
+    q = torch.rand(50, 2, generator=dice, dtype=torch.float64)
+
+    def waves(x):
+        return torch.sin(9 * x[:, :1]) * torch.cos(8 * x[:, 1:])
+
+    def error(known):
+        ask = {"queries": q, "target": waves, "peers": ("gaussian_process",)}
+        found = extrapolation(waves, x[:known], waves(x[:known]), **ask)
+        return float(found.errors[:, 1].mean())
+
+    assert error(400) < error(150) / 30  # with the settings of 150 points in both
+
+
+def test_a_process_that_finds_nothing_says_so():
+    x, q = points(40, 2), points(20, 2, seed=1)
+    y = torch.randn(40, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = extrapolation(total, x, y, queries=q, target=total, peers=("gaussian_process",))
+    assert any("predicts their mean" in doubt for doubt in found.doubts)
+    assert_close(found.errors[:, 1], (y.mean() - total(q))[:, 0].square())
+    assert "in doubt" in found.summary().basis
+    even = extrapolation(total, x, 0 * y, queries=q, target=total, peers=("gaussian_process",))
+    assert even.doubts == ()
+    assert_close(even.errors[:, 1], total(q)[:, 0].square())
+
+
+def test_folds_are_doubted_and_queries_are_not():
+    x = points(20, 2)
+    folded = extrapolation(total, x, total(x), peers=())
+    assert "if the network was trained on them" in folded.doubts[0]
+    assert folded.summary().basis.endswith("in doubt")
+    assert extrapolation(total, x, total(x), queries=x, target=total, peers=()).doubts == ()
+
+
+def test_a_sigmoid_is_a_probability_and_what_looks_like_one_is_doubted():
+    x, q = points(30, 2), points(40, 2, seed=1)
+    y, right = ((part[:, 0] > 0).long() for part in (x, q))
+    ask = {"queries": q, "answers": right, "peers": ()}
+    for ending in (torch.sigmoid, lambda z: torch.cat([-z, z], 1).softmax(1)[:, 1]):
+        found = extrapolation(lambda x, end=ending: end(3 * x[:, :1]), x, y, **ask)
+        assert found.errors.sum() == 0
+        assert found.doubts == ()
+    unseen = extrapolation(lambda x: 1 / (1 + (-x[:, :1]).exp()), x, y, **ask)
+    assert any("are read as logits" in doubt for doubt in unseen.doubts)
+    assert extrapolation(lambda x: x[:, :1], x, y, **ask).doubts == ()
+
+
+def test_shares_of_wrong_classes_stay_between_0_and_1():
+    x = points(60, 2)
+    y = (x[:, 0] > 0).long()
+    found = extrapolation(lambda x: x[:, :1] + 0.05, x, y, peers=("linear",))
+    rows = [*found.by_zone()]
+    assert all(0 <= row["low"] <= row["error"] <= row["high"] <= 1 for row in rows)
+    n, p = rows[0]["queries"], rows[0]["error"]
+    for end in ("low", "high"):  # Wilson's ends are where the share is 1.96 deviations away
+        deviation = (rows[0][end] * (1 - rows[0][end]) / n) ** 0.5
+        assert abs(rows[0][end] - p) == pytest.approx(1.959964 * deviation)
+    band = found.profile()
+    assert 0 <= band.low.min() < band.high.max() <= 1
+    assert (band.high > band.low).all()
+    summary = found.summary()
+    assert 0 <= summary.low <= summary.value <= summary.high
+
+
+def test_undecided_queries_are_counted_apart(monkeypatch):
+    monkeypatch.setattr("inscape.extrapolation._surroundings.WORK", 0.0)
+    x = points(60, 9)
+    q = torch.cat([x.mean(0, keepdim=True).repeat(3, 1) + points(3, 9) / 50, 99 + points(2, 9)])
+    found = extrapolation(
+        total, x, total(x), queries=q, target=total, peers=(), domain=lambda x: x[:, 0] > 1e9
+    )
+    assert [ZONES[zone] for zone in found.zones] == ["undecided"] * 3 + ["outside"] * 2
+    assert "For 3 of 5 queries it would take too long" in found.doubts[0]

@@ -13,6 +13,28 @@ def drawn(n, seed=0):
     return r, r.square() + 0.1 * torch.randn(n, generator=dice, dtype=torch.float64)
 
 
+def scatter(r, v, h):
+    """Return the deviation from the smoothed mean by its matrix, as of any linear smoother."""
+    kernel = (-((r[:, None] - r) ** 2) / (2 * h**2)).exp()
+    smoother = kernel / kernel.sum(1, keepdim=True)
+    left = len(r) - float(smoother.trace())
+    return math.sqrt(float((v - smoother @ v).square().sum()) / left)
+
+
+def test_band_does_not_close_where_a_single_point_is_in_reach():
+    hits = []
+    for seed in range(60):
+        dice = torch.Generator().manual_seed(seed)
+        r = torch.randn(200, generator=dice, dtype=torch.float64) ** 2  # few are far away
+        found = profile(r, torch.randn(200, generator=dice, dtype=torch.float64))
+        hits.append((found.low <= 0) & (found.high >= 0))
+    covered = torch.stack(hits).double().mean(0)
+    assert covered[:10].mean() > 0.9
+    assert covered[-20:].mean() > 0.85  # 0.3 of the points' own scatter
+    alone = profile(torch.tensor([0.0, 9.0]), torch.tensor([1.0, 2.0]), bandwidth=0.1)
+    assert alone.low.isfinite().all()  # nothing is known of the scatter
+
+
 def test_equals_the_loop():
     r, v = drawn(30)
     found = profile(r, v, at=torch.tensor([0.2, 0.9]), bandwidth=0.1)
@@ -20,10 +42,10 @@ def test_equals_the_loop():
         w = [math.exp(-((at - float(torch.tensor(a))) ** 2) / 0.02) for a in r.tolist()]
         mean = sum(a * b for a, b in zip(w, v.tolist(), strict=True)) / sum(w)
         square = sum((a * (b - mean)) ** 2 for a, b in zip(w, v.tolist(), strict=True))
-        half = 1.959964 * math.sqrt(square) / sum(w)
+        count = sum(w) ** 2 / sum(a * a for a in w)
+        half = 1.959964 * max(math.sqrt(square) / sum(w), scatter(r, v, 0.1) / math.sqrt(count))
         assert float(found.mean[k]) == pytest.approx(mean, rel=1e-6)  # places in single precision
         assert float(found.high[k] - found.low[k]) == pytest.approx(2 * half, rel=1e-6)
-        count = sum(w) ** 2 / sum(a * a for a in w)
         assert float(found.weight[k]) == pytest.approx(count, rel=1e-6)
 
 

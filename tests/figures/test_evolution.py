@@ -91,7 +91,7 @@ def test_times_add_up_and_the_last_stays_longest(evolution, tmp_path):
 def test_one_step_is_a_picture(tmp_path):
     run = fit(dense(2, 4, 1), X, Y, epochs=1, record=1)
     one = region_evolution(run.model, X, trajectory=run.trajectory, steps=[1])
-    with Image.open(animate(one, tmp_path / "still.gif", pixels=80)) as picture:
+    with Image.open(animate(one, tmp_path / "still.GIF", pixels=80)) as picture:
         assert getattr(picture, "n_frames", 1) == 1
 
 

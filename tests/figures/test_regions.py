@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from PIL import Image
@@ -157,6 +157,30 @@ def test_hundred_thousand_cells_are_drawn_in_seconds():
     assert len(picture) < 6_000_000
     width, height = embedded(picture)
     assert width == height == figures.PIXELS  # whole, not as coarse as the screen
+
+
+def test_shapes_stay_shapes_where_asked(regions, monkeypatch):
+    monkeypatch.setattr(figures, "LIMIT", 3)
+    monkeypatch.setattr(figures, "TOGETHER", 4)
+    ax = mosaic(regions, vector=True)
+    assert not ax.images
+    assert len(of(ax, PolyCollection)[0].get_paths()) == regions.cells
+    drawn = [path for one in of(ax, PathCollection) for path in one.get_paths()]
+    assert max(map(len, drawn)) == 8
+    inner = int((regions.makers[:, 0] >= 0).sum())
+    assert sum(map(len, drawn)) == 2 * inner
+    assert b"<image" not in rendered(ax, ".svg")
+    assert b"<image" in rendered(mosaic(regions), ".svg")
+    assert not dual(regions, vector=True).collections[-1].get_rasterized()
+    titles = [ax.get_title() for ax in portrait(regions).axes]
+    assert titles[1] == "their slopes: a dot for each cell"
+
+
+def test_a_mosaic_says_that_the_budget_was_reached(regions):
+    part = plane_regions(NET, BOX, domain=BOX, regions=8)
+    assert mosaic(part).get_title() == f"budget reached: {part.covered:.1%} of the window"
+    assert "(budget reached: " in portrait(part).axes[0].get_title()
+    assert mosaic(regions).get_title() == ""
 
 
 def embedded(svg):

@@ -130,6 +130,25 @@ def test_no_labels_no_performance():
     assert data.loss is None
 
 
+def test_one_output_behind_a_sigmoid_is_a_probability():
+    logit = nn.Linear(16, 1).eval()
+    data, done = together(nn.Sequential(logit, nn.Sigmoid()).eval(), (ROWS, DIGITS % 2))
+    assert data.loss == "mse"
+    assert any("taken as the probability of class 1" in note for note in data.notes)
+    right = ((logit(ROWS)[:, 0] > 0) == (DIGITS % 2 == 1)).float().mean().item()
+    assert done.accuracy == pytest.approx(right)
+
+
+def test_outputs_that_may_be_probabilities_are_noted():
+    class Written(nn.Module):
+        def forward(self, x):
+            return 1 / (1 + (-x[:, :1]).exp())
+
+    data, _ = together(Written().eval(), (ROWS, DIGITS % 2))
+    assert data.loss == "bce_logits"
+    assert any(note.endswith("if they are probabilities, say --loss mse") for note in data.notes)
+
+
 def test_one_output_for_two_classes_is_a_logit():
     model = nn.Linear(16, 1).eval()
     data, result = together(model, (ROWS, DIGITS % 2))

@@ -50,7 +50,11 @@ def test_numbers_are_those_of_the_instruments_on_the_test_rows(seen, network, re
     found = by_name(seen)
     assert list(found) == MEASURED
     for name, measured in found.items():
-        again = instruments()[name].measure(network, regression.x_test, regression.y_test)
+        x, y, more = regression.x_test, regression.y_test, {}
+        if instruments()[name].wants_queries:  # the training rows are known, the test rows asked
+            more = {"queries": x, "answers": y}
+            x, y = regression.x, regression.y
+        again = instruments()[name].measure(network, x, y, **more)
         assert measured.summary == again.summary()
         assert list(measured.result.rows()) == list(again.rows())
 
@@ -323,6 +327,32 @@ def test_data_follow_the_precision_of_the_model(regression):
     found = look(nn.Identity().eval(), regression.x[:, :1], only="gradient_norm", quiet=True)
     assert found.provenance.dtype == "float64"
     assert found.measures[0].summary.value == 1.0
+
+
+def test_peers_know_the_training_rows_and_are_asked_about_the_test_rows(seen, classified):
+    held_out = by_name(seen)["extrapolation"].result
+    assert (held_out.known, held_out.folds, len(held_out.errors)) == (40, 0, 20)
+    assert held_out.doubts == ()
+    all_rows = by_name(classified)["extrapolation"].result
+    assert all_rows.folds == 5
+    assert "if the network was trained on them" in all_rows.doubts[0]
+    assert all_rows.doubts[0] in page(classified)
+
+
+def test_a_sigmoid_at_the_end_is_a_probability(regression):
+    y = (regression.x[:, 0] > 0).long()
+    one = nn.Linear(3, 1).double()
+    one.weight.data, one.bias.data = torch.tensor([[9.0, 0, 0]]).double(), torch.zeros(1).double()
+    only = ["extrapolation", "effective_length_scale"]
+    model = nn.Sequential(one, nn.Sigmoid()).eval()
+    found = look(model, (regression.x, y), only=only, quiet=True)
+    assert found.scores[0].accuracy == 1.0
+    assert found.scores[1].accuracy > 0.9
+    measured = by_name(found)["extrapolation"]
+    assert measured.summary.value == 0
+    assert measured.reference("linear").value < 0.2
+    scale = by_name(found)["effective_length_scale"].reference("linear").value
+    assert scale < 20  # of a straight line it would be ten times the size of the data
 
 
 def test_one_logit_for_two_classes_is_scored_and_compared(regression):

@@ -17,7 +17,7 @@ from inscape.report.references import (
     from_results,
     ratio,
 )
-from inscape.smoothness import GradientNorm
+from inscape.smoothness import GradientNorm, effective_length_scale
 
 
 class Scaled(nn.Module):
@@ -195,3 +195,32 @@ def test_ratios_where_they_mean_something(value, other, text):
     summary = Summary(value=value, kind="exact", basis="")
     assert ratio(summary, Reference(name="linear", label="line", value=other)) == text
     assert ratio(None, Reference(name="linear", label="line", value=1.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "text"),
+    [
+        ("estimate", "lower bound", "at most 1/2 as large"),
+        ("lower bound", "estimate", "at least 1/2 as large"),
+        ("upper bound", "exact", "at most 1/2 as large"),
+        ("exact", "upper bound", "at least 1/2 as large"),
+        ("upper bound", "upper bound", "1/2 as large"),
+        ("lower bound", "lower bound", "1/2 as large"),
+    ],
+)
+def test_of_a_bound_one_side_is_known(own, other, text):
+    reference = Reference(name="linear", label="line", value=2.0, kind=other)
+    assert ratio(Summary(value=1.0, kind=own, basis=""), reference) == text
+    assert reference.text(str) == ("≥ 2.0" if other == "lower bound" else "2.0")
+    capped = Summary(value=2.0, kind="lower bound", basis="")
+    assert (ratio(capped, reference) is None) == (other == "lower bound")
+
+
+def test_references_keep_their_kind():
+    x = torch.linspace(-1, 1, 20, dtype=torch.float64)[:, None]
+    quick = {"process": False, "resamples": 2, "lines": 10}
+    straight = effective_length_scale(lambda x: 2 * x, x, **quick)
+    wavy = effective_length_scale(lambda x: torch.sin(9 * x), x, **quick)
+    assert from_results("linear", "line", [straight], note="").kind == "lower bound"
+    assert from_results("linear", "line", [wavy], note="").kind == "estimate"
+    assert from_results("initialisation", "fresh", [wavy, straight], note="").kind == "lower bound"

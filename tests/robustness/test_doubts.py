@@ -45,6 +45,41 @@ def test_probabilities_are_noticed():
     assert any(doubt.startswith("The outputs are probabilities") for doubt in found.doubts)
 
 
+def test_a_sigmoid_is_a_probability_and_half_of_it_decides():
+    logit, x = dense(3, 8, 1), points(40, 3)
+    y = (logit(x)[:, 0] > 0).long()
+    assert 0 < int(y.sum()) < 40
+    found = robustness(nn.Sequential(logit, nn.Sigmoid()).eval(), x, y, budgets=[0.02])
+    assert found.accuracy[0] == 1.0
+    assert found.accuracy[1] == robustness(logit, x, y, budgets=[0.02]).accuracy[1]
+    assert any(doubt.endswith("before the sigmoid.") for doubt in found.doubts)
+
+
+@pytest.mark.parametrize("attack", ["pgd", "noise"])
+def test_outputs_that_may_be_probabilities_are_doubted(attack):
+    logit, x = dense(3, 8, 1), points(40, 3)
+    y = (logit(x)[:, 0] > 0).long()
+    found = robustness(lambda x: 1 / (1 + (-logit(x)).exp()), x, y, attack=attack, budgets=[0.1])
+    assert any("but are read as logits" in doubt for doubt in found.doubts)
+    plain = robustness(logit, x, y, attack=attack, budgets=[0.1])
+    assert not any("logits" in doubt for doubt in plain.doubts)
+
+
+def test_scores_that_are_not_numbers_count_as_wrong():
+    model, x = linear(3, 3), points(20, 3)
+    y = model(x).argmax(1)
+
+    def breaks(z):  # away from the points there is no answer
+        near = torch.cdist(z, x).amin(1, keepdim=True) < 0.05
+        return torch.where(near, model(z), torch.nan)
+
+    found = robustness(breaks, x, y, attack=Fgsm(), budgets=[0.01, 1.0])
+    assert found.accuracy[2] == 0
+    assert any(doubt.startswith("Scores are not numbers at ") for doubt in found.doubts)
+    assert (found.answer == -1).any()
+    assert not any("numbers" in doubt for doubt in robustness(model, x, y, budgets=[0.1]).doubts)
+
+
 def test_an_honest_network_leaves_no_doubt():
     model, x = dense(3, 16, 3), points(40, 3)
     assert robustness(model, x, model(x).argmax(1), budgets=[0.1, 0.3]).doubts == ()
@@ -86,6 +121,21 @@ def test_wrong_input_is_refused(change, text):
 def test_a_model_in_training_mode_is_refused():
     with pytest.raises(ValueError, match=r"must be in eval mode, .* call model.eval\(\) first"):
         robustness(linear(3, 3).train(), X, Y)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"budgets": 0.1}, r"budgets must be a list of numbers, found 0.1: pass e.g. \[0.1\]"),
+        ({"budgets": "0.1"}, r"budgets must be a list of numbers, found '0.1'"),
+        ({"bounds": (None, 1.0)}, r"bounds must be two numbers or tensors, .* found \(None, 1.0\)"),
+        ({"bounds": 1.0}, r"bounds must be two numbers or tensors, .* found 1.0: for one that"),
+        ({"bounds": (0.0, 0.5, 1.0)}, r"bounds must be two numbers or tensors"),
+    ],
+)
+def test_wrong_kinds_of_settings_are_refused(unchecked, change, text):
+    with pytest.raises(TypeError, match=text):
+        robustness(MODEL, X, Y, **change)
 
 
 def test_wrong_words_are_refused(unchecked):

@@ -49,6 +49,11 @@ class Instrument:
         """Tell whether the function takes ``y`` after ``x``."""
         return "y" in inspect.signature(self.function).parameters
 
+    @property
+    def wants_queries(self) -> bool:
+        """Tell whether the function takes ``queries`` and ``answers`` beside the data."""
+        return {"queries", "answers"} <= set(inspect.signature(self.function).parameters)
+
     def measure(self, model: Any, x: Tensor, y: Tensor, **settings: Any) -> Any:
         """Call the instrument as its signature asks, with its example arguments."""
         settings = {**self.example(model, x, y), **settings}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -111,6 +112,25 @@ class NotApplicable(Result):
     def rows(self) -> Iterator[Row]:
         """Yield one row with the reason."""
         yield {"what": self.what, "status": self.status}
+
+
+def wilson(share: Tensor, n: float | Tensor) -> Tensor:
+    """Return the 95% interval of a share of ``n`` independent points (Wilson's), in a last axis.
+
+    >>> [round(end, 4) for end in wilson(torch.tensor(0.9, dtype=torch.float64), 100).tolist()]
+    [0.8256, 0.9448]
+    """
+    z = Z95**2 / n
+    middle = (share + z / 2) / (1 + z)
+    half = (z * (share * (1 - share) + z / 4)).sqrt() / (1 + z)
+    return torch.stack([middle - half, middle + half], dim=-1).clamp(0, 1)
+
+
+def share_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
+    """Summarise samples that are 0 or 1 by their mean with a 95% interval (Wilson's)."""
+    share = samples.double().mean()
+    low, high = wilson(share, len(samples)).tolist()
+    return Summary(value=float(share), kind=kind, basis=basis, low=low, high=high)
 
 
 def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:

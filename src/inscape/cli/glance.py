@@ -28,6 +28,7 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
     print_table(map(_row, look.measures), right=("this network", *SHORT.values()))
     others = [f"{row['measure']}: {row['status']}" for row in look.rows() if "value" not in row]
     others += _unavailable(look)
+    others += [f"{name} is in doubt: {doubt}" for name, doubt in _doubts(look)]
     typer.echo("\n".join(["", *others]) if others else "", nl=bool(others))
     if look.attribution is not None:
         print_attribution(look.attribution)
@@ -46,10 +47,16 @@ def _row(measured: "inscape.report.parts.Measured") -> dict[str, str]:
         "95% interval": _interval(found) if found else "",
         "mark": found.kind if found else "",
         **{
-            label: number(reference.value) if reference and reference.value is not None else "-"
+            label: (reference.text(number) if reference else "") or "-"
             for label, reference in held.items()
         },
     }
+
+
+def _doubts(look: "inscape.report.Look") -> list[tuple[str, str]]:
+    """Return the names of measures that may not be believed, each with a sentence that says why."""
+    doubts = [(one.name, getattr(one.result, "doubts", ())) for one in look.measures]
+    return [(name, doubt) for name, found in doubts for doubt in found]
 
 
 def _unavailable(look: "inscape.report.Look") -> list[str]:

@@ -14,12 +14,13 @@ from inscape._core import checks
 from inscape._core.progress import progress
 
 Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
 
 #: Points nearer to the hull than this share of its size count as inside: sums have rounding.
 TOLERANCE = 1e-9
 #: Up to so many dimensions the facets are listed; their number explodes with the dimensions.
 FACETS = 5
-#: Steps towards the nearest point of the hull before the linear programme is asked.
+#: Steps towards the nearest point of the hull before the weights are sought.
 STEPS = 60
 
 
@@ -30,8 +31,9 @@ class ConvexHull:
     A point is outside if a plane has it on one side and all points of the hull on the other, and
     inside if it is a weighted mean of these, to ``TOLERANCE`` of the hull's size. In up to five
     dimensions the facets decide, else the search for the nearest point of the hull, which finds a
-    plane for most points outside; what is left goes to a linear programme (HiGHS). Each of the
-    three decides for itself whether it is sure.
+    plane for most points outside; then least squares with weights that are not negative, which end
+    with the weights or with a plane; what is left goes to a linear programme (HiGHS). Each of
+    these decides for itself whether it is sure.
     """
 
     points: Float64[Tensor, "n d"]
@@ -55,6 +57,18 @@ class ConvexHull:
 
     def contains(self, x: Float[Tensor, "m *d"]) -> Bool[Tensor, " m"]:
         """Tell of each point whether it lies in the hull, its boundary included."""
+        return self.within(x)[0]
+
+    def within(
+        self, x: Float[Tensor, "m *d"], *, work: float | None = None
+    ) -> tuple[Bool[Tensor, " m"], Bool[Tensor, " m"]]:
+        """Tell of each point whether it lies in the hull, and whether that is known.
+
+        Args:
+            x: Points.
+            work: Products after which the points that are left are given up, which are those that
+                no plane was found for; None for no end. A thousand million take some seconds.
+        """
         checks.points(x, "queries")
         flat = x.detach().double().flatten(1).cpu().numpy()
         if flat.shape[1] != self.points.shape[1]:
@@ -66,14 +80,16 @@ class ConvexHull:
         centred = (flat - middle) / size
         q = centred @ basis.T
         inside = np.abs(centred - q @ basis).max(1, initial=0.0) <= TOLERANCE
+        known = np.ones(len(q), dtype=bool)
         if basis.size:
             open_ = np.flatnonzero(inside)
-            inside[open_] = self._contains(points, q[open_])
-        return torch.from_numpy(inside)
+            inside[open_], known[open_] = self._within(points, q[open_], work)
+        return torch.from_numpy(inside), torch.from_numpy(known)
 
-    def _contains(self, points: Array, q: Array) -> npt.NDArray[np.bool_]:
+    def _within(self, points: Array, q: Array, work: float | None) -> tuple[Mask, Mask]:
         low, high = points.min(0), points.max(0)
-        inside: npt.NDArray[np.bool_] = ((q >= low - TOLERANCE) & (q <= high + TOLERANCE)).all(1)
+        inside: Mask = ((q >= low - TOLERANCE) & (q <= high + TOLERANCE)).all(1)
+        known = np.ones(len(q), dtype=bool)
         open_ = np.flatnonzero(inside)
         if self._facets is not None:
             reach = (q[open_] @ self._facets[:, :-1].T + self._facets[:, -1]).max(1, initial=-1.0)
@@ -83,12 +99,18 @@ class ConvexHull:
             cut = separated(points, q[open_])
             inside[open_[cut]] = False
             open_ = open_[~cut]
+        each = points.size * min(points.shape)
+        most = len(open_) if work is None else int(work / each)
+        planes = _Planes(points)
         with progress(len(open_), label="convex hull") as bar:
-            planes = _Planes()
             for k in open_:
-                inside[k] = not planes.cut(q[k]) and planes.solve(points, q[k])
+                inside[k] = known[k] = False
+                if planes.cut(q[k]):
+                    known[k] = True
+                elif planes.solved < most:
+                    inside[k], known[k] = planes.solve(q[k]), True
                 bar.advance()
-        return inside
+        return inside, known
 
     @cached_property
     def _facets(self) -> Array | None:
@@ -108,7 +130,7 @@ class ConvexHull:
         return found
 
 
-def separated(points: Array, q: Array) -> npt.NDArray[np.bool_]:
+def separated(points: Array, q: Array) -> Mask:
     """Tell for which of the points a plane was found that cuts them off; False says nothing.
 
     All walk at once towards their nearest point of the hull (Gilbert's steps); the way that is
@@ -137,9 +159,12 @@ def separated(points: Array, q: Array) -> npt.NDArray[np.bool_]:
 class _Planes:
     """Planes that have cut off earlier points; many of the next ones are beyond one of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, points: Array) -> None:
+        self._points = points
+        self._rows = np.vstack([points.T, np.ones((1, len(points)))])
         self._normals: list[Array] = []
         self._offsets: list[float] = []
+        self.solved = 0
 
     def cut(self, q: Array) -> bool:
         """Tell whether one of the known planes cuts a point off."""
@@ -148,7 +173,40 @@ class _Planes:
         reach = np.stack(self._normals) @ q - np.array(self._offsets)
         return bool((reach > TOLERANCE).any())
 
-    def solve(self, points: Array, q: Array) -> bool:
+    def solve(self, q: Array) -> bool:
+        """Tell whether a point lies in the hull, and keep the plane if one cuts it off."""
+        self.solved += 1
+        found = self._weighted(q)
+        return self._programmed(q) if found is None else found
+
+    def _weighted(self, q: Array) -> bool | None:
+        r"""Seek weights that are not negative by least squares; None if these tell nothing.
+
+        At their end :math:`q - \sum_i w_i p_i` is zero, or the normal of a plane.
+        """
+        from scipy.optimize import nnls
+
+        wanted = np.append(q, 1.0)
+        try:
+            weights, _ = nnls(self._rows, wanted, maxiter=3 * sum(self._rows.shape))
+        except RuntimeError:  # too many steps
+            return None
+        rest = wanted - self._rows @ weights
+        if np.abs(rest).max() <= TOLERANCE:
+            return True
+        length = np.linalg.norm(rest[:-1])
+        return None if length == 0 or not self._keep(rest[:-1] / length, q) else False
+
+    def _keep(self, normal: Array, q: Array) -> bool:
+        """Keep a plane if it cuts a point off, and tell whether it does."""
+        offset = float((self._points @ normal).max())
+        sure = bool(normal @ q - offset > TOLERANCE)
+        if sure:
+            self._normals.append(normal)
+            self._offsets.append(offset)
+        return sure
+
+    def _programmed(self, q: Array) -> bool:
         r"""Tell whether a point lies in the hull, by the linear programme of its distance.
 
         Minimise the sum of :math:`|q - \sum_i w_i p_i|` over its coordinates, for weights that are
@@ -157,13 +215,11 @@ class _Planes:
         """
         from scipy.optimize import linprog
 
-        n, d = points.shape
-        rows = np.block(
-            [[points.T, np.eye(d), -np.eye(d)], [np.ones((1, n)), np.zeros((1, 2 * d))]]
-        )
+        n, d = self._points.shape
+        ways = np.vstack([np.hstack([np.eye(d), -np.eye(d)]), np.zeros((1, 2 * d))])
         found = linprog(
             np.concatenate([np.zeros(n), np.ones(2 * d)]),
-            A_eq=rows,
+            A_eq=np.hstack([self._rows, ways]),
             b_eq=np.append(q, 1.0),
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
@@ -175,9 +231,7 @@ class _Planes:
             )
         if found.fun <= d * TOLERANCE:
             return True
-        normal = found.eqlin.marginals[:d]
-        self._normals.append(normal)
-        self._offsets.append(float((points @ normal).max()))
+        self._keep(found.eqlin.marginals[:d], q)
         return False
 
 

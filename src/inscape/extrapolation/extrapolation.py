@@ -1,7 +1,7 @@
 """Extrapolation: how the error grows with the distance from the data, zone by zone."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -9,15 +9,18 @@ from torch import Tensor
 
 from inscape._core import Result, Row, Summary, checks, draw_rows, instrument, mean_summary
 from inscape._core.checks import Function
+from inscape._core.endings import ends_in_probability, lie_between_0_and_1
 from inscape._core.functional import MEMORY, Probe, chunks, probe
 from inscape._core.inference import outside_inference
+from inscape._core.result import share_summary, wilson
 from inscape._core.sampling import generator
 from inscape.extrapolation._peers import PEERS
 from inscape.extrapolation._surroundings import surroundings
 from inscape.extrapolation.profile import Profile, log_errors, profile
 
-#: Where a query lies: in the domain of the data, else in their convex hull, else outside.
-ZONES = ("domain", "hull", "outside")
+#: Where a query lies: in the domain of the data, else in their convex hull, else outside; the last
+#: are those of which it was too much work to find out.
+ZONES = ("domain", "hull", "outside", "undecided")
 
 Domain = Callable[[Tensor], Tensor]
 
@@ -31,6 +34,7 @@ class Extrapolation(Result):
     ``ZONES``. ``reach`` is the distance up to which a point counts as in the domain, None where a
     function said so. ``known`` data points are what peers, distances and hull were made from; the
     hull is ``flat`` where it has fewer dimensions than the input, so that hardly anything is in it.
+    ``doubts`` are sentences on why the comparison may not be a fair one.
     """
 
     distances: Float64[Tensor, " m"]
@@ -43,6 +47,7 @@ class Extrapolation(Result):
     known: int
     folds: int
     seed: int
+    doubts: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each query."""
@@ -60,7 +65,7 @@ class Extrapolation(Result):
                 if not bool(inside.any()):
                     continue
                 errors = self.errors[inside, k]
-                found = mean_summary(errors, kind="estimate", basis="")
+                found = self._mean(errors)
                 yield {
                     "zone": zone,
                     "model": model,
@@ -71,8 +76,15 @@ class Extrapolation(Result):
                     "median": float(errors.median()),
                 }
 
+    def _mean(self, errors: Float64[Tensor, " m"], basis: str = "") -> Summary:
+        """Return the mean error with its interval; that of shares does not leave 0 to 1."""
+        summary = share_summary if self.classes else mean_summary
+        return summary(errors, kind="estimate", basis=basis)
+
     def profile(self, model: str = "network", *, bandwidth: float | None = None) -> Profile:
         """Return the error of a model against distance, smoothed; of logarithms, save for classes.
+
+        Of classes the band is Wilson's, for as many points as speak at each place.
 
         Args:
             model: A name in ``models``.
@@ -80,8 +92,11 @@ class Extrapolation(Result):
         """
         checks.one_of(self.models, model=model)
         errors = self.errors[:, self.models.index(model)]
-        values = errors if self.classes else log_errors(errors)
-        return profile(self.distances, values, bandwidth=bandwidth)
+        if not self.classes:
+            return profile(self.distances, log_errors(errors), bandwidth=bandwidth)
+        found = profile(self.distances, errors, bandwidth=bandwidth)
+        low, high = wilson(found.mean, found.weight).unbind(-1)
+        return replace(found, low=low, high=high)
 
     def summary(self) -> Summary:
         """Return the network's mean error at the quarter of queries farthest from the data."""
@@ -93,14 +108,16 @@ class Extrapolation(Result):
         if others:
             best = min(range(len(others)), key=others.__getitem__)
             basis += f"; {self.models[1 + best].replace('_', ' ')} {others[best]:.2g}"
-        return mean_summary(self.errors[order[-quarter:], 0], kind="estimate", basis=basis)
+        if self.doubts:
+            basis += "; in doubt"
+        return self._mean(self.errors[order[-quarter:], 0], basis)
 
 
 @instrument(
     reads="function",
     cost="seconds",
     work=lambda n, c: min(n, 500),
-    setup=0.6,
+    setup=1.0,
     meaning="At the quarter of the points that lie farthest from the data, the mean error is "
     "{value}.",
     cites="klindt2023controlling, sections 3.1-3.2, figure 2",
@@ -129,15 +146,19 @@ def extrapolation(
 
     A query is in the domain if ``domain`` says so, by default if a data point is as near as 99% of
     the data have another one; else it may be in their convex hull; else it is outside. Right
-    answers at the queries are ``answers`` or what ``target`` says. The same data are given to a
-    Gaussian process (radial basis functions, all settings fitted), to the nearest neighbour, and to
-    the best linear model: where these do better, the network is not worth its weights.
+    answers at the queries are ``answers`` or what ``target`` says. The same data, up to ``known``
+    of them, are given to a Gaussian process (radial basis functions, all settings fitted), to the
+    nearest neighbour, and to the best linear model: where these do better, the network is not worth
+    its weights.
 
     Without queries the data are cut into folds, and each is taken for queries to the others. That
-    is fair only if the network has not seen them either: pass held-out data, or queries.
+    is fair only if the network has not seen them either; this is said in ``doubts``, as is whatever
+    else makes the comparison doubtful. A report asks about the test rows, with the training rows as
+    data; where there are no test rows, it takes folds.
 
     Hull and distances are exact for the data points that are used; means over queries have
-    intervals. Labels that are integers are classes: errors are then 1 for a wrong one and 0.
+    intervals. Labels that are integers are classes: errors are then 1 for a wrong one and 0. A
+    single output is a logit, unless the function is seen to end in a sigmoid.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
@@ -150,7 +171,7 @@ def extrapolation(
         peers: Which models to compare with: ``"gaussian_process"``, ``"nearest_neighbour"``,
             ``"linear"``.
         points: How many queries to use, drawn without replacement; all if there are no more.
-        known: How many data points to use, drawn likewise (the process uses at most 150).
+        known: How many data points to use, drawn likewise (150 of them set the process's settings).
         folds: Folds where there are no queries.
         seed: Seed of all draws.
         memory: Bytes that the working set may take.
@@ -183,6 +204,18 @@ class Part:
     errors: Float64[Tensor, "m k"]
     reach: float | None
     flat: bool
+    doubts: tuple[str, ...]
+
+
+#: What is said where the data are taken for queries to each other.
+FOLDS = (
+    "The points are queries to each other: if the network was trained on them, its errors are too "
+    "small to be held against those of its peers."
+)
+LOGITS = (
+    "All outputs lie between 0 and 1 as probabilities do, but are read as logits, positive for "
+    "class 1: let the model end in torch.sigmoid, or return the logit."
+)
 
 
 class Study:
@@ -228,22 +261,35 @@ class Study:
     def errors(self, x: Tensor, y: Tensor, queries: Tensor, right: Tensor) -> Part:
         """Return distances, zones and errors of some queries to some data."""
         outputs = torch.cat([checks.call(self._found.f, q) for q in chunks(queries, self._rows)])
+        outputs = outputs.detach().double().reshape(len(queries), -1).cpu()
         data, asked = (part.detach().double().flatten(1).cpu() for part in (x, queries))
-        around = surroundings((data, self._columns(y)), asked, self._peers, self._seed)
-        predictions = [outputs.detach().double().reshape(len(queries), -1).cpu()]
-        predictions += around.predictions
-        errors = torch.stack([self._wrong(p, right) for p in predictions], dim=1)
-        near = around.reach if self._domain is None else None
-        inside = self._said(queries) if near is None else around.distances <= near
-        zones = torch.where(inside, 0, torch.where(around.in_hull, 1, 2))
-        return Part(around.distances, zones, errors, near, around.flat)
+        domain = None if self._domain is None else self._said(queries)
+        around = surroundings((data, self._columns(y)), asked, domain, self._peers, self._seed)
+        scores, doubts = self._read(outputs, queries, right)
+        predictions = [scores, *around.predictions]
+        return Part(
+            distances=around.distances,
+            zones=around.zones,
+            errors=torch.stack([self._wrong(p, right) for p in predictions], dim=1),
+            reach=around.reach if domain is None else None,
+            flat=around.flat,
+            doubts=(*around.doubts, *doubts),
+        )
 
     def result(self, parts: Sequence[Part], *, known: int, folds: int) -> Extrapolation:
         """Put the parts together."""
         reaches = [part.reach for part in parts if part.reach is not None]
+        zones = torch.cat([part.zones for part in parts])
+        doubts = [FOLDS] if folds else []
+        doubts += [doubt for part in parts for doubt in part.doubts]
+        if undecided := int((zones == ZONES.index("undecided")).sum()):
+            doubts.append(
+                f"For {undecided} of {len(zones)} queries it would take too long to find out "
+                "whether they are in the convex hull: pass fewer data or dimensions."
+            )
         return Extrapolation(
             distances=torch.cat([part.distances for part in parts]),
-            zones=torch.cat([part.zones for part in parts]),
+            zones=zones,
             errors=torch.cat([part.errors for part in parts]),
             models=("network", *self._peers),
             reach=sum(reaches) / len(reaches) if reaches else None,
@@ -252,7 +298,18 @@ class Study:
             known=known,
             folds=folds,
             seed=self._seed,
+            doubts=tuple(dict.fromkeys(doubts)),
         )
+
+    def _read(
+        self, outputs: Float64[Tensor, "m c"], queries: Tensor, right: Tensor
+    ) -> tuple[Float64[Tensor, "m c"], tuple[str, ...]]:
+        """Return outputs of which a single one is positive for class 1, and doubts about that."""
+        if not self.classes or self._found.outputs > 1:
+            return outputs, ()
+        if ends_in_probability(self._found.f, queries):
+            return outputs - 0.5, ()
+        return outputs, (LOGITS,) if lie_between_0_and_1(outputs, right) else ()
 
     def _columns(self, y: Tensor) -> Float64[Tensor, "n c"]:
         if self.classes:

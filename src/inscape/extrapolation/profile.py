@@ -12,6 +12,8 @@ from inscape._core.result import Z95
 
 #: Places of a profile unless the caller names some.
 PLACES = 60
+#: Residuals are taken at so many points at least, and at more while so many weights are enough.
+FEWEST, WEIGHTS = 30, 10**7
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -54,7 +56,10 @@ def profile(
     .. math:: m(r) = \sum_i w_i(r) v_i, \quad w_i(r) \propto e^{-(r - r_i)^2 / 2 h^2}, \quad
               s(r)^2 = \sum_i w_i(r)^2 (v_i - m(r))^2
 
-    The band is 1.96 deviations s to either side: of the smoothed mean, not of single points.
+    The band is 1.96 deviations s to either side: of the smoothed mean, not of single points. Where
+    few points are in reach their own scatter says too little, and the band is at least as wide as
+    that of all points around their smoothed means. What smoothing bends, at the ends most of all,
+    the band does not hold.
 
     Args:
         distances: Distance of each point.
@@ -82,18 +87,30 @@ def profile(
         at = torch.linspace(float(r.min()), float(r.max()), PLACES, dtype=torch.float64)
     at = at.detach().double().cpu()
     checks.points(at[:, None], "at")
-    logs = -((at[:, None] - r) / h).square() / 2
-    weights = torch.softmax(logs, dim=1)
-    mean = weights @ v
-    half = Z95 * (weights * (v - mean[:, None])).norm(dim=1)
-    return Profile(
-        at=at,
-        mean=mean,
-        low=mean - half,
-        high=mean + half,
-        weight=1 / weights.square().sum(1),
-        bandwidth=h,
-    )
+    weights = _weights(r, at, h)
+    mean, weight = weights @ v, 1 / weights.square().sum(1)
+    own = (weights * (v - mean[:, None])).norm(dim=1)
+    half = Z95 * torch.maximum(own, _scatter(r, v, h) / weight.sqrt())
+    return Profile(at=at, mean=mean, low=mean - half, high=mean + half, weight=weight, bandwidth=h)
+
+
+def _weights(
+    r: Float64[Tensor, " m"], at: Float64[Tensor, " k"], h: float
+) -> Float64[Tensor, "k m"]:
+    """Return the weight of each point at each place."""
+    return torch.softmax(-((at[:, None] - r) / h).square() / 2, dim=1)
+
+
+def _scatter(r: Float64[Tensor, " m"], v: Float64[Tensor, " m"], h: float) -> float:
+    """Return the deviation of points from the smoothed mean, which follows each of them a little.
+
+    A point alone is its own mean, and tells nothing.
+    """
+    few = torch.linspace(0, len(r) - 1, min(len(r), max(FEWEST, WEIGHTS // len(r)))).round().long()
+    weights = _weights(r, r[few], h)
+    left = len(few) - float(weights[torch.arange(len(few)), few].sum())
+    residuals = v[few] - weights @ v
+    return float((residuals.square().sum() / left).sqrt()) if left > 1e-9 else 0.0
 
 
 def _silverman(r: Float64[Tensor, " m"]) -> float:

@@ -31,7 +31,7 @@ MODELS = {
     "linear": ORANGE,
 }
 #: Marks of the zones.
-MARKS = dict(zip(ZONES, "o^x", strict=True))
+MARKS = dict(zip(ZONES, "o^x+", strict=True))
 
 
 @painter.register(Extrapolation)
@@ -53,6 +53,8 @@ def _extrapolation(result: Extrapolation, ax: Axes) -> None:
         ax.set_yscale("log")
     what = "share of wrong classes" if result.classes else "squared error"
     ax.set(xlabel="distance to the nearest data point", ylabel=what)
+    if result.doubts:
+        ax.set_title("in doubt")
     quiet_grid(ax)
     ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
 

@@ -101,7 +101,7 @@ def _row(
     words = (
         f"class {int(result.label[k])}",
         f"step x {times:.2g}" if times >= 1 else "step",
-        f"now {int(result.answer[k])}",
+        f"now {int(result.answer[k])}" if result.answer[k] >= 0 else "no number",
     )
     return list(zip((before, step, after), words, strict=True))
 

@@ -38,31 +38,25 @@ KNOTS = 150
 
 @painter.register(EffectiveLengthScale)
 def effective_length_scale(result: EffectiveLengthScale, ax: Axes) -> None:
-    """Draw how far the output varies along each line against its slope there; dashed: their ratio.
+    """Draw the deviation along each line against that of a process of this scale (dashed: equal).
 
-    The shorter a line, the less of the variation it sees, and the more its dot lies below.
+    The process has the same slope along that line, which is as long.
     """
-    long = result.lengths > 0
-    slopes = (result.slopes.sum(1)[long].sqrt() / result.lengths[long]).numpy()
-    varies = result.variances.sum(1)[long].sqrt().numpy()
-    seen = (slopes > 0) & (varies > 0)
-    ax.plot(slopes[seen], varies[seen], "o", color=BLUE, alpha=0.4, markersize=4, mew=0)
+    expected, varies = result.expected().numpy(), result.variances.sum(1).sqrt().numpy()
+    seen = (expected > 0) & (varies > 0)
+    ax.plot(expected[seen], varies[seen], "o", color=BLUE, alpha=0.4, markersize=4, mew=0)
     ax.set(xscale="log", yscale="log")
-    ends = np.array([slopes[seen].min(), slopes[seen].max()])
-    more = "at least " if result.straight else ""
-    ax.plot(
-        ends,
-        result.value * ends,
-        color=VERMILION,
-        linestyle=(0, (5, 2)),
-        label=f"length scale: {more}{result.value:.3g}",
-    )
+    ends = np.array([expected[seen].min(), expected[seen].max()])
+    said = "as good as straight: over " if result.straight else "length scale: "
+    label = f"{said}{result.value:.3g}"
+    ax.plot(ends, ends, color=VERMILION, linestyle=(0, (5, 2)), label=label)
     if not result.straight:
-        around = [end * ends for end in result.interval.tolist()]
-        ax.fill_between(ends, *around, color=VERMILION, alpha=0.2, linewidth=0)
+        usual = float(result.expected().norm())
+        low, high = (float(result.expected(end).norm()) / usual for end in result.interval.tolist())
+        ax.fill_between(ends, low * ends, high * ends, color=VERMILION, alpha=0.2, linewidth=0)
     ax.set(
-        xlabel="slope along a line (root mean square)",
-        ylabel="deviation of the output\nalong that line",
+        xlabel="deviation that a process of this scale and slope has",
+        ylabel="deviation of the output\nalong a line",
     )
     quiet_grid(ax)
     ax.legend()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from inscape._core import checks
+from inscape._core.endings import ends_in_probability, lie_between_0_and_1
 from inscape._core.errors import DataError, UnsupportedModelError
 from inscape._core.functional import probe
 from inscape.intake.data import OpenedData
@@ -14,13 +15,17 @@ from inscape.intake.model import OpenedModel
 from inscape.intake.performance import Performance, performance
 from inscape.intake.preparation import reshaped
 
+#: Rows whose outputs are looked at for probabilities.
+SEEN = 1000
+
 
 def fit_together(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Performance | None]:
     """Return the data as this model wants them, and how good it is on the rows to measure.
 
     Precision and device follow the model. Where the model refuses the rows and nobody said an
     input shape, flattening them, or making square images of them, is tried and said. Labels are
-    checked against the outputs; one output for two classes means a logit.
+    checked against the outputs; one output for two classes means a logit, or a probability where
+    the model is seen to end in a sigmoid.
 
     Args:
         opened: What ``open_model`` returned.
@@ -30,12 +35,23 @@ def fit_together(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Per
     checks.in_eval_mode(opened.model)
     checks.weights(opened.model, data.x)
     data, output = _accepted(opened, data)
-    data = _with_fitting_labels(data, output)
+    single = data.task == "classes" and output.ndim <= 2 and output[0].numel() == 1
+    probability = single and ends_in_probability(opened.model, data.x)
+    data = _with_fitting_labels(data, output, probability=probability)
     x, y = data.measured
     probe(opened.model, x)
-    if y is None or data.loss is None:
+    loss = data.loss
+    if y is None or loss is None:
         return data, None
-    return data, performance(opened.model, x, y, data.loss)
+    if loss == "bce_logits" and not probability and _look_like_probabilities(opened, x, y):
+        data = replace(data, notes=(*data.notes, _MAY_BE_PROBABILITIES))
+    return data, performance(opened.model, x, y, loss)
+
+
+@torch.no_grad()
+def _look_like_probabilities(opened: OpenedModel, x: Tensor, y: Tensor) -> bool:
+    some = slice(0, SEEN)
+    return lie_between_0_and_1(checks.call(opened.model, x[some]), y[some])
 
 
 def _like_the_weights(opened: OpenedModel, data: OpenedData) -> OpenedData:
@@ -109,7 +125,7 @@ def _reshaped(data: OpenedData, shape: tuple[int, ...]) -> OpenedData:
     return replace(data, x=x, x_test=x_test, notes=(*data.notes, *notes, note), settings=settings)
 
 
-def _with_fitting_labels(data: OpenedData, output: Tensor) -> OpenedData:
+def _with_fitting_labels(data: OpenedData, output: Tensor, *, probability: bool) -> OpenedData:
     if data.y is None:
         return data
     outputs = output[0].numel()
@@ -120,7 +136,9 @@ def _with_fitting_labels(data: OpenedData, output: Tensor) -> OpenedData:
         )
     if data.task == "regression":
         return _with_real_labels(data, output)
-    if data.settings.get("loss") == "auto" and outputs == 1 and data.loss != "bce_logits":
+    if data.settings.get("loss") == "auto" and outputs == 1 and probability:
+        data = replace(data, loss="mse", notes=(*data.notes, _ONE_PROBABILITY))
+    elif data.settings.get("loss") == "auto" and outputs == 1 and data.loss != "bce_logits":
         data = replace(data, loss="bce_logits", notes=(*data.notes, _ONE_LOGIT))
     if outputs > 1 and _are_probabilities(output) and _PROBABILITIES not in data.notes:
         data = replace(data, notes=(*data.notes, _PROBABILITIES))
@@ -128,6 +146,14 @@ def _with_fitting_labels(data: OpenedData, output: Tensor) -> OpenedData:
 
 
 _ONE_LOGIT = "the model has one output: taken as the logit of class 1 (bce_logits)"
+_ONE_PROBABILITY = (
+    "the model ends in a sigmoid: its output is taken as the probability of class 1, which is "
+    "chosen from 0.5 on (mse)"
+)
+_MAY_BE_PROBABILITIES = (
+    "all outputs lie between 0 and 1, but are taken as logits, positive for class 1: if they are "
+    "probabilities, say --loss mse"
+)
 _PROBABILITIES = "the outputs look like probabilities: measuring before the softmax says more"
 
 

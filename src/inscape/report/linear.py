@@ -45,13 +45,22 @@ def fit_seconds(x: Tensor, *, outputs: int, task: str) -> float:
     return operations / SPEED
 
 
-def linear_fit(x: Tensor, y: Tensor | None, *, task: str, outputs: int, seed: int = 0) -> Fit:
+def linear_fit(
+    x: Tensor,
+    y: Tensor | None,
+    *,
+    task: str,
+    outputs: int,
+    seed: int = 0,
+    probability: bool = False,
+) -> Fit:
     """Return the best linear model: least squares for regression, logistic for classes.
 
     Least squares has an intercept and, of all minima, the smallest weights; directions in which
     the data hardly spread are left out where rows that are left out are then predicted better.
     Logistic regression has an unpenalised intercept and a ridge of ½‖W‖² on the summed log loss,
-    scikit-learn's default. Both are solved in float64 and given back in the precision of ``x``.
+    scikit-learn's default; ``probability`` puts its sigmoid behind a single score. Both are solved
+    in float64 and given back in the precision of ``x``.
     """
     if y is None or task == "unlabelled":
         raise UnavailableError("the data have no labels")
@@ -68,6 +77,8 @@ def linear_fit(x: Tensor, y: Tensor | None, *, task: str, outputs: int, seed: in
             how += f", along the {rank} widest directions, which predict rows left out best"
     some = f"{len(kept):,} of {len(x):,}" if len(kept) < len(x) else f"{len(x):,}"
     linear = _linear(weight, bias, like=x)
+    if probability:
+        linear, how = nn.Sequential(linear, nn.Sigmoid()).eval(), f"probabilities, {how}"
     return Fit(model=linear, label=label, note=f"{how}, fitted to {some} rows")
 
 

@@ -111,7 +111,8 @@ def _section(measured: Measured, rows: int) -> dict[str, Any]:
         "formula": stated.formula and Markup(stated.formula),
         "paragraphs": [Markup(text) for text in stated.paragraphs],
         "citation": citation(measured.cites),
-        "settings": settings(measured),
+        "settings": {key: v for key, v in settings(measured).items() if key != "doubts"},
+        "doubts": getattr(result, "doubts", ()),
     }
 
 

@@ -1,10 +1,11 @@
 """What a report is made of: facts of the model and the data, measures, references."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from inscape._core import Result, Summary
+from inscape._core.result import Kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +73,16 @@ class Reference:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    kind: Kind = "estimate"
     reason: str = ""
     note: str = ""
+
+    def text(self, write: Callable[[float], str]) -> str:
+        """Return the value in words; that of a bound with what it bounds."""
+        if self.value is None:
+            return ""
+        beyond = self.name != "bound" and self.kind == "lower bound"
+        return f"≥ {write(self.value)}" if beyond else write(self.value)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, Result, Summary
+from inscape._core.result import Kind
 from inscape.report.linear import UnavailableError
 from inscape.report.parts import Reference
 from inscape.report.words import number, one_line
@@ -93,15 +94,18 @@ def from_results(
     if len(summaries) == 1:
         (only,) = summaries
         return Reference(
-            name=name, label=label, value=only.value, low=only.low, high=only.high, note=note
-        )
+            name=name, label=label, value=only.value, low=only.low, high=only.high, kind=only.kind,
+            note=note,
+        )  # fmt: skip
     values = [summary.value for summary in summaries]
+    bounds = {summary.kind for summary in summaries} & {"lower bound", "upper bound"}
     return Reference(
         name=name,
         label=label,
         value=sum(values) / len(values),
         low=min(values),
         high=max(values),
+        kind=bounds.pop() if len(bounds) == 1 else "estimate",
         note=note,
     )
 
@@ -119,14 +123,30 @@ def attempted(
 
 
 def ratio(summary: Summary | None, reference: Reference) -> str | None:
-    """Say how many times as large a measure is, to two digits, where that says something."""
+    """Say how many times as large a measure is, to two digits, where that says something.
+
+    Of a bound and a number only one side of that is known. Two bounds of one kind, found in the
+    same way, are compared as they are.
+    """
     if summary is None or reference.value is None or not min(summary.value, reference.value) > 0:
         return None
     times = summary.value / reference.value
     if not 0 < times < math.inf:
         return None
+    if times == 1 and summary.kind == reference.kind == "lower bound":
+        return None  # both go beyond what can be told
+    side = _side(summary.kind, reference.kind)
     if 0.95 < times < 1.05:
-        return "about the same"
+        return f"{side}about the same"
     if times < 1:
-        return f"1/{number(1 / times, 2)} as large"
-    return f"{number(times, 2)} times as large"
+        return f"{side}1/{number(1 / times, 2)} as large"
+    return f"{side}{number(times, 2)} times as large"
+
+
+def _side(own: Kind, other: Kind) -> str:
+    """Return which side of a ratio is known, if it is not known itself."""
+    if own == other:
+        return ""
+    most = own == "upper bound" or other == "lower bound"
+    least = own == "lower bound" or other == "upper bound"
+    return "at most " if most else "at least " if least else ""

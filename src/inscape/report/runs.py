@@ -151,6 +151,7 @@ class Others:
                 task=subject.task,
                 outputs=subject.probe.outputs,
                 seed=subject.seed,
+                probability=subject.probability,
             )
         except UnavailableError as error:
             return error

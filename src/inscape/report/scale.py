@@ -88,7 +88,7 @@ def _mark(reference: Reference, axis: _Axis) -> Mark:
     return Mark(
         name=reference.name,
         label=label,
-        text=number(reference.value),
+        text=reference.text(number),
         note=reference.note,
         at=axis.place(reference.value),
         low=axis.place(reference.low),

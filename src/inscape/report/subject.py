@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, Result
+from inscape._core.endings import ends_in_probability
 from inscape._core.functional import MEMORY, Probe, probe
 from inscape.intake import OpenedData, OpenedModel, open_data
 
@@ -52,6 +53,12 @@ class Subject:
     counts: dict[str, int] = field(default_factory=dict)
 
     @cached_property
+    def probability(self) -> bool:
+        """Tell whether the model is seen to return the probability of one of two classes."""
+        single = self.task == "classes" and self.probe.outputs == 1
+        return single and ends_in_probability(self.model, self.x)
+
+    @cached_property
     def pace(self) -> float:
         """Return the seconds that one row takes forward through the model."""
         return seconds_per_row(self.model, self.x, self.probe)
@@ -88,11 +95,19 @@ class Subject:
         return settings
 
     def result(self, instrument: Instrument, model: nn.Module) -> Result:
-        """Measure ``model``, this one or one to compare it with, with the same settings."""
+        """Measure ``model``, this one or one to compare it with, with the same settings.
+
+        Instruments that tell data from queries get the training rows, and the test rows to answer.
+        """
         if self.y is None and instrument.wants_labels:
             return NotApplicable(what=instrument.name, reason="it needs labels, the data have none")
+        settings = self.settings(instrument)
         labels = self.x.new_zeros(len(self.x)) if self.y is None else self.y
-        result: Result = instrument.measure(model, self.x, labels, **self.settings(instrument))
+        x, y = self.x, labels
+        if instrument.wants_queries and self.x is not self.x_train and self.y_train is not None:
+            settings |= {"queries": self.x, "answers": labels}
+            x, y = self.x_train, self.y_train
+        result: Result = instrument.measure(model, x, y, **settings)
         return result
 
 

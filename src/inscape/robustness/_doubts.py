@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from inscape._core.endings import lie_between_0_and_1
 from inscape.robustness._balls import Draws, on_edge, size
 from inscape.robustness._search import Found
 from inscape.robustness._victim import Victim, cross_entropy
@@ -31,13 +32,20 @@ def doubts(
     seed: int,
 ) -> Iterator[str]:
     """Yield a sentence for each sign that the attack says too little."""
+    outputs = victim.outputs(x)
+    if outputs.shape[1] == 1 and not victim.halfway and lie_between_0_and_1(outputs, y):
+        yield (
+            "All outputs lie between 0 and 1 as probabilities do, but are read as logits, positive "
+            "for class 1: let the model end in torch.sigmoid, or return the logit."
+        )
+    yield from _no_numbers(victim, found)
     if isinstance(attack, Noise):
         return
     yield from _undone(found)
-    if _probabilities(victim, x):
+    if victim.halfway or _probabilities(outputs):
         yield (
             "The outputs are probabilities, which flatten gradients: attack the scores before the "
-            "softmax."
+            f"{'sigmoid' if victim.halfway else 'softmax'}."
         )
     if attack.follows_gradients:
         yield from _blind(victim, x[found.lengths > 0], y[found.lengths > 0])
@@ -54,9 +62,18 @@ def _undone(found: Found) -> Iterator[str]:
         )
 
 
-@torch.no_grad()
-def _probabilities(victim: Victim, x: Float[Tensor, "n *d"]) -> bool:
-    outputs = victim.f(x[: victim.rows]).reshape(min(len(x), victim.rows), -1)
+def _no_numbers(victim: Victim, found: Found) -> Iterator[str]:
+    """Say how many points broke because scores are not numbers there."""
+    broken = found.lengths.isfinite()
+    lost = int(victim.judged(found.moved[broken]).isnan().any(1).sum())
+    if lost:
+        yield (
+            f"Scores are not numbers at {lost} points that are broken, which counts as wrong: see "
+            "whether the model overflows."
+        )
+
+
+def _probabilities(outputs: Float[Tensor, "n c"]) -> bool:
     if outputs.shape[1] == 1:
         return False
     sums = outputs.sum(1)

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from inscape._core import checks
 from inscape._core.checks import Function
+from inscape._core.endings import ends_in_probability
 from inscape._core.functional import ROWS, jacobians, probe
 
 #: A loss takes scores and classes and returns one number for each point, to be raised.
@@ -32,17 +33,21 @@ def margin(scores: Float[Tensor, "n k"], y: Int64[Tensor, " n"]) -> Float[Tensor
 
 
 def mistaken(scores: Float[Tensor, "n k"], y: Int64[Tensor, " n"]) -> Bool[Tensor, " n"]:
-    """Tell which points get their highest score for another class; NaN breaks nothing."""
-    return (scores.argmax(1) != y) & ~scores.isnan().any(1)
+    """Tell which points do not get their highest score for their class; NaN is no answer."""
+    return (scores.argmax(1) != y) | scores.isnan().any(1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Victim:
-    """A function with scores for ``classes`` classes; ``rows`` points fit into memory at once."""
+    """A function with scores for ``classes`` classes; ``rows`` points fit into memory at once.
+
+    A single output above ``halfway`` means class 1: 0 for a logit, 1/2 for a probability.
+    """
 
     f: Function
     classes: int
     rows: int
+    halfway: float = 0.0
     low: Tensor | None = None
     high: Tensor | None = None
 
@@ -56,7 +61,13 @@ class Victim:
     def scores(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n k"]:
         """Return one score for each class; a single output is that of class 1, class 0 has 0."""
         found = self.f(x).reshape(len(x), -1)
-        return functional.pad(found, (1, 0)) if found.shape[1] == 1 else found
+        return functional.pad(found - self.halfway, (1, 0)) if found.shape[1] == 1 else found
+
+    @torch.no_grad()
+    def outputs(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n c"]:
+        """Return what the function says of any number of points, as it is."""
+        parts = torch.split(x, self.rows)
+        return torch.cat([self.f(some).reshape(len(some), -1) for some in parts])
 
     @torch.no_grad()
     def judged(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n k"]:
@@ -66,7 +77,7 @@ class Victim:
         return torch.cat([self.scores(some) for some in torch.split(x, self.rows)])
 
     def wrong(self, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"]) -> Bool[Tensor, " n"]:
-        """Tell which points are put into another class than theirs."""
+        """Tell which points are not put into their class."""
         return mistaken(self.judged(x), y)
 
     def climb(
@@ -113,15 +124,29 @@ def victim_of(f: Function, x: Float[Tensor, "n *d"], *, bounds: Bounds, memory: 
     kept = found.row_bytes - 3 * found.outputs * gradient  # of one gradient, not of each output's
     rows = max(1, min(ROWS, memory // (kept + COPIES * gradient)))
     low, high = _box(x, bounds)
-    classes = max(2, found.outputs)
-    return Victim(f=found.f, classes=classes, rows=rows, low=low, high=high)
+    single = found.outputs == 1 and ends_in_probability(found.f, x)
+    return Victim(
+        f=found.f,
+        classes=max(2, found.outputs),
+        rows=rows,
+        halfway=0.5 if single else 0.0,
+        low=low,
+        high=high,
+    )
 
 
 def _box(x: Float[Tensor, "n *d"], bounds: Bounds) -> tuple[Tensor | None, Tensor | None]:
     """Return the bounds as tensors, after a check that all points lie within them."""
     if bounds is None:
         return None, None
-    low, high = (torch.as_tensor(bound, dtype=x.dtype, device=x.device) for bound in bounds)
+    given: object = bounds
+    pair = tuple(given) if isinstance(given, tuple | list) else ()
+    if len(pair) != 2 or not all(isinstance(bound, float | int | Tensor) for bound in pair):
+        raise TypeError(
+            f"bounds must be two numbers or tensors, (lowest, highest), found {bounds}: for one "
+            "that has no end pass -math.inf or math.inf, for both bounds=None."
+        )
+    low, high = (torch.as_tensor(bound, dtype=x.dtype, device=x.device) for bound in pair)
     if not bool((low < high).all()):
         raise ValueError(
             f"bounds must be (lowest, highest) with the first below the second, found {bounds}: "

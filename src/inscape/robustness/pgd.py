@@ -21,7 +21,8 @@ class Pgd(Attack):
     with :math:`s` the steepest step of norm one and :math:`P` the projection onto the ball and the
     bounds (Madry et al. 2018). Every iterate is looked at, and a point that has fallen is left
     alone: more steps of one ``step_size`` can only break more points. ``step_size`` is a share of
-    the budget; None takes 2.5 / steps, so that a point can cross the ball and turn back.
+    the budget; None takes 2.5 / steps, so that a point can cross the ball and turn back. These
+    steps are other ones for each number of them, and more break more points only as a rule.
     """
 
     steps: int = 20

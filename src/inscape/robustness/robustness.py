@@ -13,11 +13,11 @@ from inscape._core import NotApplicable, Result, Row, Summary, checks, generator
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY
 from inscape._core.inference import outside_inference
-from inscape._core.result import Z95
+from inscape._core.result import wilson
 from inscape.robustness._balls import Norm
 from inscape.robustness._doubts import doubts
 from inscape.robustness._search import Search
-from inscape.robustness._victim import Bounds, classes_of, victim_of
+from inscape.robustness._victim import Bounds, Victim, classes_of, victim_of
 from inscape.robustness.attack import Attack
 from inscape.robustness.autoattack import attack_named
 from inscape.robustness.noise import Noise
@@ -37,7 +37,8 @@ class Robustness(Result):
     ``lengths`` holds the length of the smallest step found that breaks each point: 0 if it was
     wrong from the start, infinite if none was found. ``rival`` is the usual (median) distance of a
     point to the nearest one of another class if budgets were taken from it, else 0. The examples
-    are those that broke most easily. ``doubts`` are sentences on why the attack may say too little.
+    are those that broke most easily; ``answer`` is what they are taken for, -1 where scores are not
+    numbers. ``doubts`` are sentences on why the attack may say too little.
     """
 
     budgets: Float64[Tensor, " budgets"]
@@ -92,18 +93,6 @@ class Robustness(Result):
             low=low,
             high=high,
         )
-
-
-def wilson(share: Float64[Tensor, ""], n: int) -> Float64[Tensor, " 2"]:
-    """Return the 95% interval of a share of ``n`` independent points (Wilson's).
-
-    >>> [round(end, 4) for end in wilson(torch.tensor(0.9, dtype=torch.float64), 100).tolist()]
-    [0.8256, 0.9448]
-    """
-    z = Z95**2 / n
-    middle = (share + z / 2) / (1 + z)
-    half = (z * (share * (1 - share) + z / 4)).sqrt() / (1 + z)
-    return torch.stack([middle - half, middle + half]).clamp(0, 1)
 
 
 @instrument(
@@ -198,10 +187,16 @@ def robustness(
         before=some[kept].cpu(),
         after=found.moved[kept].cpu(),
         label=labels[kept].cpu(),
-        answer=victim.judged(found.moved[kept]).argmax(1).cpu(),
+        answer=_answers(victim, found.moved[kept]),
         doubts=tuple(signs),
         seed=seed,
     )
+
+
+def _answers(victim: Victim, x: Float[Tensor, "k *d"]) -> Int64[Tensor, " k"]:
+    """Return the class that each point is put into; -1 where scores are not numbers."""
+    scores = victim.judged(x)
+    return torch.where(scores.isnan().any(1), -1, scores.argmax(1)).cpu()
 
 
 def _steps(budgets: Sequence[float] | None, x: Tensor, rival: float) -> list[float]:
@@ -209,6 +204,10 @@ def _steps(budgets: Sequence[float] | None, x: Tensor, rival: float) -> list[flo
     if budgets is None:
         scale = rival if rival > 0 else float(x.std()) * x[0].numel() ** 0.5 or 1.0
         return [share * scale for share in SHARES]
+    if isinstance(budgets, float | int | str):
+        raise TypeError(
+            f"budgets must be a list of numbers, found {budgets!r}: pass e.g. [{budgets}]."
+        )
     found = [float(budget) for budget in budgets]
     if not all(math.isfinite(budget) and budget >= 0 for budget in found):
         raise ValueError(f"budgets must be finite and not negative, found {found}: mend them.")

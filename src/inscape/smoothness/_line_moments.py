@@ -144,12 +144,15 @@ def best_process(
     a: Float[Tensor, "lines *d"],
     b: Float[Tensor, "lines *d"],
     starts: Float64[Tensor, " lines"],
-    guess: float,
     *,
     seed: int,
-) -> tuple[float, float]:
-    """Return length scale and share of noise of the process that makes some values likeliest."""
-    from inscape.kernels import Rbf, gaussian_process
+) -> tuple[float, float] | tuple[None, None]:
+    """Return length scale and share of noise of the process that makes some values likeliest.
+
+    None where its length scale is not known: no process is likelier than noise, or the longer it
+    is, the likelier.
+    """
+    from inscape.kernels._starts import explains, fitted_process
 
     lines = min(SAMPLE[0], len(a))
     knots = moments.values.shape[1]
@@ -161,14 +164,8 @@ def best_process(
     y = moments.values[:lines, some].flatten(0, 1)
     y = y - y.mean(0)
     y = y / y.square().mean().sqrt().clamp(min=1e-300)
-    found = gaussian_process(
-        points,
-        y,
-        kernel=Rbf(length_scale=guess / size),
-        noise=1e-4,
-        fitted=("amplitude", "length_scale", "noise"),
-        bounds=(1e-6, 1e4),
-        seed=seed,
-    )
-    share = found.noise / (found.noise + found.amplitude)
-    return float(found.length_scale or guess) * size, share
+    found = fitted_process(points, y, bounds=(1e-6, 1e4), seed=seed)
+    unknown = {"amplitude", "length_scale"} & set(found.at_bounds)
+    if unknown or found.length_scale is None or not explains(found):
+        return None, None
+    return found.length_scale * size, found.noise / (found.noise + found.amplitude)

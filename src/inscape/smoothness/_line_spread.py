@@ -1,6 +1,7 @@
 """How far a length scale would move: between other lines, and between other draws of a process."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from inscape._core import generator
 from inscape._core.result import Z95
-from inscape.smoothness._line_moments import Moments, scale, spread, times
+from inscape.smoothness._line_moments import SHORTEST, Moments, scale, spread, times
 
 #: Length scales of the table, in units of the size of the data.
 GRID = np.geomspace(1e-5, 100, 281)
@@ -52,25 +53,67 @@ def between_draws(
 
     Processes of the scale that was found are drawn along the same lines; the scatter of what is
     found of them is the error of one. Several outputs count as so many draws as they have
-    directions in which they vary.
+    directions in which they vary. Where some draws are as good as straight, that scatter has no
+    end: then those scales are sought of which hardly any draw has a scale as long, or as short.
     """
-    if value >= longest:
-        return longest, longest
-    dice = generator(seed)
-    start, way = (end.double().flatten(1).cpu() / value for end in (a, b - a))
-    t = times(starts, moments.values.shape[1])[..., None]
-    found = []
-    for _ in range(DRAWS):
-        waves = torch.randn(start.shape[1], WAVES, generator=dice, dtype=torch.float64)
-        turn = torch.rand(WAVES, generator=dice, dtype=torch.float64) * (2 * math.pi)
-        high = torch.randn(WAVES, 1, generator=dice, dtype=torch.float64)
-        pace = (way @ waves)[:, None]
-        phase = (start @ waves + turn)[:, None] + t * pace
-        y, dy = phase.cos() @ high, (phase.sin() * pace) @ high
-        variances, slopes = y.var(1, correction=0), dy.square().mean(1)
-        found.append(math.log(scale(moments.lengths, variances, slopes, t.shape[1], longest)))
+    draws = _Draws(moments.lengths, a, b, starts, moments.values.shape[1], seed=seed)
     centred = moments.values.flatten(0, 1) - moments.values.flatten(0, 1).mean(0)
     covariance = centred.T @ centred
     independent = float(covariance.trace() ** 2 / covariance.square().sum())
-    half = Z95 * float(np.std(found, ddof=1)) / math.sqrt(independent)
-    return value * math.exp(-half), value * math.exp(half)
+    if value < longest:
+        found = [draws.scale(*one, longest) for one in draws.moments(value, 1)]
+        if max(found) < longest:
+            half = Z95 * float(np.std(np.log(found), ddof=1)) / math.sqrt(independent)
+            return value * math.exp(-half), value * math.exp(half)
+    return draws.ends(min(value, longest), longest, max(1, round(independent)))
+
+
+class _Draws:
+    """Draws of processes along lines: the same random numbers for every length scale."""
+
+    def __init__(
+        self,
+        lengths: Float64[Tensor, " lines"],
+        a: Float[Tensor, "lines *d"],
+        b: Float[Tensor, "lines *d"],
+        starts: Float64[Tensor, " lines"],
+        knots: int,
+        *,
+        seed: int,
+    ) -> None:
+        self._lengths, self._knots, self._seed = lengths, knots, seed
+        self._start, self._way = (end.double().flatten(1).cpu() for end in (a, b - a))
+        self._t = times(starts, knots)[..., None]
+
+    def moments(self, length_scale: float, outputs: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield variances and squared slopes on all lines, of one draw after the other."""
+        dice = generator(self._seed)
+        start, way = self._start / length_scale, self._way / length_scale
+        for _ in range(DRAWS):
+            waves = torch.randn(start.shape[1], WAVES, generator=dice, dtype=torch.float64)
+            turn = torch.rand(WAVES, generator=dice, dtype=torch.float64) * (2 * math.pi)
+            high = torch.randn(WAVES, outputs, generator=dice, dtype=torch.float64)
+            pace = (way @ waves)[:, None]
+            phase = (start @ waves + turn)[:, None] + self._t * pace
+            y, dy = phase.cos() @ high, (phase.sin() * pace) @ high
+            yield y.var(1, correction=0), dy.square().mean(1)
+
+    def scale(self, variances: Tensor, slopes: Tensor, longest: float) -> float:
+        """Return the length scale that is found of a draw."""
+        return scale(self._lengths, variances, slopes, self._knots, longest)
+
+    def ends(self, value: float, longest: float, outputs: int) -> tuple[float, float]:
+        """Return the scales below and above which no draw is found at ``value`` or beyond it."""
+        q = (self._lengths / value).square().numpy()
+        border = float(spread(q, self._knots).sum() / q.sum())
+
+        def ratios(length_scale: float) -> Iterator[float]:
+            for variances, slopes in self.moments(length_scale, outputs):
+                yield float(variances.sum() / slopes.sum())
+
+        low = high = value
+        while low > SHORTEST * longest and any(ratio >= border for ratio in ratios(low)):
+            low /= 2
+        while high < longest and any(ratio <= border for ratio in ratios(high)):
+            high *= 2
+        return low, high if high < longest else math.inf

@@ -12,7 +12,7 @@ from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, probe
 from inscape._core.inference import outside_inference
 from inscape._core.sampling import generator
-from inscape.smoothness._line_moments import Moments, along, best_process, scale
+from inscape.smoothness._line_moments import Moments, along, best_process, scale, spread
 from inscape.smoothness._line_spread import between_draws, between_lines
 
 #: Scales beyond so many times the size of the data cannot be told from each other.
@@ -30,9 +30,11 @@ class EffectiveLengthScale(Result):
     ``scale`` is what they say together and ``by_output`` what each output says alone. ``interval``
     is that of 95% of this function's scale (bootstrap over lines); ``source``, wider, that of a
     process of which it were one draw. Where ``scale`` equals ``longest``, the function is as good
-    as straight over the data and its scale is at least that.
+    as straight over the data: its own scale is at least that, but a process of a scale far below
+    has such draws too, and ``source`` has no upper end.
     ``process`` is the length scale of the Gaussian process that explains sampled values best, and
-    ``unexplained`` the share of their variance that it takes for noise; None if not asked for.
+    ``unexplained`` the share of their variance that it takes for noise; None if not asked for, and
+    where the values do not tell it: no process is likelier than noise, or the longer, the likelier.
     """
 
     scale: Float64[Tensor, ""]
@@ -64,6 +66,18 @@ class EffectiveLengthScale(Result):
         """Return the size of the data: the root mean square length of the lines."""
         return float(self.lengths.square().mean().sqrt())
 
+    def expected(self, scale: float | None = None) -> Float64[Tensor, " lines"]:
+        """Return the deviation that a process would have along each line, from the slope there.
+
+        Args:
+            scale: Length scale of the process; by default the one that was found.
+        """
+        long = self.lengths > 0
+        q = (self.lengths[long] / (self.value if scale is None else scale)).square()
+        share = torch.zeros_like(self.lengths)
+        share[long] = torch.from_numpy(spread(q.numpy(), self.knots)) / q
+        return (share * self.slopes.sum(1)).sqrt()
+
     def rows(self) -> Iterator[Row]:
         """Yield one row for each line and output."""
         for line, length in enumerate(self.lengths.tolist()):
@@ -82,7 +96,9 @@ class EffectiveLengthScale(Result):
         if self.process is not None:
             basis += f"; process {self.process:.3g}"
         if self.straight:
-            return Summary(value=self.longest, kind="lower bound", basis=f"{basis}; straight")
+            return Summary(
+                value=self.longest, kind="lower bound", basis=f"{basis}; as good as straight"
+            )
         low, high = self.interval.tolist()
         return Summary(value=self.value, kind="estimate", basis=basis, low=low, high=high)
 
@@ -127,13 +143,19 @@ def effective_length_scale(
 
     A straight function has the largest ratio that a process can have; then, and wherever
     the scale would exceed ten times the size of the data, this is said and the result is a lower
-    bound. An estimate, with two intervals: of other lines through the same function, and of other
-    draws of a process, of which one on a short interval says little. Costs ``lines * knots``
-    evaluations with slope.
+    bound of the function's own scale. An estimate, with two intervals: of other lines through the
+    same function, and of other draws of a process. One draw over a stretch no longer than the
+    scale says little of it: some are as good as straight. Costs ``lines * knots`` evaluations with
+    slope.
+
+    A periodic function has nothing slower than its period, which a process has: on long lines the
+    scale of :math:`\sin \omega x` tends to :math:`1 / \omega`, on lines of a few dozen times that
+    it is 10% longer, and no interval is meant to hold :math:`1 / \omega`.
 
     A second, independent answer is the length scale of the Gaussian process with noise that makes
-    some of the values likeliest. For a draw of such a process both agree; a function that is rough
-    in one place and smooth in another has two different ones.
+    some of the values likeliest. For a draw of such a process both agree, and this one is the
+    sharper where the scale is long; a function that is rough in one place and smooth in another has
+    two different ones.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
@@ -168,7 +190,7 @@ def effective_length_scale(
         scale(moments.lengths, moments.variances[:, [c]], moments.slopes[:, [c]], knots, longest)
         for c in range(found.outputs)
     ]
-    fitted = best_process(moments, a, b, starts, value, seed=seed) if process else (None, None)
+    fitted = best_process(moments, a, b, starts, seed=seed) if process else (None, None)
     return EffectiveLengthScale(
         scale=torch.tensor(value, dtype=torch.float64),
         interval=torch.tensor([min(low, value), max(high, value)], dtype=torch.float64),
