@@ -86,7 +86,7 @@ def test_json_has_the_numbers_of_the_screen(folder, way):
     done = folder(*ALONE, "--weights", "weights.pt", "--explain", "4", "--json")
     (one,) = json.loads(done.stdout)["attribution"]["explained"]
     pushes = [push["amount"] for push in (*one["up"], *one["down"])]
-    rest = [one[key] for key in ("initial", "decay", "penalty", "residual")]
+    rest = [one["initial"], *one["rest"].values()]
     total = fsum([*pushes, one["others"]["up"], one["others"]["down"], *rest])
     output = way[0](torch.from_numpy(points()))[4].detach()
     assert total == pytest.approx(float(output.max()), abs=1e-5)

@@ -39,10 +39,10 @@ def test_look_without_options(process, tmp_path):
     assert len(told["explained"]) + len(told["left_out"]) == 4  # a slow machine explains fewer
     for one in told["explained"]:
         pushes = fsum(push["amount"] for push in (*one["up"], *one["down"]))
-        rest = fsum([one["others"]["up"], one["others"]["down"], one["residual"]])
+        rest = fsum([one["others"]["up"], one["others"]["down"], *one["rest"].values()])
         assert one["initial"] + pushes + rest == pytest.approx(one["final"], abs=1e-9)
         assert one["final"] == pytest.approx(one["prediction"]["value"], abs=1e-4)
-        assert abs(one["residual"]) < 1e-4
+        assert abs(one["rest"]["residual"]) < 1e-10
     assert "explaining: " in done.stderr
     assert "no --model given: training the built-in example" in done.stderr
     assert "repeat: inscape look --json" in done.stderr
