@@ -3,7 +3,8 @@ Plane regions: a mosaic of flat pieces
 ======================================
 
 A ReLU network is flat on each piece of its input space. Cells with similar activation patterns
-have similar colours; on the right, each cell is a dot at its slopes, joined to its neighbours.
+have similar colours; in the dual, each cell is a dot at its slopes, joined to its neighbours (up
+to 5000 cells; of more, the dots alone).
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +27,7 @@ with styled():
     mosaic(found, axes[0, 0], boundary=True)
     axes[0, 0].set_title(f"{found.cells} activation patterns, and where the decision changes")
     mosaic(found, axes[0, 1], color="plain", bar=False)
-    axes[0, 1].set_title("where units switch: first layer blue, then orange, green")
+    axes[0, 1].set_title("where units switch: layers blue, orange, green")
     mosaic(found, axes[1, 0], color="map")
     axes[1, 0].set_title("hue: where the slope points; strength: how steep")
     dual(found, axes[1, 1], color="map")

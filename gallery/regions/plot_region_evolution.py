@@ -25,11 +25,11 @@ found = region_evolution(net, data.x, trajectory=run.trajectory, steps=21)
 
 with styled():
     figure = plt.figure(figsize=(9.2, 5.4), layout="constrained")
-    grid = figure.add_gridspec(2, 4, height_ratios=(1.15, 1))
-    for column, place in enumerate((0, 2, 5, 20)):
-        still(found, place, figure.add_subplot(grid[0, column]))
-    found.plot(figure.add_subplot(grid[1, :2]))
-    ax = figure.add_subplot(grid[1, 2:])
+    above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1))
+    for ax, place in zip(above.subplots(1, 4), (0, 2, 5, 20), strict=True):
+        still(found, place, ax)
+    left, ax = below.subplots(1, 2)
+    found.plot(left)
     ax.plot(found.steps, found.lengths, "o-", markersize=3)
     ax.set(xlabel="step", ylabel="length of the boundary", ylim=(0, None))
 plt.show()

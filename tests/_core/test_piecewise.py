@@ -80,6 +80,9 @@ MIXING = {
     "roll, of all": lambda x: torch.relu(x.roll(1)),
     "index_select": lambda x: torch.relu(x.index_select(0, torch.arange(rows(x)).flip(0))),
     "pad": lambda x: torch.relu(functional.pad(x, (0, 0, 1, -1))),
+    "cumsum": lambda x: torch.relu(x.cumsum(0)),
+    "index": lambda x: torch.relu(x[torch.arange(rows(x)).flip(0)]),
+    "rot90": lambda x: torch.relu(torch.rot90(x, 2)),
     "cat": lambda x: torch.relu(torch.cat([x, x], 0)),
     "mean": lambda x: torch.relu(x - x.mean(0)),
     "sum": lambda x: torch.relu(x + x.sum(0, keepdim=True)),
@@ -93,6 +96,9 @@ PRODUCTS = {
     ),
     "mul": lambda x: torch.relu(x * torch.arange(rows(x))[:, None]),
     "div": lambda x: torch.relu(x / rows(x)),
+    "where": lambda x: torch.relu(torch.where(torch.arange(rows(x))[:, None] > 1, x, 0.0)),
+    "lerp": lambda x: torch.relu(torch.lerp(x, -x, x)),
+    "addcmul": lambda x: torch.relu(torch.addcmul(x, x, x)),
     "div, of a tensor": lambda x: torch.relu(x / torch.tensor(rows(x))),
     "cat": lambda x: torch.relu(torch.cat([x, torch.arange(rows(x))[:, None].double()], 1)),
 }
@@ -312,6 +318,10 @@ def test_the_bends_of_a_line(name):
     assert_close(torch.lerp(found.values[right - 1], found.values[right], share), expected)
 
 
-def test_the_largest_along_a_dimension_is_refused():
+def test_places_of_the_largest_are_refused():
+    def f(x):
+        largest, place = x.max(1)
+        return largest + place
+
     with pytest.raises(UnsupportedModelError, match="found 'max'"):
-        piecewise(lambda x: x.max(1).values, points(4, 2))
+        piecewise(f, points(4, 2))

@@ -191,8 +191,10 @@ def test_errors_say_what_to_do():
         grid_regions(net, x, plane=flat)
     with pytest.raises(ValueError, match=r"a part of the plane with an area, found one from \[1.0"):
         grid_regions(net, x, domain=torch.ones(3, 2))
-    with pytest.raises(ValueError, match="a part of the plane with an area"):
+    with pytest.raises(ValueError, match="domain must be finite, found NaN or Inf"):
         grid_regions(net, x, domain=torch.full((3, 2), torch.nan))
+    with pytest.raises(ValueError, match=r"at least two corners \(u, v\), found shape \(1, 2\)"):
+        grid_regions(net, x, domain=torch.ones(1, 2))
     with pytest.raises(ValueError, match="grid must be at least 2, found 1"):
         grid_regions(net, x, grid=1)
     with pytest.raises(ValueError, match="exact must be at least 1, found 0"):

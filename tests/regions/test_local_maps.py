@@ -69,6 +69,11 @@ def test_patterns_by_hand_and_their_hamming_distances():
     assert found.labels.tolist() == [0, 1, 2, 0]
     assert found.units == (3,)
     assert str(found) == "LocalMaps(3 (exact); different patterns at 4 points)"
+    assert (
+        local_maps(torch.relu, points(9, 1), points=4)
+        .summary()
+        .basis.endswith("at 4 points, drawn from 9")
+    )
 
 
 def test_hamming_counts_windows_that_choose_otherwise():

@@ -43,7 +43,8 @@ def animate(
         pixels: Width of the picture.
     """
     path = Path(path)
-    if path.suffix not in FORMATS:
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
         raise ValueError(
             f"the suffix of a moving picture must be one of {', '.join(FORMATS)}, found "
             f"{path.suffix!r}: rename {path}."
@@ -56,7 +57,7 @@ def animate(
             frames.append(_frame(evolution, place, color, boundary, pixels))
             bar.advance()
     tick = round(1000 * seconds / (len(frames) - 1 + REST))
-    look = FORMATS[path.suffix]
+    look = FORMATS[suffix]
     if len(frames) > 1:
         times = [tick] * (len(frames) - 1) + [REST * tick]
         look = {**look, "save_all": True, "append_images": frames[1:], "duration": times, "loop": 0}

@@ -9,10 +9,11 @@ import numpy.typing as npt
 import torch
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage, imread
 from matplotlib.lines import Line2D
+from matplotlib.path import Path
 
 from inscape._core.pieces.plane.raster import raster
 from inscape.figures import hues
@@ -24,8 +25,11 @@ from inscape.regions.plane_regions import PlaneRegions
 
 Array = npt.NDArray[Any]
 
-#: More cells than this are drawn as pixels, and more than that many edges for each of them too.
+#: More cells than this are drawn as pixels, and more than that many edges for each of them too,
+#: unless shapes are asked for.
 LIMIT, EDGES = 5_000, 3
+#: Lines that are one shape where they are many.
+TOGETHER = 500
 #: Pixels along the longer side of a picture, and the inches that these are drawn for.
 PIXELS, PAPER = 1200, 4.0
 #: Lines on top of colours: nearly black, whatever the paper.
@@ -59,8 +63,12 @@ def mosaic(
     boundary: bool = False,
     bar: bool = True,
     like: PlaneRegions | None = None,
+    vector: bool = False,
 ) -> Axes:
     """Draw the cells of a plane as a mosaic and return the axes.
+
+    More than 5000 cells are drawn as pixels, in PDF and SVG too, unless ``vector`` is set. What is
+    found of a plane before a budget was reached says so in its title.
 
     Args:
         result: The regions.
@@ -73,20 +81,24 @@ def mosaic(
         boundary: Whether to draw on top where the decision changes.
         bar: Whether to draw the scale of areas or values, or to name the layers of lines.
         like: Other regions whose colours are to be matched, e.g. in pictures of one training.
+        vector: Whether cells and lines stay shapes however many they are; only the values of
+            ``"value"`` are pixels always. 100,000 cells make a PDF or SVG of tens of megabytes.
     """
     with styled():
         ax = new_axes() if ax is None else ax
         _window(result, ax)
         if color in ("area", "value"):
-            _on_a_scale(result, ax, color, output or 0, bar, like)
+            _on_a_scale(result, ax, color, output or 0, bar, like, vector=vector)
         elif color != "plain":
-            _fill(result, ax, colors(result, color, output, like))
+            _fill(result, ax, colors(result, color, output, like), vector=vector)
         if lines:
-            _edges(result, ax, color)
+            _edges(result, ax, color, vector=vector)
         if color == "plain" and bar:
             _layers(result, ax)
         if boundary:
             edge(decision_boundary(result), ax)
+        if not result.complete:
+            ax.set_title(f"budget reached: {result.covered:.1%} of the window")
     return ax
 
 
@@ -130,10 +142,13 @@ def dual(
     *,
     color: Color = "pattern",
     output: int | None = None,
+    vector: bool = False,
 ) -> Axes:
     """Draw every cell as a dot at its two slopes, as large as its area, and return the axes.
 
-    For all of several outputs together the axes are the two directions in which maps differ most.
+    Dots of neighbours are joined up to 5000 cells; of more cells the dots are smaller and, unless
+    ``vector`` is set, pixels. For all of several outputs together the axes are the two directions
+    in which maps differ most.
     """
     with styled():
         ax = new_axes() if ax is None else ax
@@ -155,7 +170,7 @@ def dual(
             edgecolors=LIGHT,
             linewidths=0.0 if many else 0.25,
             zorder=2,
-            rasterized=many,
+            rasterized=many and not vector,
         )
         ax.axhline(0, color=RULE, linewidth=0.6, zorder=0)
         ax.axvline(0, color=RULE, linewidth=0.6, zorder=0)
@@ -168,16 +183,27 @@ def dual(
 
 
 def portrait(
-    result: PlaneRegions, *, color: Color = "map", output: int | None = None, boundary: bool = True
+    result: PlaneRegions,
+    *,
+    color: Color = "map",
+    output: int | None = None,
+    boundary: bool = True,
+    vector: bool = False,
 ) -> Figure:
-    """Return a figure of the mosaic with its boundary, and beside it the dual, in equal colours."""
+    """Return a figure of the mosaic with its boundary, and beside it the dual, in equal colours.
+
+    The arguments are those of ``mosaic``. Above 5000 cells the dots of the dual are pixels, unless
+    ``vector`` is set, and neighbours are not joined.
+    """
     with styled():
         figure = Figure(figsize=(8.4, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
-        mosaic(result, left, color=color, output=output, boundary=boundary)
-        left.set_title(f"{result.cells} cells in the plane")
-        dual(result, right, color=color, output=output)
-        right.set_title("their slopes: a dot for each cell, joined to its neighbours")
+        mosaic(result, left, color=color, output=output, boundary=boundary, vector=vector)
+        short = "" if result.complete else f" (budget reached: {result.covered:.1%} of it)"
+        left.set_title(f"{result.cells} cells in the plane{short}")
+        dual(result, right, color=color, output=output, vector=vector)
+        joined = ", joined to its neighbours" if result.cells <= LIMIT else ""
+        right.set_title(f"their slopes: a dot for each cell{joined}")
     return figure
 
 
@@ -201,9 +227,9 @@ def _is_whole(result: PlaneRegions | Boundary) -> bool:
     return whole and not bool(result.origin.any())
 
 
-def _fill(result: PlaneRegions, ax: Axes, tints: Array) -> None:
-    """Fill the cells with colours: as polygons while they are few, else as pixels."""
-    if result.cells > LIMIT:
+def _fill(result: PlaneRegions, ax: Axes, tints: Array, *, vector: bool) -> None:
+    """Fill the cells with colours: as polygons while they are few or as asked, else as pixels."""
+    if result.cells > LIMIT and not vector:
         cells = _pixels(result, 2 * PIXELS)
         inks = np.zeros((result.cells + 1, 4), np.float32)  # the last one, of cell -1, is empty
         inks[:-1, :3], inks[:-1, 3] = tints, 1.0
@@ -265,11 +291,13 @@ def _on_a_scale(
     output: int,
     bar: bool,
     like: PlaneRegions | None,
+    *,
+    vector: bool,
 ) -> None:
     """Fill the cells by area, or every pixel by the value of the output there."""
     tint, norm = hues.scale(like or result, color, output)
     if color == "area":
-        _fill(result, ax, colors(result, color, like=like))
+        _fill(result, ax, colors(result, color, like=like), vector=vector)
     else:
         cells = _pixels(result, PIXELS)
         _image(ax, _values(result, cells, output), cmap=tint, norm=norm)
@@ -293,9 +321,9 @@ def _values(result: PlaneRegions, cells: Array, output: int) -> Array:
     return np.ma.masked_array(values, cells < 0)
 
 
-def _edges(result: PlaneRegions, ax: Axes, color: Color) -> None:
+def _edges(result: PlaneRegions, ax: Axes, color: Color, *, vector: bool) -> None:
     """Draw the edges of cells by the bend that made them, the first on top and strongest."""
-    if len(result.edges) <= LIMIT * EDGES:
+    if len(result.edges) <= LIMIT * EDGES or vector:
         _add_edges(result, ax, color)
         return
     width, height = _lengths(result)
@@ -318,9 +346,22 @@ def _add_edges(result: PlaneRegions, ax: Axes, color: Color) -> None:
     for k in sorted(set(bend[bend >= 0].tolist()), reverse=True):
         width = (1.3 if plain else 0.8) * thin * 0.75**k
         tone = CATEGORIES[k % len(CATEGORIES)] if plain else DARK if color == "value" else LIGHT
-        some = LineCollection(ends[bend == k], colors=tone, linewidths=width, capstyle="round")
+        some = _strokes(ends[bend == k], tone, width)
         some.set(zorder=3 - 0.01 * k, alpha=1.0 if plain else 0.3 if color == "value" else 0.8)
         ax.add_collection(some, autolim=False)
+
+
+def _strokes(ends: Array, tone: str, width: float) -> Collection:
+    """Return lines; of many, some hundreds at a time as one shape, which files take faster."""
+    if len(ends) <= LIMIT:
+        return LineCollection(list(ends), colors=tone, linewidths=width, capstyle="round")
+    codes = np.tile(np.array([Path.MOVETO, Path.LINETO], Path.code_type), len(ends))
+    flat, size = ends.reshape(-1, 2), 2 * TOGETHER
+    starts = range(0, len(flat), size)
+    paths = [Path(flat[a : a + size], codes[a : a + size]) for a in starts]
+    return PathCollection(
+        paths, facecolors="none", edgecolors=tone, linewidths=width, capstyle="round"
+    )
 
 
 def _layers(result: PlaneRegions, ax: Axes) -> None:

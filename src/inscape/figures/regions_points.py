@@ -109,7 +109,7 @@ def _polygon(result: RegionAt, ax: Axes) -> None:
         if float(gaps.min()) <= 1e-9 * (1.0 + reach):
             layer = int(result.layers[int(gaps.argmin())])
             color = CATEGORIES[layer % len(CATEGORIES)] if layer >= 0 else FAINT
-            label = f"made by bend {layer}" if layer >= 0 else "side of the box"
+            label = f"made by bend {layer + 1}" if layer >= 0 else "side of the box"
             ax.plot(*zip(start, end, strict=True), color=color, label=label)
     ax.plot(*result.point.tolist(), marker="o", markersize=4, color=INK, linestyle="")
     ax.add_patch(_circle(result.point, result.ball, VERMILION))
@@ -146,7 +146,7 @@ def _distances(result: RegionAt, ax: Axes) -> None:
         if result.facet_distances is not None:
             facets = result.facet_distances[here].numpy()
             ax.plot(facets, np.full(len(facets), line), ".", color=ORANGE, markersize=4)
-    names = [f"bend {layer}" if layer >= 0 else "box" for layer in present]
+    names = [f"bend {layer + 1}" if layer >= 0 else "box" for layer in present]
     counts = [result.by_layer()[layer] for layer in present]
     labels = [f"{name}\n{count} faces" for name, count in zip(names, counts, strict=True)]
     ax.set_yticks(range(len(present)), labels)

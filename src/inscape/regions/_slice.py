@@ -6,10 +6,8 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from inscape._core.pieces.plane.frame import Frame, through, whole
-
-#: The rectangle reaches beyond the points that it must hold by this share of it on each side.
-MARGIN = 0.1
+from inscape._core.pieces.plane.frame import Frame
+from inscape.regions._domain import MARGIN, corners_of, plane_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,26 +36,11 @@ def rectangle(
     The plane is that of a two-dimensional input space, or goes through the first three points,
     unless it is given.
     """
-    frame = plane if plane is not None else _frame(x)
-    if frame.origin.shape != x.shape[1:]:
-        raise ValueError(
-            f"the plane must lie in the input space of shape {tuple(x.shape[1:])}, found one in "
-            f"{tuple(frame.origin.shape)}: reshape its origin and axes."
-        )
+    frame = plane_of(x, plane)
     if domain is not None:
-        return _around(frame, domain.double(), margin=0.0)
+        return _around(frame, corners_of(domain, least=2), margin=0.0)
     seen = x if x[0].numel() == 2 or plane is not None else x[:3]
     return _around(frame, frame.of(seen), margin=MARGIN)
-
-
-def _frame(x: Float[Tensor, "n *d"]) -> Frame:
-    if x[0].numel() == 2:
-        return whole(tuple(x.shape[1:]))
-    if len(x) < 3:
-        raise ValueError(
-            f"x must hold three points that span a plane, found {len(x)}: pass three, or a plane."
-        )
-    return through(x[:3])
 
 
 def _around(frame: Frame, spots: Float64[Tensor, "k 2"], *, margin: float) -> Slice:

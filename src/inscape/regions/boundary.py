@@ -40,7 +40,7 @@ class Boundary(Result):
     axes: Float64[Tensor, "2 *d"]
     covered: float
     complete: bool
-    converted: str
+    converted: str | None
 
     @property
     def length(self) -> float:

@@ -25,6 +25,9 @@ from inscape._core.inference import outside_inference
 from inscape._core.pieces.line_graph import Rows, differentiable, settled_patterns
 from inscape._core.pieces.line_segments import Lines, lines
 from inscape._core.pieces.piecewise import piecewise
+from inscape.regions._precision import name_of
+from inscape.regions._refusal import refusal
+from inscape.regions._turning import turning
 
 #: Numbers that maps in input space, or patterns, may hold in all: 512 MiB of float64.
 LARGEST = 2**26
@@ -40,9 +43,13 @@ class LineRegions(Result):
     Segment i goes from ``starts[i]`` to ``stops[i]`` and owns the knots from ``offsets[i]`` to
     ``offsets[i + 1]``: ``t`` is the share of the way, ``values`` the outputs there. Its pieces lie
     between neighbouring knots; ``slopes`` are the derivatives along the line by arc length. A cell
-    is a piece of constant activation pattern; merged are neighbours with equal slopes. ``maps``
-    and ``biases`` give f(x) = A x + b on each piece, in input space. ``converted`` names the
-    precision of the model where it was another than float64, in which everything is computed.
+    is a piece of constant activation pattern; merged are neighbours with equal slopes.
+    ``variation`` is that of f inside each segment, ``slope_variation`` that of its derivative along
+    the segment, and ``gradient_variation`` that of its whole gradient (Frobenius norms of the jumps
+    of the Jacobian). ``vertex_jumps`` are the jumps of the gradient from one segment of a polyline
+    to the next, zero where both go on in one piece; none of several segments apart. ``maps`` and
+    ``biases`` give f(x) = A x + b on each piece, in input space. ``converted`` names the precision
+    of the model where it was another than float64, in which everything is computed.
     """
 
     t: Float64[Tensor, " knots"]
@@ -59,8 +66,19 @@ class LineRegions(Result):
     patterns: Integer[Tensor, "pieces units"] | None = None
     maps: Float64[Tensor, "pieces c D"] | None = None
     biases: Float64[Tensor, "pieces c"] | None = None
+    gradient_variation: Float64[Tensor, " segments"] | None = None
+    vertex_jumps: Float64[Tensor, " joints"] | None = None
     converted: str | None = None
     seed: int | None = None
+
+    def total_gradient_variation(self) -> float:
+        """Return the total variation of the gradient along all of a polyline, vertices included."""
+        if self.gradient_variation is None or self.vertex_jumps is None:
+            raise ValueError(
+                "the gradient was not looked at along these lines: call line_regions with "
+                "gradients=True."
+            )
+        return float(self.gradient_variation.sum() + self.vertex_jumps.sum())
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each piece: where it lies and how steep it is."""
@@ -112,6 +130,7 @@ def line_regions(
     pairs: int | None = None,
     patterns: bool = False,
     maps: bool = False,
+    gradients: bool = False,
     seed: int = 0,
     memory: int = MEMORY,
 ) -> LineRegions | NotApplicable:
@@ -121,9 +140,10 @@ def line_regions(
               TV_{[a,b]}(f) = \sum_k (t_{k+1} - t_k) \, \lVert s_k \rVert
 
     Exact up to the rounding of float64: every breakpoint of every unit, the outputs there, and the
-    slope of every piece. The rows of ``x`` are the vertices of a polyline, unless ``to`` or
-    ``pairs`` say otherwise. A chain of dense layers costs less than its evaluation at the
-    breakpoints; any other graph about one such evaluation for each of its layers that bend.
+    slope of every piece; with ``gradients`` the total variation of the whole gradient. The rows of
+    ``x`` are the vertices of a polyline, unless ``to`` or ``pairs`` say otherwise. A chain of dense
+    layers costs less than its evaluation at the breakpoints; any other graph about one such
+    evaluation for each of its layers that bend.
 
     Args:
         f: A piecewise-linear network in eval mode.
@@ -133,6 +153,8 @@ def line_regions(
         pairs: Number of segments between random rows of ``x``.
         patterns: Whether to keep the choice of every unit on every piece.
         maps: Whether to keep the affine map of every piece in input space.
+        gradients: Whether to sum the jumps of the whole gradient, at the vertices too; costs a
+            forward and ``c`` backward passes for each piece.
         seed: Seed of the draw of pairs.
         memory: Bytes that the working set may take.
 
@@ -149,12 +171,13 @@ def line_regions(
         net = piecewise(f, x)
         found = lines(net, a, b, memory=memory)
     except UnsupportedModelError as error:
-        checks.call(f, x[:1].clone())
-        return NotApplicable(what="line_regions", reason=str(error))
+        return refusal("line_regions", f, x, error)
     checks.finite(found.slopes.sum(1), "pieces")
     lengths = norm((b - a).flatten(1), dim=1)
     rows = Rows(net, a, b, memory)
     jacobian, bias = _maps(rows, found) if maps else (None, None)
+    joined = to is None and pairs is None
+    turns = turning(rows, found, joined=joined, closed=closed) if gradients else (None, None)
     return LineRegions(
         t=found.t,
         offsets=found.offsets,
@@ -170,7 +193,9 @@ def line_regions(
         patterns=_patterns(rows, found) if patterns else None,
         maps=jacobian,
         biases=bias,
-        converted=str(net.converted).removeprefix("torch.") if net.converted else None,
+        gradient_variation=turns[0],
+        vertex_jumps=turns[1],
+        converted=name_of(net.converted),
         seed=seed if pairs else None,
     )
 

@@ -42,7 +42,8 @@ class LocalMaps(Result):
     where the network is piecewise linear, by their coefficients otherwise. ``patterns`` holds the
     choice of every unit, bend after bend (``units`` of them each), or None with the reason in
     ``note``. On a kink (``on_kink``) the map is that of the pattern there: a unit at zero is off,
-    of equal ones the first is the largest.
+    of equal ones the first is the largest. Of ``drawn_from`` points that were given, those in
+    ``points`` were looked at.
     """
 
     points: Float64[Tensor, "n D"]
@@ -57,6 +58,7 @@ class LocalMaps(Result):
     converted: str | None
     note: str
     seed: int
+    drawn_from: int
 
     @property
     def intercepts(self) -> Float64[Tensor, "n c"]:
@@ -98,6 +100,8 @@ class LocalMaps(Result):
         count = int(self.labels.max()) + 1
         kind = "patterns" if self.patterns is not None else "maps"
         basis = f"different {kind} at {len(self.labels)} points"
+        if self.drawn_from > len(self.labels):
+            basis = f"{basis}, drawn from {self.drawn_from}"
         return Summary(value=float(count), kind="exact", basis=basis)
 
 
@@ -134,7 +138,8 @@ def local_maps(
     Args:
         f: Function of a batch; a module in eval mode will do.
         x: Points of the data.
-        points: How many of them to use, drawn without replacement; all if there are no more.
+        points: How many of them to use: of more, this many are drawn without replacement, and all
+            in their order if there are no more. By default at most 1000 are looked at.
         patterns: Whether to read the activation patterns too, where the network has them.
         image: Shape of the coefficient images; the shape of one input unless given.
         seed: Seed of the draw of points.
@@ -149,6 +154,7 @@ def local_maps(
     f, x, converted = in_precision(f, x, "float64")
     found = probe(f, x)
     found.need_gradient()
+    available = len(x)
     x = draw_rows(x, points, seed=seed)
     _check_sizes(x, found.outputs, image)
     values, slopes = _maps(found, x, found.rows(memory))
@@ -171,6 +177,7 @@ def local_maps(
         converted=converted,
         note=note,
         seed=seed,
+        drawn_from=available,
     )
 
 

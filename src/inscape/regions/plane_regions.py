@@ -23,11 +23,12 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.pieces.piecewise import Piecewise, piecewise
-from inscape._core.pieces.plane import Budget, Frame, Tidy, cells, through, tidy, whole
+from inscape._core.pieces.plane import Budget, Frame, Tidy, cells, tidy
 from inscape._core.progress import progress
-
-#: Room around the data or the three points, as a share of their extent, unless a domain is given.
-MARGIN = 0.1
+from inscape.regions._domain import plane_of, polygon_of, turns, window
+from inscape.regions._input_maps import input_maps
+from inscape.regions._precision import name_of
+from inscape.regions._refusal import refusal
 
 #: Bytes that may be taken unless the caller says otherwise.
 MEMORY = 2**33
@@ -45,6 +46,7 @@ class PlaneRegions(Result):
     the merged region of the cell: cells that touch along an edge and have one affine map on the
     plane. ``edges`` join two vertices; ``neighbours`` are the cells on their left and right (-1:
     none) and ``makers`` the bend and the unit of it that made them (-1: side of the domain).
+    ``converted`` names the precision of the model where it was another than float64.
     """
 
     vertices: Float64[Tensor, "v 2"]
@@ -67,7 +69,7 @@ class PlaneRegions(Result):
     axes: Float64[Tensor, "2 *d"]
     covered: float
     complete: bool
-    converted: str
+    converted: str | None
 
     @property
     def cells(self) -> int:
@@ -118,6 +120,29 @@ class PlaneRegions(Result):
         """Return the integral of the outputs over the cells, exact."""
         each = self.values(torch.arange(self.cells), self.centroids)
         return self.areas @ each
+
+    def input_maps(
+        self,
+        f: Function,
+        some: Int64[Tensor, " k"] | None = None,
+        *,
+        memory: int = MEMORY,
+    ) -> tuple[Float64[Tensor, "k c D"], Float64[Tensor, "k c"]]:
+        r"""Return J and b of the map f(x) = J x + b of cells, in the input space itself.
+
+        .. math:: f(x) = v(x_0) + J(x_0) (x - x_0), \quad J \in \mathbb{R}^{c \times d}
+
+        Sattelberg's Eqs. (5.6) and (5.7), as corrected (S12, S13). Exact up to rounding: the graph
+        is run with the pattern of each cell, so that no cell is too small. The maps hold on the
+        regions of the input space that the plane cuts, beside the plane too. Costs a forward and
+        ``c`` backward passes for each cell.
+
+        Args:
+            f: The network that the regions were found for.
+            some: Numbers of the cells that are asked for; all by default.
+            memory: Bytes that the maps may take; 8 GB by default.
+        """
+        return input_maps(self, f, some, memory)
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each cell."""
@@ -203,7 +228,7 @@ def plane_regions(
         domain: Corners of a convex polygon in the plane's coordinates; by default a box around the
             points, a tenth wider.
         regions: Stop at this many cells.
-        seconds: Stop after this time.
+        seconds: Stop after this time; only the export of the network and one cell are never left.
         memory: Stop before taking more than about this many bytes; 8 GB by default.
         threads: Threads; by default those of torch.
 
@@ -214,21 +239,22 @@ def plane_regions(
     >>> found.cells, found.regions, found.complete
     (4, 4, True)
     """
+    begin = monotonic()
     checks.points(x)
-    checks.at_least(1, regions=regions, threads=1 if threads is None else threads)
+    checks.whole(1, regions=regions, threads=1 if threads is None else threads)
     if x[0].numel() < 2:
         reason = "a plane needs at least two input dimensions, the model takes one"
         return NotApplicable(what="plane_regions", reason=reason)
     try:
         net = piecewise(f, x)
     except UnsupportedModelError as error:
-        return NotApplicable(what="plane_regions", reason=str(error))
-    frame = plane if plane is not None else _frame(x)
-    corners = _domain(domain, frame, x, given=plane is not None)
-    center, half = _window(corners)
+        return refusal("plane_regions", f, x, error)
+    frame = plane_of(x, plane)
+    corners = polygon_of(domain, frame, x, given=plane is not None)
+    center, half = window(corners)
     marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
     points = frame.at(center + half * marks)
-    budget = _budget(net, regions, seconds, memory)
+    budget = _budget(net, begin, regions, seconds, memory)
     with progress(len(net.bends), label="cutting the plane") as bar:
         found = cells(
             net,
@@ -241,83 +267,9 @@ def plane_regions(
     return _result(tidy(found), frame, corners, center, half, net)
 
 
-def _frame(x: Float[Tensor, "n *d"]) -> Frame:
-    """Return the plane of a two-dimensional input space, or that through the first points."""
-    if x[0].numel() == 2:
-        return whole(tuple(x.shape[1:]))
-    if len(x) < 3:
-        raise ValueError(
-            f"x must hold three points that span a plane, found {len(x)}: pass three, or a plane."
-        )
-    return through(x[:3])
-
-
-def _domain(
-    domain: Float[Tensor, "k 2"] | None, frame: Frame, x: Float[Tensor, "n *d"], *, given: bool
-) -> Float64[Tensor, "k 2"]:
-    """Return the corners of the domain counter-clockwise, after checks, or a box around points."""
-    if frame.origin.shape != x.shape[1:]:
-        raise ValueError(
-            f"the plane must lie in the input space of shape {tuple(x.shape[1:])}, found one in "
-            f"{tuple(frame.origin.shape)}: reshape its origin and axes."
-        )
-    if domain is None:
-        seen = x if x[0].numel() == 2 or given else x[:3]
-        return _box(frame.of(seen))
-    corners = domain.detach().double()
-    if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3:
-        raise ValueError(
-            "domain must hold at least three corners (u, v), found shape "
-            f"{tuple(domain.shape)}: pass e.g. [[-1, -1], [1, -1], [1, 1], [-1, 1]]."
-        )
-    if not bool(corners.isfinite().all()):
-        raise ValueError("domain must be finite, found NaN or Inf: repair its corners.")
-    return _convex(corners)
-
-
-def _box(at: Float64[Tensor, "n 2"]) -> Float64[Tensor, "4 2"]:
-    low, high = at.amin(0), at.amax(0)
-    if not bool((high > low).all()):
-        raise ValueError(
-            "the points must spread in both directions of the plane to give a domain, found all "
-            "on one line: pass domain."
-        )
-    (a, b), (c, d) = (low - MARGIN * (high - low)).tolist(), (high + MARGIN * (high - low)).tolist()
-    return torch.tensor([[a, b], [c, b], [c, d], [a, d]], dtype=torch.float64)
-
-
-def _convex(corners: Float64[Tensor, "k 2"]) -> Float64[Tensor, "k 2"]:
-    """Return the corners counter-clockwise; refuse a polygon without area or with a dent."""
-    if float(_turns(corners - corners[0]).sum()) < 0:
-        corners = corners.flip(0)
-    step = corners.roll(-1, 0) - corners
-    turn = step[:, 0] * step.roll(-1, 0)[:, 1] - step[:, 1] * step.roll(-1, 0)[:, 0]
-    size = float((corners.amax(0) - corners.amin(0)).prod())
-    if not float(_turns(corners - corners[0]).sum()) > 1e-12 * size or size == 0:
-        raise ValueError(
-            "domain must have an area, found corners on one line: pass corners that go around."
-        )
-    along = (step * step.roll(-1, 0)).sum(1)
-    around = float(torch.atan2(turn, along).sum()) / (2 * math.pi)
-    if float(turn.min()) < -1e-12 * size or abs(around - 1) > 1e-6:
-        raise ValueError(
-            "domain must be convex, found a polygon with a dent or that crosses itself: "
-            "cut it into convex parts and add them up."
-        )
-    return corners
-
-
-def _turns(corners: Float64[Tensor, "k 2"]) -> Float64[Tensor, " k"]:
-    after = corners.roll(-1, 0)
-    return corners[:, 0] * after[:, 1] - corners[:, 1] * after[:, 0]
-
-
-def _window(corners: Float64[Tensor, "k 2"]) -> tuple[Float64[Tensor, " 2"], Float64[Tensor, " 2"]]:
-    low, high = corners.amin(0), corners.amax(0)
-    return (low + high) / 2, (high - low) / 2
-
-
-def _budget(net: Piecewise, regions: int, seconds: float | None, memory: int | None) -> Budget:
+def _budget(
+    net: Piecewise, begin: float, regions: int, seconds: float | None, memory: int | None
+) -> Budget:
     """Return where to stop; the memory of a cell is that of its arrays while it is made."""
     if seconds is not None and not seconds > 0:
         raise ValueError(f"seconds must be above 0, found {seconds}: raise seconds.")
@@ -325,7 +277,7 @@ def _budget(net: Piecewise, regions: int, seconds: float | None, memory: int | N
         checks.at_least(2**20, memory=memory)
     room = MEMORY if memory is None else memory
     most = max(1, room // (CELL_BYTES + 64 * net.outputs + 4 * _pattern_bytes(net)))
-    until = float("inf") if seconds is None else monotonic() + seconds
+    until = float("inf") if seconds is None else begin + seconds
     return Budget(regions=min(regions, most), until=until, memory=room)
 
 
@@ -348,7 +300,7 @@ def _result(
     place = found.place * half.numpy() + center.numpy()
     maps = torch.from_numpy(found.maps)
     areas = found.areas * float(half.prod()) * frame.area
-    whole_area = float(_turns(corners - center).sum()) / 2 * frame.area
+    whole_area = float(turns(corners - center).sum()) / 2 * frame.area
     return PlaneRegions(
         vertices=torch.from_numpy(place),
         corners=torch.from_numpy(found.corners),
@@ -372,5 +324,5 @@ def _result(
         axes=frame.axes,
         covered=1.0 if found.complete else min(1.0, float(areas.sum()) / whole_area),
         complete=found.complete,
-        converted="" if net.converted is None else f"{net.converted} to float64",
+        converted=name_of(net.converted),
     )

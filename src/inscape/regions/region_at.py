@@ -37,6 +37,7 @@ from inscape.regions._polytope import (
 )
 from inscape.regions._precision import name_of
 from inscape.regions._probing import affine_values
+from inscape.regions._refusal import refusal
 
 #: Relative to the point: what is nearer than this to a face lies on it.
 ON = 1e-12
@@ -209,7 +210,7 @@ def region_at(
     try:
         net, point = piecewise(f, x), _point(x, index)
     except UnsupportedModelError as error:
-        return NotApplicable(what="region_at", reason=str(error))
+        return refusal("region_at", f, x, error)
     flat = point.flatten().numpy()
     budget = Budget(programmes, seconds)
     given = half_spaces(net, point, memory)

@@ -76,7 +76,7 @@ class RegionEvolution(Result):
     axes: Float64[Tensor, "2 *d"]
     covered: Float64[Tensor, " steps"]
     complete: Bool[Tensor, " steps"]
-    converted: str
+    converted: str | None
 
     def regions_at(self, index: int) -> PlaneRegions:
         """Return the regions at one of the steps, by its place among them."""

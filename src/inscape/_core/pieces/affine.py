@@ -1,5 +1,6 @@
 """The affine maps between the bends of a chain: as matrices, or as columns of one where asked."""
 
+import time
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -9,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, fx
 
-from inscape._core.pieces.layers import LARGEST, is_chain, matrix, slopes_of
+from inscape._core.pieces.layers import LARGEST, is_chain, plain_weight, slopes_of
 from inscape._core.pieces.piecewise import Piecewise
 
 Floats = npt.NDArray[np.float64]
@@ -18,85 +19,135 @@ Ints = npt.NDArray[np.int64]
 #: Rows that go through the graph at a time.
 ROWS = 96
 
+#: Batches are filled up to multiples of this, for a product rounds a row of a small one otherwise.
+WHOLE = 24
+
+#: Matrices with a greater share of numbers that are not zero are kept whole.
+FULL = 1 / 8
+
+#: Columns that tell the share for all.
+PROBES = 16
+
+FOREVER = float("inf")
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Columns:
-    """Some columns of a sparse matrix; unit j has those from ``start[slot[j]]`` on."""
+    """Some columns of a matrix: that of unit j is number ``slot[j]``.
+
+    Sparse ones are those from ``start[slot[j]]`` on; ``whole`` has others as its rows.
+    """
 
     slot: Ints
     start: Ints
     index: Ints
     value: Floats
+    whole: Floats | None
 
 
 class Step:
     """The affine map from what comes out of one bend to what the next looks at.
 
-    ``dense`` is its transposed matrix where that is small; else the graph itself is run.
+    ``dense`` is its transposed matrix where that is well filled and at hand within the time and
+    ``room`` (bytes); else the graph itself is run.
     """
 
-    def __init__(self, net: Piecewise, at: int) -> None:
+    def __init__(self, net: Piecewise, at: int, room: float, until: float = FOREVER) -> None:
         self._net, self._at = net, at
         self._shape = tuple(int(n) for n in net.bends[at].node.meta["val"].shape[1:])
-        one, last = net.bends[at], at + 1 == len(net.bends)
+        one = net.bends[at]
         self.units = prod(self._shape)
         self.slopes = slopes_of(net, at) if one.slope is not None else np.zeros(self.units)
-        self.bias = self._run(np.zeros((1, self.units)))[0]
+        self.bias = self._run(np.zeros((WHOLE, self.units)))[0]
         self.size = len(self.bias)
-        self.dense: Floats | None = None
         self._signs = np.random.default_rng(0).choice([-1.0, 1.0], (2, self.units))
-        is_plain = last or net.bends[at + 1].slope is not None
-        if is_plain and one.windows is None and self.units * self.size <= LARGEST:
-            end: Any = net.program.output if last else net.bends[at + 1].node.args[0]
-            weight, _ = matrix(net, one.node, end)
-            if np.count_nonzero(weight) > weight.size / 8:
-                self.dense = np.ascontiguousarray(weight.T)
-                self._dense_squares = self.dense**2
+        probe = np.random.default_rng(1).standard_normal((1, self.units))
+        self._is_same = self.size == self.units and np.array_equal(self._some(probe), probe)
+        fits = one.windows is None and 8 * self.units * self.size <= room
+        self.dense = self._matrix(room, until) if fits else None
+
+    def _matrix(self, room: float, until: float) -> Floats | None:
+        """Return the transposed matrix; None where it is sparse, or is not to be had cheaply."""
+        net, at = self._net, self._at
+        last = at + 1 == len(net.bends)
+        if not last and net.bends[at + 1].slope is None:
+            return None
+        end: Any = net.program.output if last else net.bends[at + 1].node.args[0]
+        weight = plain_weight(net, net.bends[at].node, end)
+        if weight is not None:
+            full = int(weight.count_nonzero()) > FULL * weight.numel()
+            return np.ascontiguousarray(weight.T.numpy()) if full else None
+        if self.units * self.size > LARGEST:
+            return None
+        units = np.arange(self.units)
+        found = self.columns(units, room, until) if self._share(units) > FULL else None
+        return None if found is None else found.whole
 
     def linear(self, rows: Floats) -> Floats:
-        """Return the matrix times each row."""
-        if self.dense is not None:
-            return _product(rows, self.dense)
-        parts = [
-            self._run(rows[begin : begin + ROWS]) - self.bias for begin in range(0, len(rows), ROWS)
-        ]
+        """Return the matrix times each row, alike to the last bit in whatever company."""
+        parts = [self._some(rows[begin : begin + ROWS]) for begin in range(0, len(rows), ROWS)]
         return np.concatenate(parts)
 
     def squares(self, rows: Floats) -> Floats:
-        """Return the squares of the matrix times each row, or an estimate of that.
+        """Return an estimate of the squares of the matrix times each row.
 
-        Where the matrix is not at hand, two random choices of signs stand for all: the square of
-        a sum of numbers with random signs is on the mean the sum of their squares.
+        Two random choices of signs stand for all: the square of a sum of numbers with random
+        signs is on the mean the sum of their squares.
         """
-        if self.dense is not None:
-            return _product(rows, self._dense_squares)
         roots = np.sqrt(rows)
-        one, two = (self.linear(roots * signs) ** 2 for signs in self._signs)
-        return (one + two) / 2
+        both = self.linear(np.concatenate([roots * signs for signs in self._signs])) ** 2
+        return (both[: len(rows)] + both[len(rows) :]) / 2
 
-    def columns(self, units: Ints) -> Columns | None:
-        """Return the columns of some units, sparse; None where the whole matrix is at hand."""
-        if self.dense is not None:
-            return None
+    def columns(self, units: Ints, room: float, until: float = FOREVER) -> Columns | None:
+        """Return the columns of some units; None where they take too much room (bytes) or time."""
         slot, start = np.zeros(self.units, np.int64), [0]
         slot[units] = np.arange(len(units))
+        if self._is_same:
+            return Columns(
+                slot=slot, start=np.arange(len(units) + 1), index=units,
+                value=np.ones(len(units)), whole=None,
+            )  # fmt: skip
         index, value = [np.empty(0, np.int64)], [np.empty(0)]
+        is_full = self._share(units) > FULL
+        whole = np.empty((len(units), self.size) if is_full else (0, self.size))
+        taken = whole.nbytes
         for begin in range(0, len(units), ROWS):
-            some = units[begin : begin + ROWS]
-            rows = np.zeros((len(some), self.units))
-            rows[np.arange(len(some)), some] = 1.0
-            found = self._run(rows) - self.bias
-            row, where = np.nonzero(found)
-            index.append(where)
-            value.append(found[row, where])
-            counts = np.bincount(row, minlength=len(some))
-            start.extend((start[-1] + np.cumsum(counts)).tolist())
+            if taken > room or time.monotonic() > until:
+                return None
+            found = self._columns(units[begin : begin + ROWS])
+            if is_full:
+                whole[begin : begin + ROWS] = found
+                continue
+            at = np.flatnonzero(found)
+            index.append(at % self.size)
+            value.append(found.ravel()[at])
+            start.extend((start[-1] + np.cumsum(np.count_nonzero(found, axis=1))).tolist())
+            taken += 16 * len(at)
         return Columns(
             slot=slot,
             start=np.array(start),
             index=np.concatenate(index),
             value=np.concatenate(value),
+            whole=whole if is_full else None,
         )
+
+    def _share(self, units: Ints) -> float:
+        """Return what share of the numbers in the columns of some units is not zero, from a few."""
+        if not len(units):
+            return 0.0
+        some = self._columns(units[np.linspace(0, len(units) - 1, PROBES).astype(np.int64)])
+        return float(np.count_nonzero(some)) / some.size
+
+    def _columns(self, units: Ints) -> Floats:
+        rows = np.zeros((len(units), self.units))
+        rows[np.arange(len(units)), units] = 1.0
+        return self._some(rows)
+
+    def _some(self, rows: Floats) -> Floats:
+        more = np.zeros((-len(rows) % WHOLE, self.units))
+        filled = np.concatenate([rows, more]) if len(more) else rows
+        found: Floats = self._run(filled)[: len(rows)] - self.bias
+        return found
 
     @torch.no_grad()
     def _run(self, rows: Floats) -> Floats:
@@ -116,21 +167,24 @@ class Step:
         return _flat(after.source(*args, **kwargs), len(rows))
 
 
-def _product(rows: Floats, matrix: Floats) -> Floats:
-    """Return a matrix product by torch, so that it keeps to the number of threads set there."""
-    product: Floats = (torch.from_numpy(rows) @ torch.from_numpy(matrix)).numpy()
-    return product
-
-
 def _flat(values: Tensor, rows: int) -> Floats:
     flat: Floats = values.reshape(len(values), -1).expand(rows, -1).numpy()
     return flat
 
 
 @torch.no_grad()
-def affine_steps(net: Piecewise) -> list[Step] | None:
-    """Return the affine maps after each bend; None where the graph is no chain of simple bends."""
+def affine_steps(
+    net: Piecewise, room: float = FOREVER, until: float = FOREVER
+) -> list[Step] | None:
+    """Return the affine maps after each bend; None where the graph is no chain of simple bends.
+
+    All matrices together take at most ``room`` bytes.
+    """
     simple = all(one.slope is not None or one.windows is not None for one in net.bends)
     if not net.bends or not simple or not is_chain(net):
         return None
-    return [Step(net, at) for at in range(len(net.bends))]
+    steps: list[Step] = []
+    for at in range(len(net.bends)):
+        steps.append(Step(net, at, room, until))
+        room -= 0 if (found := steps[-1].dense) is None else found.nbytes
+    return steps

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 import torch
 from jaxtyping import Float64, Int64, Integer
 from torch import Tensor, fx
 
-from inscape._core.pieces.ops import extreme, is_relu, name_of, place_of
+from inscape._core.pieces.ops import extreme, is_relu, name_of, place_of, setting
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,8 +60,10 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
             ),
             slope=slope,
         )
-    if name in ("max_pool1d", "max_pool2d"):
-        return _max_pool(node)
+    if name in _LARGEST:
+        return _largest(node, _LARGEST[name](node), sign=-1.0 if name == "amin" else 1.0)
+    if name == "softshrink":
+        return _softshrink(node)
     limits = _LIMITS.get(name)
     if limits is None or (name == "threshold" and node.args[1] != node.args[2]):
         return None
@@ -70,7 +73,11 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
         source=lambda z, *args, **kwargs: torch.cat(
             [(z - at).reshape(len(z), -1) for at in limits(*args, **kwargs) if at is not None], 1
         ),
-        chosen=lambda on, z, *args, **kwargs: _clamped(on, z, *limits(*args, **kwargs)),
+        chosen=lambda on, z, *args, **kwargs: (
+            _clamped(on, z / 6 + 0.5, 0.0, 1.0)
+            if name == "hardsigmoid"
+            else _clamped(on, z, *limits(*args, **kwargs))
+        ),
     )
 
 
@@ -83,6 +90,8 @@ def _slope(node: fx.Node) -> Callable[..., Tensor] | None:
         return lambda z: z.new_tensor(-1.0)
     if name == "leaky_relu":
         return lambda z, slope=0.01: z.new_tensor(slope)
+    if name == "rrelu":
+        return lambda z, low=1 / 8, high=1 / 3, *_, **__: z.new_tensor((low + high) / 2)
     if name == "prelu":
         return lambda z, weight: (
             weight.reshape(1, -1, *[1] * (z.ndim - 2)) if z.ndim > 1 else weight
@@ -102,7 +111,7 @@ def _hardtanh(min_val: Any = -1.0, max_val: Any = 1.0) -> tuple[Any, Any]:
     return min_val, max_val
 
 
-#: Below the first limit the first is given, above the second the second.
+#: Below the first limit the first is given, above the second the second; of hardsigmoid 0 and 1.
 _LIMITS: dict[str, Callable[..., tuple[Any, Any]]] = {
     "clamp": _between,
     "clamp_min": lambda min: (min, None),
@@ -110,6 +119,7 @@ _LIMITS: dict[str, Callable[..., tuple[Any, Any]]] = {
     "hardtanh": _hardtanh,
     "relu6": lambda: (0.0, 6.0),
     "threshold": lambda at, _: (at, None),
+    "hardsigmoid": lambda: (-3.0, 3.0),
 }
 
 
@@ -126,6 +136,23 @@ def _clamped(on: Integer[Tensor, "n units"], z: Tensor, low: Any, high: Any) -> 
 
 def _like(limit: Any, z: Tensor) -> Tensor:
     return torch.as_tensor(limit, dtype=z.dtype, device=z.device).expand_as(z)
+
+
+def _softshrink(node: fx.Node) -> Bend:
+    """Return soft shrinkage, zero up to a size and less by that size beyond it, as a bend."""
+
+    def chosen(on: Tensor, z: Tensor, size: float = 0.5) -> Tensor:
+        right, left = on.bool().reshape(len(on), -1, *z.shape[1:]).unbind(1)
+        return torch.where(right, z - size, torch.where(left, torch.zeros_like(z), z + size))
+
+    return Bend(
+        node=node,
+        place=place_of(node),
+        source=lambda z, size=0.5: torch.cat(
+            [(z - at).reshape(len(z), -1) for at in (size, -size)], 1
+        ),
+        chosen=chosen,
+    )
 
 
 def _extreme(node: fx.Node, sign: float) -> Bend:
@@ -147,14 +174,11 @@ def _extreme(node: fx.Node, sign: float) -> Bend:
     )
 
 
-def _max_pool(node: fx.Node) -> Bend:
-    """Return max pooling as a bend, whatever its padding, stride, dilation and ceiling."""
-    before, after = node.args[0], tuple(node.meta["val"].shape[1:])
-    assert isinstance(before, fx.Node)
-    shape = tuple(before.meta["val"].shape[1:])
-    windows = _windows(shape, after, *node.args[1:])
+def _largest(node: fx.Node, windows: Int64[Tensor, "w k"], *, sign: float) -> Bend:
+    """Return the largest (sign 1) or the smallest (-1) entry of each window as a bend."""
+    after = tuple(node.meta["val"].shape[1:])
 
-    def chosen(choice: Tensor, z: Tensor, *_: Any) -> Tensor:
+    def chosen(choice: Tensor, z: Tensor, *_: Any, **__: Any) -> Tensor:
         rows = max(len(choice), len(z))
         begin = torch.arange(len(windows)) * windows.shape[1]
         at = windows.flatten()[begin + choice.long()].expand(rows, -1)
@@ -163,40 +187,75 @@ def _max_pool(node: fx.Node) -> Bend:
     return Bend(
         node=node,
         place=place_of(node),
-        source=lambda z, *_: z.reshape(len(z), -1),
+        source=lambda z, *_, **__: sign * z.reshape(len(z), -1),
         chosen=chosen,
         windows=windows,
+        sign=sign,
     )
 
 
-def _windows(
-    shape: Sequence[int],
-    after: Sequence[int],
-    kernel: Any,
-    stride: Any = (),
-    padding: Any = 0,
-    dilation: Any = 1,
-    *_: Any,
-) -> Int64[Tensor, "w k"]:
-    """Return which entries of its flat input each output of max pooling looks at.
+def _shape(node: Any) -> tuple[int, ...]:
+    """Return the shape of one row of what a node makes."""
+    return tuple(int(size) for size in node.meta["val"].shape[1:])
 
-    A window that hangs over the edge repeats its last entry, which wins nothing.
-    """
-    channels, sizes, places = shape[0], shape[1:], after[1:]
+
+def _along(node: fx.Node) -> Int64[Tensor, "w k"]:
+    """Return which entries of its flat input each output of amax or amin looks at."""
+    shape = _shape(node.args[0])
+    dims = setting(node, "dim")
+    gone = [dim % (len(shape) + 1) - 1 for dim in (dims if isinstance(dims, list) else [dims])]
+    kept = [dim for dim in range(len(shape)) if dim not in gone]
+    entries = torch.arange(prod(shape)).reshape(shape)
+    return entries.permute(*kept, *gone).reshape(prod(shape[dim] for dim in kept), -1)
+
+
+def _pooled(node: fx.Node) -> Int64[Tensor, "w k"]:
+    """Return the windows of max pooling, whatever its padding, stride, dilation and ceiling."""
+    names = ("kernel_size", "stride", "padding", "dilation")
+    kernel, stride, padding, dilation = (setting(node, name) for name in names)
+    sizes, places = _shape(node.args[0])[1:], _shape(node)[1:]
     axes = []
     for axis, (size, count) in enumerate(zip(sizes, places, strict=True)):
         k, p, d = (_at(value, axis) for value in (kernel, padding, dilation))
-        step = _at(stride, axis) if stride not in ((), []) else k
+        step = _at(stride, axis) if stride not in ((), [], None) else k
         rows = [[o * step - p + i * d for i in range(k)] for o in range(count)]
         axes.append([[i for i in row if 0 <= i < size] for row in rows])
-    widest = max(len(a) for a in axes[0]) * (max(len(b) for b in axes[1]) if axes[1:] else 1)
+    return _windows(_shape(node.args[0]), axes)
+
+
+def _adapted(node: fx.Node) -> Int64[Tensor, "w k"]:
+    """Return the windows of adaptive max pooling: equal shares of each side, rounded outwards."""
+    shape, places = _shape(node.args[0]), _shape(node)[1:]
+    axes = [
+        [list(range(o * size // count, -(-(o + 1) * size // count))) for o in range(count)]
+        for size, count in zip(shape[1:], places, strict=True)
+    ]
+    return _windows(shape, axes)
+
+
+#: Which entries of its flat input each output of an operation is the largest, or smallest, of.
+_LARGEST: dict[str, Callable[[fx.Node], Int64[Tensor, "w k"]]] = {
+    **dict.fromkeys(("amax", "amin"), _along),
+    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d"), _pooled),
+    **dict.fromkeys(
+        ("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"), _adapted
+    ),
+}
+
+
+def _windows(shape: Sequence[int], axes: Sequence[list[list[int]]]) -> Int64[Tensor, "w k"]:
+    """Return which entries of a flat input each output looks at, from its places on each axis.
+
+    A window with fewer entries than others repeats its last one, which wins nothing.
+    """
+    channels, sizes = shape[0], shape[1:]
+    widest = prod(max(map(len, axis)) for axis in axes)
     plane = []
     for window in product(*axes):
         flat = [_flat(at, sizes) for at in product(*window)]
         plane.append(flat + flat[-1:] * (widest - len(flat)))
     one = torch.tensor(plane)
-    area = int(torch.tensor(sizes).prod())
-    return torch.cat([one + channel * area for channel in range(channels)])
+    return torch.cat([one + channel * prod(sizes) for channel in range(channels)])
 
 
 def _flat(at: Sequence[int], sizes: Sequence[int]) -> int:

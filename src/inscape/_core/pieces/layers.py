@@ -82,18 +82,19 @@ def _seen(arg: fx.Node, reads: dict[fx.Node, set[fx.Node]], bends: set[fx.Node])
 def matrix(net: Piecewise, start: fx.Node, end: Any) -> tuple[Array, Array]:
     """Return the matrix and the constant of the affine map from one node to another."""
     size, shape = _size(start), start.meta["val"].shape[1:]
-    rows = torch.cat([torch.zeros(1, size), torch.eye(size)]).double().reshape(-1, *shape)
+    weight = plain_weight(net, start, end)
+    units = torch.eye(0 if weight is not None else size, size, dtype=torch.float64)
+    rows = torch.cat([units.new_zeros(1, size), units]).reshape(-1, *shape)
     known = {net.program.input: rows.new_zeros(len(rows), *net.input_shape), start: rows}
     (values,) = net.program.run(known, [end])
     flat = values.reshape(len(rows), -1)
     bias = flat[0]
-    weight = _plain_weight(net, start, end)
     if weight is None:
         weight = (flat[1:] - bias).T
     return np.ascontiguousarray(weight.numpy()), np.ascontiguousarray(bias.numpy())
 
 
-def _plain_weight(net: Piecewise, start: fx.Node, end: fx.Node) -> Tensor | None:
+def plain_weight(net: Piecewise, start: fx.Node, end: fx.Node) -> Tensor | None:
     """Return the weight of a single linear layer itself, which the differences would round."""
     if name_of(end) != "linear" or end.args[0] is not start or start.meta["val"].ndim != 2:
         return None

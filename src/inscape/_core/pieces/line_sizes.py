@@ -15,6 +15,9 @@ from inscape._core.pieces.piecewise import Piecewise
 #: A share of what a number is summed from that may be rounding.
 NOISE = 64 * float(np.finfo(np.float64).eps)
 
+#: Their weights have both signs, so that sizes would cancel.
+_SIGNED = ("diff", "upsample_bicubic2d", "_upsample_bicubic2d_aa")
+
 _NORMS = ("batch_norm", "_native_batch_norm_legit_no_training", "_batch_norm_no_update")
 
 Values = dict[fx.Node, Any]
@@ -164,6 +167,14 @@ def _step(node: fx.Node, values: Values, sized: Values) -> Any:
         weight = abs(kwargs.get("alpha", args[2] if len(args) > 2 else 1))
         one, two = (abs(arg) for arg in args[:2])
         return weight * one + two if name == "rsub" else one + weight * two
+    if name == "lerp":
+        return abs(args[0]) + abs(args[2]) * (abs(args[0]) + abs(args[1]))
+    if name == "addcmul":
+        return abs(args[0]) + abs(kwargs.get("value", 1)) * abs(args[1] * args[2])
+    if name in _SIGNED:
+        shape = node.meta["val"].shape[1:]  # no sum is larger than twice the largest entry
+        most = args[0].flatten(1).amax(1).reshape(-1, *[1] * len(shape))
+        return 2 * most.expand(-1, *map(int, shape))
     if name in _NORMS:
         mean = node.args[3]
         assert isinstance(mean, fx.Node)

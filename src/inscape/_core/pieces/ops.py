@@ -1,44 +1,61 @@
 """Which operations of an exported graph are affine, and which bend at known places."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, fx
 
+#: Where this package and torch lie: what is written there is not the user's.
+_HOMES = {Path(__file__).parents[2], Path(torch.__file__).parent}
+
+#: Other names of the same operations, with the same arguments.
+_ALIASES = {
+    **{"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub"},
+    **{"negative": "neg", "absolute": "abs", "clip": "clamp"},
+    **{"swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim"},
+}
+
 #: Affine in one tensor argument as long as the others are constant.
 AFFINE = frozenset(
     {
-        *(
-            "linear",
-            "addmm",
-            "mm",
-            "mv",
-            "matmul",
-            "bmm",
-            "einsum",
-            "mul",
-            "div",
-            "neg",
-            "mean",
-            "sum",
-        ),
+        *("linear", "addmm", "mm", "mv", "matmul", "bmm", "einsum"),
+        *("mul", "div", "neg", "positive", "mean", "sum", "cumsum", "diff"),
         *("convolution", "conv1d", "conv2d", "conv3d"),
+        *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
         *("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"),
         *("batch_norm", "_native_batch_norm_legit_no_training", "_batch_norm_no_update"),
         *("view", "_unsafe_view", "reshape", "flatten", "unflatten", "permute", "transpose", "t"),
-        *("numpy_T", "movedim", "unsqueeze", "squeeze", "expand", "expand_as", "clone", "to"),
+        *("numpy_T", "movedim", "unsqueeze", "squeeze", "expand", "broadcast_to", "clone", "to"),
         *("contiguous", "detach", "alias", "lift_fresh_copy", "_to_copy", "getitem"),
         *("slice", "select", "narrow", "split", "split_with_sizes", "chunk", "unbind"),
-        *("index_select", "flip", "roll", "pad", "constant_pad_nd"),
-        *("avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d"),
-        *("_adaptive_avg_pool2d", "upsample_nearest1d", "upsample_nearest2d"),
-        "upsample_bilinear2d",
+        *("index", "index_select", "flip", "rot90", "roll", "pad", "constant_pad_nd", "diagonal"),
+        *("repeat", "tile", "repeat_interleave", "unfold", "im2col", "col2im"),
+        *("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
+        *("avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d"),
+        *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
+        *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"),
+        *("_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d"),
+        *("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"),
+        *("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"),
     }
 )
 
 #: Affine in all their tensor arguments together.
-SUMS = frozenset({"add", "sub", "rsub", "cat", "concat", "concatenate", "stack"})
+SUMS = frozenset(
+    {
+        *("add", "sub", "rsub", "cat", "concat", "concatenate", "stack"),
+        *("hstack", "vstack", "row_stack", "dstack", "column_stack"),
+    }
+)
+
+#: Affine in all their tensor arguments, as long as that at one of these places is constant.
+_WEIGHED = {"lerp": (2,), "where": (0,), "masked_fill": (1,), "addcmul": (1, 2)}
+
+#: Their second argument lends them its shape and nothing else.
+_LIKE = frozenset({"expand_as", "view_as", "reshape_as"})
 
 #: Their value depends on the shape of the input only.
 SHAPES = frozenset(
@@ -58,6 +75,11 @@ _SIZED = frozenset({"zeros", "ones", "full", "empty", "expand", "repeat", "view"
 
 def name_of(node: fx.Node) -> str:
     """Return the plain name of a node's operation: ``aten.linear.default`` gives ``linear``."""
+    written = _written(node)
+    return _ALIASES.get(written, written)
+
+
+def _written(node: fx.Node) -> str:
     target = node.target
     if isinstance(target, str):
         return target
@@ -69,7 +91,14 @@ def place_of(node: fx.Node) -> str:
     """Say in which module of the model a node was written."""
     stack = node.meta.get("nn_module_stack") or {}
     paths = [path for path, _ in stack.values() if path]
-    return f"{name_of(node)!r} in module {paths[-1]!r}" if paths else f"{name_of(node)!r}"
+    return f"{_written(node)!r} in module {paths[-1]!r}" if paths else f"{_written(node)!r}"
+
+
+def line_of(node: fx.Node) -> str:
+    """Say in which line of which file a node was written, in brackets; nothing if not known."""
+    lines = re.findall(r'File "([^"<]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    known = [(path, line) for path, line in lines if not _HOMES & {*Path(path).parents}]
+    return f" (line {known[-1][1]} of {Path(known[-1][0]).name})" if known else ""
 
 
 def arguments(node: fx.Node) -> list[fx.Node]:
@@ -102,8 +131,11 @@ def is_affine(node: fx.Node, moving: Callable[[fx.Node], bool]) -> bool:
     name = name_of(node)
     if _rounds(node, moving) or _reads_numbers_of_rows(node, moving):
         return False
-    if name in SUMS:
+    if name in SUMS or name in _LIKE:
         return True
+    if name in _WEIGHED:
+        given = [node.args[at] for at in _WEIGHED[name]]
+        return not all(isinstance(arg, fx.Node) and moving(arg) for arg in given)
     divisor = node.args[1] if name == "div" else None
     if isinstance(divisor, fx.Node) and moving(divisor):
         return False
@@ -133,7 +165,7 @@ def _dtypes(node: fx.Node) -> list[torch.dtype]:
 
 def _reads_numbers_of_rows(node: fx.Node, moving: Callable[[fx.Node], bool]) -> bool:
     """Tell whether a node computes with how many rows there are, or with a number for each."""
-    if name_of(node) not in {"mul", "div", *SUMS}:
+    if name_of(node) not in {"mul", "div", *SUMS, *_WEIGHED}:
         return False
     return any(_counts_rows(arg) for arg in arguments(node) if not moving(arg))
 
@@ -185,7 +217,8 @@ def extreme(node: fx.Node) -> float:
     name, form = name_of(node), getattr(node.target, "_overloadname", "")
     if name in ("max", "min") and form != "other":
         return 0.0
-    return {"maximum": 1.0, "max": 1.0, "minimum": -1.0, "min": -1.0}.get(name, 0.0)
+    signs = {"maximum": 1.0, "max": 1.0, "fmax": 1.0, "minimum": -1.0, "min": -1.0, "fmin": -1.0}
+    return signs.get(name, 0.0)
 
 
 def bends(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Callable[..., list[Tensor]] | None:
@@ -198,7 +231,7 @@ def bends(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Callable[..., lis
         return lambda one, two: [one - two]
     if any(isinstance(arg, fx.Node) and moving(arg) for arg in node.args[1:]):
         return None
-    if is_relu(node) or name in ("abs", "leaky_relu", "prelu"):
+    if is_relu(node) or name in ("abs", "leaky_relu", "prelu", "rrelu"):
         return lambda z, *_, **__: [z]
     if name == "threshold":  # continuous only where it replaces a value by itself
         return (lambda z, at, _: [z - at]) if node.args[1] == node.args[2] else None
@@ -219,6 +252,8 @@ _CLAMPS: dict[str, Callable[..., list[Tensor]]] = {
     "clamp_max": _clamped,
     "hardtanh": _hardtanh,
     "relu6": lambda z: _clamped(z, 0.0, 6.0),
+    "hardsigmoid": lambda z: _clamped(z, -3.0, 3.0),
+    "softshrink": lambda z, size=0.5: _clamped(z, -size, size),
 }
 
 
@@ -240,14 +275,20 @@ def keeps_batch(node: fx.Node, batch: Any) -> bool:
     return isinstance(size, torch.SymInt) and str(size) == str(batch)
 
 
+#: They change the places of entries along dimensions, or sum up along one: where these stand.
+_ALONG = {"flip": "dims", "rot90": "dims", "roll": "dims", "index_select": "dim", "cumsum": "dim"}
+
+
 def _shuffles(node: fx.Node) -> bool:
     """Tell whether a node changes the places of the rows, of which there stay as many."""
     name = name_of(node)
-    if name not in ("flip", "roll", "index_select", "pad", "constant_pad_nd"):
+    if name == "index":
+        return bool(setting(node, "indices")[0] is not None)
+    if name not in (*_ALONG, "pad", "constant_pad_nd"):
         return False
     dimensions = arguments(node)[0].meta["val"].ndim
     if "pad" in name:
         return any(setting(node, "pad")[2 * dimensions - 2 :])
-    dims = setting(node, "dim") if name == "index_select" else setting(node, "dims")
+    dims = setting(node, _ALONG[name])
     listed = [dims] if isinstance(dims, int) else dims or [0]
     return any(dim % dimensions == 0 for dim in listed)

@@ -22,6 +22,7 @@ from inscape._core.pieces.ops import (
     arguments,
     is_affine,
     keeps_batch,
+    line_of,
     name_of,
     place_of,
 )
@@ -41,7 +42,9 @@ _ADVICE = {
     "to": "it rounds: keep one precision throughout.",
     "_to_copy": "it rounds: keep one precision throughout.",
 }
-_OTHERWISE = "local_maps and grid_regions take any module."
+_OTHERWISE = (
+    "write it by other operations if it is affine; local_maps and grid_regions take any module."
+)
 
 #: Patterns of the bends, in their order: one row per point, or one row for all.
 Patterns = Sequence[Integer[Tensor, "_ _"]]
@@ -85,6 +88,12 @@ class Piecewise:
         self, x: Float64[Tensor, "n *d"], patterns: Patterns | None = None
     ) -> Float64[Tensor, "n c"]:
         """Return the outputs, flat; with ``patterns`` those of these pieces, continued to ``x``."""
+        return self.traced(x, patterns)
+
+    def traced(
+        self, x: Float64[Tensor, "n *d"], patterns: Patterns | None = None
+    ) -> Float64[Tensor, "n c"]:
+        """Return the same outputs so that autograd can follow them."""
         values = self._run(x, [self.program.output], patterns)
         y: Tensor = values[self.program.output]
         return y.expand(len(x), *y.shape[1:]).reshape(len(x), -1)
@@ -216,17 +225,17 @@ def _bends(program: Program) -> list[Bend]:
         moving.add(node)
         if not keeps_batch(node, program.batch):
             raise UnsupportedModelError(
-                f"the batch must stay the first dimension, but {place_of(node)} moves it: "
-                "keep the rows first."
+                f"the batch must stay the first dimension, but {place_of(node)} moves it"
+                f"{line_of(node)}: keep the rows first."
             )
         if is_affine(node, moving.__contains__):
             continue
         one = bend(node, moving.__contains__)
         if one is None:
             raise UnsupportedModelError(
-                "the network must be made of affine operations and of ReLU, LeakyReLU, PReLU, "
-                "ReLU6, Hardtanh, abs, MaxPool, maximum and minimum; found "
-                f"{place_of(node)}: {_ADVICE.get(name_of(node), _OTHERWISE)}"
+                "the network must be made of affine operations that are known to be so, and of "
+                "ReLU, LeakyReLU, PReLU, ReLU6, Hardtanh, abs, MaxPool, maximum and minimum; found "
+                f"{place_of(node)}{line_of(node)}: {_ADVICE.get(name_of(node), _OTHERWISE)}"
             )
         found.append(one)
     if program.output not in moving:

@@ -3,8 +3,9 @@
 import logging
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, fx, nn
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.pieces.ops import is_random, place_of
+from inscape._core.pieces.pairs import values_alone
 
 
 class _Call(nn.Module):
@@ -84,10 +86,10 @@ def export(f: Function, x: Tensor) -> Program:
     except Exception as error:
         raise UnsupportedModelError(
             "the model's structure must be readable by torch.export with any batch size, but the "
-            f"exporter raised {type(error).__name__}: {_first_line(error)}; avoid control flow on "
-            "tensor values and fixed batch sizes."
+            f"exporter raised {type(error).__name__}: {_first_line(error)}; {_cure(error)}"
         ) from error
     _refuse_several(shown)
+    values_alone(shown.graph)
     program = _program(shown, module)
     _refuse_random(program)
     return program
@@ -135,15 +137,21 @@ def _is_plain(graph: fx.Graph) -> bool:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep the exporter's warnings and logs from the user: what matters is in our error."""
+    """Keep the exporter's warnings, logs and half-made graphs from the user: our error says it."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
         logging.disable(before)
+
+
+def _cure(error: Exception) -> str:
+    if "Constraints violated" in str(error):
+        return "the batch size became a fixed number: write x.shape[0] for len(x), or flatten(1)."
+    return "avoid control flow on tensor values and fixed batch sizes."
 
 
 def _first_line(error: Exception) -> str:

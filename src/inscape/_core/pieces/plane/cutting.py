@@ -12,13 +12,14 @@ from torch import Tensor
 
 from inscape._core.pieces.affine import affine_steps
 from inscape._core.pieces.piecewise import Piecewise
+from inscape._core.pieces.plane.budget import Budget
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.kernels import ROUNDING
 from inscape._core.pieces.plane.maxima import cut_by_maxima
 from inscape._core.pieces.plane.signs import cut_by_signs
 from inscape._core.pieces.plane.sources import Chain, Graph, Source
 from inscape._core.pieces.plane.subdivision import Subdivision, polygon
-from inscape._core.pieces.plane.work import Budget, Work
+from inscape._core.pieces.plane.work import Work
 from inscape._core.pieces.plane.workers import Workers
 
 Array = npt.NDArray[Any]
@@ -53,19 +54,21 @@ def cells(
 
     ``points`` are the inputs at (0, 0), (1, 0) and (0, 1) of the window's coordinates.
     """
-    history, steps = History(), affine_steps(net)
-    graph = Graph(net, points, _near(points, corners), history)
-    source: Source = graph if steps is None else Chain(steps, net, graph, budget.memory)
-    workers = Workers(threads)
+    history, workers, before = History(), Workers(threads), torch.get_num_threads()
+    torch.set_num_threads(1)  # its sums would else depend on how many rows are taken at a time
     try:
+        source = _source(net, points, corners, history, budget)
         work = Work(source, history, workers, budget, polygon(corners))
         for at, bend in enumerate(net.bends):
             work.until = budget.share(at, len(net.bends))
+            if not work.complete:
+                work.plane = work.plane.compact()
             if bend.windows is None:
                 cut_by_signs(work, at)
             else:
                 cut_by_maxima(work, at, bend.windows.numpy(), bend.sign)
             on_round(bend.place, work.plane.faces)
+        work.until = budget.share(len(net.bends), len(net.bends))
         maps = work.coefficients(len(net.bends))
         noise = ROUNDING * np.sqrt(maps[:, 3] + np.abs(maps[:, :3]).sum(1) ** 2)
         return Cells(
@@ -78,6 +81,20 @@ def cells(
         )
     finally:
         workers.close()
+        torch.set_num_threads(before)
+
+
+def _source(
+    net: Piecewise,
+    points: Float64[Tensor, "3 *d"],
+    corners: Array,
+    history: History,
+    budget: Budget,
+) -> Source:
+    """Return where coefficients come from: a chain of affine maps where the graph is one."""
+    steps = affine_steps(net, budget.memory // 4, budget.share(0, len(net.bends)))
+    graph = Graph(net, points, _near(points, corners), history)
+    return graph if steps is None else Chain(steps, net, graph, budget)
 
 
 def _near(points: Float64[Tensor, "3 *d"], corners: Array) -> Float64[Tensor, "m *d"]:

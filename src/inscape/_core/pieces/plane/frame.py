@@ -24,6 +24,10 @@ class Frame:
         for name, tensor in (("origin", self.origin), ("axes", self.axes)):
             if not bool(tensor.isfinite().all()):
                 raise ValueError(f"{name} of a plane must be finite, found NaN or Inf: repair it.")
+        if len(self.axes) != 2:
+            raise ValueError(
+                f"a plane must have two axes, found {len(self.axes)}: pass two directions."
+            )
         if self.axes.shape[1:] != self.origin.shape:
             raise ValueError(
                 "the axes of a plane must be two directions of the shape of its origin, found "

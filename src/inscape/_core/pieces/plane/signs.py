@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from inscape._core.pieces.plane import kernels
 from inscape._core.pieces.plane.subdivision import Lines
-from inscape._core.pieces.plane.work import MOST_LINES, Work, head, rest, starts
+from inscape._core.pieces.plane.work import MOST_LINES, Work, head, rest, starts, without
 
 Array = npt.NDArray[Any]
 
@@ -51,7 +51,8 @@ def cut_by_signs(work: Work, at: int) -> None:
             work.take(kept)
             on, parent = on[kept], parent[kept]
             active = np.flatnonzero(np.diff(left_start)[parent])
-        start, entry = _narrowed(work, active, parent, (left_start, left), lists, signs, on)
+        (start, entry), kept = _narrowed(work, active, parent, (left_start, left), lists, signs, on)
+        on = on[kept]
     work.source.finished(at, lists[0], unit, change)
     work.history.add(on, units, work.origin)
 
@@ -86,8 +87,11 @@ def _narrowed(
     lists: tuple[Array, Array, Array],
     signs: _Signs,
     on: Array,
-) -> tuple[Array, Array]:
-    """Return which of the lines that wait for their parents cross the faces."""
+) -> tuple[tuple[Array, Array], Array]:
+    """Return which of the lines that wait for their parents cross the faces.
+
+    Faces that there is no time for are left out: those kept are returned.
+    """
     plane, (start, entry), (_, unit, coef) = work.plane, left, lists
     where = (plane.first, plane.halves, plane.ends, plane.place, signs.plus, signs.minus, on)
 
@@ -100,6 +104,11 @@ def _narrowed(
         )
         return count, out[:total]
 
-    found = work.workers.over(len(active), part, 256)
+    found = work.in_time(len(active), part, 256)
     counts, some = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return starts(active, counts, plane.faces), some
+    lists_start = starts(active[: len(counts)], counts, plane.faces)
+    if len(counts) == len(active):
+        return (lists_start, some), np.arange(plane.faces)
+    kept = without(plane.faces, active[len(counts) :])
+    work.take(kept)
+    return (np.concatenate([[0], np.cumsum(np.diff(lists_start)[kept])]), some), kept

@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape._core.pieces.affine import Columns, Step
+from inscape._core.pieces.affine import ROWS, Columns, Step
 from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.pieces.plane import coefficients as sums
+from inscape._core.pieces.plane.budget import Budget
 from inscape._core.pieces.plane.history import History
 
 Floats = npt.NDArray[np.float64]
@@ -30,6 +31,9 @@ HELD = 2**21
 
 #: Fewer functions than these are taken one by one.
 FEW = 16
+
+#: Faces are given to the graph in multiples of this, so that each comes out alike in any company.
+EIGHT = 8
 
 
 @runtime_checkable
@@ -74,7 +78,9 @@ class Graph:
         self.net, self.points, self.history = net, points, history
         self._sizes = [net.functions(points[:1], k).shape[1] for k in range(len(net.bends))]
         self._sizes.append(net.outputs)
-        self._rows = max(1, MEMORY // (8 * 3 * (4 * max(self._sizes) + net.inputs)))
+        rows = max(1, MEMORY // (8 * 3 * (4 * max(self._sizes) + net.inputs)))
+        self._whole = min(EIGHT, rows)
+        self._rows = rows // self._whole * self._whole
         self._near, self._squares = near, dict[int, Floats]()
 
     def squares(self, at: int) -> Floats:
@@ -93,19 +99,22 @@ class Graph:
         """Evaluate each face's own affine functions at three points that are not on a line."""
         last = at == len(self.net.bends)
         for begin in range(0, len(faces), self._rows):
-            some = faces[begin : begin + self._rows]
+            part = out[begin : begin + self._rows]
+            some = np.resize(faces[begin : begin + self._rows], self._filled(len(part)))
             x = self.points.repeat(len(some), *[1] * (self.points.ndim - 1))
             patterns = [
                 torch.from_numpy(self.history.choices(k, some)).repeat_interleave(3, 0)
                 for k in range(at)
             ]
             z = self.net.values(x, patterns) if last else self.net.functions(x, at, patterns)
-            three = z.reshape(len(some), 3, -1).numpy()
-            part = out[begin : begin + len(some)]
+            three = z.reshape(len(some), 3, -1)[: len(part)].numpy()
             part[:, 2] = three[:, 0]
             part[:, 0] = three[:, 1] - three[:, 0]
             part[:, 1] = three[:, 2] - three[:, 0]
             part[:, 3] = self.squares(at)
+
+    def _filled(self, faces: int) -> int:
+        return -(-faces // self._whole) * self._whole
 
     def slopes(self, at: int) -> Floats:
         """Return zeros: the graph does not need what comes out of the kinks."""
@@ -158,10 +167,11 @@ class Chain:
         steps: Sequence[Step],
         net: Piecewise,
         graph: Graph,
-        memory: int,
+        budget: Budget,
     ) -> None:
         self.steps, self.net, self.history = steps, net, graph.history
-        self._graph, self._memory = graph, min(memory // 4, MOST_MEMORY)
+        self._graph, self._budget = graph, budget
+        self._memory = min(budget.memory // 4, MOST_MEMORY)
         self._first = graph.size(0)
         self._base: Floats | None = np.empty((1, 4, self._first))
         graph.coefficients(0, np.zeros(1, np.int64), self._base)
@@ -197,6 +207,10 @@ class Chain:
         if columns is None:
             assert step.dense is not None
             sums.summed(base, source, *lists, step.dense, out)
+            return
+        if columns.whole is not None:
+            slot = columns.slot[lists.column[: lists.begin[len(source)]]]
+            sums.summed(base, source, lists.begin, slot, lists.share, columns.whole, out)
             return
         sparse = (columns.slot, columns.start, columns.index, columns.value)
         sums.summed_sparsely(base, source, *lists, *sparse, out)
@@ -258,7 +272,19 @@ class Chain:
         if self._base is None:
             return
         self._lists = (start, unit, np.ascontiguousarray(change))
-        self._columns = self.steps[at].columns(np.unique(unit))
+        self._columns = None
+        if self.steps[at].dense is None:
+            self._columns = self._listed(at, np.unique(unit))
+            self._base = None if self._columns is None else self._base
+
+    def _listed(self, at: int, units: Ints) -> Columns | None:
+        """Return the columns of some units; None where the graph is cheaper, or there is no time.
+
+        A few faces go through the graph faster than many columns.
+        """
+        if ROWS * (at + 1) * max(self.history.faces, EIGHT) <= len(units):
+            return None
+        return self.steps[at].columns(units, self._memory, self._budget.share(at, len(self.steps)))
 
 
 _NO_BITS, _NO_BYTES = np.empty((0, 1), np.uint64), np.empty((0, 1), np.uint8)

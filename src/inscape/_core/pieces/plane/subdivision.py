@@ -56,6 +56,21 @@ class Subdivision:
         at = np.arange(first[-1]) + np.repeat(self.first[faces] - first[:-1], sizes)
         return replace(self, first=first, halves=self.halves[at])
 
+    def compact(self) -> "Subdivision":
+        """Return the faces without edges and vertices that none of them has."""
+        edges = np.zeros(len(self.ends), bool)
+        edges[self.halves >> 1] = True
+        vertices = np.zeros(len(self.place), bool)
+        vertices[self.ends[edges]] = True
+        edge, vertex = (np.cumsum(kept, dtype=np.int32) - 1 for kept in (edges, vertices))
+        return replace(
+            self,
+            place=self.place[vertices],
+            ends=vertex[self.ends[edges]],
+            made=self.made[edges],
+            halves=2 * edge[self.halves >> 1] + (self.halves & 1),
+        )
+
     def corners(self) -> Array:
         """Return the vertices of the faces, in the order of their half-edges."""
         corners: Array = self.ends[self.halves >> 1, self.halves & 1]

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.pieces.plane.budget import Budget
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.sources import Source
 from inscape._core.pieces.plane.subdivision import Lines, Subdivision, cut
@@ -31,19 +32,8 @@ HELD = 2**24
 #: Bytes of coefficients of one block of faces.
 BLOCK = 2**22
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Budget:
-    """Where to stop: a number of faces, and a time."""
-
-    regions: int
-    until: float = float("inf")
-    memory: int = 2**33
-
-    def share(self, at: int, bends: int) -> float:
-        """Return when the cutting by bend ``at`` has to stop: some is kept for those after it."""
-        left = self.until - time.monotonic()
-        return time.monotonic() + (0.4 if at + 1 < bends else 0.6) * left
+#: Faces between two looks at the clock.
+SOME = 512
 
 
 class Work:
@@ -68,12 +58,36 @@ class Work:
         self._rate = FIRST_RATE
 
     def coefficients(self, at: int) -> Array:
-        """Return the coefficients of all functions of a bend, or of the outputs, on every face."""
-        out = np.empty((self.plane.faces, 4, self.source.size(at)))
-        self.workers.over(
-            len(out), lambda a, b: self.source.coefficients(at, np.arange(a, b), out[a:b]), 64
-        )
-        return out
+        """Return the coefficients of all functions of a bend, or of the outputs, on every face.
+
+        Faces that there is no time for are left out.
+        """
+        source, faces = self.source, np.arange(self.plane.faces)
+        out = np.empty((len(faces), 4, source.size(at)))
+
+        def part(a: int, b: int) -> int:
+            source.coefficients(at, faces[a:b], out[a:b])
+            return b
+
+        done = self.in_time(len(faces), part, 64)[-1]
+        if done < len(faces):
+            self.take(faces[:done])
+        return out[:done]
+
+    def in_time(self, size: int, work: Callable[[int, int], Any], least: int) -> list[Any]:
+        """Call ``work(begin, end)`` for ranges that make up ``size``, or the first of it.
+
+        The rest is left out when the time is over.
+        """
+        if self.until == float("inf"):
+            return self.workers.over(size, work, least)
+        found: list[Any] = []
+        for begin in range(0, max(size, 1), SOME):
+            if begin and time.monotonic() > self.until:
+                break
+            some = min(SOME, size - begin)
+            found += self.workers.over(some, partial(_moved, work, begin), least)
+        return found
 
     def some_at_a_time(self, at: int, work: Callable[[Array, Array], list[Any]]) -> list[Any]:
         """Call ``work`` with some faces at a time and room for their coefficients.
@@ -134,7 +148,7 @@ class Work:
         """
         if time.monotonic() <= self.until or not len(active):
             return None
-        done = np.setdiff1d(np.arange(self.plane.faces), active)
+        done = without(self.plane.faces, active)
         return done if len(done) else active[: max(1, len(active) // HURRY)]
 
     def divide(self, parent: Array) -> None:
@@ -155,6 +169,17 @@ class Work:
         if self.plane.faces > most:
             self.take(np.arange(most))
         return parent[: self.plane.faces], on[: self.plane.faces]
+
+
+def _moved(work: Callable[[int, int], Any], by: int, begin: int, end: int) -> Any:
+    return work(by + begin, by + end)
+
+
+def without(number: int, some: Array) -> Array:
+    """Return which of a number of faces are not among some."""
+    kept = np.ones(number, bool)
+    kept[some] = False
+    return np.flatnonzero(kept)
 
 
 def starts(faces: Array, counts: Array, number: int) -> Array:

@@ -1,0 +1,84 @@
+"""Maps of the cells of a plane in the whole input space."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from cases import dense, points
+from inscape._core import BudgetError, UnsupportedModelError
+from inscape.regions import local_maps, plane_regions
+
+
+class Loose(nn.Module):
+    """A network whose values do not have its gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = dense(3, 4, 1)
+
+    def forward(self, x):
+        return self.net(x.detach())
+
+
+@pytest.fixture(scope="module")
+def images():
+    """Return a network of images and its regions in the plane of three of them."""
+    net, x = dense(784, 12, 8, 3), points(3, 784)
+    return net, plane_regions(net, x)
+
+
+def test_maps_of_images_are_those_at_the_centroids(images):
+    net, found = images
+    matrices, constants = found.input_maps(net)
+    x = found.frame.at(found.centroids)
+    local = local_maps(net, x, points=found.cells)
+    assert found.cells > 50
+    assert_close(matrices, local.jacobians)
+    assert_close(constants, local.intercepts)
+
+
+def test_maps_give_the_network_and_the_slopes_of_the_plane(images):
+    net, found = images
+    some = torch.tensor([5, 0, 17])
+    matrices, constants = found.input_maps(net, some)
+    x = found.frame.at(found.centroids[some])
+    assert_close((matrices @ x[:, :, None])[:, :, 0] + constants, net(x).detach())
+    assert_close(matrices @ found.axes.T, found.slopes[some])
+
+
+def test_pooling_and_clamps_have_maps_in_input_space():
+    net = nn.Sequential(
+        nn.Conv2d(1, 2, 3), nn.ReLU6(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 2)
+    )
+    torch.manual_seed(0)
+    net, x = net.double().eval(), points(3, 36).reshape(3, 1, 6, 6)
+    found = plane_regions(net, x)
+    matrices, constants = found.input_maps(net)
+    at = found.frame.at(found.centroids)
+    assert_close((matrices @ at.flatten(1)[:, :, None])[:, :, 0] + constants, net(at).detach())
+    assert_close(matrices @ found.axes.flatten(1).T, found.slopes)
+
+
+def test_another_network_is_refused(images):
+    _, found = images
+    with pytest.raises(
+        ValueError, match=r"found one with \(5,\) units and 3 outputs for \(12, 8\)"
+    ):
+        found.input_maps(dense(784, 5, 3))
+    with pytest.raises(ValueError, match="found other values: has it been trained since"):
+        found.input_maps(dense(784, 12, 8, 3, seed=7))
+
+
+def test_values_without_gradients_are_refused():
+    net = Loose().eval()
+    with pytest.raises(UnsupportedModelError, match="gradient of the model must belong"):
+        plane_regions(net, points(3, 3)).input_maps(net)
+
+
+def test_what_does_not_fit_is_refused(images):
+    net, found = images
+    with pytest.raises(BudgetError, match="the maps must take at most 1000 bytes, but those of"):
+        found.input_maps(net, memory=1000)
+    with pytest.raises(ValueError, match=r"some must number cells from 0 to \d+, found -1"):
+        found.input_maps(net, torch.tensor([-1]))
