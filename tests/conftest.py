@@ -5,7 +5,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from jaxtyping import config
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Draw what a file of tests draws while it is read from one seed: a test passes or it fails."""
+    if isinstance(collector, pytest.Module):
+        torch.manual_seed(0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Start every test, and the fixtures made for it, from one seed, whichever ran before it."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

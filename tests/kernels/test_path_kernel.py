@@ -16,7 +16,9 @@ from inscape._core import NotApplicable
 from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape.kernels import path_kernel
 from inscape.kernels._chain import Chain
+from inscape.kernels._task import Task
 from inscape.training import fit
+from inscape.training.losses import loss_function
 from inscape.training.replay import walk
 
 X, Y, Q = points(20, 2), points(20, 2, seed=4), points(5, 2, seed=9)
@@ -339,6 +341,27 @@ def test_cross_entropy_and_float32():
     assert sum(found.rest(0, 0).values()) == pytest.approx(
         float((found.final - found.initial - found.samples.sum(1))[0, 0]), abs=1e-15
     )
+
+
+@pytest.mark.parametrize("wrap", [lambda net: net, Wrapped])
+def test_gradients_are_those_that_a_training_in_float32_took(wrap):
+    """Of a sample that is all but fitted, float32 keeps few digits: those are what was learned."""
+    model = wrap(nn.Sequential(*dense(2, 8), nn.GELU(), nn.Linear(8, 2)).float())
+    x, labels = X.float(), torch.zeros(20, dtype=torch.long)
+    with torch.no_grad():
+        list(model.parameters())[-1].copy_(torch.tensor([7.0, -7.0]))
+    criterion = loss_function("cross_entropy")
+    names = [name for name, _ in model.named_parameters()]
+    task = Task.of(model, x, labels, criterion, (), names)
+    found = task.gradients(slice(None), flat(model).double()).written(torch.arange(20)).sum(0)
+
+    def autograd(body, points):
+        loss = criterion(body(points), labels)
+        return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(body.parameters()))])
+
+    taken, true = autograd(model, x).double(), autograd(copy.deepcopy(model).double(), x.double())
+    assert (found - taken).norm() < 1e-5 * taken.norm()
+    assert (true - taken).norm() > 1e-3 * taken.norm()
 
 
 def test_duplicate_queries_and_one_sample():

@@ -66,30 +66,28 @@ class General:
     nodes = 3
 
     def __init__(self, model: nn.Module, trainable: Sequence[str]) -> None:
-        self._model = copy.deepcopy(model).double().eval()
-        named = dict(self._model.named_parameters())
-        for name, parameter in named.items():
+        self._trained = copy.deepcopy(model).eval()
+        for name, parameter in self._trained.named_parameters():
             parameter.requires_grad_(name in trainable)
-        self._weights = [named[name] for name in trainable]
+        self._model = copy.deepcopy(self._trained).double()
         self._slices: dict[str, slice] = {}
         at = 0
         for name in trainable:
-            self._slices[name] = slice(at, at + named[name].numel())
-            at += named[name].numel()
+            size = self._model.get_parameter(name).numel()
+            self._slices[name] = slice(at, at + size)
+            at += size
         self.parameters = at
         self.slices = tuple(self._slices.values())
 
     def values(self, weights: Tensor, x: Tensor) -> Float[Tensor, "n c"]:
         """Return the outputs."""
-        self._stand_at(weights)
-        with torch.no_grad():
-            y: Tensor = self._model(x.clone())
-        return y.reshape(len(x), -1)
+        return self._values(self._model, weights, x)
 
     def samples(self, weights: Tensor, x: Tensor, pull: Pull) -> WrittenParts:
-        """Return the gradient of a weighted sum of outputs at every point."""
-        cotangents = pull(self.values(weights, x))
-        return WrittenParts(self._flat(tangents(self._model, x, cotangents[None]))[0], self.slices)
+        """Return the gradient of a weighted sum of outputs at every point, as training found it."""
+        cotangents = pull(self._values(self._trained, weights, x))
+        found = self._flat(tangents(self._trained, x, cotangents[None]))[0]
+        return WrittenParts(found.double(), self.slices)
 
     def cuts(self, start: Tensor, step: Tensor, x: Tensor) -> Float[Tensor, "q e"]:
         """Return 0 and 1 for each query: kinks are not looked for."""
@@ -99,15 +97,22 @@ class General:
         """Return the gradients of all outputs, averaged over the places, the same for all."""
         total: Tensor | None = None
         for t, share in zip(places.t[0].tolist(), places.share[0].tolist(), strict=True):
-            self._stand_at(start + t * step)
+            self._stand_at(start + t * step, self._model)
             one = self._flat(tangents(self._model, x)).mul_(share)
             total = one if total is None else total.add_(one)
         assert total is not None
         return WrittenAverage(total.transpose(0, 1), step)
 
-    def _stand_at(self, weights: Tensor) -> None:
+    def _values(self, model: nn.Module, weights: Tensor, x: Tensor) -> Float[Tensor, "n c"]:
+        self._stand_at(weights, model)
         with torch.no_grad():
-            for parameter, own in zip(self._weights, self.slices, strict=True):
+            y: Tensor = model(x.clone())
+        return y.reshape(len(x), -1)
+
+    def _stand_at(self, weights: Tensor, model: nn.Module) -> None:
+        with torch.no_grad():
+            for name, own in self._slices.items():
+                parameter = model.get_parameter(name)
                 parameter.copy_(weights[own].view_as(parameter))
 
     def _flat(self, found: Tangents) -> Float[Tensor, "r n p"]:

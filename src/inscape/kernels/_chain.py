@@ -32,10 +32,13 @@ NODES = 3
 
 
 class Chain:
-    """A chain of linear maps, each but the last followed by an activation, in float64."""
+    """A chain of linear maps, each but the last followed by an activation, in float64.
 
-    def __init__(self, layers: Sequence[Layer], parameters: int) -> None:
-        self.layers, self.parameters = tuple(layers), parameters
+    ``trained`` is the type of the numbers in which it was trained.
+    """
+
+    def __init__(self, layers: Sequence[Layer], parameters: int, trained: torch.dtype) -> None:
+        self.layers, self.parameters, self._trained = tuple(layers), parameters, trained
         kinds = [layer.activation for layer in layers[:-1]]
         # Between kinks a gradient is a polynomial of one degree less than there are maps.
         straight = all(isinstance(kind, STRAIGHT) for kind in kinds)
@@ -68,7 +71,9 @@ class Chain:
         bare = bool(layers) and layers[-1].activation is None
         between = all(layer.activation is not None for layer in layers[:-1])
         once = at == sum(p.numel() for p in model.parameters())  # no map or weight comes twice
-        return cls(layers, at) if joined and bare and between and once else None
+        if not (joined and bare and between and once):
+            return None
+        return cls(layers, at, next(model.parameters()).dtype)
 
     def values(self, weights: Float[Tensor, " p"], x: Float[Tensor, "n *d"]) -> Tensor:
         """Return the outputs."""
@@ -79,9 +84,9 @@ class Chain:
         return a
 
     def samples(self, weights: Float[Tensor, " p"], x: Float[Tensor, "n *d"], pull: Pull) -> Outers:
-        """Return the gradient of a weighted sum of outputs at every point."""
+        """Return the gradient of a weighted sum of outputs at every point, as training found it."""
         taken, slopes = [], []
-        a = x.flatten(1)
+        weights, a = weights.to(self._trained), x.flatten(1)
         for layer in self.layers:
             taken.append(a)
             a, slope = _bent(layer.activation, _mapped(layer, weights, a))
@@ -93,7 +98,7 @@ class Chain:
             slope = slopes[k - 1]
             assert slope is not None
             back.append(g.mul_(slope))
-        return Outers(self.layers, taken, back[::-1])
+        return Outers(self.layers, *([part.double() for part in own] for own in (taken, back[::-1])))
 
     def average(
         self,
@@ -182,7 +187,8 @@ def _bent(activation: nn.Module | None, z: Tensor) -> tuple[Tensor, Tensor | Non
     if type(activation) is nn.ReLU:
         on = z > 0
         return z * on, on.to(z.dtype)
-    if type(activation) is nn.GELU and activation.approximate == "none":
+    exact = type(activation) is nn.GELU and activation.approximate == "none"
+    if exact and z.dtype is torch.float64:  # in float32 as a training rounds it: below
         below = torch.erf(z * math.sqrt(0.5)).add_(1).mul_(0.5)
         density = torch.square(z).mul_(-0.5).exp_().mul_(1 / math.sqrt(2 * math.pi))
         return z * below, density.mul_(z).add_(below)

@@ -32,7 +32,7 @@ class PathKernel(Result):
         decay: What weight decay has added.
         penalty: What penalties have added.
         rounding: What the training's own arithmetic has added: its updates as they were made, less
-            those that its gradients make in float64.
+            those that the gradients it took of its samples make in float64.
         residual: What is left: what the gradients along the updates as they were made miss.
         steps: The part that the gradients of every update have added, then and through the
             optimizer's memory later, if asked for.

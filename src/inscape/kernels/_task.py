@@ -1,4 +1,4 @@
-"""What was trained on what: gradients of samples and of penalties, in float64."""
+"""What was trained on what: gradients of samples and of penalties, as the training took them."""
 
 import copy
 from collections.abc import Sequence
@@ -58,9 +58,13 @@ class Task:
         )
 
     def gradients(self, rows: slice | Tensor, weights: Float64[Tensor, " p"]) -> Parts:
-        """Return the part of every sample of a batch in the gradient of its loss."""
-        x, y = self.x[rows].double(), self.y[rows]
-        y = y.double() if y.is_floating_point() else y
+        """Return the part of every sample of a batch in the gradient of its loss.
+
+        It is found in the numbers of the training: of a sample that float32 all but fits, the
+        gradient is the difference of two numbers close to each other, and what the training took
+        may be some 1e-5 of it off.
+        """
+        x, y = self.x[rows], self.y[rows]
 
         def pull(outputs: Tensor) -> Tensor:
             outputs = outputs.detach().requires_grad_()
@@ -77,19 +81,19 @@ class Task:
         """Return the gradient of all penalties, None if there are none."""
         if not self.penalties:
             return None
-        body = copy.deepcopy(self.model).double()
+        body = copy.deepcopy(self.model)
         named = dict(body.named_parameters())
         chosen = [named[name] for name in self.trainable]
         with torch.no_grad():
-            torch.nn.utils.vector_to_parameters(weights, chosen)
-        x = self.x[rows].double()
+            torch.nn.utils.vector_to_parameters(weights.to(chosen[0].dtype), chosen)
+        x = self.x[rows]
         with torch.enable_grad():
             total = sum(
                 (coefficient * penalty(body, x) for coefficient, penalty in self.penalties),
-                weights.new_zeros(()),
+                x.new_zeros(()),
             )
         found = torch.autograd.grad(total, chosen, materialize_grads=True)
-        return torch.cat([gradient.flatten() for gradient in found])
+        return torch.cat([gradient.double().flatten() for gradient in found])
 
 
 def refuse_unknown(optimizer: str) -> None:
