@@ -98,7 +98,9 @@ class Chain:
             slope = slopes[k - 1]
             assert slope is not None
             back.append(g.mul_(slope))
-        return Outers(self.layers, *([part.double() for part in own] for own in (taken, back[::-1])))
+        return Outers(
+            self.layers, *([part.double() for part in own] for own in (taken, back[::-1]))
+        )
 
     def average(
         self,

@@ -25,9 +25,9 @@ from inscape._core.inference import outside_inference
 from inscape._core.pieces.line_graph import Rows, differentiable, settled_patterns
 from inscape._core.pieces.line_segments import Lines, lines
 from inscape._core.pieces.piecewise import piecewise
+from inscape._core.pieces.turning import turning
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
-from inscape.regions._turning import turning
 
 #: Numbers that maps in input space, or patterns, may hold in all: 512 MiB of float64.
 LARGEST = 2**26
@@ -177,7 +177,9 @@ def line_regions(
     rows = Rows(net, a, b, memory)
     jacobian, bias = _maps(rows, found) if maps else (None, None)
     joined = to is None and pairs is None
-    turns = turning(rows, found, joined=joined, closed=closed) if gradients else (None, None)
+    turns: tuple[Tensor | None, Tensor | None] = (None, None)
+    if gradients:
+        turns = turning(rows, found, joined=joined, closed=closed, instead="leave gradients out")
     return LineRegions(
         t=found.t,
         offsets=found.offsets,

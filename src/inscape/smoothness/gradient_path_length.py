@@ -12,7 +12,6 @@ from inscape._core import (
     Result,
     Row,
     Summary,
-    UnsupportedModelError,
     checks,
     draw_pairs,
     instrument,
@@ -20,11 +19,12 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.front import Slopes
-from inscape._core.functional import MEMORY, ROWS, jacobians, live_jacobians, norm, probe
+from inscape._core.functional import MEMORY, live_jacobians, norm, probe
 from inscape._core.inference import outside_inference
-from inscape._core.pieces.line_graph import Rows, differentiable
-from inscape._core.pieces.line_segments import Lines, lines
+from inscape._core.pieces.line_graph import Rows
+from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
+from inscape._core.pieces.turning import turning
 from inscape.smoothness.segments import LARGE, halves, reduced, variation, walks
 
 
@@ -118,35 +118,11 @@ def _exactly(f: Function, x: Tensor, pairs: int, seed: int, memory: int) -> Grad
     net = piecewise(f, x)
     a, b = draw_pairs(x.double(), pairs, seed=seed)
     found, rows = lines(net, a, b, memory=memory), Rows(net, a, b, memory)
-    _refuse_other_slopes(rows, found)
-    gradients = Slopes(differentiable(net), rows=len(found.segment) * net.outputs)
-    jumps, step = [torch.zeros(1, dtype=torch.float64)], min(ROWS, rows.most) - 1
-    for first in range(0, len(found.segment) - 1, step):
-        some = slice(first, first + step + 1)
-        at = rows.at(found.segment[some], found.middles[some])
-        matrices, front = gradients.at(at)
-        turns = matrices.diff(dim=0)
-        jumps.append(norm(turns, dim=(1, 2)) if front is None else front.norm(turns))
-    inner = found.inner
-    lengths = found.total(torch.cat(jumps)[inner], found.segment[inner])
+    lengths, _ = turning(rows, found, instead="ask for an estimate")
     checks.finite(lengths, "pairs")
     return GradientPathLength(
         lengths=lengths, knots=len(found.t), outputs=net.outputs, seed=seed, exact=True
     )
-
-
-def _refuse_other_slopes(rows: Rows, found: Lines) -> None:
-    """Hold gradients against slopes in some pieces: code that detaches has values without them."""
-    some = torch.arange(len(found.segment))[:: max(1, len(found.segment) // 64)]
-    segment = found.segment[some]
-    gradients = jacobians(differentiable(rows.net), rows.at(segment, found.middles[some]))
-    way = (rows.b - rows.a)[segment].flatten(1)
-    off = (gradients @ way[:, :, None])[:, :, 0] - found.slopes[some]
-    if float(off.abs().max()) > 1e-6 * (1 + float(found.slopes.abs().max())):
-        raise UnsupportedModelError(
-            "the gradient of the model must belong to its values, but it does not: take .detach() "
-            "out of its forward, or ask for an estimate."
-        )
 
 
 def _turns(slopes: Slopes, at: Float[Tensor, "m k *d"], *, large: bool) -> Float[Tensor, " m"]:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape._core import UnsupportedModelError
+from inscape._core.errors import UnsupportedModelError
 from inscape._core.front import Slopes
 from inscape._core.functional import ROWS, jacobians, norm
 from inscape._core.pieces.line_graph import Rows, differentiable
@@ -15,14 +15,15 @@ ASKED = 64
 
 
 def turning(
-    rows: Rows, found: Lines, *, joined: bool, closed: bool
+    rows: Rows, found: Lines, *, joined: bool = False, closed: bool = False, instead: str
 ) -> tuple[Float64[Tensor, " n"], Float64[Tensor, " joints"]]:
     """Return the gradient's variation inside each segment, and its jumps from one to the next.
 
     The jumps are those at the inner vertices of a polyline and, where it is closed, at its first;
-    none where the segments are not joined.
+    none where the segments are not joined. ``instead`` says what else a user may do whose model has
+    no such gradient.
     """
-    _refuse_other_slopes(rows, found)
+    _refuse_other_slopes(rows, found, instead)
     jumps = _jumps(rows, found)
     inner = found.inner
     inside = found.total(jumps[inner], found.segment[inner])
@@ -48,7 +49,7 @@ def _jumps(rows: Rows, found: Lines) -> Float64[Tensor, " pieces_and_one"]:
     return torch.cat(jumps)
 
 
-def _refuse_other_slopes(rows: Rows, found: Lines) -> None:
+def _refuse_other_slopes(rows: Rows, found: Lines, instead: str) -> None:
     """Hold gradients against slopes in some pieces: code that detaches has values without them."""
     some = torch.arange(len(found.segment))[:: max(1, len(found.segment) // ASKED)]
     segment = found.segment[some]
@@ -58,5 +59,5 @@ def _refuse_other_slopes(rows: Rows, found: Lines) -> None:
     if float(off.abs().max()) > 1e-6 * (1 + float(found.slopes.abs().max())):
         raise UnsupportedModelError(
             "the gradient of the model must belong to its values, but it does not: take .detach() "
-            "out of its forward, or leave gradients out."
+            f"out of its forward, or {instead}."
         )
