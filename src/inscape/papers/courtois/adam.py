@@ -233,7 +233,8 @@ EXPERIMENT = Experiment(
         "difference there is one of the optimizers, and not of success and failure.",
         "Seen after the laptop run: within its 3000 steps descent has not learned two peaks (61, "
         "94, 59 and 61% of the training inputs), so that differences at that scale are also those "
-        "of a network that has learned and one that has not. The paper scale tells them apart.",
+        "of a network that has learned and one that has not. The paper scale tells them apart: "
+        "both have learned two peaks there, and the kernels differ all the same.",
         "Settings are those of figure 12, in float64: steps of 0.1 for descent and 0.001 for Adam. "
         "Queries are unseen inputs. Pushes along the own label: up by samples of label 1, down by "
         "those of label 0, as shares of all pushes. The kernel at the end is multiplied by the "
