@@ -67,6 +67,8 @@ def _listed(
     work: Work, at: int, faces: Array, coef: Array, state: _Windows
 ) -> list[tuple[Array, Array, Array]]:
     """Return how many windows have no winner on each face, which, and their functions there."""
+    from inscape._core.pieces.plane import contests  # imports numba
+
     plane, windows = work.plane, state.windows
     where = (plane.first, plane.halves, plane.ends, plane.place, windows)
 
@@ -78,7 +80,7 @@ def _listed(
         count, room = np.empty(b - a, np.int64), 1024
         while True:
             unit = np.empty(room, np.int64)
-            total = kernels.contested(here, some, *where, tolerance, state.choice, count, unit)
+            total = contests.contested(here, some, *where, tolerance, state.choice, count, unit)
             if total <= room:
                 break
             room = total
@@ -103,6 +105,8 @@ def _rivals(
     state: _Windows,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array, Array, Array]]:
     """Return the windows that still have no winner on the faces, and lines between rivals."""
+    from inscape._core.pieces.plane import contests  # imports numba
+
     plane, (start, entry), (unit, coef) = work.plane, lists, contested
     where = (plane.first, plane.halves, plane.ends, plane.place, MOST_LINES, state.choice)
 
@@ -113,7 +117,7 @@ def _rivals(
         count, lines = np.empty(b - a, np.int64), np.empty(b - a, np.int64)
         out, line_coef = np.empty(room, np.int64), np.empty((drawn, 4))
         key, line_unit = np.empty(drawn, np.int64), np.empty(drawn, np.int64)
-        kernels.still_contested(
+        contests.still_contested(
             active[a:b], source, start, entry, unit, coef, state.windows, state.size,
             *where, count, out, lines, key, line_unit, line_coef,
         )  # fmt: skip
