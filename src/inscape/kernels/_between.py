@@ -5,7 +5,7 @@ times the step. Chains of linear maps have a way of their own, :mod:`inscape.ker
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from inscape.kernels._factors import Tangents, tangents
+from inscape.kernels._outers import WRITTEN
 
 #: What makes the weights of outputs in a sum out of the outputs themselves.
 Pull = Callable[[Tensor], Tensor]
@@ -42,22 +43,34 @@ class WrittenAverage:
 
 
 class WrittenParts:
-    """Gradients of samples that are written out."""
+    """Gradients of samples that are written out: at once, or if they are large in pieces."""
 
-    def __init__(self, rows: Float[Tensor, "n p"], slices: Sequence[slice]) -> None:
-        self._rows, self._slices = rows, slices
+    def __init__(
+        self, write: Callable[[slice | Tensor], Tensor], samples: int, slices: Sequence[slice]
+    ) -> None:
+        self._write, self._slices = write, slices
+        step = max(1, WRITTEN // (8 * max(1, slices[-1].stop)))
+        self._pieces = [slice(k, k + step) for k in range(0, samples, step)]
+        self._all = write(slice(None)) if len(self._pieces) == 1 else None
 
     def products(self, rows: Float[Tensor, "r p"]) -> Float[Tensor, "r n"]:
         """Return their inner products with some rows."""
-        return rows @ self._rows.T
+        return torch.cat([rows @ some.T for some in self._some()], dim=1)
 
     def by_tensor(self, rows: Float[Tensor, "r p"]) -> Float[Tensor, "l r n"]:
         """Return the part of every parameter tensor in them."""
-        return torch.stack([rows[:, own] @ self._rows[:, own].T for own in self._slices])
+        parts = [
+            torch.stack([rows[:, own] @ some[:, own].T for own in self._slices])
+            for some in self._some()
+        ]
+        return torch.cat(parts, dim=2)
 
     def written(self, which: Int64[Tensor, " m"]) -> Float[Tensor, "m p"]:
         """Return some of the gradients."""
-        return self._rows[which]
+        return self._write(which) if self._all is None else self._all[which]
+
+    def _some(self) -> Iterator[Float[Tensor, "m p"]]:
+        return iter([self._all]) if self._all is not None else map(self._write, self._pieces)
 
 
 class General:
@@ -86,8 +99,13 @@ class General:
     def samples(self, weights: Tensor, x: Tensor, pull: Pull) -> WrittenParts:
         """Return the gradient of a weighted sum of outputs at every point, as training found it."""
         cotangents = pull(self._values(self._trained, weights, x))
-        found = self._flat(tangents(self._trained, x, cotangents[None]))[0]
-        return WrittenParts(found.double(), self.slices)
+
+        def write(which: slice | Tensor) -> Tensor:
+            self._stand_at(weights, self._trained)
+            found = tangents(self._trained, x[which], cotangents[None, which])
+            return self._flat(found)[0].double()
+
+        return WrittenParts(write, len(x), self.slices)
 
     def cuts(self, start: Tensor, step: Tensor, x: Tensor) -> Float[Tensor, "q e"]:
         """Return 0 and 1 for each query: kinks are not looked for."""

@@ -23,9 +23,11 @@ ELEMENTWISE = (
     nn.Identity,
 )  # fmt: skip
 
-#: Those that are linear but for a kink at zero, and those that are linear.
-KINKED = (nn.ReLU, nn.LeakyReLU)
-STRAIGHT = (*KINKED, nn.Identity)
+#: Those that are linear but for kinks.
+STRAIGHT = (nn.ReLU, nn.LeakyReLU, nn.Hardtanh, nn.Identity)  # ReLU6 is a Hardtanh
+
+#: Those that bend or change their law at zero.
+AT_ZERO = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU, nn.Softsign)
 
 #: Nodes of Gauss and Legendre with which a smooth network begins.
 NODES = 3
@@ -43,7 +45,7 @@ class Chain:
         # Between kinks a gradient is a polynomial of one degree less than there are maps.
         straight = all(isinstance(kind, STRAIGHT) for kind in kinds)
         self.nodes = -(-len(self.layers) // 2) if straight else NODES
-        self._kinked = [isinstance(kind, KINKED) for kind in kinds]
+        self._levels = [_levels(kind) for kind in kinds]
         self.slices = tuple(_slices(self.layers))
 
     @classmethod
@@ -136,14 +138,14 @@ class Chain:
         self, start: Float[Tensor, " p"], step: Float[Tensor, " p"], x: Float[Tensor, "q *d"]
     ) -> Float[Tensor, "q e"]:
         """Return 0, the places where a unit of a query switches, and 1, in order; then only 1."""
-        if not any(self._kinked):
+        if not any(self._levels):
             return torch.tensor([[0.0, 1.0]], dtype=start.dtype).expand(len(x), 2)
         kinks = Kinks(len(x), start.dtype)
         a = x.flatten(1)
         first, change = (_mapped(self.layers[0], weights, a) for weights in (start, step))
-        if self._kinked[0]:
-            kinks.straight(first, change)
-        if any(self._kinked[1:]):
+        for level in self._levels[0]:
+            kinks.straight(first - level, change)
+        if any(self._levels[1:]):
             kinks.search(
                 lambda query, t: self._signals(
                     start, step, torch.addcmul(first[query], change[query], t), t
@@ -154,13 +156,13 @@ class Chain:
     def _signals(
         self, start: Tensor, step: Tensor, z: Float[Tensor, "q u"], t: Float[Tensor, "q 1"]
     ) -> Float[Tensor, "q units"]:
-        """Return what units with a kink take behind the first map, which gives ``z``."""
+        """Return how far above their kinks units are behind the first map, which gives ``z``."""
         found = []
-        for before, layer in itertools.pairwise(self.layers[:-1]):
+        behind = zip(itertools.pairwise(self.layers[:-1]), self._levels[1:], strict=True)
+        for (before, layer), levels in behind:
             a, _ = _bent(before.activation, z)
             z = torch.addcmul(_mapped(layer, start, a), _mapped(layer, step, a), t)
-            if isinstance(layer.activation, KINKED):
-                found.append(z)
+            found += [z - level for level in levels]
         return torch.cat(found, dim=1)
 
 
@@ -168,6 +170,15 @@ class Chain:
 Network = Chain | General
 Average = OuterAverage | WrittenAverage
 Parts = Outers | WrittenParts
+
+
+def _levels(activation: nn.Module | None) -> tuple[float, ...]:
+    """Return where an activation has kinks, of its slope or of what comes after it."""
+    if isinstance(activation, nn.Hardtanh):
+        return activation.min_val, activation.max_val
+    if isinstance(activation, nn.Hardswish):
+        return -3.0, 3.0
+    return (0.0,) if isinstance(activation, AT_ZERO) else ()
 
 
 def _slices(layers: Sequence[Layer]) -> Iterator[slice]:
@@ -196,7 +207,7 @@ def _bent(activation: nn.Module | None, z: Tensor) -> tuple[Tensor, Tensor | Non
         return z * below, density.mul_(z).add_(below)
     with torch.enable_grad():
         z = z.detach().requires_grad_()
-        a = activation(z)
+        a = activation(z.clone())  # it may write over what it is given
         (slope,) = torch.autograd.grad(a, z, torch.ones_like(a))
     return a.detach(), slope
 

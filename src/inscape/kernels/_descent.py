@@ -53,7 +53,18 @@ class Recorded:
                     penalties=self.penalties,
                 )
             )
+            self._refuse_other_way(way[-1])
             yield from reversed(list(itertools.pairwise(way)))
+
+    def _refuse_other_way(self, end: Stand) -> None:
+        """Refuse a replay that ends elsewhere: another network, if its weights have one shape."""
+        known = self._stand(end.step).weights
+        if float((end.weights - known).abs().max()) > 1e-3 * float(known.abs().max()):
+            raise ValueError(
+                "the path kernel needs the network that was trained, found one that training "
+                f"leads to other weights at step {end.step}: pass the model with the activations "
+                "and layers that it was trained with."
+            )
 
     def bytes_between(self) -> int:
         """Return what the steps between two checkpoints take, all held at once."""
@@ -170,11 +181,14 @@ def refuse_gaps(trajectory: Trajectory) -> None:
         gap = (0, first - 1, f"the first checkpoint is at step {first}")
     elif known < trajectory.steps:
         gap = (known, trajectory.steps - 1, f"batches are known of {known} steps")
+    elif last > trajectory.steps:
+        gap = (trajectory.steps, last - 1, f"learning rates are known of {trajectory.steps} steps")
     elif last < trajectory.steps:
         gap = (last, trajectory.steps - 1, f"the last checkpoint is at step {last}")
     if gap is not None:
+        steps = max(last, trajectory.steps)
         raise ValueError(
-            f"the path kernel needs all {trajectory.steps} steps of the training, found steps "
+            f"the path kernel needs all {steps} steps of the training, found steps "
             f"{gap[0]} to {gap[1]} missing ({gap[2]}): pass the trajectory whole, or train anew "
             "with record=...."
         )

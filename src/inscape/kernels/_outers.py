@@ -30,6 +30,10 @@ class Layer:
         return matrix, None if self.bias is None else weights[self.bias : self.bias + self.outputs]
 
 
+#: Bytes that written-out gradients of samples may take at once, beyond those of one sample.
+WRITTEN = 2**26
+
+
 class Outers:
     """Gradients of samples: for each map what came in and what came back."""
 
@@ -41,30 +45,43 @@ class Outers:
 
     def products(self, rows: Float[Tensor, "r p"]) -> Float[Tensor, "r n"]:
         """Return their inner products with some rows, whichever way has less to write."""
-        if len(rows) >= self._widest:
+        if len(rows) < self._widest:
+            parts = [_total(self._products(rows, some)) for some in self._pieces(rows)]
+            return torch.cat(parts, dim=1)
+        if self._all is not None:
             return rows @ self._all
-        total = rows.new_zeros(len(rows), len(self._taken[0]))
-        for part in self._products(rows):
-            total += part
-        return total
+        return torch.cat([rows @ self._across(some) for some in self._pieces(rows)], dim=1)
 
     def by_tensor(self, rows: Float[Tensor, "r p"]) -> Float[Tensor, "l r n"]:
         """Return the part of every parameter tensor in them."""
-        return torch.stack(list(self._products(rows)))
+        pieces = [torch.stack(list(self._products(rows, some))) for some in self._pieces(rows)]
+        return torch.cat(pieces, dim=2)
 
     def written(self, which: Int64[Tensor, " m"]) -> Float[Tensor, "m p"]:
         """Return some of the gradients written out."""
         return self._across(which).T
 
     @cached_property
-    def _all(self) -> Float[Tensor, "p n"]:
-        return self._across(slice(None))
+    def _all(self) -> Float[Tensor, "p n"] | None:
+        """Return all gradients written out, if they take no more than a block."""
+        n = len(self._taken[0])
+        return self._across(slice(None)) if 8 * n * self._size <= WRITTEN else None
+
+    @property
+    def _size(self) -> int:
+        last = self._layers[-1]
+        return last.end if last.bias is None else last.bias + last.outputs
+
+    def _pieces(self, rows: Tensor) -> list[slice]:
+        """Return the samples in pieces of which no more than a block is written out at once."""
+        outputs = max(layer.outputs for layer in self._layers)
+        written = self._size if len(rows) >= self._widest else len(rows) * outputs
+        step = max(1, WRITTEN // (8 * written))
+        return [slice(k, k + step) for k in range(0, len(self._taken[0]), step)]
 
     def _across(self, which: slice | Tensor) -> Float[Tensor, "p m"]:
         """Return gradients with samples side by side, so that products run along many numbers."""
-        last = self._layers[-1]
-        size = last.end if last.bias is None else last.bias + last.outputs
-        found = self._back[0].new_empty(size, len(self._back[0][which]))
+        found = self._back[0].new_empty(self._size, len(self._back[0][which]))
         for layer, a, g in zip(self._layers, self._taken, self._back, strict=True):
             across, back = a[which].T.contiguous(), g[which].T.contiguous()
             into = found[layer.weight : layer.end].view(layer.outputs, layer.inputs, -1)
@@ -73,8 +90,9 @@ class Outers:
                 found[layer.bias : layer.bias + layer.outputs] = back
         return found
 
-    def _products(self, rows: Float[Tensor, "r p"]) -> Iterator[Float[Tensor, "r n"]]:
-        for layer, a, g in zip(self._layers, self._taken, self._back, strict=True):
+    def _products(self, rows: Float[Tensor, "r p"], some: slice) -> Iterator[Float[Tensor, "r n"]]:
+        for layer, taken, back in zip(self._layers, self._taken, self._back, strict=True):
+            a, g = taken[some], back[some]
             own = rows[:, layer.weight : layer.end].view(-1, layer.outputs, layer.inputs)
             yield torch.bmm(own, a.T.expand(len(own), -1, -1)).mul_(g.T).sum(1)
             if layer.bias is not None:
@@ -113,3 +131,10 @@ class OuterAverage:
                 own.copy_((g.flatten(2).transpose(1, 2) @ a).view_as(own))
             if layer.bias is not None:
                 into[:, :, layer.bias : layer.bias + layer.outputs] = whole
+
+
+def _total(parts: Iterator[Tensor]) -> Tensor:
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total

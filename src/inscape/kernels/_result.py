@@ -11,11 +11,12 @@ from inscape._core import Result, Row, Summary
 from inscape._core.result import Kind
 from inscape.kernels._chain import Average, Parts
 
-#: Relative to the change, what may be unclaimed of a sum that is exact: as much as float32 leaves.
-CLOSED = 1e-5
-
 #: Relative to the change of an output, what rounding in float64 adds at most.
 ROUNDED = 1e-10
+
+#: In roundings of the training's numbers: what may be unclaimed of a sum that is exact, and what
+#: its arithmetic may add to updates at most. More is no rounding.
+CLOSED, LARGEST = 100, 10_000
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -32,7 +33,8 @@ class PathKernel(Result):
         decay: What weight decay has added.
         penalty: What penalties have added.
         rounding: What the training's own arithmetic has added: its updates as they were made, less
-            those that the gradients it took of its samples make in float64.
+            those that the gradients it took of its samples make in float64. Far more than numbers
+            of the training can round says that its updates were not those of its gradients.
         residual: What is left: what the gradients along the updates as they were made miss.
         steps: The part that the gradients of every update have added, then and through the
             optimizer's memory later, if asked for.
@@ -44,6 +46,7 @@ class PathKernel(Result):
         bytes: What was carried from step to step, as estimated before the run.
         disk: Bytes of it that were in a temporary file.
         nodes: Most nodes on one part of a step.
+        precision: The least step of the training's numbers from one to the next.
     """
 
     initial: Float64[Tensor, "q c"]
@@ -62,6 +65,7 @@ class PathKernel(Result):
     bytes: int
     disk: int = 0
     nodes: int
+    precision: float = torch.finfo(torch.float64).eps
 
     @property
     def relative_residual(self) -> float:
@@ -80,6 +84,12 @@ class PathKernel(Result):
 
     def by_class(self, labels: Int64[Tensor, " n"]) -> Float64[Tensor, "q k c"]:
         """Return what the samples of every class have added together."""
+        n = self.samples.shape[1]
+        if labels.is_floating_point() or labels.shape != (n,) or int(labels.min()) < 0:
+            raise ValueError(
+                f"labels must be {n} whole numbers from 0 on, one for each sample, found "
+                f"{labels.dtype} of shape {tuple(labels.shape)}: pass the classes of the training."
+            )
         k = int(labels.max()) + 1
         into = self.samples.new_zeros(len(self.samples), k, self.samples.shape[2])
         return into.index_add_(1, labels, self.samples)
@@ -93,7 +103,9 @@ class PathKernel(Result):
         decay, penalty, rounding, residual = (float(part[query, output]) for part in parts)
         if abs(rounding) <= ROUNDED * abs(float((self.final - self.initial)[query, output])):
             rounding, residual = 0.0, residual + rounding
-        found = {"weight decay": decay, "penalties": penalty, "rounding in training": rounding}
+        by_rounding = self.relative_rounding <= LARGEST * self.precision
+        name = "rounding in training" if by_rounding else "updates that no gradient explains"
+        found = {"weight decay": decay, "penalties": penalty, name: rounding}
         return {name: part for name, part in found.items() if part} | {"residual": residual}
 
     def rows(self) -> Iterator[Row]:
@@ -112,8 +124,8 @@ class PathKernel(Result):
         size = self.samples.abs().sum(2)
         ordered = size.sort(1, descending=True).values.cumsum(1)
         half = (ordered < ordered[:, -1:] / 2).sum(1) + 1
-        basis = f"{len(size)} queries, residual {self.relative_residual:.0e}"
-        closes = self.mode == "exact" and self.unclaimed < CLOSED
+        basis = f"{len(size)} queries, unclaimed {self.unclaimed:.0e}"
+        closes = self.mode == "exact" and self.unclaimed <= max(ROUNDED, CLOSED * self.precision)
         kind: Kind = "exact" if closes else "estimate"
         return Summary(value=float(half.double().mean()), kind=kind, basis=basis)
 
@@ -198,6 +210,7 @@ def gathered(
     taken: int,
     disk: int,
     nodes: int,
+    precision: float,
 ) -> PathKernel:
     """Return the result out of the sums for all queries."""
     q, c = initial.shape
@@ -227,4 +240,5 @@ def gathered(
         bytes=taken,
         disk=disk,
         nodes=nodes,
+        precision=precision,
     )

@@ -57,6 +57,11 @@ class Task:
             shape=shape,
         )
 
+    @property
+    def precision(self) -> float:
+        """Return the least step of the training's numbers from one to the next."""
+        return max(torch.finfo(self.model.get_parameter(n).dtype).eps for n in self.trainable)
+
     def gradients(self, rows: slice | Tensor, weights: Float64[Tensor, " p"]) -> Parts:
         """Return the part of every sample of a batch in the gradient of its loss.
 
@@ -69,7 +74,8 @@ class Task:
         def pull(outputs: Tensor) -> Tensor:
             outputs = outputs.detach().requires_grad_()
             with torch.enable_grad():
-                value = self.loss(outputs.reshape(len(x), *self.shape), y)
+                given = outputs.reshape(len(x), *self.shape).clone()  # a loss may write over it
+                value = self.loss(given, y)
             (cotangents,) = torch.autograd.grad(value, outputs)
             return cotangents
 
@@ -83,7 +89,7 @@ class Task:
             return None
         body = copy.deepcopy(self.model)
         named = dict(body.named_parameters())
-        chosen = [named[name] for name in self.trainable]
+        chosen = [named[name].requires_grad_() for name in self.trainable]
         with torch.no_grad():
             torch.nn.utils.vector_to_parameters(weights.to(chosen[0].dtype), chosen)
         x = self.x[rows]
@@ -115,15 +121,37 @@ def refuse_shape(queries: Tensor, x: Tensor) -> None:
 
 
 def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
-    """Refuse a model whose training mixes samples, or is random: parts of samples have no sense."""
+    """Refuse a model whose training mixes samples, is random, or is of another function."""
     two = x[:2] if len(x) > 1 else x.expand(2, *x.shape[1:])
+    cure = (
+        "keep such layers in eval mode (layer.eval(); layer.train = lambda mode=True: layer) or "
+        "train without them."
+    )
+
+    def anew(z: Tensor) -> Tensor:
+        found: Tensor = copy.deepcopy(model).train()(z.clone())
+        return found
+
     body = copy.deepcopy(model).train()
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            refuse_mixing(lambda z: body(z.clone()), two, body(two.clone()).reshape(2, -1))
-    except ValueError as error:
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        before = {name: own.clone() for name, own in body.state_dict().items()}
+        trained = body(two.clone()).reshape(2, -1)
+        moved = [name for name, own in body.state_dict().items() if not own.equal(before[name])]
+        try:
+            refuse_mixing(anew, two, trained)
+        except ValueError as error:
+            raise UnsupportedModelError(
+                "the path kernel needs a training in which each sample acts for itself, found "
+                f"batch statistics or random draws in training mode: {cure}"
+            ) from error
+        if moved:
+            raise UnsupportedModelError(
+                "the path kernel needs a training that only the optimizer moves, found "
+                f"{moved[0]!r} written by a pass in training mode: {cure}"
+            )
+        gap = float((copy.deepcopy(model).eval()(two.clone()).reshape(2, -1) - trained).abs().max())
+    if gap > 1e-3 * float(trained.abs().max()):
         raise UnsupportedModelError(
-            "the path kernel needs a training in which each sample acts for itself, found batch "
-            "statistics or random draws in training mode: keep such layers in eval mode "
-            "(layer.eval(); layer.train = lambda mode=True: layer) or train without them."
-        ) from error
+            "the path kernel needs a network that is in training what it is after it, found other "
+            f"outputs in training mode: {cure}"
+        )

@@ -17,7 +17,7 @@ from inscape.kernels._slopes import Slopes, per_block
 from inscape.kernels._task import Task, refuse_inseparable, refuse_shape, refuse_unknown
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
-from inscape.training.replay import loss_of
+from inscape.training.replay import loss_of, stand_at
 
 #: Bytes that gradients of queries may take unless the caller says otherwise.
 MEMORY = 2**30
@@ -76,12 +76,13 @@ def path_kernel(
     is always told.
 
     The training is gone through backwards: what a later step makes of a gradient is carried for
-    every query, not for every sample, so that memory does not grow with the data. For momentum and
-    Adam that is one row of parameters for each query and output, with ``decay="samples"`` one more;
-    for plain gradient descent nothing. It is estimated before the run, kept under ``memory`` by
-    several passes, and told as ``bytes``. Steps between checkpoints are replayed in each pass, and
-    not at all where there is one at every step. Costs for each step about ``nodes`` gradients of
-    every query and output, one of every sample in its batch, and their products.
+    every query, not for every sample: memory grows with the data only by what goes through the
+    network for one batch, and 64 MiB for gradients of its samples. For momentum and Adam that is
+    one row of parameters for each query and output, with ``decay="samples"`` one more; for plain
+    gradient descent nothing. It is estimated before the run, kept under ``memory`` by several
+    passes, and told as ``bytes``. Steps between checkpoints are replayed in each pass, and not at
+    all where there is one at every step. Costs for each step about ``nodes`` gradients of every
+    query and output, one of every sample in its batch, and their products.
 
     :class:`PathWatch` finds the same while a training runs, without a record of it.
 
@@ -121,9 +122,9 @@ def path_kernel(
     queries = x[:8] if queries is None else queries
     checks.points(queries, "queries")
     refuse_shape(queries, x)
-    refuse_inseparable(model, x)
     body = copy.deepcopy(model)
-    body.load_state_dict(trajectory.at(0))
+    stand_at(body, trajectory, 0)
+    refuse_inseparable(body, x)
     task = Task.of(body, x, y, criterion, penalties, trajectory.trainable)
     recorded = Recorded(task=task, trajectory=trajectory, loss=loss, penalties=penalties)
     choices = Choices(mode, decay, by_step, by_layer, tolerance)
@@ -161,6 +162,7 @@ def _split(recorded: Recorded, queries: Tensor, choices: Choices, memory: int) -
         taken=held * max(map(len, parts)) + between,
         disk=0,
         nodes=max(block.slopes.nodes for block in blocks),
+        precision=task.precision,
     )
 
 

@@ -1,6 +1,7 @@
 """Path kernel while a training runs, for queries that are known beforehand."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,20 +19,20 @@ from inscape.kernels._result import Choices, PathKernel, Sums, gathered
 from inscape.kernels._slopes import Slopes, per_block
 from inscape.kernels._task import Task, refuse_inseparable, refuse_shape, refuse_unknown
 from inscape.kernels.path_kernel import MEMORY, TOLERANCE
-from inscape.training.replay import Stand, second_moments
+from inscape.training.replay import Stand, refuse_idle, second_moments
 from inscape.training.update import Update
 
 
 class PathWatch:
     """Splits predictions into what every sample adds, while a training runs.
 
-    The result is that of :func:`path_kernel`, found the other way round: forwards, with no recorded
-    training and no replay. What has to be carried is one moment for each sample, so ``(samples + 2)
-    x parameters`` numbers for momentum and Adam, and as many again for ``decay="samples"``; plain
-    gradient descent carries nothing. That is estimated before the first update. If it does not fit
-    into ``memory`` it goes to a temporary file in the folder ``disk``, and the result says how
-    much. Each update costs the products of all queries with all samples, not with its batch only:
-    for mini-batches of momentum and Adam, :func:`path_kernel` is faster.
+    The result is that of :func:`path_kernel` but for ``by_step``, found the other way round:
+    forwards, with no recorded training and no replay. What has to be carried is one moment for each
+    sample, so ``(samples + 2) x parameters`` numbers for momentum and Adam, and as many again for
+    ``decay="samples"``; plain gradient descent carries nothing. That is estimated before the first
+    update. If it does not fit into ``memory`` it goes to a temporary file in the folder ``disk``,
+    and the result says how much. Each update costs the products of all queries with all samples,
+    not with its batch only: for mini-batches of momentum and Adam, :func:`path_kernel` is faster.
 
     >>> from inscape.training import fit
     >>> x = torch.linspace(-1, 1, 9, dtype=torch.float64)[:, None]
@@ -128,6 +129,7 @@ class _Run:
     ) -> None:
         self._optimizer, self._task, self._settings = update.optimizer, task, settings
         self._queries, self._choices, self._plan = queries, choices, plan
+        self._idle: Sequence[bool] | None = None
         self._stand = self._now(0)
         start = self._stand.weights
         self._initial = self._here = task.network.values(start, queries)
@@ -142,6 +144,8 @@ class _Run:
             self._carried = Carried(settings, len(task.x), start, shared=shared, disk=plan.disk)
 
     def step(self, rows: slice | Tensor, rate: float) -> None:
+        parameters = self._optimizer.param_groups[0]["params"]
+        self._idle = refuse_idle(self._settings, self._task.trainable, parameters, self._idle)
         before, after = self._stand, self._now(self._stand.step + 1)
         old, task = before.weights, self._task
         later = task.network.values(after.weights, self._queries)
@@ -177,6 +181,7 @@ class _Run:
             taken=self._plan.carried,
             disk=self._plan.carried if self._plan.disk else 0,
             nodes=max(block.slopes.nodes for block in self._blocks),
+            precision=self._task.precision,
         )
 
     def _add(self, sums: Sums, step: Step, slopes: Tensor, scale: Tensor, rate: float) -> None:
@@ -232,7 +237,8 @@ class _Plan:
         """Return what fits, or say the least that would."""
         row = 8 * task.network.parameters
         carried = held * (len(task.x) + OTHERS) * row
-        work = outputs * row + (3 * rows_at_once(row // 8) * row if carried else 0)
+        rows = min(rows_at_once(task.network.parameters), len(task.x) + OTHERS)
+        work = outputs * row + (3 * rows * row if carried else 0)
         inside = carried if disk is None else 0
         if inside + work > memory:
             where = "" if disk or not carried else ", or pass disk=... for a temporary file"

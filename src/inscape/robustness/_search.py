@@ -53,7 +53,7 @@ class Search:
         if carry and self.attack.minimal:
             return self._once(budgets)
         each = self.attack.passes(self.victim.classes) * len(self.x)
-        with progress(int(each * len(budgets)) + 1, label="attacking") as bar:
+        with progress(int(each * len(budgets)), label="attacking") as bar:
             rows = []
             for k, budget in enumerate(budgets):
                 if isinstance(self.attack, Noise):
@@ -69,9 +69,10 @@ class Search:
 
     def _once(self, budgets: Sequence[float]) -> Found:
         """Run an attack that seeks the smallest step: its one run answers for every budget."""
-        total = int(self.attack.passes(self.victim.classes) * len(self.x)) + 1
+        total = int(self.attack.passes(self.victim.classes) * len(self.x))
         with progress(total, label="attacking") as bar:
             self._at(budgets[-1], 0, bar, carry=True)
+            bar.done = total
         right = torch.stack([(~self.broken(budget)).to(self.x.dtype) for budget in budgets])
         return Found(start=self.start, right=right, moved=self.moved, lengths=self.lengths)
 

@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from inscape._core import checks
-from inscape._core.trajectory import Trajectory, fingerprint
+from inscape._core import UnsupportedModelError, checks
+from inscape._core.trajectory import Settings, Trajectory, fingerprint
 from inscape.training.dice import private_dice
 from inscape.training.losses import Loss, loss_function
 from inscape.training.names import is_own, name_of, own_name
@@ -139,11 +139,13 @@ def stands(
     _restore(update, trajectory, first)
     parameters = update.optimizer.param_groups[0]["params"]
     x, y = x.detach(), y.detach()
+    idle: Sequence[bool] | None = None
     for step in range(first, stop + 1):
         if step > first:
             rows = trajectory.rows(step - 1)
             with private_dice(x.device), torch.enable_grad():
                 update(step - 1, x[rows].clone(), y[rows], [float(trajectory.rates[step - 1])])
+            idle = refuse_idle(trajectory.settings, trajectory.trainable, parameters, idle)
         if step >= start:
             kept = [update.optimizer.state[p] for p in parameters]
             yield Stand(
@@ -151,6 +153,32 @@ def stands(
                 weights=torch.cat([p.detach().flatten() for p in parameters]),
                 squares=second_moments(parameters, kept),
             )
+
+
+def refuse_idle(
+    settings: Settings,
+    names: Sequence[str],
+    parameters: Sequence[Tensor],
+    before: Sequence[bool] | None,
+) -> Sequence[bool]:
+    """Refuse a parameter that gets gradients at some steps only: its moments wait in between.
+
+    Args:
+        settings: Those of the training.
+        names: Names of the parameters.
+        parameters: The parameters, after a step.
+        before: What this returned after the step before.
+    """
+    now = [p.grad is None for p in parameters]
+    if settings.optimizer == "sgd" and not settings.momentum and not settings.weight_decay:
+        return now  # each step stands for itself
+    for name, one, other in zip(names, now, before or now, strict=True):
+        if one != other:
+            raise UnsupportedModelError(
+                "the path kernel needs gradients of a parameter at all steps or at none, found "
+                f"some steps only for {name!r}: freeze it, or use it at every step."
+            )
+    return now
 
 
 def second_moments(
@@ -237,15 +265,27 @@ def _named_or_given(what: str, recorded: str, given: Given | None) -> str | Give
     )
 
 
-def _restore(update: Update, trajectory: Trajectory, step: int) -> None:
-    """Put model and optimizer into the state of a checkpoint."""
+def stand_at(model: nn.Module, trajectory: Trajectory, step: int) -> None:
+    """Put the weights of a checkpoint into a model; refuse one that is not of the training."""
+    state = trajectory.at(step)
     try:
-        update.model.load_state_dict(trajectory.at(step))
+        model.load_state_dict(state)
     except RuntimeError as error:
         fault = " ".join(str(error).split("\n\t")[1:2])
         raise ValueError(
             f"a replay needs a model of the architecture that was trained, found another: {fault}"
         ) from error
+    for name, own in model.state_dict().items():
+        if own.dtype != state[name].dtype:
+            raise ValueError(
+                f"a replay needs a model in the numbers of the training, {state[name].dtype}, "
+                f"found {name!r} in {own.dtype}: use model.to({state[name].dtype})."
+            )
+
+
+def _restore(update: Update, trajectory: Trajectory, step: int) -> None:
+    """Put model and optimizer into the state of a checkpoint."""
+    stand_at(update.model, trajectory, step)
     group = update.optimizer.param_groups[0]
     on_device = group.get("capturable") or group.get("fused")
     for number, entries in trajectory.optimizer_state(step).items():
