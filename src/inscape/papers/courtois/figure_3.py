@@ -97,5 +97,7 @@ EXPERIMENT = Experiment(
         "network itself.",
         "The price of errors is not in the text: 1 for the inputs, 1000 for the features, with "
         "kernels divided by their mean diagonal.",
+        "That features of networks without an error are separable follows from section 4.2: the "
+        "claim checks our arithmetic as much as the text.",
     ),
 )
