@@ -8,18 +8,19 @@ places), or are written out.
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Real
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inscape._core.sampling import generator
-from inscape.kernels._uses import Use, Watched, watched
+from inscape.kernels._apart import Watched, trial, watched
+from inscape.kernels._plainly import written_out
+from inscape.kernels._uses import Use, names_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,24 +118,37 @@ Factor = Outer | Spread | Written
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tangents:
-    """Gradients of some combinations of outputs (rows r) at some points n."""
+    """Gradients of some combinations of outputs (rows r) at some points n.
+
+    ``factors`` are those of the parameters that gradients reach, ``sizes`` belong to all.
+    """
 
     y: Float[Tensor, "n c"]
     factors: tuple[Factor, ...]
     ways: tuple[tuple[str, str], ...]
     rows: int
+    sizes: Mapping[str, int]
 
     @property
     def squares(self) -> Float[Tensor, "r n"]:
         """Return the squared lengths of all gradients."""
-        total = self.factors[0].squares.clone()
-        for factor in self.factors[1:]:
+        total = self.y.new_zeros(self.rows, len(self.y))
+        for factor in self.factors:
             total += factor.squares
         return total
 
+    def by_parameter(self) -> dict[str, Float[Tensor, "r n _"]]:
+        """Return the gradients written out, by the names of the parameters."""
+        found: dict[str, Tensor] = {}
+        for factor in self.factors:
+            sizes = [self.sizes[name] for name in factor.names]
+            parts = torch.split_with_sizes(factor.written(), sizes, dim=2)
+            found.update(zip(factor.names, parts, strict=True))
+        return found
+
 
 def tangents(
-    model: nn.Module, x: Float[Tensor, "n *d"], cotangents: Float[Tensor, "r n c"] | None = None
+    model: nn.Module, x: Real[Tensor, "n *d"], cotangents: Float[Tensor, "r n c"] | None = None
 ) -> Tangents:
     """Return the gradients of every output at every point, or of weighted sums of the outputs.
 
@@ -153,7 +167,7 @@ def tangents(
     ]
     ways = [(name, _way(factor)) for factor in factors for name in factor.names]
     if seen.others:
-        j, how = _written(model, x, seen.others, cotangents)
+        j, how = written_out(model, x, seen.others, cotangents)
         factors.append(Written(names=seen.others, j=j))
         ways += [(name, how) for name in seen.others]
     return Tangents(
@@ -161,22 +175,39 @@ def tangents(
         factors=tuple(factors),
         ways=tuple(ways),
         rows=len(cotangents),
+        sizes={name: p.numel() for name, p in model.named_parameters()},
     )
 
 
-def bytes_of_a_point(model: nn.Module, x: Float[Tensor, "n *d"]) -> int:
+def bytes_of_a_point(model: nn.Module, x: Real[Tensor, "n *d"]) -> int:
     """Return what the gradients of all outputs take at a point, at most, while they are made."""
-    seen = watched(model, x[:1])
+    seen = trial(model, x)
     sizes = {name: p.numel() for name, p in model.named_parameters()}
-    rows = seen.y.shape[1]
+    n, rows = seen.y.shape
     numbers = rows * sum(sizes[name] for name in seen.others)
     for use in seen.uses:
-        numbers += rows * math.prod(use.shape) + use.a.numel()
+        numbers += rows * math.prod(use.shape[1:]) + use.a.numel() // n
         if use.kind == "convolution":
             numbers += sizes[use.weight] // use.shape[1] * math.prod(use.shape[2:])
         if use.kind != "linear":
             numbers += rows * sizes[use.weight]
-    return numbers * x.element_size()
+    return numbers * seen.y.element_size()
+
+
+def paired(one: Tangents, two: Tangents) -> list[tuple[Factor, Factor]]:
+    """Return the factors of two sets of points side by side, of the same parameters and form.
+
+    Where what a module does depends on the points, a parameter may be taken in two ways, or act in
+    one set alone: then all are written out, parameter by parameter.
+    """
+    if [(f.names, type(f)) for f in one.factors] == [(f.names, type(f)) for f in two.factors]:
+        return list(zip(one.factors, two.factors, strict=True))
+    left, right = one.by_parameter(), two.by_parameter()
+    return [
+        (Written(names=(name,), j=left[name]), Written(names=(name,), j=right[name]))
+        for name in left
+        if name in right
+    ]
 
 
 def _way(factor: Factor) -> str:
@@ -190,7 +221,7 @@ def _pulled(
     seen = watched(model, x)
     c = seen.y.shape[1]
     if cotangents is None:
-        cotangents = torch.eye(c, dtype=x.dtype, device=x.device)[:, None].expand(c, len(x), c)
+        cotangents = torch.eye(c, dtype=seen.y.dtype, device=x.device)[:, None].expand(c, len(x), c)
     edges = [use.edge for use in seen.uses]
     found: Sequence[Tensor | None] = [None] * len(edges)
     if edges and seen.y.requires_grad:
@@ -250,18 +281,14 @@ def _factor(uses: Sequence[tuple[Use, Tensor]]) -> Factor:
     g = torch.cat([g.reshape(len(g), use.shape[0], -1, g.shape[-1]) for use, g in uses], dim=2)
     if first.kind == "table":
         rows, t = first.options["rows"], a.shape[1]
-        table = Spread(names=_names(first), a=a, g=g, bias=False, table=rows)
+        table = Spread(names=names_of(first), a=a, g=g, bias=False, table=rows)
         # As in _summed: inner products of all places, or of all rows of the table.
         return table if t * t < rows else Written(names=table.names, j=table.written())
-    return _summed(_names(first), a, g, bias=first.bias is not None)
+    return _summed(names_of(first), a, g, bias=first.bias is not None)
 
 
 def _at_places(a: Tensor, kind: str) -> Tensor:
     return a.reshape(len(a), -1) if kind == "table" else a.reshape(len(a), -1, a.shape[-1])
-
-
-def _names(use: Use) -> tuple[str, ...]:
-    return tuple(name for name in (use.weight, use.bias) if name is not None)
 
 
 def _summed(names: tuple[str, ...], a: Tensor, g: Tensor, *, bias: bool) -> Factor:
@@ -297,10 +324,10 @@ def _convolution(use: Use, g: Tensor) -> Factor:
     back = g.flatten(3)
     bias = use.bias is not None
     if groups == 1:
-        return _summed(_names(use), patches, back.transpose(2, 3), bias=bias)
+        return _summed(names_of(use), patches, back.transpose(2, 3), bias=bias)
     parts = zip(back.chunk(groups, dim=2), patches.chunk(groups, dim=2), strict=True)
     j = [_products(part, into, bias=False) for part, into in parts]
-    return Written(names=_names(use), j=torch.cat([*j, *([back.sum(3)] if bias else [])], dim=2))
+    return Written(names=names_of(use), j=torch.cat([*j, *([back.sum(3)] if bias else [])], dim=2))
 
 
 def _pair(value: Any) -> tuple[int, ...]:
@@ -320,80 +347,4 @@ def _scale(uses: Sequence[tuple[Use, Tensor]]) -> Factor:
             weight = (g * use.a).reshape(*g.shape[:2], -1, size).sum(2)
             bias = g.reshape(*g.shape[:2], -1, size).sum(2)
         rows.append(torch.cat([weight, bias], dim=2) if use.bias else weight)
-    return Written(names=_names(uses[0][0]), j=torch.stack(rows).sum(0))
-
-
-def _written(
-    model: nn.Module,
-    x: Float[Tensor, "n *d"],
-    names: Sequence[str],
-    cotangents: Float[Tensor, "r n c"],
-) -> tuple[Float[Tensor, "r n p"], str]:
-    """Return gradients by the named parameters as they are, by all uses together."""
-    try:
-        j = _mapped(model, x, names, cotangents)
-    except (RuntimeError, ValueError, NotImplementedError):  # what torch.func.vmap cannot do
-        return _one_by_one(model, x, names, cotangents), "written out, one by one"
-    if not _adds_up(j, model, x, names, cotangents):  # or does wrongly, as for slopes of PReLU
-        return _one_by_one(model, x, names, cotangents), "written out, one by one"
-    return j, "written out"
-
-
-def _adds_up(
-    j: Tensor, model: nn.Module, x: Tensor, names: Sequence[str], cotangents: Tensor
-) -> bool:
-    """Say whether a random sum of the gradients is what one plain pass back gives."""
-    named = dict(model.named_parameters())
-    chosen = [named[name] for name in names]
-    if j.shape != (*cotangents.shape[:2], sum(p.numel() for p in chosen)):
-        return False
-    weights = torch.randn(cotangents.shape[:2], generator=generator(0), dtype=torch.float64)
-    weights = weights.to(j)
-    with torch.enable_grad():
-        y = model(x.clone()).reshape(len(x), -1)
-    pulled = torch.einsum("rn,rnc->nc", weights, cotangents)
-    found = torch.autograd.grad(y, chosen, pulled, allow_unused=True)
-    whole = torch.cat([_flat(g, p) for p, g in zip(chosen, found, strict=True)])
-    size, eps = torch.linalg.vector_norm(j, dim=(0, 1)), torch.finfo(j.dtype).eps
-    missed = (torch.einsum("rn,rnp->p", weights, j) - whole).abs()
-    return bool((missed <= eps**0.5 * size + 100 * eps * size.max()).all())
-
-
-def _mapped(model: nn.Module, x: Tensor, names: Sequence[str], cotangents: Tensor) -> Tensor:
-    named = dict(model.named_parameters())
-    chosen = {name: named[name].detach() for name in names}
-
-    def rows(point: Tensor, weights: Tensor) -> Tensor:
-        def outputs(some: dict[str, Tensor]) -> Tensor:
-            y: Tensor = torch.func.functional_call(model, some, (point[None].clone(),))
-            return y.reshape(-1)
-
-        back = torch.func.vjp(outputs, chosen)[1]
-        (found,) = torch.func.vmap(back)(weights)
-        return torch.cat([found[name].reshape(len(weights), -1) for name in names], dim=1)
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
-        j: Tensor = torch.func.vmap(rows, in_dims=(0, 1), out_dims=1)(x, cotangents)
-    return j.detach()
-
-
-def _one_by_one(
-    model: nn.Module, x: Tensor, names: Sequence[str], cotangents: Tensor
-) -> Float[Tensor, "r n p"]:
-    named = dict(model.named_parameters())
-    chosen = [named[name] for name in names]
-    columns = []
-    for point, weights in zip(x, cotangents.transpose(0, 1), strict=True):
-        with torch.enable_grad():
-            y = model(point[None].clone()).reshape(-1)
-        rows = []
-        for row in weights:
-            found = torch.autograd.grad(y, chosen, row, retain_graph=True, allow_unused=True)
-            rows.append(torch.cat([_flat(g, p) for p, g in zip(chosen, found, strict=True)]))
-        columns.append(torch.stack(rows))
-    return torch.stack(columns, dim=1).detach()
-
-
-def _flat(gradient: Tensor | None, parameter: Tensor) -> Tensor:
-    return torch.zeros_like(parameter).flatten() if gradient is None else gradient.flatten()
+    return Written(names=names_of(uses[0][0]), j=torch.stack(rows).sum(0))

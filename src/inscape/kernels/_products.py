@@ -13,7 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape._core.progress import progress
-from inscape.kernels._factors import Outer, Spread, Tangents, Written, tangents
+from inscape.kernels._factors import Outer, Spread, Tangents, Written, paired, tangents
+from inscape.kernels._inputs import numbers_like
 
 #: Points of a block at most: larger tiles gain nothing.
 MOST = 512
@@ -45,16 +46,19 @@ def filled(
         "diagonal": (count, len(x), len(columns)),
         "trace": (len(x), len(columns)),
     }
-    kernel = x.new_empty(shapes[outputs])
-    squares = [x.new_zeros(count, len(x)), x.new_zeros(count, len(columns))]
+    like = numbers_like(model, x)
+    kernel = like.new_empty(shapes[outputs])
+    squares = [like.new_zeros(count, len(x)), like.new_zeros(count, len(columns))]
     pairs = list(_pairs(len(x), len(columns), rows, symmetric=others is None))
     here: tuple[slice, Tangents] | None = None
+    ways: dict[str, str] = {}
     with progress(len(pairs), label="multiplying gradients") as bar:
         for one, two in pairs:
             if here is None or here[0] != one:
                 here = one, tangents(model, x[one])
             same = others is None and one == two
             there = here[1] if same else tangents(model, columns[two])
+            ways.update(here[1].ways + there.ways)
             block = _block(kernel, outputs, one, two)
             fill(block, here[1], there, outputs=outputs, same=same)
             if others is None and not same:
@@ -65,9 +69,7 @@ def filled(
     lengths = [s.sum(0) if outputs == "trace" else s for s in squares]
     if others is None:
         lengths = [_own(kernel, outputs)] * 2
-    return Filled(
-        kernel=kernel, squares=(lengths[0], lengths[1]), ways=here[1].ways if here else ()
-    )
+    return Filled(kernel=kernel, squares=(lengths[0], lengths[1]), ways=tuple(ways.items()))
 
 
 def _own(kernel: Tensor, outputs: str) -> Tensor:
@@ -113,10 +115,8 @@ def fill(
         same: Whether both are one set: then only half of the pairs of outputs is computed.
     """
     buffer = out.new_empty(0)
-    grams = [
-        f.gram(h) if isinstance(f, Outer) and isinstance(h, Outer) else None
-        for f, h in zip(one.factors, two.factors, strict=True)
-    ]
+    pairs = paired(one, two)
+    grams = [f.gram(h) if isinstance(f, Outer) and isinstance(h, Outer) else None for f, h in pairs]
     for i in range(one.rows):
         if outputs == "full":
             js = slice(i if same else 0, None)
@@ -126,7 +126,7 @@ def fill(
             into = (out if outputs == "trace" else out[i])[:, None]
         if outputs != "trace" or i == 0:
             into.zero_()
-        for f, h, gram in zip(one.factors, two.factors, grams, strict=True):
+        for (f, h), gram in zip(pairs, grams, strict=True):
             if isinstance(f, Outer) and isinstance(h, Outer) and gram is not None:
                 _add_outer(into, f, h, gram, i, js, buffer)
             elif isinstance(f, Written) and isinstance(h, Written):

@@ -3,16 +3,18 @@
 One call of the module is watched. At every linear map, convolution, normalisation and table whose
 weights are parameters of the module, the input is kept and the parameters are handed on without
 their gradients. What parameters still have a gradient afterwards act elsewhere as well: nothing can
-be missed, however the module is written.
+be missed, however the module is written. What no gradient comes to from the outputs is left out.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -26,6 +28,15 @@ CONVOLUTIONS = {
     torch.ops.aten.conv1d.default: 1,
     torch.ops.aten.conv2d.default: 2,
 }
+
+#: Calls that go back.
+BACK = (torch.autograd.grad, torch.autograd.backward, Tensor.backward)
+
+#: How the names of operations begin that may put points in another order, as their values say.
+MOVES = (
+    *("Index", "Gather", "Scatter", "Sort", "Take", "Flip", "Roll", "Rot90", "Topk"),
+    *("MaskedSelect", "MaskedScatter"),
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,70 +57,80 @@ class Use:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Watched:
-    """A call: its outputs, the uses that were seen, and the parameters that act elsewhere too."""
+class Call:
+    """A call: its outputs, the uses that gradients reach, and the parameters reached elsewhere.
+
+    ``moves`` tells whether something after a map may have put points in another order.
+    """
 
     y: Tensor
     uses: tuple[Use, ...]
-    others: tuple[str, ...]
+    elsewhere: frozenset[str]
+    moves: bool
 
 
-def watched(model: nn.Module, x: Tensor) -> Watched:
+def called(model: nn.Module, x: Tensor) -> Call:
     """Call a module and see where its parameters act; those without gradients are left out."""
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    watch, y = _watch(model, x, named)
+    if watch.given_up:
+        watch, y = _watch(model, x, {})
+    nodes = _before(y)
+    places = {id(p): name for name, p in named.items()}
+    leaves = (id(getattr(node, "variable", None)) for node in nodes)
+    return Call(
+        y=y,
+        uses=tuple(use for use in watch.uses if use.edge.node in nodes),
+        elsewhere=frozenset(places[leaf] for leaf in leaves if leaf in places),
+        moves=any(map(_moves, nodes)),
+    )
+
+
+def _watch(model: nn.Module, x: Tensor, named: Mapping[str, Tensor]) -> tuple["_Watch", Tensor]:
     with torch.enable_grad():
         watch = _Watch(named)
         with watch:
-            y = checks.call(model, x.detach().clone())
-        watch.refuse_overwriting()
-        left = _reached(y, named)
-    left |= _used_in_many_ways(watch.uses)
-    while more := {
-        name for use in watch.uses if _names(use) & left for name in _names(use) - left
-    }:  # a bias goes with its weight
-        left |= more
-    uses = tuple(use for use in watch.uses if not _names(use) & left)
-    return Watched(y=y.reshape(len(x), -1), uses=uses, others=tuple(sorted(left)))
+            y = checks.call(model, x.detach().clone()).reshape(len(x), -1)
+    watch.refuse_overwriting()
+    return watch, y
 
 
-def _names(use: Use) -> set[str]:
-    return {name for name in (use.weight, use.bias) if name is not None}
+def names_of(use: Use) -> tuple[str, ...]:
+    """Return the weight and, if there is one, the bias."""
+    return (use.weight,) if use.bias is None else (use.weight, use.bias)
 
 
-def _used_in_many_ways(uses: Sequence[Use]) -> set[str]:
-    """Return the parameters whose uses do not add up to one form."""
-    ways: dict[str, set[tuple[str, str | None, str | None]]] = {}
-    for number, use in enumerate(uses):
-        kind = f"convolution {number}" if use.kind == "convolution" else use.kind
-        for name in _names(use):
-            ways.setdefault(name, set()).add((kind, use.weight, use.bias))
-    return {name for name, found in ways.items() if len(found) > 1}
-
-
-def _reached(y: Tensor, named: Mapping[str, Tensor]) -> set[str]:
-    """Return the parameters that the graph of ``y`` leads to."""
-    places = {id(p): name for name, p in named.items()}
-    found, seen, todo = set(), set(), [y.grad_fn]
+def _before(y: Tensor) -> set[Node]:
+    """Return all that the graph of ``y`` leads to."""
+    seen: set[Node] = set()
+    todo = [y.grad_fn]
     while todo:
         node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if variable is not None and id(variable) in places:
-            found.add(places[id(variable)])
-        todo.extend(after for after, _ in node.next_functions)
-    return found
+        if node is not None and node not in seen:
+            seen.add(node)
+            todo.extend(after for after, _ in node.next_functions)
+    return seen
+
+
+def _moves(node: Any) -> bool:
+    name: str = node.name()
+    if name.startswith(("Cat", "Stack")):
+        return getattr(node, "_saved_dim", 0) == 0
+    return isinstance(node, BackwardCFunction) or name.startswith(MOVES)
 
 
 class _Watch(TorchFunctionMode):
-    """Watches one call for maps of parameters; modules, hooks and other threads notice nothing."""
+    """Watches one call for maps of parameters; modules, hooks and other threads notice nothing.
+
+    ``given_up`` tells that the module goes back itself, where parameters act unseen.
+    """
 
     def __init__(self, named: Mapping[str, Tensor]) -> None:
         super().__init__()
         self._names = {id(p): name for name, p in named.items()}
         self._versions: list[int] = []
         self.uses: list[Use] = []
+        self.given_up = False
 
     def refuse_overwriting(self) -> None:
         """Refuse a module that writes over the input of a map, as autograd itself would."""
@@ -128,6 +149,10 @@ class _Watch(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         given = kwargs or {}
+        self.given_up |= func in BACK
+        # Gradients may be switched off, or a transform of torch.func may be under way.
+        if not torch.is_grad_enabled() or peek_interpreter_stack() is not None:
+            return func(*args, **given)
         for try_to in (self._linear, self._convolution, self._norm, self._table):
             z = try_to(func, args, given)
             if z is not None:

@@ -4,21 +4,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Float64, Integer
+from jaxtyping import Float, Float64, Integer, Real
 from torch import Tensor, nn
 
 from inscape._core import Result, Row, Summary, checks
 from inscape._core.errors import BudgetError, UnsupportedModelError
-from inscape._core.functional import chunks, probe
-from inscape.kernels._factors import bytes_of_a_point, tangents
+from inscape._core.inference import outside_inference
+from inscape.kernels import _inputs
+from inscape.kernels._factors import Tangents, bytes_of_a_point, tangents
 
 #: Bytes that features may take unless the caller says otherwise.
 MEMORY = 2**30
 
 
+@outside_inference
 def tangent_features(
     model: nn.Module,
-    x: Float[Tensor, "n *d"],
+    x: Real[Tensor, "n *d"],
     *,
     output: int | None = None,
     memory: int = MEMORY,
@@ -26,11 +28,12 @@ def tangent_features(
     """Return the gradients of outputs by all trainable parameters, one row for each point.
 
     The inner products of rows are the tangent kernel: that of one output, or its trace if all
-    outputs are taken, one after the other. Parameters come in the order of the module.
+    outputs are taken, one after the other. Parameters come in the order of the module; those that
+    no gradient reaches have zeros.
 
     Args:
         model: A module in eval mode.
-        x: Points.
+        x: Points; whole numbers if the model takes such.
         output: Number of the output; by default all.
         memory: Bytes that the features may take.
 
@@ -38,42 +41,41 @@ def tangent_features(
     >>> tangent_features(net, torch.tensor([[3.0, 4.0]]))
     tensor([[3., 4., 1.]])
     """
-    found = probe(model, x)
+    count = _inputs.outputs(model, x)
     named = {name: p.numel() for name, p in model.named_parameters() if p.requires_grad}
     if not named:
         raise UnsupportedModelError(
             "tangent features need trainable parameters, found none: set requires_grad."
         )
-    if output is not None and not 0 <= output < found.outputs:
+    if output is not None and not 0 <= output < count:
         raise ValueError(
-            f"output must lie between 0 and {found.outputs - 1}, found {output}: choose another."
+            f"output must lie between 0 and {count - 1}, found {output}: choose another."
         )
-    rows = found.outputs if output is None else 1
-    taken = len(x) * rows * sum(named.values()) * x.element_size()
+    rows = count if output is None else 1
+    like = _inputs.numbers_like(model, x)
+    taken = len(x) * rows * sum(named.values()) * like.element_size()
     if taken > memory:
         raise BudgetError(
             f"the features take {taken:,} bytes, found memory={memory:,}: raise memory, or use "
             "tangent_kernel, which does not write them out."
         )
-    features = x.new_zeros(len(x), rows * sum(named.values()))
+    features = like.new_zeros(len(x), rows * sum(named.values()))
     one = bytes_of_a_point(model, x) + taken // len(x)
-    start = 0
-    for some in chunks(x, max(1, min(256, memory // one))):
-        features[start : start + len(some)] = _features(model, some, named, output)
+    start, reached = 0, False
+    pieces = -(-len(x) // max(1, min(256, memory // one)))
+    for some in torch.tensor_split(x, pieces):
+        seen = tangents(model, some)
+        reached |= bool(seen.factors)
+        features[start : start + len(some)] = _features(seen, named, output)
         start += len(some)
+    _inputs.refuse_unreached(reached)
     return features
 
 
-def _features(
-    model: nn.Module, x: Tensor, named: dict[str, int], output: int | None
-) -> Float[Tensor, "n p"]:
-    seen = tangents(model, x)
-    chosen = range(seen.rows) if output is None else [output]
-    parts = {name: x.new_zeros(len(chosen), len(x), size) for name, size in named.items()}
-    for factor in seen.factors:
-        columns = factor.written()[list(chosen)]
-        sizes = [named[name] for name in factor.names]
-        parts.update(zip(factor.names, torch.split_with_sizes(columns, sizes, dim=2), strict=True))
+def _features(seen: Tangents, named: dict[str, int], output: int | None) -> Float[Tensor, "n p"]:
+    chosen = list(range(seen.rows)) if output is None else [output]
+    parts = {name: seen.y.new_zeros(len(chosen), len(seen.y), size) for name, size in named.items()}
+    parts.update({name: j[chosen] for name, j in seen.by_parameter().items()})
     return torch.cat(list(parts.values()), dim=2).transpose(0, 1).flatten(1).detach()
 
 

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Float, Float64, Int64, Real
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core.inference import outside_inference
+from inscape.kernels import _inputs
 from inscape.kernels._kernels import squared_distances
 from inscape.kernels.tangent_kernel import MEMORY, TangentKernel, tangent_kernel
 
@@ -60,11 +62,12 @@ class Neighbours(Result):
     cites="charpiat2019input; courtois2025path, section 5.1.2",
     by_default=False,
 )
+@outside_inference
 def neighbours(
     model: nn.Module,
-    x: Float[Tensor, "n *d"],
+    x: Real[Tensor, "n *d"],
     *,
-    queries: Float[Tensor, "q *d"] | None = None,
+    queries: Real[Tensor, "q *d"] | None = None,
     count: int = 5,
     memory: int = MEMORY,
 ) -> Neighbours | NotApplicable:
@@ -75,7 +78,8 @@ def neighbours(
 
     A step of gradient descent that is taken for one point moves the outputs most at those that are
     near by this cosine, in proportion to their gradients. Exact up to rounding; of equally near
-    points the first in ``x`` comes first. Costs one trace of a tangent kernel.
+    points the first in ``x`` comes first. Distances between whole numbers are those of the numbers
+    as they are, though they may be names of words. Costs one trace of a tangent kernel.
 
     Args:
         model: A module in eval mode; its trainable parameters count.
@@ -85,7 +89,7 @@ def neighbours(
         memory: Bytes that gradients of points may take beside the kernel itself.
     """
     checks.in_eval_mode(model)
-    checks.points(x)
+    _inputs.points(x)
     checks.at_least(1, count=count)
     among = len(x) - (queries is None)
     if count > among:
@@ -100,7 +104,8 @@ def neighbours(
     )
     if not isinstance(kernel, TangentKernel):
         return NotApplicable(what="neighbours", reason=kernel.reason)
-    return _ranked(kernel.kernel.detach(), squared_distances(asked, x).sqrt(), count, among)
+    distances = squared_distances(asked.double(), x.double()).sqrt()
+    return _ranked(kernel.kernel.detach(), distances, count, among)
 
 
 def _ranked(

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxtyping import Float
+from jaxtyping import Float, Real
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.errors import BudgetError
-from inscape._core.functional import probe
+from inscape._core.inference import outside_inference
+from inscape.kernels import _inputs
 from inscape.kernels._factors import bytes_of_a_point
 from inscape.kernels._products import filled
 
@@ -27,7 +28,9 @@ class TangentKernel(Result):
     at point ``m`` of the second; it lies in memory with ``i, n, j, m`` from slow to fast.
     ``"diagonal"`` keeps ``i = j`` (three axes, the last for outputs), ``"trace"`` their sum (two
     axes). ``lengths`` are those of the gradients of all outputs together, at the first points.
-    ``layers`` tells for every parameter how its part was computed.
+    ``layers`` tells for every parameter how its part was computed; ``frozen`` names those that are
+    not trainable, ``unreached`` trainable ones that no gradient comes to at any point: neither
+    counts.
     """
 
     kernel: Float[Tensor, "n m *c"]
@@ -37,6 +40,7 @@ class TangentKernel(Result):
     symmetric: bool
     layers: tuple[tuple[str, str], ...]
     frozen: tuple[str, ...]
+    unreached: tuple[str, ...] = ()
 
     @property
     def trace(self) -> Float[Tensor, "n m"]:
@@ -57,6 +61,8 @@ class TangentKernel(Result):
         """Return the mean length of the gradients: of the outputs together, at a point."""
         value = float(self.lengths.double().mean())
         basis = f"{len(self.lengths)} points, {len(self.layers)} parameters"
+        if self.unreached:
+            basis += f"; no gradient reaches {len(self.unreached)} others"
         return Summary(value=value, kind="exact", basis=basis)
 
 
@@ -69,11 +75,12 @@ class TangentKernel(Result):
     cites="jacot2018neural; courtois2025path, Eq. (5)",
     by_default=False,
 )
+@outside_inference
 def tangent_kernel(
     model: nn.Module,
-    x: Float[Tensor, "n *d"],
+    x: Real[Tensor, "n *d"],
     *,
-    others: Float[Tensor, "m *d"] | None = None,
+    others: Real[Tensor, "m *d"] | None = None,
     outputs: Outputs = "full",
     normalised: bool = False,
     memory: int = MEMORY,
@@ -86,13 +93,14 @@ def tangent_kernel(
     Exact up to rounding, at the parameters as they are. Linear maps are taken as products of two
     Gram matrices, of what comes in and of what comes back; convolutions, tables and weights
     used at several places as sums of such, or written out where that is cheaper; normalisations and
-    everything else written out. How each parameter was taken is seen from what the module does with
-    it in a call, and told in the result. With one set of points only half of the kernel is
-    computed.
+    everything else written out, also maps whose first axis does not count the points (such as of
+    tokens of all points in one row). How each parameter was taken is seen from what the module does
+    with it in a call and in a trial on a few points, and told in the result. With one set of points
+    only half of the kernel is computed.
 
     Args:
         model: A module in eval mode; its trainable parameters count.
-        x: Points.
+        x: Points; whole numbers if the model takes such, as tables of words do.
         others: A second set of points; the first itself by default.
         outputs: ``"full"`` for all pairs of outputs, ``"diagonal"`` for equal ones, ``"trace"`` for
             their sum.
@@ -108,16 +116,18 @@ def tangent_kernel(
             [ 4., 10.]])
     """
     checks.one_of(("full", "diagonal", "trace"), outputs=outputs)
-    found = probe(model, x)
+    count = _inputs.outputs(model, x)
     if others is not None:
-        checks.points(others, "others")
+        _inputs.points(others, "others")
         _alike(x, others)
     frozen = tuple(name for name, p in model.named_parameters() if not p.requires_grad)
     if not any(p.requires_grad for p in model.parameters()):
         reason = "the model has no trainable parameters"
         return NotApplicable(what="tangent_kernel", reason=reason)
     rows = _rows(bytes_of_a_point(model, x), memory, len(x) if others is None else 0)
-    made = filled(model, x, others, outputs=outputs, count=found.outputs, rows=rows)
+    made = filled(model, x, others, outputs=outputs, count=count, rows=rows)
+    reached = dict(made.ways)
+    _inputs.refuse_unreached(reached)
     if normalised:
         _divide(made.kernel, *made.squares, outputs)
     own = made.squares[0]
@@ -130,6 +140,9 @@ def tangent_kernel(
         symmetric=others is None,
         layers=made.ways,
         frozen=frozen,
+        unreached=tuple(
+            name for name, _ in model.named_parameters() if name not in {*frozen, *reached}
+        ),
     )
 
 
@@ -143,7 +156,7 @@ def _alike(x: Tensor, others: Tensor) -> None:
 
 def _rows(one: int, memory: int, n: int) -> int:
     """Return how many points may have their gradients in memory: all ``n``, or half on a side."""
-    least = 1 if n == 1 else 2
+    one, least = max(one, 1), 1 if n == 1 else 2
     if least * one > memory:
         some = "1 point" if least == 1 else "2 points"
         raise BudgetError(
