@@ -63,14 +63,46 @@ def test_chains_within_the_chain_and_parts_that_come_twice():
     assert found[7].out_features == 1
 
 
+def test_units_are_scaled_behind_a_batch_norm_not_before():
+    norms = nn.BatchNorm1d(4), nn.BatchNorm1d(3)
+    for norm in norms:  # so that it matters which of both comes last
+        nn.init.constant_(norm.weight, 7.0)
+    model = nn.Sequential(
+        nn.Sequential(nn.Linear(2, 4)), norms[0], nn.Tanh(),
+        nn.Linear(4, 3), norms[1], nn.Tanh(), nn.Linear(3, 1), nn.BatchNorm1d(1),
+    )  # fmt: skip
+    found = activation_scale(model.double().train(), 0.5)
+    assert [type(part).__name__ for part in found] == [
+        *("Sequential", "BatchNorm1d", "ActivationScale", "Tanh"),
+        *("Linear", "BatchNorm1d", "ActivationScale", "Tanh", "Linear", "BatchNorm1d"),
+    ]
+    x = points(40, 2)
+    for end in (3, 7):
+        assert_close(found[:end](x).square().mean().sqrt().item(), 0.5)
+
+
+def test_a_state_of_another_scale_is_refused(tmp_path):
+    one, two = (activation_scale(dense(3, 8, 1), scale) for scale in (0.5, 2.0))
+    torch.save(one.state_dict(), tmp_path / "state.pt")
+    state = torch.load(tmp_path / "state.pt")
+    with pytest.raises(RuntimeError, match=r"1 must be held .*'scale': 0.5}, found .*'scale': 2.0"):
+        two.load_state_dict(state)
+    slower = activation_scale(dense(3, 8, 1), 0.5, momentum=0.01)
+    slower.load_state_dict(state)  # the function is the same
+    two.load_state_dict(dict(state))
+
+
 def test_bad_input(unchecked):
     hidden = nn.ModuleList([nn.Linear(3, 3)])
     with pytest.raises(ValueError, match="found others in ModuleList: put ActivationScale modules"):
         activation_scale(nn.Sequential(nn.Linear(3, 3), hidden, nn.Linear(3, 1)), 1.0)
-    with pytest.raises(
-        ValueError, match=r"scale must be a finite number above 0, found 0.0: raise"
-    ):
-        activation_scale(dense(3, 8, 1), 0.0)
+    for wrong in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match=r"scale must be a finite number above 0, found .*: p"):
+            activation_scale(dense(3, 8, 1), wrong)
+    with pytest.raises(TypeError, match="scale must be one number, found True: pass a float"):
+        activation_scale(dense(3, 8, 1), True)
+    with pytest.raises(ValueError, match="momentum must be a share between 0 and 1, found nan"):
+        activation_scale(dense(3, 8, 1), 1.0, momentum=float("nan"))
     with pytest.raises(ValueError, match=r"takes an nn.Sequential, found Linear: put Activation"):
         activation_scale(nn.Linear(2, 1), 1.0)
     with pytest.raises(ValueError, match="needs a hidden layer before the last one, found none"):

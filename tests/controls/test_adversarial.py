@@ -133,8 +133,9 @@ def test_same_seed_same_weights_and_global_dice_untouched():
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"budget": -1.0}, "budget must be at least 0, found -1.0: raise budget"),
-        ({"clean": 2.0}, "clean must be a share between 0 and 1, found 2.0: lower it"),
+        ({"budget": -1.0}, "budget must be a finite number of at least 0, found -1.0: pass"),
+        ({"budget": float("inf")}, "budget must be a finite number of at least 0, found inf"),
+        ({"clean": 2.0}, "clean must be a share between 0 and 1, found 2.0: pass such"),
         ({"steps": 0}, "steps must be at least 1, found 0"),
         ({"bounds": (0.0, 1.0)}, "x must lie within the bounds 0 to 1"),
         ({"y": torch.full((20,), 7)}, "class numbers must lie between 0 and 1"),
@@ -147,3 +148,22 @@ def test_wrong_settings_are_refused(change, text):
     with pytest.raises(ValueError, match=text):
         adversarial_training(model, x, settings.pop("y"), **settings)
     assert model.training
+
+
+@pytest.mark.parametrize("shape", [(20,), (20, 1)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32, torch.float64])
+def test_one_output_takes_class_numbers_of_any_type_and_shape(dtype, shape):
+    x, y = rings(20)
+    nets = [dense(2, 6, 1) for _ in range(2)]
+    settings = {"budget": 0.1, "steps": 2, "loss": "bce_logits", "lr": 0.1, "epochs": 2}
+    adversarial_training(nets[0], x, y.double()[:, None], **settings)
+    adversarial_training(nets[1], x, y.to(dtype).reshape(shape), **settings)
+    assert torch.equal(nets[0][0].weight, nets[1][0].weight)
+
+
+def test_labels_that_are_no_class_numbers_are_refused(unchecked):
+    x, y = rings(20)
+    with pytest.raises(TypeError, match=r"takes class numbers as int64, found torch.float64: use"):
+        adversarial_training(dense(2, 6, 2), x, y.double(), budget=0.1)
+    with pytest.raises(ValueError, match="adversarial_training needs the true class of each point"):
+        adversarial_training(dense(2, 6, 2), x, None, budget=0.1)

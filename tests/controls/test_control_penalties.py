@@ -38,9 +38,10 @@ def test_the_jacobian_is_pulled_back_in_training():
     assert slopes.flatten(1).norm(dim=1).mean() < 0.8
 
 
-def test_a_negative_allowance_is_refused():
-    with pytest.raises(ValueError, match="free must be at least 0, found -1"):
-        jacobian_penalty(dense(2, 1), points(2, 2), free=-1)
+@pytest.mark.parametrize("free", [-1, float("inf"), float("nan")])
+def test_an_allowance_that_is_none_is_refused(free):
+    with pytest.raises(ValueError, match=r"free must be a finite number of at least 0, found .*:"):
+        jacobian_penalty(dense(2, 1), points(2, 2), free=free)
 
 
 def test_penalties_of_smoothness_stand_here_too():

@@ -167,6 +167,30 @@ def test_layers_that_stay_free_are_named():
         length_scale(model, 1.0)
 
 
+class Own(nn.Module):
+    """Layers in the style of a user, one of them before a norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv1d(2, 3, 2), nn.InstanceNorm1d(3)
+        self.act = nn.Tanh()
+        self.last = nn.Conv1d(3, 2, 1)
+
+
+def test_layers_that_a_norm_scales_back_are_named():
+    model = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 1)).double()
+    x = points(20, 2)
+    with pytest.warns(UserWarning, match=r"does nothing there, found one behind Linear '0': hold"):
+        one = length_scale(copy.deepcopy(model), 0.3).train()
+    with pytest.warns(UserWarning, match=r"behind Linear '0':"):
+        two = length_scale(copy.deepcopy(model), (3.0, 0.3)).train()
+    assert_close(one(x), two(x), rtol=1e-3, atol=1e-3)  # up to the norm's eps: the warning is true
+    with pytest.warns(UserWarning, match=r"found one behind Conv1d 'first': hold other layers"):
+        length_scale(Own(), 1.0)
+    act = nn.Tanh()  # shared, and between the layer and the norm
+    length_scale(nn.Sequential(nn.Linear(2, 3), act, nn.Linear(3, 3), act, nn.BatchNorm1d(3)), 1.0)
+
+
 def test_any_other_optimizer_will_do():
     model, (x, y) = length_scale(net(), 0.7), task()
     run = fit(model, x, y, optimizer=lambda p: torch.optim.RMSprop(p, 0.01), epochs=30)
@@ -226,7 +250,7 @@ def test_settings_are_shown():
 @pytest.mark.parametrize("sigma", [0.0, -1.0, float("nan"), float("inf")])
 def test_sigma_must_be_positive(sigma):
     model = net()
-    with pytest.raises(ValueError, match=r"sigma must be a finite number above 0, found .*: raise"):
+    with pytest.raises(ValueError, match=r"sigma must be a finite number above 0, found .*: pass"):
         length_scale(model, sigma)
     assert type(model[0]) is nn.Linear
 
@@ -257,7 +281,7 @@ def test_words_and_numbers_are_checked(unchecked):
         length_scale(net(), 1.0, bias="none")
     with pytest.raises(ValueError, match="one for each of the 3 layers, found 2: pass as many"):
         length_scale(net(), (1.0, 2.0))
-    for wrong in ("a", None, ["a", 1.0, 1.0]):
+    for wrong in ("a", None, ["a", 1.0, 1.0], True, [1.0, True, 1.0]):
         with pytest.raises(TypeError, match=r"one number or a sequence of numbers, found .*: pass"):
             length_scale(net(), wrong)
     with pytest.raises(ValueError, match=r"weights that are there, found layer '0' \(LazyLinear\)"):

@@ -24,10 +24,39 @@ def test_rows_have_one_length():
     assert_close(layer.weight.flatten(1).norm(dim=1), torch.full((5,), 0.6, dtype=torch.float64))
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+@pytest.mark.parametrize("shape", [(4, 3), (2, 2, 2), (1, 3)], ids=str)
 @pytest.mark.parametrize("held", [SpectralScale(1.3), RowScale(1.3)])
-def test_gradients(held):
-    w = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    assert torch.autograd.gradcheck(held, w.requires_grad_())
+def test_gradients_and_their_gradients(held, shape):
+    w = points(*shape).requires_grad_()
+    assert torch.autograd.gradcheck(held, w, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(held, w, check_fwd_over_rev=True)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4)], ids=str)
+def test_hessians_and_third_derivatives_are_those_of_a_decomposition(shape):
+    w = points(*shape)
+    held = SpectralScale(2.0)
+
+    def ours(w):
+        return (held(w) ** 3).sum()
+
+    def theirs(w):
+        return ((2 * w / torch.linalg.svdvals(w)[0]) ** 3).sum()
+
+    expected = torch.autograd.functional.hessian(theirs, w)
+    assert_close(torch.autograd.functional.hessian(ours, w), expected)
+    assert_close(torch.func.hessian(ours)(w), expected)
+
+    def steepness(f):
+        return lambda w: torch.func.grad(f)(w).square().sum()
+
+    third = [torch.func.grad(steepness(steepness(f)))(w) for f in (ours, theirs)]
+    assert_close(*third)
+    many = points(5, *shape)
+    slope = torch.func.grad(ours)
+    assert_close(torch.vmap(slope)(many), torch.stack([slope(one) for one in many]))
 
 
 def test_norms_survive_training_and_bound_the_function():
@@ -46,10 +75,9 @@ def test_settings_are_shown():
 
 @pytest.mark.parametrize("control", [spectral_scale, row_scale])
 def test_bad_input(control):
-    with pytest.raises(
-        ValueError, match=r"norm must be a finite number above 0, found -1.0: raise"
-    ):
-        control(nn.Linear(3, 2), -1.0)
+    for wrong in (-1.0, float("inf")):
+        with pytest.raises(ValueError, match=r"norm must be a finite number above 0, found .*: pa"):
+            control(nn.Linear(3, 2), wrong)
     layer = nn.Linear(3, 2)
     nn.init.constant_(layer.weight, float("nan"))
     with pytest.raises(ValueError, match="weights of the layer must be finite, found NaN or Inf"):

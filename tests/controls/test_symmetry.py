@@ -53,3 +53,8 @@ def test_a_group_may_be_too_large():
     swap, turn = (1, 0, *range(2, 8)), (*range(1, 8), 0)
     with pytest.raises(ValueError, match="a group of at most 5040 orders, found more: use fewer"):
         symmetric(dense(8, 1), [swap, turn])
+
+
+def test_points_must_have_as_many_inputs_as_the_orders():
+    with pytest.raises(ValueError, match=r"numbers, 2, found 3 in shape \(4, 3\): pass permutat"):
+        symmetric(dense(3, 1), [(1, 0)])(points(4, 3))

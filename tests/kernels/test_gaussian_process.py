@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from torch import nn
 from torch.testing import assert_close
 
@@ -174,6 +174,45 @@ def test_a_setting_at_its_bound_is_named():
     found = gaussian_process(X, Y, kernel=Rbf(length_scale=0.3), bounds=(1e-5, 0.01))
     assert found.at_bounds == ("amplitude",)
     assert found.amplitude == pytest.approx(0.01)
+    assert found.summary().basis.endswith("length scale 0.3, amplitude at the bound of its fit")
+    free = gaussian_process(X, Y, kernel=Rbf(length_scale=0.3))
+    assert "bound" not in free.summary().basis
+
+
+@pytest.mark.parametrize(("n", "d", "noise"), [(50, 1, 0.01), (120, 3, 0.1), (120, 2, 1e-3)])
+def test_a_fit_of_all_settings_starts_well_by_default(n, d, noise):
+    draw = torch.Generator().manual_seed(0)
+    x = 4 * torch.rand(n, d, generator=draw, dtype=torch.float64) - 2
+    y = x.sum(1).sin() + noise**0.5 * torch.randn(n, generator=draw, dtype=torch.float64)
+    kernel = ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1)
+    other = GaussianProcessRegressor(kernel, alpha=0.0).fit(x.numpy(), y.numpy())
+    for noise in (1e-10, 1e-5):  # at the lower bound the start leads to a far lower summit
+        found = gaussian_process(x, y, noise=noise, fitted=("amplitude", "length_scale", "noise"))
+        assert found.log_likelihood >= other.log_marginal_likelihood_value_ - 1e-6
+        theirs = other.kernel_
+        assert found.length_scale == pytest.approx(theirs.k1.k2.length_scale, rel=1e-2)
+        assert found.noise == pytest.approx(theirs.k2.noise_level, rel=1e-2)
+        assert found.at_bounds == ()
+
+
+def test_starts_suit_data_of_any_size_and_hold_what_is_not_fitted():
+    every = ("amplitude", "length_scale", "noise")
+    one = gaussian_process(X, Y, fitted=every)
+    large = gaussian_process(1e3 * X, 10 * Y, fitted=every)
+    assert large.length_scale == pytest.approx(1e3 * one.length_scale, rel=1e-3)
+    assert large.noise == pytest.approx(100 * one.noise, rel=1e-3)
+    held = gaussian_process(X, 10 * Y, amplitude=3.0, fitted=("length_scale", "noise"))
+    tried = [
+        gaussian_process(
+            X, 10 * Y, kernel=Rbf(length_scale=scale), amplitude=3.0, noise=noise, fitted=()
+        ).log_likelihood
+        for scale in np.geomspace(0.01, 100, 13).tolist()
+        for noise in np.geomspace(1e-4, 1e3, 13).tolist()
+    ]
+    assert held.amplitude == 3.0
+    assert held.log_likelihood >= max(tried)
+    nothing = gaussian_process(X, 0 * Y, noise=0.1, fitted=("amplitude", "noise"))
+    assert nothing.at_bounds == ("amplitude", "noise")
 
 
 @pytest.mark.parametrize(

@@ -73,3 +73,56 @@ def test_other_architectures_are_refused():
         aligned(conv, conv.state_dict(), conv.state_dict())
     with pytest.raises(UnsupportedModelError, match="needs a hidden layer, found 1 linear layers"):
         aligned(nn.Linear(2, 1), {}, {})
+
+
+class Own(nn.Module):
+    """Linear layers in the style of a user, and what may come between them."""
+
+    def __init__(self, seed, between=torch.tanh, residual=False, norm=None):
+        super().__init__()
+        first, _, middle, _, last = dense(2, 6, 6, 1, seed=seed)
+        self.last, self.norm, self.middle, self.first = last, norm, middle, first
+        self.between, self.residual = between, residual
+        self.double().eval()
+
+    def forward(self, x):
+        hidden = self.between(self.first(x))
+        middle = self.between(self.middle(hidden))
+        middle = self.norm(middle) if self.norm is not None else middle
+        return self.last(middle + hidden if self.residual else middle)
+
+
+def test_a_module_of_ones_own_is_aligned_as_the_chain_that_it_is():
+    one, two, x = Own(0), Own(1), points(8, 2)
+    chains = [nn.Sequential(n.first, nn.Tanh(), n.middle, nn.Tanh(), n.last) for n in (one, two)]
+    _, expected = aligned(chains[0], *(chain.state_dict() for chain in chains))
+    state, found = aligned(one, one.state_dict(), two.state_dict(), x=x)
+    assert all(map(torch.equal, found.orders, expected.orders))
+    before = two(x)
+    two.load_state_dict(state)
+    torch.testing.assert_close(two(x), before)
+    normed = [Own(seed, norm=nn.BatchNorm1d(6)) for seed in range(2)]
+    normed[1].norm.running_mean.copy_(torch.arange(6))
+    state, _ = aligned(normed[0], *(net.state_dict() for net in normed), x=x)
+    before = normed[1](x)
+    normed[1].load_state_dict(state)
+    torch.testing.assert_close(normed[1](x), before)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"residual": True}, "found that hidden units may not change places: use align=False"),
+        ({"between": lambda z: z.cumsum(1)}, "found that hidden units may not change places"),
+        (
+            {"between": lambda z: nn.functional.group_norm(z, 3).tanh()},
+            "found that hidden units may not change places",
+        ),
+        ({"norm": nn.LayerNorm(6)}, "found LayerNorm at 'norm': use align=False"),
+    ],
+    ids=["residual", "sums", "groups", "norm"],
+)
+def test_modules_whose_units_have_a_place_are_refused(settings, says):
+    one, two = (Own(seed, **settings) for seed in range(2))
+    with pytest.raises(UnsupportedModelError, match=says):
+        aligned(one, one.state_dict(), two.state_dict(), x=points(8, 2))

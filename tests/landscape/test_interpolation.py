@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import NotApplicable, UnsupportedModelError
-from inscape.controls import length_scale, release
+from inscape.controls import activation_scale, length_scale, release
 from inscape.landscape import interpolation
 
 
@@ -179,8 +179,14 @@ def test_networks_on_the_way_stay_held_and_can_be_aligned():
 def test_networks_held_otherwise_or_made_from_several_tensors_are_refused():
     x, y = data()
     one, two = (length_scale(dense(2, 6, 1), sigma) for sigma in (1.0, 2.0))
-    with pytest.raises(ValueError, match=r"other must be held at what holds the model .*: release"):
+    for other in (two, two.state_dict()):
+        with pytest.raises(ValueError, match=r"other must be held at what holds the model .*: bui"):
+            interpolation(one, x, y, other=other)
+    one, two = (activation_scale(dense(2, 6, 1), scale).eval() for scale in (1.0, 2.0))
+    with pytest.raises(ValueError, match=r"other must be held at .*one scale of activations\)"):
         interpolation(one, x, y, other=two)
+    with pytest.raises(ValueError, match="start must be held at what holds the model"):
+        interpolation(one, x, y, start=two.state_dict(), other=one)
     norm = nn.utils.parametrizations.weight_norm
     one, two = (dense(2, 6, 1, seed=seed) for seed in range(2))
     for net in (one, two):
@@ -235,6 +241,34 @@ def test_bad_input_is_refused(unchecked):
     for settings, text in cases:
         with pytest.raises(ValueError, match=text):
             interpolation(net, x, y, **{"other": other, **settings})
+
+
+class Upside(nn.Module):
+    """A network whose last layer is registered first, and may be used twice."""
+
+    def __init__(self, seed, times=1):
+        super().__init__()
+        first, _, last = dense(2, 6, 6 if times > 1 else 1, seed=seed)
+        self.out, self.hidden, self.times = last, first, times
+        self.eval()
+
+    def forward(self, x):
+        x = self.hidden(x).tanh()
+        for _ in range(self.times):
+            x = self.out(x)
+        return x
+
+
+def test_the_last_layer_is_the_one_that_is_called_last():
+    x, y = data()
+    one, two = (Upside(seed) for seed in range(2))
+    chains = [nn.Sequential(net.hidden, nn.Tanh(), net.out).eval() for net in (one, two)]
+    found = interpolation(one, x, y, other=two, solve=True)
+    expected = interpolation(chains[0], x, y, other=chains[1], solve=True)
+    assert_close(found.solved, expected.solved)
+    many = y.expand(-1, 6)
+    with pytest.raises(UnsupportedModelError, match="that is used once, found it used 2 times"):
+        interpolation(Upside(0, 2), x, many, other=Upside(1, 2), solve=True)
 
 
 def test_networks_that_do_not_end_in_a_linear_layer_cannot_be_solved():

@@ -1,22 +1,25 @@
 """Activation normalisation: hold what the units give, not what they weigh."""
 
-from math import inf
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from inscape.controls.layers import Layer, layers_of
+from inscape.controls._knobs import positive, share
+from inscape.controls.layers import Control, Layer, Norm, layers_of
 
 
-class ActivationScale(nn.Module):
+class ActivationScale(Control):
     r"""Subtract the mean of each unit over the batch and hold one standard deviation for all.
 
     .. math:: \tilde z_j = \rho \, \frac{z_j - \mu_j}{s}, \qquad
               s^2 = \tfrac1h \sum_j \mathrm{var}(z_j)
 
     One number s for a layer keeps the proportions of its units, as one standard deviation keeps
-    those of a weight matrix; batch norm does not. In eval mode means of the training are used.
+    those of a weight matrix; batch norm does not. In eval mode means of the training are used. A
+    state of another scale is not loaded.
 
     Attributes:
         scale: Standard deviation :math:`\rho` before the activation.
@@ -29,10 +32,14 @@ class ActivationScale(nn.Module):
 
     def __init__(self, units: int, scale: float, *, momentum: float = 0.1, like: Tensor) -> None:
         super().__init__()
-        self.scale, self.momentum = scale, momentum
+        self.scale, self.momentum = positive(scale, "scale"), share(momentum, "momentum")
         self.register_buffer("mean", like.new_zeros(units))
         self.register_buffer("variance", like.new_ones(()))
         self.register_buffer("seen", torch.zeros((), dtype=torch.long, device=like.device))
+
+    def settings(self) -> dict[str, Any]:
+        """Return at what the units are held."""
+        return {"by": "ActivationScale", "scale": self.scale}
 
     def extra_repr(self) -> str:
         """Return the settings."""
@@ -50,9 +57,9 @@ class ActivationScale(nn.Module):
 
     def _note(self, mean: Tensor, variance: Tensor) -> None:
         """Let the running means follow; the first batch counts in full."""
-        share = torch.where(self.seen == 0, 1.0, self.momentum).to(mean)
-        self.mean = self.mean + share * (mean - self.mean)
-        self.variance = self.variance + share * (variance - self.variance)
+        newest = torch.where(self.seen == 0, 1.0, self.momentum).to(mean)
+        self.mean = self.mean + newest * (mean - self.mean)
+        self.variance = self.variance + newest * (variance - self.variance)
         self.seen = self.seen + 1
 
     def _spread(self, mean: Tensor, z: Tensor) -> Tensor:
@@ -66,9 +73,10 @@ def activation_scale(model: nn.Sequential, scale: float, *, momentum: float = 0.
 
     The question that Klindt's paper leaves open (section 5): what if activations are normalised
     instead of weights? A small scale keeps tanh near its straight part, a large one drives it to
-    its corners. After every linear or convolutional layer but the last comes a module
-    :class:`ActivationScale`, in chains within the chain too; the layers are shared with the model
-    given.
+    its corners. After every linear or convolutional layer but the last, and after a batch norm or
+    instance norm that is right behind it, comes a module :class:`ActivationScale`, in chains within
+    the chain too; the layers are shared with the model given. :func:`release` leaves these modules
+    where they are.
 
     >>> net = activation_scale(nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1)), 0.5)
     >>> [type(part).__name__ for part in net]
@@ -79,20 +87,18 @@ def activation_scale(model: nn.Sequential, scale: float, *, momentum: float = 0.
         scale: Standard deviation of the units over batch and layer, above 0.
         momentum: Share of the newest batch in the means that eval mode uses.
     """
-    if not 0 < scale < inf:
-        raise ValueError(f"scale must be a finite number above 0, found {scale}: raise scale.")
+    scale, momentum = positive(scale, "scale"), share(momentum, "momentum")
     if not isinstance(model, nn.Sequential):
         raise ValueError(
             f"activation_scale takes an nn.Sequential, found {type(model).__name__}: put "
             "ActivationScale modules into its forward by hand."
         )
-    hidden = _occurrences(model) - 1
-    if hidden < 1:
+    if _occurrences(model) < 2:
         raise ValueError(
             "activation_scale needs a hidden layer before the last one, found none: pass a model "
             "with at least two Linear or Conv layers."
         )
-    return _scaled(model, scale, momentum, [hidden]).train(model.training)
+    return _scaled(model, scale, momentum, _places(model)).train(model.training)
 
 
 def _occurrences(model: nn.Sequential) -> int:
@@ -113,15 +119,38 @@ def _occurrences(model: nn.Sequential) -> int:
     return count
 
 
-def _scaled(model: nn.Sequential, scale: float, momentum: float, left: list[int]) -> nn.Sequential:
-    """Return the chain with a module after each layer, as long as some are left to be put in."""
+def _leaves(model: nn.Sequential) -> Iterator[nn.Module]:
+    for part in model:
+        if isinstance(part, nn.Sequential):
+            yield from _leaves(part)
+        else:
+            yield part
+
+
+def _places(model: nn.Sequential) -> Iterator[Layer | None]:
+    """Yield, for each part, the layer whose units are to be scaled behind it, if there is one."""
+    leaves = list(_leaves(model))
+    last = max(k for k, part in enumerate(leaves) if isinstance(part, Layer))
+    waiting: Layer | None = None
+    for k, part in enumerate(leaves):
+        if isinstance(part, Layer) and k < last:
+            waiting = part
+        ready = k + 1 == len(leaves) or not isinstance(leaves[k + 1], Norm)
+        yield waiting if ready else None
+        waiting = None if ready else waiting
+
+
+def _scaled(
+    model: nn.Sequential, scale: float, momentum: float, places: Iterator[Layer | None]
+) -> nn.Sequential:
+    """Return the chain with a module at each place; the places go on from chain to chain."""
     parts: list[nn.Module] = []
     for part in model:
         if isinstance(part, nn.Sequential):
-            part = _scaled(part, scale, momentum, left)
+            parts.append(_scaled(part, scale, momentum, places))
+            continue
         parts.append(part)
-        if isinstance(part, Layer) and left[0]:
-            left[0] -= 1
-            units = ActivationScale(len(part.weight), scale, momentum=momentum, like=part.weight)
-            parts.append(units)
+        if (layer := next(places)) is not None:
+            like = layer.weight
+            parts.append(ActivationScale(len(like), scale, momentum=momentum, like=like))
     return nn.Sequential(*parts)

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from inscape._core import checks
 from inscape._core.checks import Function
 from inscape._core.trajectory import Settings
+from inscape.controls._knobs import not_negative, share
 from inscape.robustness import Pgd, Target
 from inscape.robustness._balls import Draws, Norm, inside
 from inscape.robustness._victim import Bounds, Victim, classes_of, cross_entropy, victim_of
@@ -51,7 +51,8 @@ def adversarial_training(
     Args:
         model: Classifier to be trained: one score for each class, or one output.
         x: Points.
-        y: Their class numbers.
+        y: Their class numbers; with ``"bce_logits"`` of any type and shape, else as the loss takes
+            them.
         budget: Largest length of a step; 0 trains as usual.
         norm: ``"l2"`` or ``"linf"``.
         steps: Steps of PGD.
@@ -69,17 +70,33 @@ def adversarial_training(
     >>> run.epochs
     5
     """
-    checks.at_least(0, budget=budget, clean=clean)
-    if clean > 1:
-        raise ValueError(f"clean must be a share between 0 and 1, found {clean}: lower it.")
+    budget, clean = not_negative(budget, "budget"), share(clean, "clean")
+    if y is None:
+        raise ValueError(
+            "adversarial_training needs the true class of each point, found y=None: pass the "
+            "labels of the data, as class numbers."
+        )
     attack = Pgd(norm=norm, steps=steps, step_size=step_size)
     with _in_eval_mode(model):
         victim = victim_of(model, x, bounds=bounds, memory=2**62)
         classes_of(y, x, victim.classes)
+        y = _targets(y, loss, model(x[:1]))
     moved = _Moved(model, victim, attack, budget, loss_function(loss), clean, seed=seed)
     moved.watch = options.pop("watch", None)
     with moved.in_place_of_the_model():
         return fit(model, x, y, loss=moved, seed=seed, watch=moved, **options)
+
+
+def _targets(y: Tensor, loss: str | Loss, output: Tensor) -> Tensor:
+    """Return class numbers in the form that a loss takes, or say which that is."""
+    if loss == "cross_entropy" and y.is_floating_point():
+        raise TypeError(
+            f"adversarial_training with the loss 'cross_entropy' takes class numbers as int64, "
+            f"found {y.dtype}: use y.long()."
+        )
+    if loss == "bce_logits" and output.numel() == 1:
+        return y.to(output.dtype).reshape(len(y), *output.shape[1:])
+    return y
 
 
 class _Moved:

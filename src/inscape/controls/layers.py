@@ -1,32 +1,32 @@
 """Layers whose weights are held at something, and how they become plain layers again."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from math import inf, prod
-from numbers import Real
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import prod
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
+from inscape.controls._knobs import knobs
+
 Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
+#: Modules that undo the scale of each unit before them.
+Norm = nn.modules.batchnorm._BatchNorm | nn.modules.instancenorm._InstanceNorm
 M = TypeVar("M", bound=nn.Module)
 
 
-class Held(nn.Module):
-    """A parametrization of ours: what a layer computes with is made from what is trained.
+class Control(nn.Module):
+    """A module that holds something at its settings.
 
-    Assigning to a held tensor sets what is trained. At what it is held goes with the metadata of a
-    ``state_dict``, so that a state is not loaded into a model that makes another function of it.
+    They go with the metadata of a ``state_dict``, so that a state is not loaded into a model that
+    makes another function of it.
     """
 
-    def right_inverse(self, value: Tensor) -> Tensor:
-        """Return what to train so as to start from ``value``: itself."""
-        return value
-
     def settings(self) -> dict[str, Any]:
-        """Return at what a tensor is held."""
+        """Return at what it is held."""
         own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         own.pop("training")
         return {"by": type(self).__name__, **own}
@@ -44,9 +44,19 @@ class Held(nn.Module):
         if found != self.settings():
             errors.append(
                 f"{prefix[:-1]} must be held as where the state comes from, at {found}, found "
-                f"{self.settings()}: build the model with that, or load dict(state) to scale the "
-                "weights anew."
+                f"{self.settings()}: build the model with that, or load dict(state) to scale anew."
             )
+
+
+class Held(Control):
+    """A parametrization of ours: what a layer computes with is made from what is trained.
+
+    Assigning to a held tensor sets what is trained.
+    """
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        """Return what to train so as to start from ``value``: itself."""
+        return value
 
 
 def layers_of(module: nn.Module) -> list[tuple[str, Layer]]:
@@ -69,26 +79,6 @@ def layers_of(module: nn.Module) -> list[tuple[str, Layer]]:
 def fan_in(layer: Layer) -> int:
     """Return how many inputs feed one output of a layer."""
     return prod(layer.weight.shape[1:])
-
-
-def knobs(value: Any, count: int, name: str) -> list[float]:
-    """Return a positive number for each layer, from one for all or one for each."""
-    value = value.tolist() if isinstance(value, Tensor) else value
-    values = list(value) if isinstance(value, Iterable) else [value] * count
-    if not all(isinstance(one, Real) for one in values):
-        raise TypeError(
-            f"{name} must be one number or a sequence of numbers, found {value!r}: pass a float."
-        )
-    values = [float(one) for one in values]
-    if len(values) != count:
-        raise ValueError(
-            f"{name} must be one number or one for each of the {count} layers, found "
-            f"{len(values)}: pass as many as there are layers."
-        )
-    for one in values:
-        if not 0 < one < inf:
-            raise ValueError(f"{name} must be a finite number above 0, found {one}: raise {name}.")
-    return values
 
 
 def hold(layer: nn.Module, tensor: str, held: Held, place: str) -> None:
@@ -123,6 +113,7 @@ def held_everywhere(
                 hold(layer, tensor, tensors[tensor], place)  # raises
     _refuse_two_targets(plans)
     _say_what_is_free(module, [layer for layer, _, _ in plans])
+    _say_what_is_undone(module)
     for layer, place, tensors in plans:
         for tensor, held in tensors.items():
             hold(layer, tensor, held, place)
@@ -159,10 +150,38 @@ def _say_what_is_free(module: nn.Module, held: Sequence[nn.Module]) -> None:
         )
 
 
+def _say_what_is_undone(module: nn.Module) -> None:
+    """Warn of layers right before a norm of each unit, which scales them back.
+
+    Modules are taken to be called in the order in which they are registered.
+    """
+    leaves = [
+        (path, part)
+        for path, part in module.named_modules(remove_duplicate=False)
+        if isinstance(part, Layer) or next(part.children(), None) is None
+        if "parametrizations" not in path.split(".")
+    ]
+    undone = [
+        f"{type(part).__name__} {path!r}"
+        for (path, part), (_, after) in pairwise(leaves)
+        if isinstance(part, Layer)
+        and isinstance(after, Norm)
+        and after.num_features == len(part.weight)
+    ]
+    if undone:
+        warnings.warn(
+            "a batch norm or instance norm scales back what is right before it, so that the "
+            f"control's number does nothing there, found one behind {', '.join(undone)}: hold "
+            "other layers, or leave these norms out.",
+            stacklevel=4,
+        )
+
+
 def release(module: M) -> M:
     """Make plain layers of all that is held, with the weights that they compute with now.
 
-    Parametrizations that are not ours stay, and copies of the model stay as they are.
+    Parametrizations that are not ours stay, and copies of the model stay as they are. So do
+    modules that are no property of a weight: ``ActivationScale`` and ``Symmetric``.
 
     Args:
         module: Model that controls were put on; it is changed in place, and returned.

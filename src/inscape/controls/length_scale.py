@@ -107,7 +107,8 @@ def length_scale(
     is trained is w; what the layer computes with, and what ``layer.weight`` shows, is always
     scaled. Any optimizer, ``state_dict`` and ``load_state_dict`` work as ever (a state of another
     sigma is refused), ``torch.save`` of the whole model does not; :func:`release` makes plain
-    layers of it. Other layers with weights stay free, which a warning says.
+    layers of it. Other layers with weights stay free, and sigma does nothing to a layer right
+    before a batch norm or instance norm; warnings say so.
 
     >>> net = length_scale(torch.nn.Linear(4, 100), 0.5)
     >>> round(net.weight.std().item(), 6)

@@ -1,6 +1,7 @@
 """Weights held at a norm: the largest singular value, or the length of each row."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,11 +22,12 @@ class SpectralScale(Held):
         return f"target={self.target:.4g}"
 
     def forward(self, weight: Tensor) -> Tensor:
-        """Return the weights, scaled; exact, with an exact gradient."""
+        """Return the weights, scaled; exact, with exact derivatives of any order."""
         matrix = weight.flatten(1)
-        with torch.no_grad():
-            left, right = _leading(matrix)
-        return weight * (self.target / torch.dot(left, matrix @ right))
+        wide = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
+        apply: Callable[..., tuple[Tensor, Tensor]] = _Largest.apply
+        largest = apply(wide) if torch.is_grad_enabled() and weight.requires_grad else _norm(wide)
+        return weight * (self.target / largest[0])
 
 
 class RowScale(Held):
@@ -44,6 +46,85 @@ class RowScale(Held):
         return (self.target * normalize(weight.flatten(1), dim=1)).view_as(weight)
 
 
+class _Largest(torch.autograd.Function):
+    r"""Return the largest singular value of a matrix, and its left singular vector.
+
+    .. math:: \nabla \sigma = u v^T
+
+    The vector that is returned is a constant; that of the gradient is a function of the matrix, so
+    that gradients of the gradient are right.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(wide: Tensor) -> tuple[Tensor, Tensor]:
+        return _norm(wide)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*inputs, output[1])
+        ctx.save_for_forward(*inputs, output[1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, _: Any) -> Any:
+        wide, left = ctx.saved_tensors
+        apply: Callable[..., Tensor] = _Left.apply
+        left = apply(wide, left)
+        return gradient * torch.outer(left, normalize(wide.T @ left, dim=0))
+
+    @staticmethod
+    def jvp(ctx: Any, change: Tensor) -> tuple[Tensor, None]:
+        wide, left = ctx.saved_tensors
+        apply: Callable[..., Tensor] = _Left.apply
+        left = apply(wide, left)
+        return torch.dot(left, change @ normalize(wide.T @ left, dim=0)), None
+
+
+class _Left(torch.autograd.Function):
+    r"""Return the left singular vector of the largest singular value: known, now as a function.
+
+    .. math:: du = (\sigma^2 - W W^T)^+ \, (dW \, W^T + W \, dW^T) \, u
+
+    It is not one where two singular values are the largest.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(wide: Tensor, left: Tensor) -> Tensor:
+        return left.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[0], output)
+        ctx.save_for_forward(inputs[0], output)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        wide, left = ctx.saved_tensors
+        turned = _turned(wide, left, gradient)
+        by = torch.outer(turned, wide.T @ left) + torch.outer(left, wide.T @ turned)
+        return by, None
+
+    @staticmethod
+    def jvp(ctx: Any, change: Tensor, _: Any) -> Tensor:
+        wide, left = ctx.saved_tensors
+        return _turned(wide, left, change @ (wide.T @ left) + wide @ (change.T @ left))
+
+
+def _turned(wide: Tensor, left: Tensor, value: Tensor) -> Tensor:
+    """Apply the pseudo-inverse of the largest eigenvalue minus the Gram matrix."""
+    back = wide.T @ left
+    square = torch.dot(back, back)
+    one = torch.eye(len(left), dtype=left.dtype, device=left.device)
+    least = square * (one + torch.outer(left, left)) - wide @ wide.T
+    value = value - left * torch.dot(left, value)
+    solved: Tensor = torch.linalg.solve_ex(least, value[:, None])[0][:, 0]
+    return solved
+
+
 def spectral_scale(module: M, norm: float | Sequence[float]) -> M:
     r"""Hold the largest singular value of each layer's weights.
 
@@ -52,7 +133,9 @@ def spectral_scale(module: M, norm: float | Sequence[float]) -> M:
     Then the network's Lipschitz constant is at most the product of the norms (with 1-Lipschitz
     activations and dense layers). For convolutions W is the matrix of one row per output channel,
     whose norm bounds that of the convolution up to the root of the kernel's size. Exact at every
-    step, by a decomposition of the smaller Gram matrix; :func:`release` makes plain layers of it.
+    step, by a decomposition of the smaller Gram matrix, with derivatives of any order (a second one
+    solves a system of that size, and there is none where two singular values are the largest);
+    :func:`release` makes plain layers of it.
 
     >>> net = spectral_scale(torch.nn.Linear(3, 5), 2.0)
     >>> round(torch.linalg.matrix_norm(net.weight.detach(), 2).item(), 5)
@@ -93,15 +176,12 @@ def row_scale(module: M, norm: float | Sequence[float]) -> M:
     return held_everywhere(module, norm, "norm", made)
 
 
-def _leading(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the singular vectors of the largest singular value."""
-    tall = matrix.shape[0] > matrix.shape[1]
-    wide = matrix.T if tall else matrix
+def _norm(wide: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the largest singular value of a matrix, and its left singular vector."""
     _, vectors = torch.linalg.eigh((wide @ wide.T).double())
-    left = vectors[:, -1].to(matrix.dtype)
-    right = normalize(wide.T @ left, dim=0)
+    right = normalize(wide.T @ vectors[:, -1].to(wide.dtype), dim=0)
     left = normalize(wide @ right, dim=0)
-    return (right, left) if tall else (left, right)
+    return torch.dot(left, wide @ right), left
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from inscape._core import checks
 from inscape._core.checks import Function
 from inscape._core.functional import live_jacobians, norm
+from inscape.controls._knobs import not_negative
 
 
 def weight_decay(model: nn.Module, x: Tensor) -> Float[Tensor, ""]:
@@ -52,6 +53,6 @@ def jacobian_penalty(
         free: Slope that costs nothing.
     """
     checks.points(x)
-    checks.at_least(0, free=free)
+    free = not_negative(free, "free")
     sizes = norm(live_jacobians(f, x).flatten(1), dim=1)
     return (sizes - free).clamp(min=0).square().mean()

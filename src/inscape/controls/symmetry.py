@@ -26,6 +26,12 @@ class Symmetric(nn.Module):
     def forward(self, x: Float[Tensor, "n *d"]) -> Tensor:
         """Return the mean of the outputs."""
         flat = x.flatten(1)
+        if flat.shape[1] != self.orders.shape[1]:
+            raise ValueError(
+                f"x must have as many inputs as the permutations have numbers, "
+                f"{self.orders.shape[1]}, found {flat.shape[1]} in shape {tuple(x.shape)}: pass "
+                f"permutations of {flat.shape[1]} numbers to symmetric, or other points."
+            )
         views = [self.model(flat[:, order].view_as(x)) for order in self.orders]
         return torch.stack(views).mean(0)
 

@@ -1,77 +1,25 @@
-"""A process whose settings are all fitted, from the likeliest of many starts.
-
-The likelihood has a second summit where the length scale is far below the distances: there every
-value is noise, and the process predicts the mean. One start may climb it; the best of a grid does
-not, where there is anything better.
-"""
+"""A process whose settings are all fitted, and whether it says more than noise does."""
 
 import math
-from collections.abc import Sequence
 
-import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape.kernels._kernels import Rbf, squared_distances
 from inscape.kernels.gaussian_process import GaussianProcess, gaussian_process
 
-#: Length scales of the starts, in units of the size of the data, and noise over amplitude.
-SCALES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-NOISES = (1e-6, 1e-4, 1e-2, 0.1, 0.5)
 #: By how much the logarithm of the likelihood must exceed that of noise alone.
 BETTER = 3.0
 
 
 def fitted_process(
-    x: Float64[Tensor, "n d"],
-    y: Float64[Tensor, "n c"],
-    *,
-    bounds: tuple[float, float],
-    seed: int,
-    scales: Sequence[float] = SCALES,
+    x: Float64[Tensor, "n d"], y: Float64[Tensor, "n c"], *, bounds: tuple[float, float], seed: int
 ) -> GaussianProcess:
     """Return the process of radial basis functions that makes ``y`` likeliest.
 
-    Points and labels are expected to have a size of about 1.
+    It begins at the likeliest settings of a grid alone, as no noise is below all bounds.
     """
-    length_scale, amplitude, noise = likeliest(squared_distances(x, x), y, scales, NOISES)
-    low, high = bounds
-    return gaussian_process(
-        x,
-        y,
-        kernel=Rbf(length_scale=min(max(length_scale, low), high)),
-        amplitude=min(max(amplitude, low), high),
-        noise=min(max(noise, low), high),
-        fitted=("amplitude", "length_scale", "noise"),
-        bounds=bounds,
-        seed=seed,
-    )
-
-
-def likeliest(
-    squares: Float64[Tensor, "n n"],
-    y: Float64[Tensor, "n c"],
-    scales: Sequence[float],
-    noises: Sequence[float],
-) -> tuple[float, float, float]:
-    """Return length scale, amplitude and noise of the likeliest of a grid.
-
-    The amplitude of each is the best for it, which is known in closed form.
-    """
-    n, c = y.shape
-    found = []
-    for scale in scales:
-        spectrum = torch.linalg.eigh((squares * (-0.5 / scale**2)).exp())
-        values = spectrum.eigenvalues.clamp(min=0)
-        heights = (spectrum.eigenvectors.T @ y).square().sum(1)
-        for ratio in noises:
-            amplitude = float((heights / (values + ratio)).sum()) / (n * c)
-            if not amplitude > 0:
-                continue
-            likelihood = -n * c * math.log(amplitude) - c * float((values + ratio).log().sum())
-            found.append((likelihood, scale, amplitude, ratio * amplitude))
-    _, scale, amplitude, noise = max(found, default=(0.0, 1.0, 1.0, 1e-3))
-    return scale, amplitude, noise
+    every = ("amplitude", "length_scale", "noise")
+    return gaussian_process(x, y, noise=0.0, fitted=every, bounds=bounds, seed=seed)
 
 
 def explains(process: GaussianProcess) -> bool:

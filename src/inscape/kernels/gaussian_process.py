@@ -1,6 +1,6 @@
 """Gaussian process: the smooth function that data and a kernel ask for, and how sure it is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from inscape.kernels._evidence import (
     of_distances,
     of_eigenvalues,
 )
+from inscape.kernels._grid import bells, likeliest, some_of
 from inscape.kernels._kernels import Rbf, Tangent, squared_distances
 from inscape.kernels.wide_network import WideNetwork
 
@@ -114,6 +115,8 @@ class GaussianProcess(Result):
         how = f"{self.kernel} kernel, {len(self.x)} points, amplitude {self.amplitude:.3g}"
         if self.length_scale is not None:
             how += f", length scale {self.length_scale:.3g}"
+        for name in self.at_bounds:
+            how += f", {name.replace('_', ' ')} at the bound of its fit"
         return Summary(value=self.log_likelihood, kind="exact", basis=how)
 
 
@@ -136,9 +139,11 @@ def gaussian_process(
 
     Exact up to rounding, in float64 by one Cholesky factor of the ``n`` points. Settings named in
     ``fitted`` are set to where the marginal likelihood is largest, by its gradient (L-BFGS) from
-    the given values and from ``restarts`` random ones. Amplitude and noise alone cost one
-    eigendecomposition however many restarts there are; a length scale costs a Cholesky factor and
-    an inverse for each of a few dozen steps of each start.
+    the given values and from ``restarts`` random ones. Where the noise is fitted, it begins at the
+    likeliest of a grid that suits the data as well, and there alone if the noise given is below the
+    bounds, as the default is. A setting that ends at a bound is named by the summary. Amplitude
+    and noise alone cost an eigendecomposition or two however many restarts there are; a length
+    scale costs a Cholesky factor and an inverse for each of a few dozen steps of each start.
 
     Args:
         x: Points.
@@ -171,8 +176,7 @@ def gaussian_process(
         chosen["length_scale"] = kernel.length_scale
     if fitted:
         names = [name for name in SETTINGS if name in fitted]
-        evidence = _evidence(points, columns, kernel, fitted)
-        chosen = largest(evidence, chosen, names, bounds=bounds, restarts=restarts, seed=seed)
+        chosen = _fitted(points, columns, kernel, chosen, names, bounds, restarts, seed)
     if isinstance(kernel, Rbf):
         kernel = Rbf(length_scale=chosen["length_scale"])
     factor = _factor(kernel.matrix(points), chosen["amplitude"], chosen["noise"])
@@ -207,6 +211,49 @@ def _check(
         )
     if not 0 < bounds[0] < bounds[1]:
         raise ValueError(f"bounds must be positive and rise, found {bounds}: swap or mend them.")
+
+
+def _fitted(
+    x: Tensor,
+    y: Tensor,
+    kernel: Kernel,
+    given: dict[str, float],
+    names: Sequence[str],
+    bounds: tuple[float, float],
+    restarts: int,
+    seed: int,
+) -> dict[str, float]:
+    """Return the likeliest settings that any start leads to."""
+    starts = _starts(x, y, kernel, given, names, bounds, seed)
+    evidence = _evidence(x, y, kernel, names)
+    summits = [
+        largest(evidence, start, names, bounds=bounds, restarts=more, seed=seed)
+        for start, more in zip(starts, (restarts, 0), strict=False)
+    ]
+    return max(summits, key=lambda at: evidence(at)[0])
+
+
+def _starts(
+    x: Tensor,
+    y: Tensor,
+    kernel: Kernel,
+    given: Mapping[str, float],
+    names: Sequence[str],
+    bounds: tuple[float, float],
+    seed: int,
+) -> list[Mapping[str, float]]:
+    """Return where fits begin: at what is given and, for noise, at the likeliest of a grid."""
+    if "noise" not in names:
+        return [given]
+    some = some_of(len(x), seed).to(x.device)
+    x, y = x[some], y[some]
+    fixed = "length_scale" not in names
+    kernels = [(given.get("length_scale", 1.0), kernel.matrix(x))] if fixed else bells(x)
+    found = likeliest(kernels, y, None if "amplitude" in names else given["amplitude"])
+    if not found:
+        return [given]
+    begin = {**given, **{name: min(max(found[name], bounds[0]), bounds[1]) for name in names}}
+    return [begin] if given["noise"] < bounds[0] else [given, begin]
 
 
 def _evidence(x: Tensor, y: Tensor, kernel: Kernel, fitted: Sequence[str]) -> Evidence:

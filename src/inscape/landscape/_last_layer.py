@@ -16,7 +16,7 @@ def resolved(model: nn.Module, x: Tensor, y: Tensor, *, bias: str, rows: int) ->
     weights are made from other tensors (a parametrization) becomes a plain one.
     """
     model = copy.deepcopy(model)
-    last = _last(model)
+    last = _last(model, x)
     hidden, outputs = _hidden(model, last, x, rows)
     if outputs.shape[1] != last.out_features or not torch.allclose(
         outputs, last(hidden.to(last.weight)).double(), rtol=1e-3, atol=1e-5
@@ -73,14 +73,30 @@ def _solve(last: nn.Linear, hidden: Tensor, targets: Float64[Tensor, "n c"], bia
         last.bias.copy_(mean - weights.to(mean) @ middle if free else torch.zeros_like(own))
 
 
-def _last(model: nn.Module) -> nn.Linear:
+def _last(model: nn.Module, x: Tensor) -> nn.Linear:
+    """Return the linear layer that is called last."""
+    called: list[nn.Linear] = []
     layers = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    if not layers:
+    hooks = [
+        layer.register_forward_hook(lambda module, given, made: called.append(module))
+        for layer in layers
+    ]
+    try:
+        model(x[:1].clone())
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not called:
         raise UnsupportedModelError(
             "solving the last layer needs a network that ends in a linear layer, found none: use "
             "solve=False."
         )
-    return layers[-1]
+    if called.count(called[-1]) > 1:
+        raise UnsupportedModelError(
+            f"solving the last layer needs one that is used once, found it used "
+            f"{called.count(called[-1])} times: use solve=False."
+        )
+    return called[-1]
 
 
 def _hidden(

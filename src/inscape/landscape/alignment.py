@@ -1,23 +1,16 @@
 """Alignment: the units of one network in the order in which they are most like those of another."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
-from torch.nn.utils import parametrize
 
-from inscape._core import Result, Row, Summary, UnsupportedModelError
+from inscape._core import Result, Row, Summary
+from inscape.landscape._chain import Layer, State, called, chain
 
-State = Mapping[str, Tensor]
-
-#: Modules that treat every unit alike and alone, so that its place does not matter.
-ALIKE = (
-    *(nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Softplus),
-    *(nn.Hardtanh, nn.ReLU6, nn.Identity, nn.Dropout),
-)
 #: Rounds over all layers; each raises the likeness, and a handful is the rule.
 ROUNDS = 100
 
@@ -47,101 +40,10 @@ class Alignment(Result):
         return Summary(value=self.likeness, kind="lower bound", basis=basis)
 
 
-@dataclass(frozen=True)
-class Layer:
-    """A linear map of the chain, by the names of its parameters, and what normalises its units."""
-
-    weight: str
-    bias: str | None
-    norms: tuple[str, ...] = ()
-
-    def own(self) -> list[str]:
-        """Return the names of all that goes with the order of the layer's units."""
-        return [*([self.bias] if self.bias else []), *self.norms]
-
-
-def chain(model: nn.Module) -> list[Layer]:
-    """Return the linear maps of a plain chain of layers, or say what is in their way."""
-    layers: list[Layer] = []
-    for name, module in _leaves(model):
-        match module:
-            case nn.Linear():
-                bias = _trained(module, name, "bias") if _biased(module) else None
-                layers.append(Layer(_trained(module, name, "weight"), bias))
-            case nn.BatchNorm1d() if layers:
-                own = [key for key, value in module.state_dict().items() if value.ndim == 1]
-                last = layers[-1]
-                layers[-1] = Layer(
-                    last.weight, last.bias, (*last.norms, *(f"{name}.{key}" for key in own))
-                )
-            case nn.Flatten() if not layers:
-                pass
-            case _ if isinstance(module, ALIKE):
-                pass
-            case _:
-                raise UnsupportedModelError(
-                    "an alignment needs a chain of linear layers with elementwise activations, "
-                    f"found {type(module).__name__} at {name or 'the top'!r}: use align=False, or "
-                    "pass networks that are aligned already."
-                )
-    if len(layers) < 2:
-        raise UnsupportedModelError(
-            f"an alignment needs a hidden layer, found {len(layers)} linear layers: use "
-            "align=False."
-        )
-    return layers
-
-
-def _biased(layer: nn.Linear) -> bool:
-    return getattr(layer, "bias", None) is not None
-
-
-def _trained(layer: nn.Linear, place: str, tensor: str) -> str:
-    """Return the name of what is trained: of the tensor, or of the one that it is made from.
-
-    For a parametrization this must go with the order of the units: made from what is in another
-    order must be what was made, in that order.
-    """
-    if tensor in layer._parameters:
-        return f"{place}.{tensor}" if place else tensor
-    if parametrize.is_parametrized(layer, tensor):
-        made = layer.get_submodule(f"parametrizations.{tensor}")
-        value = getattr(made, "original", None)
-        if isinstance(value, Tensor) and _keeps_order(made, value):
-            name = f"parametrizations.{tensor}.original"
-            return f"{place}.{name}" if place else name
-    raise UnsupportedModelError(
-        f"an alignment needs weights that are trained themselves, or scaled alike in any order of "
-        f"units, found the {tensor} of layer {place!r} made from other tensors: use align=False."
-    )
-
-
-def _keeps_order(made: nn.Module, value: Tensor) -> bool:
-    """Tell whether a list of parametrizations gives the same in another order of units."""
-    orders = [torch.arange(size - 1, -1, -1, device=value.device) for size in value.shape]
-    mixed = value.detach()
-    expected = _applied(made, mixed)
-    for dim, order in enumerate(orders):
-        mixed, expected = (part.index_select(dim, order) for part in (mixed, expected))
-    return torch.allclose(_applied(made, mixed), expected, rtol=1e-4, atol=1e-7)
-
-
-def _applied(made: nn.Module, value: Tensor) -> Tensor:
-    for part in made.children():
-        value = part(value)
-    return value
-
-
-def _leaves(model: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
-    if not isinstance(model, nn.Sequential):
-        yield prefix, model
-        return
-    for name, module in model.named_children():
-        yield from _leaves(module, f"{prefix}.{name}" if prefix else name)
-
-
 @torch.no_grad()
-def aligned(model: nn.Module, start: State, stop: State) -> tuple[dict[str, Tensor], Alignment]:
+def aligned(
+    model: nn.Module, start: State, stop: State, *, x: Float[Tensor, "n *d"] | None = None
+) -> tuple[dict[str, Tensor], Alignment]:
     r"""Return ``stop`` with its hidden units in the order that makes it most like ``start``.
 
     .. math:: \max_{P_1, \ldots, P_{L-1}} \sum_l
@@ -153,11 +55,15 @@ def aligned(model: nn.Module, start: State, stop: State) -> tuple[dict[str, Tens
     equal; else the answer is a local maximum (Ainsworth et al. 2023).
 
     Args:
-        model: The architecture: an ``nn.Sequential`` of linear layers and activations.
+        model: The architecture: an ``nn.Sequential``, or several in each other, of linear layers,
+            elementwise activations, dropout and batch norm; with ``x`` any module in eval mode that
+            calls linear layers one after the other. Others are refused.
         start: Parameters that stay.
         stop: Parameters whose units are put in order.
+        x: A few points, by which it is seen in which order other modules call their layers, and
+            that their units may change places.
     """
-    layers = chain(model)
+    layers = chain(model) if x is None else called(model, stop, x)
     state = {name: value.detach().clone() for name, value in stop.items()}
     before = likeness(start, state)
     orders = [torch.arange(len(state[layer.weight])) for layer in layers[:-1]]

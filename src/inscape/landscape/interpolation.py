@@ -20,6 +20,8 @@ from inscape.training.losses import loss_function
 
 #: Places on the way unless the caller names some.
 PLACES = 25
+#: Points by which it is seen that units may change places.
+ALIGNED_BY = 32
 
 Other = nn.Module | Mapping[str, Tensor]
 
@@ -140,7 +142,8 @@ def interpolation(
         bias: What the bias of the last layer is then: ``"free"`` (solved as well), ``"zero"`` (as
             in the paper), or ``"kept"`` as it is on the way.
         align: Whether the hidden units of the second end are first put into the order in which
-            they are most like those of the first; see :func:`aligned`.
+            they are most like those of the first, for linear layers that are called one after the
+            other; see :func:`aligned`.
         memory: Bytes that the working set may take.
     """
     checks.one_of(("free", "zero", "kept"), bias=bias)
@@ -158,7 +161,7 @@ def interpolation(
     places = _places(at)
     ends = _ends(model, start, other)
     if align:
-        ends[1], _ = aligned(model, *ends)
+        ends[1], _ = aligned(model, *ends, x=x[:ALIGNED_BY])
     walker = copy.deepcopy(model)
     measure, rows = loss_function(name), found.rows(memory)
     losses, solved = [], []
@@ -218,19 +221,19 @@ def _ends(
                     f"{name} must be finite, found NaN or Inf in {key!r}: load an earlier "
                     "checkpoint."
                 )
-    if isinstance(other, nn.Module):
-        _refuse_held_otherwise(model, other)
+        _refuse_held_otherwise(model, state, name)
     return [{key: value.detach() for key, value in state.items()} for state in states]
 
 
-def _refuse_held_otherwise(model: nn.Module, other: nn.Module) -> None:
-    """Refuse a network that makes something else of the same parameters, if it says so."""
+def _refuse_held_otherwise(model: nn.Module, state: Mapping[str, Tensor], name: str) -> None:
+    """Refuse a network that makes something else of the same parameters, if its state says so."""
     try:
-        copy.deepcopy(model).load_state_dict(other.state_dict())
+        copy.deepcopy(model).load_state_dict(state)
     except RuntimeError as error:
         raise ValueError(
-            "other must be held at what holds the model (one sigma, one scope, one bias), found "
-            "something else: release both first, or build them alike."
+            f"{name} must be held at what holds the model (one sigma, one scope, one bias, one "
+            "scale of activations), found something else: build both alike, or release both first "
+            "if it is weights that are held."
         ) from error
 
 
