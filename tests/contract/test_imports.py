@@ -69,6 +69,7 @@ ALLOWED = {
         "training",
         "intake",
         "boolean",
+        "extrapolation",
         "kernels",
         "regions",
         "smoothness",

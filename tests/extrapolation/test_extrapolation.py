@@ -271,3 +271,51 @@ def test_undecided_queries_are_counted_apart(monkeypatch):
     )
     assert [ZONES[zone] for zone in found.zones] == ["undecided"] * 3 + ["outside"] * 2
     assert "For 3 of 5 queries it would take too long" in found.doubts[0]
+
+
+def test_profiles_are_true_where_errors_are_exactly_zero():
+    x, q = square(300), square(300, seed=1)
+    y, right = (torch.where(part[:, :1] > 0, 1.0, -1.0).double() for part in (x, q))
+    found = extrapolation(
+        total, x, y, queries=q, answers=right, domain=lambda x: x[:, 0] < 9, peers=PEERS
+    )
+    assert not found.logarithmic
+    means = {row["model"]: row["error"] for row in found.by_zone()}
+    assert means["nearest_neighbour"] < 0.2
+    for model in found.models:  # the mean over points of the smoothed mean is near the plain one
+        smooth = found.profile(model, bandwidth=0.05)
+        places = torch.searchsorted(smooth.at, found.distances).clamp(max=len(smooth.at) - 1)
+        assert float(smooth.mean[places].mean()) == pytest.approx(means[model], rel=0.3)
+        assert smooth.low.min() >= 0
+    zero = extrapolation(total, x, y, queries=x, answers=y, peers=("nearest_neighbour",))
+    assert zero.profile("nearest_neighbour").mean.abs().max() == 0
+
+
+def test_profiles_without_zeros_are_of_logarithms(ring):
+    found = asked(lambda x: total(x) + 0.1, ring, square(100), peers=("nearest_neighbour",))
+    assert found.logarithmic
+    assert_close(found.profile().mean.exp(), torch.full((60,), 0.01).double())
+
+
+@pytest.mark.parametrize(
+    ("y", "answers", "text"),
+    [
+        (None, None, "extrapolation needs the label of each point .* without labels: pass y"),
+        ([-1, 1], None, r"class numbers must lie between 0 and 1, .* found -1 to 1 .* renumber y"),
+        ([0, 5], None, r"class numbers must lie between 0 and 1, .* found 0 to 5 in shape \(40,\)"),
+        ([0, 1], [-1, 1], "found -1 to 1 .* renumber the answers"),
+    ],
+)
+def test_labels_that_cannot_be_are_refused(y, answers, text):
+    x, q = points(40, 2), points(20, 2, seed=1)
+    y = None if y is None else torch.tensor(y).repeat(20)
+    asked_for = {} if answers is None else {"queries": q, "answers": torch.tensor(answers * 10)}
+    with pytest.raises(ValueError, match=text):
+        extrapolation(lambda x: x[:, :1], x, y, **asked_for)
+
+
+def test_classes_may_stand_in_a_column():
+    x = points(40, 2)
+    y = (x[:, 0] > 0).long()
+    flat, column = (extrapolation(lambda x: x[:, :1], x, y) for y in (y, y[:, None]))
+    assert torch.equal(flat.errors, column.errors)

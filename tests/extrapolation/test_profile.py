@@ -73,9 +73,15 @@ def test_default_places_and_bandwidth():
 
 
 def test_zeros_take_the_least_error_that_is_not_zero():
-    errors = torch.tensor([0.0, 1e-4, 1.0])
-    assert_close(log_errors(errors).exp(), torch.tensor([1e-4, 1e-4, 1.0]).double())
+    errors = torch.tensor([0.0, 1e-9, 1.0])
+    assert_close(log_errors(errors).exp(), torch.tensor([1e-9, 1e-9, 1.0]).double())
     assert log_errors(torch.zeros(2)).isfinite().all()
+
+
+def test_zeros_among_large_errors_are_not_taken_for_them():
+    assert_close(log_errors(torch.tensor([0.0, 4.0])).exp(), torch.tensor([4e-8, 4.0]).double())
+    alone = torch.tensor([1.0, 4.0])
+    assert_close(log_errors(alone), alone.double().log(), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

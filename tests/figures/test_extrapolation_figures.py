@@ -48,6 +48,14 @@ def test_classes_are_drawn_as_shares():
     assert rendered(draw(extrapolation(lambda x: x[:, :1], x, y, peers=()).profile()))
 
 
+def test_errors_that_are_exactly_zero_are_drawn_as_such():
+    x = points(30, 2)
+    ax = draw(extrapolation(lambda x: x[:, :1], x, x[:, :1].sign(), peers=("nearest_neighbour",)))
+    assert ax.get_yscale() == "linear"
+    assert ax.get_ylabel() == "squared error"
+    assert min(line.get_ydata().min() for line in ax.lines) < 1e-9
+
+
 def test_maps_are_bright_where_the_error_is_small():
     result = error_map(lambda x: total(x) + 0.1 * x[:, :1], total, size=16, dtype=torch.float64)
     ax = error_picture(result, limits=(0.0, 5.0), data=points(9, 2))

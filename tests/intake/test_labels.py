@@ -47,13 +47,17 @@ def test_the_guess(y, task):
     ("y", "said"),
     [
         ([0, 1, 1, 0], "2 different whole numbers: taken as classes (say --labels regression oth"),
-        ([-1, 1], "y holds -1 and 1: taken as regression (say --labels classes otherwise)"),
+        ([-1, 1], "y holds -1 and 1: taken as regression, but two classes are written like this"),
+        ([-1, 1], "if the output of the model is a logit that tells them apart, say --labels clas"),
         ([0.5, 1], "y holds real numbers or many whole ones: taken as regression (say --labels c"),
         (np.eye(3), "y is one-hot: taken as 3 classes (say --labels regression otherwise)"),
     ],
 )
 def test_the_guess_is_said(y, said):
-    assert any(said in note for note in opened(y).notes)
+    data = opened(y)
+    assert any(said in note for note in data.notes)
+    assert said in data.guess
+    assert opened(y, labels=data.task).guess == ""
 
 
 def test_wishes_win():

@@ -17,6 +17,7 @@ from inscape._core import Result, Summary
 from inscape.report import page as page_module
 from inscape.report.page import LIMIT, csv_text, page, table
 from inscape.report.parts import LeftOut, Skipped
+from inscape.report.words import number
 from inscape.smoothness import GradientNorm, PathLength
 from markup import Structure
 
@@ -259,3 +260,29 @@ def test_read_only_folder_is_named(seen, tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(PermissionError, match=r"\(permission denied\): make room or choose"):
         seen.save(tmp_path / "a.html")
+
+
+@pytest.mark.parametrize("which", ["seen", "classified"])
+def test_errors_by_zone_stand_on_the_page_with_those_of_the_peers(which, request):
+    look = request.getfixturevalue(which)
+    (measured,) = (one for one in look.measures if one.name == "extrapolation")
+    text = page(replace(look, measures=(measured,)))
+    zones = text.split('<table class="zones">')[1].split("</table>")[0]
+    cells = re.findall(r'<td class="num[^>]*>([^<]*)</td>', zones)
+    rows = [*measured.result.by_zone()]
+    models = len(measured.result.models)
+    expected = []
+    for start in range(0, len(rows), models):
+        zone = rows[start : start + models]
+        expected += [str(zone[0]["queries"]), *(number(row["error"]) for row in zone)]
+    assert cells == expected
+    what = "share of wrong classes" if which == "classified" else "mean squared error"
+    assert what in zones
+    assert ">gaussian process<" in zones
+
+
+@pytest.mark.parametrize("guess", ["", "y holds -1 and 1: taken as regression"])
+def test_a_guess_of_the_task_is_called_one(seen, guess):
+    text = page(replace(seen, measures=(), data=replace(seen.data, guess=guess, notes=(guess,))))
+    assert ('href="#notes">a guess</a>' in text) == bool(guess)
+    assert 'id="notes"' in text

@@ -15,7 +15,7 @@ def stairs(model):
 
 
 def test_a_gradient_of_zero_everywhere_is_said():
-    model, x = linear(4, 3), points(40, 4)
+    model, x = linear(8, 3), points(40, 8)
     y = stairs(model)(x).argmax(1)
     blind = robustness(stairs(model), x, y, attack=Pgd(random_start=False), budgets=[0.5])
     assert blind.accuracy[1] == 1.0
@@ -25,6 +25,39 @@ def test_a_gradient_of_zero_everywhere_is_said():
     seeing = robustness(stairs(model), x, y, attack=Square(queries=100), budgets=[0.5])
     assert seeing.accuracy[1] < 0.8
     assert seeing.doubts == ()
+
+
+def test_the_advice_names_nothing_that_was_just_tried():
+    model, x = linear(8, 3), points(12, 8)
+    y = stairs(model)(x).argmax(1)
+    ensemble = AutoAttack(parts=("apgd-ce", "square"), steps=5, queries=20)
+    blind = robustness(stairs(model), x, y, attack=ensemble, budgets=[0.2]).doubts[0]
+    assert blind.startswith("The gradient is zero")
+    assert "'square'" not in blind
+    assert "'autoattack'" not in blind
+    assert "queries=20000" in blind
+    alone = AutoAttack(parts=("apgd-ce",), steps=5)
+    assert "'square'" in robustness(stairs(model), x, y, attack=alone, budgets=[0.2]).doubts[0]
+
+
+def test_local_optima_are_not_called_masking():
+    x = points(60, 2)
+    waves = dense(2, 16, 3, act=nn.Tanh)
+    with torch.no_grad():
+        waves[0].weight *= 12  # many ridges: one step of the gradient leads nowhere
+    y = waves(x).argmax(1)
+    found = robustness(waves, x, y, attack=Pgd(steps=3, random_start=False), budgets=[0.6])
+    (doubt,) = found.doubts
+    assert doubt.startswith("Random steps or a short random search within the largest budget broke")
+    assert "it ended in local optima, or gradients are masked; try 'autoattack'" in doubt
+
+
+def test_square_is_doubted_where_inputs_are_few_numbers():
+    for d, doubted in ((2, True), (9, False)):
+        model, x = linear(d, 3), points(20, d)
+        attack = Square(queries=20)
+        found = robustness(model, x, model(x).argmax(1), attack=attack, budgets=[0.05])
+        assert [doubt[:19] for doubt in found.doubts] == ["Inputs of 2 numbers"] * doubted
 
 
 def test_gradients_that_are_not_finite_are_said_and_break_nothing():
@@ -128,6 +161,10 @@ def test_a_model_in_training_mode_is_refused():
     [
         ({"budgets": 0.1}, r"budgets must be a list of numbers, found 0.1: pass e.g. \[0.1\]"),
         ({"budgets": "0.1"}, r"budgets must be a list of numbers, found '0.1'"),
+        ({"budgets": ["a"]}, r"budgets must be a list of numbers, found \['a'\]: pass e.g. \[0.1"),
+        ({"budgets": [None]}, r"budgets must be a list of numbers, found \[None\]"),
+        ({"budgets": torch.tensor(0.1)}, r"list of numbers, found tensor\(0.1.*\): pass e.g. \[0."),
+        ({"budgets": torch.rand(2, 2)}, r"budgets must be a list of numbers, found \[\["),
         ({"bounds": (None, 1.0)}, r"bounds must be two numbers or tensors, .* found \(None, 1.0\)"),
         ({"bounds": 1.0}, r"bounds must be two numbers or tensors, .* found 1.0: for one that"),
         ({"bounds": (0.0, 0.5, 1.0)}, r"bounds must be two numbers or tensors"),

@@ -33,6 +33,11 @@ def test_wide_budgets_stand_on_a_logarithmic_axis_with_the_way_to_another_class(
     found = curve((3,))
     ax = draw(found)
     assert ax.get_xscale() == "symlog"
+    ticks = ax.get_xticks().tolist()
+    assert ticks[0] == 0
+    assert len(ticks) > 1
+    assert min(ticks[1:]) >= found.budgets[1]  # smaller ones would be printed upon the zero
+    assert ax.texts[0].get_va() == ("bottom" if found.accuracy[-1] > 0.5 else "top")
     assert list(ax.lines[1].get_xdata()) == pytest.approx([found.rival / 2] * 2)
 
 

@@ -21,6 +21,8 @@ from inscape.extrapolation.profile import Profile, log_errors, profile
 #: Where a query lies: in the domain of the data, else in their convex hull, else outside; the last
 #: are those of which it was too much work to find out.
 ZONES = ("domain", "hull", "outside", "undecided")
+#: The share of errors that may be exactly zero where logarithms are smoothed.
+ZEROS = 0.05
 
 Domain = Callable[[Tensor], Tensor]
 
@@ -81,10 +83,24 @@ class Extrapolation(Result):
         summary = share_summary if self.classes else mean_summary
         return summary(errors, kind="estimate", basis=basis)
 
-    def profile(self, model: str = "network", *, bandwidth: float | None = None) -> Profile:
-        """Return the error of a model against distance, smoothed; of logarithms, save for classes.
+    @property
+    def logarithmic(self) -> bool:
+        """Tell whether profiles are of logarithms of the errors, or of the errors themselves.
 
-        Of classes the band is Wilson's, for as many points as speak at each place.
+        The latter for classes, and where over 5% of the errors of any model are exactly zero, as of
+        a nearest neighbour where labels have few values: zeros have no logarithm. All models of one
+        result are smoothed alike, so that they can be held against each other.
+        """
+        zeros = (self.errors == 0).double().mean(0)
+        return not self.classes and float(zeros.max()) <= ZEROS
+
+    def profile(self, model: str = "network", *, bandwidth: float | None = None) -> Profile:
+        """Return the error of a model against distance, smoothed: a mean of logarithms or errors.
+
+        Where ``logarithmic``, natural logarithms are smoothed: their mean is that of a usual error,
+        below the mean of ``by_zone``, which a few large errors raise. Else the errors themselves
+        are, and the mean is of the kind of ``by_zone``; of classes the band is then Wilson's, for
+        as many points as speak at each place.
 
         Args:
             model: A name in ``models``.
@@ -92,9 +108,11 @@ class Extrapolation(Result):
         """
         checks.one_of(self.models, model=model)
         errors = self.errors[:, self.models.index(model)]
-        if not self.classes:
+        if self.logarithmic:
             return profile(self.distances, log_errors(errors), bandwidth=bandwidth)
         found = profile(self.distances, errors, bandwidth=bandwidth)
+        if not self.classes:
+            return replace(found, low=found.low.clamp(min=0))
         low, high = wilson(found.mean, found.weight).unbind(-1)
         return replace(found, low=low, high=high)
 
@@ -127,7 +145,7 @@ class Extrapolation(Result):
 def extrapolation(
     f: Function,
     x: Float[Tensor, "n *d"],
-    y: Tensor,
+    y: Tensor | None,
     *,
     queries: Float[Tensor, "m *d"] | None = None,
     answers: Tensor | None = None,
@@ -181,7 +199,7 @@ def extrapolation(
     for name in peers:
         checks.one_of(tuple(PEERS), peers=name)
     found = probe(f, x)
-    checks.labels(y, x)
+    y = _labels(y, x, found.outputs, "y")
     study = Study(found, y, domain, tuple(peers), seed=seed, memory=memory)
     if queries is None:
         if answers is not None or target is not None:
@@ -190,6 +208,8 @@ def extrapolation(
             )
         return study.folded(x, y, points, folds)
     right = _right(queries, answers, target, x)
+    if study.classes:
+        right = _labels(right, queries, found.outputs, "the answers")
     x, y = _some(x, y, known, seed=seed)
     queries, right = _some(queries, right, points, seed=seed)
     return study.result([study.errors(x, y, queries, right)], known=len(x), folds=0)
@@ -240,7 +260,7 @@ class Study:
                 f"labels must have as many numbers as the model has outputs, {found.outputs}, "
                 f"found {width}: reshape y."
             )
-        self._count = max(2, found.outputs, int(y.max()) + 1) if self.classes else width
+        self._count = max(2, found.outputs) if self.classes else width
 
     def folded(self, x: Tensor, y: Tensor, points: int, folds: int) -> Extrapolation:
         """Take each fold of the data for queries to the others."""
@@ -331,6 +351,26 @@ class Study:
                 f"{said.dtype} of shape {tuple(said.shape)}: return e.g. x.norm(dim=1) < 1."
             )
         return said.cpu()
+
+
+def _labels(y: Tensor | None, x: Tensor, outputs: int, name: str) -> Tensor:
+    """Return labels, of which whole numbers are classes, or say what is wrong with them."""
+    if y is None:
+        raise ValueError(
+            "extrapolation needs the label of each point to tell errors, found data without "
+            "labels: pass y."
+        )
+    checks.labels(y, x)
+    if y.is_floating_point():
+        return y
+    classes, last = y.reshape(len(y), -1), max(2, outputs) - 1
+    if classes.shape[1] != 1 or not 0 <= int(classes.min()) <= int(classes.max()) <= last:
+        raise ValueError(
+            f"class numbers must lie between 0 and {last}, one for each point, found "
+            f"{int(classes.min())} to {int(classes.max())} in shape {tuple(y.shape)}: renumber "
+            f"{name}."
+        )
+    return classes[:, 0]
 
 
 def _right(queries: Tensor, answers: Tensor | None, target: Function | None, x: Tensor) -> Tensor:

@@ -14,6 +14,8 @@ from inscape._core.result import Z95
 PLACES = 60
 #: Residuals are taken at so many points at least, and at more while so many weights are enough.
 FEWEST, WEIGHTS = 30, 10**7
+#: What share of the largest squared error stands for none: a tenth of a thousandth of its root.
+SMALL = 1e-8
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -126,9 +128,11 @@ def _silverman(r: Float64[Tensor, " m"]) -> float:
 def log_errors(errors: Float[Tensor, "..."]) -> Float64[Tensor, "..."]:
     """Return natural logarithms, with exact zeros replaced by the smallest error that is not.
 
-    As in Klindt's maps (his code; erratum K8: maps show the negative of these).
+    As in Klindt's maps (his code; erratum K8: maps show the negative of these). If the smallest is
+    above 1e-8 of the largest, as where labels have few values, that is what zeros are taken for.
     """
     errors = errors.detach().double()
     known = errors[errors > 0]
-    least = float(known.min()) if len(known) else torch.finfo(torch.float64).tiny
-    return errors.clamp(min=least).log()
+    if not len(known):
+        return torch.full_like(errors, torch.finfo(torch.float64).tiny).log()
+    return errors.clamp(min=min(float(known.min()), SMALL * float(known.max()))).log()

@@ -37,7 +37,8 @@ MARKS = dict(zip(ZONES, "o^x+", strict=True))
 @painter.register(Extrapolation)
 def _extrapolation(result: Extrapolation, ax: Axes) -> None:
     """Draw errors against the distance from the data, smoothed, with bands of 95%."""
-    network = result.errors[:, 0] if result.classes else log_errors(result.errors[:, 0]).exp()
+    power = result.logarithmic
+    network = log_errors(result.errors[:, 0]).exp() if power else result.errors[:, 0]
     for number, zone in enumerate(ZONES):
         inside = result.zones == number
         if result.classes or not bool(inside.any()):
@@ -48,8 +49,8 @@ def _extrapolation(result: Extrapolation, ax: Axes) -> None:
         ax.scatter(at, dots, linewidths=0.7, label=name, alpha=0.3, **look)
     for k, model in enumerate(result.models):
         found = result.profile(model)
-        _curve(found, ax, model, dash=DASHES[k], power=not result.classes)
-    if not result.classes:
+        _curve(found, ax, model, dash=DASHES[k], power=power)
+    if power:
         ax.set_yscale("log")
     what = "share of wrong classes" if result.classes else "squared error"
     ax.set(xlabel="distance to the nearest data point", ylabel=what)

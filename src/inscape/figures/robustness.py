@@ -1,5 +1,7 @@
 """Figures of the robustness family."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -26,6 +28,7 @@ def robustness(result: Robustness, ax: Axes) -> None:
     low, high = (100 * result.intervals).T.tolist()
     if budgets[-1] > EVEN * budgets[1]:
         ax.set_xscale("symlog", linthresh=budgets[1], linscale=0.5)
+        ax.set_xticks([0.0, *_decades(budgets[1], budgets[-1])])
     ax.fill_between(budgets, low, high, color=BLUE, alpha=0.18, linewidth=0)
     ax.plot(budgets, shares, "o-", color=BLUE, markersize=3.5)
     ax.set(xlabel=NORMS.get(result.norm, NOISE), ylabel="points that are right (%)")
@@ -38,6 +41,12 @@ def robustness(result: Robustness, ax: Axes) -> None:
         _halfway(result, ax)
     if has_pictures(result):
         _examples(result, ax, corner)
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Return the powers of ten between two budgets; smaller ones would stand upon the zero."""
+    first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
+    return [10.0**k for k in range(first, last + 1)]
 
 
 def _free_corner(ax: Axes, budgets: list[float], shares: list[float]) -> tuple[float, float]:
@@ -54,14 +63,15 @@ def _halfway(result: Robustness, ax: Axes) -> None:
     if result.norm == "std" or not 0 < half <= 1.01 * float(result.budgets[-1]):
         return
     ax.axvline(half, color=FAINT, linewidth=0.9, linestyle=(0, (5, 2)))
+    low = float(result.accuracy[-1]) > 0.5  # where the curve is not
     ax.annotate(
         "halfway to\nanother class",
-        (half, 1),
-        (-4, -2),
+        (half, 0 if low else 1),
+        (-4, 4 if low else -2),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
         ha="right",
-        va="top",
+        va="bottom" if low else "top",
         fontsize=7,
         color=FAINT,
     )

@@ -15,7 +15,7 @@ from inscape._core.errors import DataError
 from inscape._core.sampling import generator
 from inscape.intake.arrays import Array
 from inscape.intake.device import choose_device, choose_dtype
-from inscape.intake.labels import Labels, Task, read_labels
+from inscape.intake.labels import Labels, Name, Task, read_labels
 from inscape.intake.preparation import Preparation, read_preparation
 from inscape.intake.sources import Source, find_source
 
@@ -29,7 +29,11 @@ LOSSES: dict[str, Loss] = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedData:
-    """Inputs and labels ready for a model, what they are, and everything that was said."""
+    """Inputs and labels ready for a model, what they are, and everything that was said.
+
+    ``guess`` is the note on what the labels are taken for, empty where somebody said it; ``names``
+    are what class numbers stand for, empty where these are the labels themselves.
+    """
 
     x: Float[Tensor, "n *d"]
     y: Float[Tensor, "n *c"] | Int[Tensor, " n"] | None = None
@@ -41,6 +45,8 @@ class OpenedData:
     hash: str
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    guess: str = ""
+    names: tuple[Name, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
@@ -143,6 +149,8 @@ class _Ready:
             task=labels.task,
             loss=loss,
             hash=source.hash,
+            guess=labels.guess,
+            names=labels.names,
         )
 
     def split(self, x: Array, y: Tensor | None, what: str) -> tuple[Tensor, Tensor | None]:

@@ -1,5 +1,6 @@
 """What the labels are: classes or real numbers; a guess is made in plain cases, and said."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,20 +13,33 @@ from inscape._core.errors import DataError
 from inscape.intake.arrays import Array
 
 Task = Literal["regression", "classes", "unlabelled"]
+#: What a class is called in data and in models: a word, or a number.
+Name = str | int | float | bool
 WISHES = ("auto", "classes", "regression", "none")
 
+#: What is said of labels that are as often targets of a regression as names of two classes.
+PLUS_MINUS = (
+    "y holds -1 and 1: taken as regression, but two classes are written like this too: if the "
+    "output of the model is a logit that tells them apart, say --labels classes"
+)
 #: More different numbers than this are no classes unless somebody says so.
 MANY = 1000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Labels:
-    """Labels of both splits as tensors, what they are, and what was guessed."""
+    """Labels of both splits as tensors, what they are, and what was guessed.
+
+    ``guess`` is the sentence on what they are taken for, empty where somebody said it. ``names``
+    are what class numbers stand for, empty where these are the labels themselves.
+    """
 
     task: Task
     y: Tensor | None = None
     y_test: Tensor | None = None
     notes: tuple[str, ...] = ()
+    guess: str = ""
+    names: tuple[Name, ...] = ()
 
 
 def read_labels(y: Array | None, y_test: Array | None, *, wish: str, dtype: torch.dtype) -> Labels:
@@ -36,40 +50,48 @@ def read_labels(y: Array | None, y_test: Array | None, *, wish: str, dtype: torc
     if y is None or wish == "none":
         return Labels(task="unlabelled")
     y, y_test = _column(y), None if y_test is None else _column(y_test)
-    task, notes = (wish, ()) if wish != "auto" else _guess(y)
+    task, guess = (wish, "") if wish != "auto" else _guess(y)
+    said: tuple[str, ...] = (guess,) if guess else ()
     if task == "regression":
         return Labels(
             task="regression",
             y=_reals(y, dtype),
             y_test=None if y_test is None else _reals(y_test, dtype),
-            notes=notes,
+            notes=said,
+            guess=guess,
         )
-    codes, codes_test, more = _codes(y, y_test)
-    return Labels(task="classes", y=codes, y_test=codes_test, notes=notes + more)
+    codes, codes_test, names = _codes(y, y_test)
+    if names:
+        said += (f"the classes {listed(names, 5)} are numbered from 0 in this order",)
+    return Labels(task="classes", y=codes, y_test=codes_test, notes=said, guess=guess, names=names)
+
+
+def listed(names: Sequence[Name], most: int) -> str:
+    """Return the first names of classes, as one would write them in Python."""
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
 
 
 def _column(y: Array) -> Array:
     return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
 
-def _guess(y: Array) -> tuple[Task, tuple[str, ...]]:
+def _guess(y: Array) -> tuple[Task, str]:
     if y.dtype.kind in "USOb":
-        return "classes", ()
+        return "classes", ""
     otherwise = "(say --labels {} otherwise)"
     if y.ndim > 1:
         if _is_one_hot(y):
             said = f"y is one-hot: taken as {y.shape[1]} classes "
-            return "classes", (said + otherwise.format("regression"),)
-        return "regression", ()
+            return "classes", said + otherwise.format("regression")
+        return "regression", ""
     values = np.unique(y)
     if values.tolist() == [-1, 1]:
-        said = "y holds -1 and 1: taken as regression "
-        return "regression", (said + otherwise.format("classes"),)
+        return "regression", PLUS_MINUS
     if _look_like_classes(values, len(y)):
         said = f"y holds {len(values)} different whole numbers: taken as classes "
-        return "classes", (said + otherwise.format("regression"),)
+        return "classes", said + otherwise.format("regression")
     said = "y holds real numbers or many whole ones: taken as regression "
-    return "regression", (said + otherwise.format("classes"),)
+    return "regression", said + otherwise.format("classes")
 
 
 def _look_like_classes(values: Array, rows: int) -> bool:
@@ -95,8 +117,8 @@ def _reals(y: Array, dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(y.reshape(len(y), -1).astype(np.float64)).to(dtype)
 
 
-def _codes(y: Array, y_test: Array | None) -> tuple[Tensor, Tensor | None, tuple[str, ...]]:
-    """Return class numbers: as they are if they can count, else by sorted order, which is said."""
+def _codes(y: Array, y_test: Array | None) -> tuple[Tensor, Tensor | None, tuple[Name, ...]]:
+    """Return class numbers, as they are if they can count, else by sorted order, with names."""
     if y.ndim == 2 and _is_one_hot(y):
         y, y_test = y.argmax(1), None if y_test is None else y_test.argmax(1)
     both = np.concatenate([y, *([] if y_test is None else [y_test])])
@@ -115,10 +137,7 @@ def _codes(y: Array, y_test: Array | None) -> tuple[Tensor, Tensor | None, tuple
             f"class labels must be whole numbers, found {first}: say --labels regression."
         )
     names, numbers = np.unique(both, return_inverse=True)
-    listed = ", ".join(repr(name) for name in names.tolist()[:5])
-    more = ", ..." if len(names) > 5 else ""
-    note = f"the classes {listed}{more} are numbered from 0 in this order"
-    return *_split(numbers.reshape(-1).astype(np.int64), len(y)), (note,)
+    return *_split(numbers.reshape(-1).astype(np.int64), len(y)), tuple(names.tolist())
 
 
 def _split(numbers: Array, rows: int) -> tuple[Tensor, Tensor | None]:

@@ -14,19 +14,24 @@ from inscape.intake.device import choose_device, choose_dtype
 from inscape.intake.exported import exported_module
 from inscape.intake.factory import SEEDED, build
 from inscape.intake.files import short
+from inscape.intake.labels import Name
 from inscape.intake.saved import SUFFIXES, open_saved
-from inscape.intake.sklearn_mlp import convert_mlp, is_sklearn_mlp
+from inscape.intake.sklearn_mlp import classes_of, convert_mlp, is_sklearn_mlp
 from inscape.intake.weights import load_weights
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedModel:
-    """A module in eval mode, where it came from, and everything that was said on the way."""
+    """A module in eval mode, where it came from, and everything that was said on the way.
+
+    ``classes`` are what its classes are called, in the order of its outputs, where it knows them.
+    """
 
     model: nn.Module
     source: str
     notes: tuple[str, ...] = ()
     was_training: bool = False
+    classes: tuple[Name, ...] = ()
 
 
 def open_model(
@@ -67,7 +72,13 @@ def open_model(
     _refuse_lazy(model)
     was_training = any(module.training for module in model.modules())
     model, more = _settled(model, place, precision, mine=mine)
-    return OpenedModel(model=model, source=source, notes=notes + more, was_training=was_training)
+    return OpenedModel(
+        model=model,
+        source=source,
+        notes=notes + more,
+        was_training=was_training,
+        classes=classes_of(found) if is_sklearn_mlp(found) else (),
+    )
 
 
 def _found(spec: object, *, trust: bool) -> tuple[Any, str, tuple[str, ...]]:

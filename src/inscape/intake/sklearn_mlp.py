@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from inscape._core.errors import UnsupportedModelError
+from inscape.intake.labels import Name, listed
 
 Array = NDArray[np.floating[Any]]
 
@@ -72,9 +73,12 @@ def _notes(mlp: Any) -> tuple[str, ...]:
     notes = []
     if mlp.out_activation_ not in ("identity", "exp"):
         notes.append(f"left off the final {mlp.out_activation_}: analysing the logits")
-    classes = np.asarray(getattr(mlp, "classes_", ()))
-    if classes.size and classes.tolist() != list(range(classes.size)):
-        some = ", ".join(map(repr, classes.tolist()[:10]))
-        more = ", ..." if classes.size > 10 else ""
-        notes.append(f"its outputs stand for the classes {some}{more}, in this order")
+    names = classes_of(mlp)
+    if names != tuple(range(len(names))):
+        notes.append(f"its outputs stand for the classes {listed(names, 10)}, in this order")
     return tuple(notes)
+
+
+def classes_of(mlp: Any) -> tuple[Name, ...]:
+    """Return what the classes of a classifier are called; nothing for a regression."""
+    return tuple(np.asarray(getattr(mlp, "classes_", ())).tolist())

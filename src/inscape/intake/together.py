@@ -10,6 +10,7 @@ from inscape._core import checks
 from inscape._core.endings import ends_in_probability, lie_between_0_and_1
 from inscape._core.errors import DataError, UnsupportedModelError
 from inscape._core.functional import probe
+from inscape.intake.classes import by_name
 from inscape.intake.data import OpenedData
 from inscape.intake.model import OpenedModel
 from inscape.intake.performance import Performance, performance
@@ -23,15 +24,16 @@ def fit_together(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Per
     """Return the data as this model wants them, and how good it is on the rows to measure.
 
     Precision and device follow the model. Where the model refuses the rows and nobody said an
-    input shape, flattening them, or making square images of them, is tried and said. Labels are
-    checked against the outputs; one output for two classes means a logit, or a probability where
-    the model is seen to end in a sigmoid.
+    input shape, flattening them, or making square images of them, is tried and said. A classifier
+    that knows what its classes are called has labels found by their names. Labels are checked
+    against the outputs; one output for two classes means a logit, or a probability where the model
+    is seen to end in a sigmoid.
 
     Args:
         opened: What ``open_model`` returned.
         data: What ``open_data`` returned.
     """
-    data = _like_the_weights(opened, data)
+    data = by_name(_like_the_weights(opened, data), opened.classes)
     checks.in_eval_mode(opened.model)
     checks.weights(opened.model, data.x)
     data, output = _accepted(opened, data)

@@ -44,6 +44,7 @@ def data_facts(data: OpenedData, *, rows: int) -> DataFacts:
         hash=data.hash,
         notes=tuple(data.notes),
         settings={key: value for key, value in data.settings.items() if value is not None},
+        guess=data.guess,
     )
 
 

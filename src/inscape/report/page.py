@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from inscape._core import Result
 from inscape._core.files import written
+from inscape.extrapolation import Extrapolation
 from inscape.figures import caption, has_figure
 from inscape.report.attribution import Attribution
 from inscape.report.attribution_page import attribution_part
@@ -30,6 +31,8 @@ from inscape.report.words import number, plain, seconds, setting, shape
 LIMIT = 2_000_000
 #: Rows of data inside the page for each measure; fewer if the page would be too large.
 ROWS = (2000, 500, 100)
+#: Where points lie that are asked about.
+IN_WORDS = {"domain": "inside the domain", "hull": "inside the hull"}
 
 
 def save(look: Look, path: Path) -> Path:
@@ -113,7 +116,20 @@ def _section(measured: Measured, rows: int) -> dict[str, Any]:
         "citation": citation(measured.cites),
         "settings": {key: v for key, v in settings(measured).items() if key != "doubts"},
         "doubts": getattr(result, "doubts", ()),
+        "zones": zones(result) if isinstance(result, Extrapolation) else [],
     }
+
+
+def zones(result: Extrapolation) -> list[dict[str, Any]]:
+    """Return one row for each zone: its name, the queries in it, and every model's mean error."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in result.by_zone():
+        zone = str(row["zone"])
+        if zone not in found:
+            name = IN_WORDS.get(zone, zone)
+            found[zone] = {"zone": name, "queries": row["queries"], "errors": {}}
+        found[zone]["errors"][str(row["model"])] = row["error"]
+    return list(found.values())
 
 
 def table(result: Result, most: int) -> tuple[list[dict[str, Any]], str]:

@@ -37,7 +37,10 @@ class ModelFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class DataFacts:
-    """What the data are, and which rows were measured."""
+    """What the data are, and which rows were measured.
+
+    ``guess`` is the note on what the labels are taken for, empty where that is known.
+    """
 
     name: str
     n: int
@@ -50,6 +53,7 @@ class DataFacts:
     hash: str
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    guess: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

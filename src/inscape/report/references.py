@@ -122,12 +122,8 @@ def attempted(
         return Reference(name=name, label=label, reason=f"not available: {one_line(error)}")
 
 
-def ratio(summary: Summary | None, reference: Reference) -> str | None:
-    """Say how many times as large a measure is, to two digits, where that says something.
-
-    Of a bound and a number only one side of that is known. Two bounds of one kind, found in the
-    same way, are compared as they are.
-    """
+def times_as_large(summary: Summary | None, reference: Reference) -> float | None:
+    """Return how many times as large a measure is; None where that says nothing."""
     if summary is None or reference.value is None or not min(summary.value, reference.value) > 0:
         return None
     times = summary.value / reference.value
@@ -135,6 +131,18 @@ def ratio(summary: Summary | None, reference: Reference) -> str | None:
         return None
     if times == 1 and summary.kind == reference.kind == "lower bound":
         return None  # both go beyond what can be told
+    return times
+
+
+def ratio(summary: Summary | None, reference: Reference) -> str | None:
+    """Say how many times as large a measure is, to two digits, where that says something.
+
+    Of a bound and a number only one side of that is known. Two bounds of one kind, found in the
+    same way, are compared as they are.
+    """
+    times = times_as_large(summary, reference)
+    if summary is None or times is None:
+        return None
     side = _side(summary.kind, reference.kind)
     if 0.95 < times < 1.05:
         return f"{side}about the same"

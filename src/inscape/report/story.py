@@ -2,16 +2,20 @@
 
 import html
 import inspect
+import math
 import re
 from dataclasses import dataclass
 
 from inscape.report.attribution import Attribution
 from inscape.report.look import Look
-from inscape.report.parts import Measured, Score
+from inscape.report.parts import Measured, Reference, Score
 from inscape.report.pictures import formula
-from inscape.report.references import ratio
+from inscape.report.references import ratio, times_as_large
 from inscape.report.scores import NETWORK
 from inscape.report.words import number, plain, shape
+
+#: Ratios that the opening paragraph may hold; the others stand in the table.
+MOST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +53,31 @@ def _explained(found: Attribution | None) -> list[str]:
 
 
 def _comparisons(measures: tuple[Measured, ...]) -> list[str]:
-    """Return a sentence for each model to compare with: how many times as large each measure is."""
-    ratios: dict[str, list[str]] = {}
-    for measured in measures:
-        for reference in measured.references:
-            times = ratio(measured.summary, reference)
-            if times is not None and reference.name != "bound":
-                ratios.setdefault(reference.label, []).append(f"{plain(measured.name)} {times}")
-    return [f"Compared with {label}: {', '.join(found)}." for label, found in ratios.items()]
+    """Return a sentence for each model to compare with, on the measures that differ most.
+
+    Of each family there is one measure, held against the model that it differs from most.
+    """
+    known = [
+        (abs(math.log(times)), measured, reference)
+        for measured in measures
+        for reference in measured.references
+        if reference.name != "bound"
+        and (times := times_as_large(measured.summary, reference)) is not None
+    ]
+    most: dict[str, tuple[Measured, Reference]] = {}
+    for _, measured, reference in sorted(known, key=lambda found: -found[0]):
+        most.setdefault(measured.family, (measured, reference))
+    said: dict[str, list[str]] = {}
+    for measured, reference in list(most.values())[:MOST]:
+        text = f"{plain(measured.name)} {ratio(measured.summary, reference)}"
+        said.setdefault(reference.label, []).append(text)
+    found = [f"Compared with {label}: {', '.join(texts)}." for label, texts in said.items()]
+    left = len({measured.name for _, measured, _ in known}) - sum(map(len, said.values()))
+    return [*found, f"{_other(left)} in the table."] if left else found
+
+
+def _other(many: int) -> str:
+    return "One other measure stands" if many == 1 else f"{many} other measures stand"
 
 
 def _many(word: str, sizes: tuple[int, ...]) -> str:

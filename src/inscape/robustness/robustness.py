@@ -1,7 +1,7 @@
 """Robustness: how many answers stay right when every input is moved by a little."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -204,11 +204,7 @@ def _steps(budgets: Sequence[float] | None, x: Tensor, rival: float) -> list[flo
     if budgets is None:
         scale = rival if rival > 0 else float(x.std()) * x[0].numel() ** 0.5 or 1.0
         return [share * scale for share in SHARES]
-    if isinstance(budgets, float | int | str):
-        raise TypeError(
-            f"budgets must be a list of numbers, found {budgets!r}: pass e.g. [{budgets}]."
-        )
-    found = [float(budget) for budget in budgets]
+    found = _numbers(budgets)
     if not all(math.isfinite(budget) and budget >= 0 for budget in found):
         raise ValueError(f"budgets must be finite and not negative, found {found}: mend them.")
     if any(later <= earlier for earlier, later in pairwise(found)):
@@ -217,6 +213,20 @@ def _steps(budgets: Sequence[float] | None, x: Tensor, rival: float) -> list[flo
     if not steps:
         raise ValueError(f"budgets must hold a number above 0, found {found}: add one.")
     return steps
+
+
+def _numbers(budgets: object) -> list[float]:
+    """Return the budgets as numbers; one that stands alone is asked to come in a list."""
+    given = budgets.tolist() if isinstance(budgets, Tensor) else budgets
+    if isinstance(given, float | int | str) or not isinstance(given, Iterable):
+        raise TypeError(f"budgets must be a list of numbers, found {budgets!r}: pass e.g. [0.1].")
+    listed = list(given)
+    try:
+        return [float(budget) for budget in listed]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"budgets must be a list of numbers, found {listed!r}: pass e.g. [0.1, 0.2]."
+        ) from None
 
 
 def rival_distance(

@@ -94,7 +94,7 @@ class EffectiveLengthScale(Result):
         """Return the length scale; a lower bound where the function is as good as straight."""
         basis = f"{len(self.lengths)} lines of size {self.size:.3g}"
         if self.process is not None:
-            basis += f"; process {self.process:.3g}"
+            basis += f"; process, by another definition, {self.process:.3g}"
         if self.straight:
             return Summary(
                 value=self.longest, kind="lower bound", basis=f"{basis}; as good as straight"
@@ -152,10 +152,12 @@ def effective_length_scale(
     scale of :math:`\sin \omega x` tends to :math:`1 / \omega`, on lines of a few dozen times that
     it is 10% longer, and no interval is meant to hold :math:`1 / \omega`.
 
-    A second, independent answer is the length scale of the Gaussian process with noise that makes
-    some of the values likeliest. For a draw of such a process both agree, and this one is the
-    sharper where the scale is long; a function that is rough in one place and smooth in another has
-    two different ones.
+    A second answer, by another definition, is the length scale of the Gaussian process with noise
+    that makes some of the values likeliest. Only for draws of such a process are both estimates of
+    one number; a function that is rough in one place and smooth in another has two different ones.
+    Even for draws this one is often outside of the interval, which is for other lines through the
+    same function: it is the sharper one, and somewhat high (of ten draws each, ten scales long, 12%
+    on average in one dimension, and 6% in two, three scales wide; 18 of 20 were above).
 
     Args:
         f: Function of a batch; a module in eval mode will do.
