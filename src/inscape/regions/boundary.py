@@ -79,7 +79,8 @@ class Boundary(Result):
         """Return the length."""
         count, closed = len(self.lengths), int(self.closed.sum())
         what = "between decisions" if self.level is None else f"at level {self.level:.4g}"
-        basis = f"{count} polylines {what}, {closed} of them closed"
+        lines = "1 polyline" if count == 1 else f"{count} polylines"
+        basis = f"{lines} {what}, {closed} of them closed"
         if self.complete:
             return Summary(value=self.length, kind="exact", basis=basis)
         basis = f"budget reached, {self.covered:.1%} of the domain, {basis}"
