@@ -1,6 +1,7 @@
 """Fixtures that every test may use."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import pytest
 import torch
 from hypothesis import settings
 from jaxtyping import config
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background of a shell
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # some tests interrupt processes
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")

@@ -94,7 +94,7 @@ class EffectiveLengthScale(Result):
         """Return the length scale; a lower bound where the function is as good as straight."""
         basis = f"{len(self.lengths)} lines of size {self.size:.3g}"
         if self.process is not None:
-            basis += f"; process, by another definition, {self.process:.3g}"
+            basis += f"; process, otherwise defined, {self.process:.3g}"
         if self.straight:
             return Summary(
                 value=self.longest, kind="lower bound", basis=f"{basis}; as good as straight"
