@@ -33,6 +33,8 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
+# An annotation such as bytes is looked for among attributes of that name, too.
+suppress_warnings = ["ref.python"]
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 
@@ -50,7 +52,7 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": "../gallery",
     "gallery_dirs": "gallery",
-    "subsection_order": ["../gallery/tutorial", "../gallery/smoothness", "../gallery/spectra"],
+    "subsection_order": ["../gallery/tutorial", "../gallery/smoothness", "*"],
     "within_subsection_order": "FileNameSortKey",
     "image_srcset": ["2x"],
     "download_all_examples": False,

@@ -16,7 +16,7 @@ from inscape.index import entries
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = {path.name: path for path in (ROOT / "README.md", *sorted(DOCS.glob("*.md")))}
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```(\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FORMULA = re.compile(r"\.\. math:: (.*?)\n *\n", re.DOTALL)
 IN_LINE = re.compile(r":math:`([^`]+)`")
 FAMILIES = (
@@ -105,3 +105,17 @@ def test_an_index_after_a_hat_stays_an_index():
     shown = mathml(r"\widehat{TV}_{[a,b]}(f)", block=True)
     assert "<msub>" in shown
     assert "munderover" not in shown
+
+
+def test_modules_come_last_in_a_part_of_the_reference():
+    """What follows a module would be looked for in it."""
+    for _, block in blocks("api.md", "{eval-rst}"):
+        after = block.partition(".. automodule::")[2]
+        assert ".. autofunction::" not in after
+        assert ".. autoclass::" not in after
+
+
+def test_the_site_takes_every_folder_of_the_gallery():
+    said = re.search(r'"subsection_order": (\[.*\])', (DOCS / "conf.py").read_text())
+    assert said
+    assert "*" in ast.literal_eval(said[1])
