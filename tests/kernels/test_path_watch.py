@@ -59,6 +59,28 @@ def test_forwards_and_backwards_agree(way, decay):
     assert found.bytes == rows * (len(X) + 2) * 8 * sum(p.numel() for p in model.parameters())
 
 
+@pytest.mark.parametrize("decay", ["own", "samples"])
+@pytest.mark.parametrize("way", WAYS)
+def test_steps_agree_with_those_gone_back(way, decay):
+    watch = PathWatch(Q, decay=decay, by_step=True)
+    model, trajectory = watched(watch, **WAYS[way])
+    found = watch.result()
+    back = path_kernel(model, X, Y, trajectory=trajectory, queries=Q, decay=decay, by_step=True)
+    assert_close(found.steps, back.steps)
+    assert_close(found.samples, back.samples)
+    rows = (way not in ("descent", "decay")) + (way != "descent" and decay == "samples")
+    carried = len(X) + 2 + trajectory.steps + 2
+    assert found.bytes == rows * carried * 8 * sum(p.numel() for p in model.parameters())
+
+
+def test_steps_of_a_training_that_stops_early():
+    watch = PathWatch(Q, by_step=True)
+    watched(watch, stop_loss=1e9, **ADAM)
+    found = watch.result()
+    assert found.steps.shape[1] < 6
+    assert_close(found.steps.sum(1), found.samples.sum(1))
+
+
 def test_penalties_kinks_and_first_order():
     for act, mode in ((nn.ReLU, "exact"), (nn.GELU, "first-order")):
         watch = PathWatch(Q, decay="samples", by_layer=True, mode=mode)

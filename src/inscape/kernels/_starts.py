@@ -16,7 +16,7 @@ def fitted_process(
 ) -> GaussianProcess:
     """Return the process of radial basis functions that makes ``y`` likeliest.
 
-    It begins at the likeliest settings of a grid alone, as no noise is below all bounds.
+    A noise of 0 lies below the bounds, so that the fit begins at the likeliest of a grid alone.
     """
     every = ("amplitude", "length_scale", "noise")
     return gaussian_process(x, y, noise=0.0, fitted=every, bounds=bounds, seed=seed)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from inscape._core import checks
 from inscape._core.errors import BudgetError
 from inscape._core.trajectory import Settings
+from inscape.kernels._between import WrittenParts
 from inscape.kernels._carried import OTHERS, Carried, Step, refuse_full, rows_at_once
 from inscape.kernels._descent import carried_rows, scale_of
 from inscape.kernels._result import Choices, PathKernel, Sums, gathered
@@ -20,19 +21,19 @@ from inscape.kernels._slopes import Slopes, per_block
 from inscape.kernels._task import Task, refuse_inseparable, refuse_shape, refuse_unknown
 from inscape.kernels.path_kernel import MEMORY, TOLERANCE
 from inscape.training.replay import Stand, refuse_idle, second_moments
-from inscape.training.update import Update
+from inscape.training.update import Update, batches_per_epoch
 
 
 class PathWatch:
     """Splits predictions into what every sample adds, while a training runs.
 
-    The result is that of :func:`path_kernel` but for ``by_step``, found the other way round:
-    forwards, with no recorded training and no replay. What has to be carried is one moment for each
-    sample, so ``(samples + 2) x parameters`` numbers for momentum and Adam, and as many again for
-    ``decay="samples"``; plain gradient descent carries nothing. That is estimated before the first
-    update. If it does not fit into ``memory`` it goes to a temporary file in the folder ``disk``,
-    and the result says how much. Each update costs the products of all queries with all samples,
-    not with its batch only: for mini-batches of momentum and Adam, :func:`path_kernel` is faster.
+    The result is that of :func:`path_kernel`, found the other way round: forwards, with no recorded
+    training and no replay. What has to be carried is one moment for each sample, so ``(samples + 2)
+    x parameters`` numbers for momentum and Adam, and as many again for ``decay="samples"``; plain
+    gradient descent carries nothing. That is estimated before the first update. If it does not fit
+    into ``memory`` it goes to a temporary file in the folder ``disk``, and the result says how
+    much. Each update costs the products of all queries with all samples, not with its batch only:
+    for mini-batches of momentum and Adam, :func:`path_kernel` is faster.
 
     >>> from inscape.training import fit
     >>> x = torch.linspace(-1, 1, 9, dtype=torch.float64)[:, None]
@@ -49,6 +50,7 @@ class PathWatch:
         *,
         mode: Literal["exact", "first-order"] = "exact",
         decay: Literal["own", "samples"] = "own",
+        by_step: bool = False,
         by_layer: bool = False,
         tolerance: float = TOLERANCE,
         memory: int = MEMORY,
@@ -60,6 +62,7 @@ class PathWatch:
             queries: Inputs whose predictions are split.
             mode: As in :func:`path_kernel`.
             decay: As in :func:`path_kernel`.
+            by_step: As in :func:`path_kernel`; carries a moment for each update, too.
             by_layer: As in :func:`path_kernel`.
             tolerance: As in :func:`path_kernel`.
             memory: Bytes that carried moments and gradients of queries may take.
@@ -69,7 +72,7 @@ class PathWatch:
         checks.one_of(("own", "samples"), decay=decay)
         checks.points(queries, "queries")
         self._queries = queries.double()
-        self._choices = Choices(mode, decay, False, by_layer, tolerance)
+        self._choices = Choices(mode, decay, by_step, by_layer, tolerance)
         self._memory, self._disk = memory, None if disk is None else Path(disk)
         self._run: _Run | None = None
 
@@ -86,8 +89,10 @@ class PathWatch:
         task = Task.of(update.model, x, y, update.loss, update.penalties, names)
         held = carried_rows(settings, self._choices.decay)
         outputs = math.prod(task.shape)
-        plan = _Plan.of(task, held, self._queries, outputs, self._memory, self._disk)
-        self._run = _Run(update, task, settings, self._queries, self._choices, plan)
+        steps = settings.epochs * batches_per_epoch(len(x), settings.batch)
+        rows = len(x) + OTHERS + (steps + OTHERS if self._choices.by_step else 0)
+        plan = _Plan.of(task, held * rows, self._queries, outputs, self._memory, self._disk)
+        self._run = _Run(update, task, settings, self._queries, self._choices, plan, steps)
 
     def step(self, rows: slice | Tensor, rate: float) -> None:
         """Add what an update has done."""
@@ -107,9 +112,12 @@ class PathWatch:
 class _Block:
     """Some of the queries."""
 
-    def __init__(self, task: Task, queries: Tensor, outputs: int, choices: Choices) -> None:
+    def __init__(
+        self, task: Task, queries: Tensor, outputs: int, choices: Choices, steps: int
+    ) -> None:
         tensors = len(task.trainable) if choices.by_layer else 0
         self.sums = Sums(outputs * len(queries), len(task.x), tensors=tensors)
+        self.by_step = Sums(outputs * len(queries), steps) if choices.by_step else None
         self.slopes = Slopes(
             task.network, queries, exact=choices.mode == "exact", tolerance=choices.tolerance
         )
@@ -126,6 +134,7 @@ class _Run:
         queries: Tensor,
         choices: Choices,
         plan: "_Plan",
+        steps: int,
     ) -> None:
         self._optimizer, self._task, self._settings = update.optimizer, task, settings
         self._queries, self._choices, self._plan = queries, choices, plan
@@ -136,12 +145,15 @@ class _Run:
         outputs = self._initial.shape[1]
         parts = torch.split(queries, plan.at_once)
         self._sizes = [len(some) for some in parts]
-        self._blocks = [_Block(task, some, outputs, choices) for some in parts]
+        self._blocks = [_Block(task, some, outputs, choices, steps) for some in parts]
         self._room = start.new_empty(plan.at_once, outputs, task.network.parameters)
-        self._carried: Carried | None = None
-        if plan.carried:
-            shared = choices.decay == "samples" and settings.weight_decay != 0
-            self._carried = Carried(settings, len(task.x), start, shared=shared, disk=plan.disk)
+        shared = choices.decay == "samples" and settings.weight_decay != 0
+
+        def carried(rows: int) -> Carried:
+            return Carried(settings, rows, start, shared=shared, disk=plan.disk)
+
+        self._carried = carried(len(task.x)) if plan.carried else None
+        self._by_step = carried(steps) if plan.carried and choices.by_step else None
 
     def step(self, rows: slice | Tensor, rate: float) -> None:
         parameters = self._optimizer.param_groups[0]["params"]
@@ -158,18 +170,27 @@ class _Run:
             old=old,
         )
         scale = scale_of(self._settings, rate, after)
-        if self._carried is not None:
-            self._carried.advance(step)
+        whole = _together(step, before.step) if self._choices.by_step else step
+        for carried, own in ((self._carried, step), (self._by_step, whole)):
+            if carried is not None:
+                carried.advance(own)
         changes = torch.split(later - self._here, self._sizes)
         for block, change in zip(self._blocks, changes, strict=True):
             slopes = self._room[: len(change)]
             block.sums.move(block.slopes.along(old, after.weights, change, size), slopes)
-            self._add(block.sums, step, slopes.flatten(0, 1), scale, rate)
-        if self._carried is not None:
-            self._carried.move(step, scale, 1 - self._shrink(rate))
+            slopes = slopes.flatten(0, 1)
+            if block.by_step is not None:
+                self._add(block.by_step, self._by_step, whole, slopes.clone(), scale, rate)
+            self._add(block.sums, self._carried, step, slopes, scale, rate)
+        for carried, own in ((self._carried, step), (self._by_step, whole)):
+            if carried is not None:
+                carried.move(own, scale, 1 - self._shrink(rate))
         self._stand, self._here = after, later
 
     def result(self) -> PathKernel:
+        for block in self._blocks:
+            if block.by_step is not None:
+                block.sums.steps = block.by_step.samples[:, : self._stand.step]
         return gathered(
             [block.sums for block in self._blocks],
             self._initial,
@@ -184,11 +205,19 @@ class _Run:
             precision=self._task.precision,
         )
 
-    def _add(self, sums: Sums, step: Step, slopes: Tensor, scale: Tensor, rate: float) -> None:
+    def _add(
+        self,
+        sums: Sums,
+        carried: Carried | None,
+        step: Step,
+        slopes: Tensor,
+        scale: Tensor,
+        rate: float,
+    ) -> None:
         """Add what an update has done to some queries, whose gradients are written over."""
-        shrink, carried = self._shrink(rate), self._carried
+        shrink = self._shrink(rate)
         if shrink:
-            self._add_decay(sums, step, slopes, -shrink)
+            self._add_decay(sums, carried, step, slopes, -shrink)
         push = slopes.mul_(-scale)
         if carried is not None:
             for chunk in carried.chunks():
@@ -199,13 +228,15 @@ class _Run:
         if step.penalty is not None:
             sums.penalty += push @ step.penalty
 
-    def _add_decay(self, sums: Sums, step: Step, slopes: Tensor, factor: float) -> None:
+    def _add_decay(
+        self, sums: Sums, carried: Carried | None, step: Step, slopes: Tensor, factor: float
+    ) -> None:
         """Add what the decay of AdamW has done, which is apart from its moments."""
-        if self._carried is None or self._choices.decay == "own":
+        if carried is None or self._choices.decay == "own":
             sums.decay += factor * (slopes @ step.old)
             return
-        for chunk in self._carried.chunks():
-            own = self._carried.weights(chunk)
+        for chunk in carried.chunks():
+            own = carried.weights(chunk)
             assert own is not None
             sums.add_rows(chunk, factor * own, slopes, self._task.network.slices)
 
@@ -222,6 +253,17 @@ class _Run:
         )
 
 
+def _together(step: Step, number: int) -> Step:
+    """Return an update whose samples are one: what they add is that of the update."""
+    some = torch.split(torch.arange(len(step.which)), rows_at_once(len(step.old)))
+    gradient = torch.stack([step.gradients.written(k).sum(0) for k in some]).sum(0, keepdim=True)
+    only = torch.tensor([number])
+    slices = [slice(0, gradient.shape[1])]
+    return replace(
+        step, rows=only, which=only, gradients=WrittenParts(lambda _: gradient, 1, slices)
+    )
+
+
 @dataclass(frozen=True)
 class _Plan:
     """How much is carried, where, and for how many queries gradients are written out at once."""
@@ -234,9 +276,9 @@ class _Plan:
     def of(
         cls, task: Task, held: int, queries: Tensor, outputs: int, memory: int, disk: Path | None
     ) -> "_Plan":
-        """Return what fits, or say the least that would."""
+        """Return what fits with so many rows held, or say the least that would."""
         row = 8 * task.network.parameters
-        carried = held * (len(task.x) + OTHERS) * row
+        carried = held * row
         rows = min(rows_at_once(task.network.parameters), len(task.x) + OTHERS)
         work = outputs * row + (3 * rows * row if carried else 0)
         inside = carried if disk is None else 0
