@@ -1,8 +1,13 @@
+import gc
+import weakref
+
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
+from inscape._core.errors import UnsupportedModelError
 from inscape._core.functional import ROWS, Probe, chunks, jacobians, live_jacobians, probe
 from inscape._core.sampling import draw_pairs, draw_rows
 
@@ -79,3 +84,93 @@ def test_function_that_writes_over_its_input_gets_a_copy():
 
 def test_function_that_does_not_is_left_as_it_is():
     assert probe(torch.relu, points(5, 3)).f is torch.relu
+
+
+def test_a_trial_leaves_nothing_behind():
+    seen = []
+
+    def f(x):
+        seen.append(weakref.ref(x.untyped_storage()))
+        y = x.exp()  # keeps its own output for the backward pass
+        seen.append(weakref.ref(y.untyped_storage()))
+        return y
+
+    probe(f, points(5, 3))
+    gc.collect()
+    assert seen
+    assert all(ref() is None for ref in seen)
+
+
+MIXING = {
+    "mean of the batch": lambda x: x - x.mean(0),
+    "sum so far": lambda x: x.cumsum(0),
+    "sum from here on": lambda x: x.flip(0).cumsum(0).flip(0),
+    "first row": lambda x: x - x[:1],
+    "last row": lambda x: x * x[-1:],
+    "row before": lambda x: x + x.roll(1, 0),
+    "row after": lambda x: x + x.roll(-1, 0),
+    "number of rows": lambda x: x / len(x),
+    "place in the batch": lambda x: x * torch.arange(1, len(x) + 1)[:, None],
+    "only the first one mixed": lambda x: torch.cat([x[:1] + x.sum(0), x[1:]]),
+    "only the last one mixed": lambda x: torch.cat([x[:-1], x[-1:] + x.sum(0)]),
+    "pairs of rows": lambda x: x.reshape(-1, 2, x.shape[1]).cumsum(1).reshape(x.shape),
+    "statistics of the batch": lambda x: nn.functional.batch_norm(x, None, None, training=True),
+}
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 9])
+@pytest.mark.parametrize("case", MIXING)
+def test_functions_that_mix_rows_are_refused(case, rows):
+    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+        probe(MIXING[case], points(rows, 3))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 9])
+def test_functions_that_draw_are_refused(rows):
+    with pytest.raises(ValueError, match="two calls with the same batch differ"):
+        probe(lambda x: x + torch.rand_like(x), points(rows, 3))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 5, 9])
+def test_outputs_that_nearly_cancel_are_not_taken_for_mixed(rows):
+    far = nn.Sequential(nn.Linear(300, 300), nn.Tanh(), nn.Linear(300, 1)).eval()
+    x = points(rows, 300).float()
+    with torch.no_grad():
+        far[2].bias -= far(x)[min(1, rows - 1)] - 1e-7  # nought but for rounding
+    assert probe(far, x).outputs == 1
+
+
+class Force(nn.Module):
+    """A model of energies, whose output is a gradient that it takes itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1)).double()
+
+    def forward(self, x):
+        (slope,) = torch.autograd.grad(self.energy(x).sum(), x, create_graph=True)
+        return -slope
+
+
+@pytest.mark.parametrize("rows", [1, 3, 9])
+def test_functions_that_take_gradients_do_so_without_ours(rows):
+    f, x = Force().eval(), points(rows, 3)
+    found = probe(f, x)
+    expected = f(x.clone().requires_grad_()).detach()
+    with torch.no_grad():
+        assert_close(found.f(x), expected)
+    assert not found.f(x).requires_grad
+    assert_close(jacobians(found.f, x), jacobians(f, x))
+
+
+def test_functions_that_fail_without_gradients_and_with_them_are_named():
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        if len(calls) > 1:
+            raise RuntimeError("no luck")
+        return x
+
+    with pytest.raises(UnsupportedModelError, match="it raised RuntimeError: no luck"):
+        probe(f, points(9, 3))

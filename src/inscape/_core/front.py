@@ -2,37 +2,30 @@
 
 Where the input x goes into a function through one linear map z = W x + b and nowhere else, the
 Jacobian is A W with A = df/dz, and |a W|^2 = a (W W^T) a^T. A Gram matrix of h x h numbers then
-stands at every point for the h x d numbers of W. This is algebra of the first layer alone. What
-comes after it may be anything but a function that asks autograd for gradients itself: it would see
-the cut, so it is differentiated as a whole.
+stands at every point for the h x d numbers of W. This is algebra of the first layer alone, read
+off the graph that autograd has drawn of the call: what comes after the map may be anything.
 """
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.graph import GradientEdge, get_gradient_edge
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
 from inscape._core.checks import Function
-from inscape._core.functional import jacobians, norm, pulled_back, stacked
+from inscape._core.functional import norm, pulled_back, stacked
 
 #: A square that is a smaller share of the squares of its terms lost digits to cancellation.
 SHARE = 1 / 2
 
-#: The linear map as modules call it, and as exported graphs do.
-LINEAR = (functional.linear, torch.ops.aten.linear.default)
-
-#: What a function calls that takes gradients on its own.
-GRADIENTS = (torch.autograd.grad, torch.autograd.backward, Tensor.backward)
-
 #: Precisions whose Gram matrices keep digits enough.
 PRECISE = (torch.float32, torch.float64)
+
+#: Steps of autograd that multiply with a matrix on the right, and which of their inputs that takes.
+MAPS = {"AddmmBackward0": 1, "MmBackward0": 0}
 
 #: Steps of autograd that hand on all numbers in their order.
 PASSING = (
@@ -55,48 +48,49 @@ class Front:
         """Return the Frobenius norms of ``a @ weight``.
 
         The product itself is taken only where the rows of ``weight`` cancel, since there the Gram
-        matrix would lose digits.
+        matrix would lose digits, or where squares of theirs leave the range of the numbers.
         """
-        rows, (left, right) = a.flatten(0, 1), self._gram
+        rows, gram, half = a.flatten(0, 1), self._gram, len(self.weight) // 2
         product = torch.empty_like(rows)
-        torch.mm(rows[:, : len(left)], left, out=product[:, : len(left)])
-        torch.mm(rows, right, out=product[:, len(left) :])
-        square = product.mul_(rows).reshape(len(a), -1).sum(1)
-        terms = torch.mul(rows, rows, out=product) @ self._diagonal
-        trusted = square >= SHARE * terms.reshape(a.shape[:2]).sum(1)
-        norms = square.clamp_(min=0).sqrt_()
-        if not bool(trusted.all()):
-            norms[~trusted] = norm(a[~trusted] @ self.weight, dim=(1, 2))
+        torch.mm(rows[:, :half], gram[:half, :half], out=product[:, :half])
+        torch.mm(rows, gram[:, half:], out=product[:, half:])
+        squares = product.mul_(rows).reshape(len(a), -1).sum(1)
+        norms = squares.sqrt()
+        if bool((norms > norm(a, dim=(1, 2)).mul_(self._doubtful)).all()):
+            return norms
+        terms = torch.mul(rows, rows, out=product) @ gram.diagonal()
+        doubtful = ~(squares >= SHARE * terms.reshape(a.shape[:2]).sum(1))
+        if self._doubtful == torch.inf:
+            doubtful = torch.ones_like(doubtful)
+        norms[doubtful] = norm(a[doubtful] @ self.weight, dim=(1, 2))
         return norms
 
     @cached_property
-    def _gram(self) -> tuple[Float[Tensor, "k k"], Float[Tensor, "h l"]]:
-        """Return columns of the Gram matrix, those of its first half without their lower part.
+    def _gram(self) -> Float[Tensor, "h h"]:
+        """Return the Gram matrix, its upper right quarter twice and its lower left one not at all.
 
-        The matrix is symmetric, so that the upper part counts twice for the lower, which is left
-        out: a quarter of all products.
+        The matrix is symmetric, so that the one stands for the other: a quarter of all products.
         """
-        half = len(self.weight) // 2
-        first, second = self.weight[:half], self.weight[half:]
-        right = self.weight @ second.T
-        right[:half] *= 2
-        return first @ first.T, right
+        h = len(self.weight)
+        first, second = self.weight[: h // 2], self.weight[h // 2 :]
+        gram = self.weight.new_empty(h, h)
+        torch.mm(first, first.T, out=gram[: h // 2, : h // 2])
+        torch.mm(self.weight, second.T, out=gram[:, h // 2 :])
+        gram[: h // 2, h // 2 :].mul_(2)
+        return gram
 
     @cached_property
-    def _diagonal(self) -> Float[Tensor, " h"]:
-        left, right = self._gram
-        return torch.cat([left.diagonal(), right[len(left) :].diagonal()])
+    def _doubtful(self) -> float:
+        """Return which share of the norm of ``a`` a norm must have to be trusted at a glance.
 
-    @cached_property
-    def in_range(self) -> bool:
-        """Tell whether no square of a weight's row has left the range of the numbers."""
-        low, high = (float(end) for end in self._diagonal.aminmax())
+        The terms of a square are the rows' own, at most the largest of them times that of ``a``.
+        It is infinite where squares of rows leave the range of the numbers.
+        """
+        low, high = map(float, self._gram.diagonal().aminmax())
         numbers = torch.finfo(self.weight.dtype)
-        return low > numbers.tiny / numbers.eps and high < numbers.max * numbers.eps
-
-
-class _TakesGradientsError(BaseException):
-    """A function asks for gradients: no ``except Exception`` of its own may catch this."""
+        if low > numbers.tiny / numbers.eps and high < numbers.max * numbers.eps:
+            return math.sqrt(SHARE * high)
+        return torch.inf
 
 
 class Slopes:
@@ -108,7 +102,6 @@ class Slopes:
     def __init__(self, f: Function, *, rows: int) -> None:
         self._f, self._rows = f, rows
         self._front: Front | None = None
-        self._whole = False
 
     def norms(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, " n"]:
         """Return the Frobenius norm of the Jacobian of every row."""
@@ -117,81 +110,60 @@ class Slopes:
 
     def at(self, x: Float[Tensor, "n *d"]) -> tuple[Float[Tensor, "n r w"], Front | None]:
         """Return the Jacobian of every row; or only its factor after a front, and that front."""
-        if self._whole:
-            return jacobians(self._f, x), None
-        cut = _Cut(x.detach().requires_grad_(), rows=self._rows)
+        width = x.numel() // len(x)
         with torch.enable_grad():
-            try:
-                with cut:
-                    y = self._f(cut.x)
-            except _TakesGradientsError:
-                self._whole = True
-                return self.at(x)
-            found = pulled_back(y, get_gradient_edge(cut.x), *cut.edges)
-        shape = (len(x), 1, x.numel() // len(x))
-        beside = [gradients[0] for gradients in found]
-        if cut.weight is None:
-            self._whole = True  # watching every call of the function takes time
-            return stacked(beside, shape, x), None
-        after = stacked([gradients[1] for gradients in found], cut.shape, x).to(x.dtype)
-        if all(gradient is None for gradient in beside) and self._front_with(cut.weight).in_range:
-            return after, self._front
-        through = (after @ cut.weight).reshape(len(x), -1, x[0].numel())
-        return through + stacked(beside, shape, x), None
+            x = x.detach().requires_grad_()
+            y = self._f(x)
+            step = _first_map(y.grad_fn, x)
+            front = None if step is None else self._front_of(step, width)
+            if step is None or front is None:
+                start, shape = get_gradient_edge(x), (len(x), 1, width)
+            else:
+                h, d = front.weight.shape
+                start, shape = GradientEdge(step, 0), (len(x), width // d, h)
+            found = pulled_back(y, start)
+        return stacked([gradient for (gradient,) in found], shape, x), front
 
-    def _front_with(self, weight: Float[Tensor, "h d"]) -> Front:
+    def _front_of(self, step: Node, width: int) -> Front | None:
+        """Return the linear map of that step of autograd, if a Gram matrix of it pays and holds."""
+        weight = step._saved_mat2.detach().T  # type: ignore[attr-defined]
+        h, d = weight.shape
+        rows = self._rows * (width // d)
+        if weight.dtype not in PRECISE or width % d or rows * (d - h) <= 2 * h * d:
+            return None
         if self._front is None or not torch.equal(weight, self._front.weight):
             self._front = Front(weight=weight)
         return self._front
 
 
-class _Cut(TorchFunctionMode):
-    """Watches one call of a function for the linear map that takes the input.
+def _first_map(last: Node | None, x: Tensor) -> Node | None:
+    """Return the step that multiplies all the input with a matrix, if all ways lead through it.
 
-    There the input goes in without its gradient, and the place of the output in the graph is
-    kept. Modules, their hooks and other threads notice nothing.
+    Args:
+        last: The last step of the call, None for a function without gradients.
+        x: The input, a leaf.
     """
-
-    def __init__(self, x: Tensor, *, rows: int) -> None:
-        super().__init__()
-        self.x, self._rows = x, rows
-        self.weight: Tensor | None = None
-        self.edges: tuple[GradientEdge, ...] = ()
-        self.shape = (0, 0, 0)
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        if func in LINEAR and len(args) > 1 and self._takes_the_input(*args[:2]):
-            given, weight, *bias = args
-            z = func(given.detach().requires_grad_(), weight, *bias, **(kwargs or {}))
-            self.weight, self.edges = weight.detach(), (get_gradient_edge(z),)
-            self.shape = (len(z), z[0].numel() // z.shape[-1], z.shape[-1])
-            return z
-        if func in GRADIENTS and self.weight is not None:
-            raise _TakesGradientsError
-        return func(*args, **(kwargs or {}))
-
-    def _takes_the_input(self, given: Tensor, weight: Tensor) -> bool:
-        """Tell whether this is the first map of the whole input, and the cut pays."""
-        if self.weight is not None or weight.ndim != 2 or not torch.is_grad_enabled():
-            return False
-        if weight.dtype not in PRECISE or len(given) != len(self.x):
-            return False
-        h, d = weight.shape
-        rows = self._rows * (given[0].numel() // d)
-        return rows * (d - h) > 2 * h * d and _is_passed_on(self.x, given)
+    users = _users(last)
+    step = next((step for step in users if getattr(step, "variable", None) is x), None)
+    while step is not None and len(users[step]) == 1:
+        ((step, place),) = users[step]
+        if step.name() not in PASSING:
+            takes_it = MAPS.get(step.name()) == place and getattr(step, "_saved_alpha", 1) == 1
+            return step if takes_it else None
+    return None
 
 
-def _is_passed_on(x: Tensor, given: Tensor) -> bool:
-    """Tell whether ``given`` is ``x``, or all its numbers in their order in another shape."""
-    if given is x:
-        return True
-    step = given.grad_fn
-    while step is not None and step.name() in PASSING:
-        step = step.next_functions[0][0]
-    return getattr(step, "variable", None) is x
+def _users(last: Node | None) -> dict[Node, list[tuple[Node, int]]]:
+    """Return for each step of a call which steps take its result, and in which place."""
+    users: dict[Node, list[tuple[Node, int]]] = {} if last is None else {last: []}
+    waiting = list(users)
+    while waiting:
+        step = waiting.pop()
+        for place, (before, _) in enumerate(step.next_functions):
+            if before is None:
+                continue
+            if before not in users:
+                users[before] = []
+                waiting.append(before)
+            users[before].append((step, place))
+    return users

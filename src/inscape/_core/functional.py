@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
@@ -23,9 +23,10 @@ ROWS = 1600
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What two trial rows tell about a function.
+    """What a few trial rows tell about a function.
 
-    ``f`` is the function itself, or, where it writes over its input, one that hands it a copy.
+    ``f`` is the function itself; where it writes over its input, one that hands it a copy; where
+    it takes gradients itself, one that lets it do so under ``torch.no_grad``, too.
     """
 
     f: Function
@@ -52,18 +53,22 @@ def probe(f: Function, x: Float[Tensor, "n *d"]) -> Probe:
     checks.points(x)
     checks.weights(f, x)
     _keep_pages()
-    two = x[:2] if len(x) > 1 else x[:1].expand(2, *x.shape[1:])
-    kept, given, together = _measured_call(f, two)
+    kept, given, together = _measured_call(f, two_rows(x))
     if given._version > 0:
         f = _spared(f)
-    refuse_mixing(f, two, together.detach().reshape(2, -1))
-    outputs = together.numel() // 2
+    trial = together.detach().reshape(2, -1)
+    try:
+        refuse_mixing(f, x, trial)
+    except UnsupportedModelError:
+        f = _with_gradients(f)
+        refuse_mixing(f, x, trial)
+    outputs = trial.shape[1]
     gradients = outputs * (x.numel() // len(x)) * x.element_size()
     return Probe(
         f=f,
         outputs=outputs,
         row_bytes=kept + 3 * gradients,
-        has_gradient=together.requires_grad or torch.equal(*together),
+        has_gradient=together.requires_grad or torch.equal(*trial),
     )
 
 
@@ -87,7 +92,7 @@ def _measured_call(f: Function, x: Tensor) -> tuple[int, Tensor, Tensor]:
         nonlocal kept
         if tensor.ndim and len(tensor) == len(x):
             kept += tensor.numel() * tensor.element_size()
-        return tensor
+        return tensor.detach()  # with its history, an output would keep itself alive for ever
 
     hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
     with torch.enable_grad(), hooks:
@@ -101,16 +106,46 @@ def _spared(f: Function) -> Function:
     return lambda x: f(x.clone())
 
 
+def _with_gradients(f: Function) -> Function:
+    """Return a function that lets ``f`` take gradients at its input whoever calls it."""
+
+    def call(x: Tensor) -> Tensor:
+        if torch.is_grad_enabled() and x.requires_grad:
+            return f(x)
+        with torch.enable_grad():
+            return f(x.detach().requires_grad_()).detach()
+
+    return call
+
+
+def two_rows(x: Shaped[Tensor, "n *d"]) -> Shaped[Tensor, "2 *d"]:
+    """Return the first two rows, or the only one twice."""
+    return x[:2] if len(x) > 1 else x.expand(2, *x.shape[1:])
+
+
 @torch.no_grad()
-def refuse_mixing(f: Function, two: Tensor, together: Float[Tensor, "2 c"]) -> None:
-    """Refuse a function whose rows depend on each other: it has no gradient per point."""
-    try:
-        alone = torch.cat([f(row).reshape(1, -1) for row in (two[:1], two[1:])])
-    except Exception:  # batch norm without running statistics takes no single row
-        alone = torch.full_like(together, torch.inf)
-    if _alike(alone, together):
+def refuse_mixing(f: Function, x: Shaped[Tensor, "n *d"], trial: Float[Tensor, "2 c"]) -> None:
+    """Refuse a function whose rows depend on each other: it has no gradient per point.
+
+    Where there are rows enough, the second is taken once more, at another place of a larger batch
+    of other rows; else both alone.
+
+    Args:
+        f: The function.
+        x: Points to call it with.
+        trial: What it gave for the first two of them, flat.
+    """
+    two = two_rows(x)
+    if len(x) > 4:
+        again = checks.call(f, x[1:5])[:1].reshape(1, -1)
+    else:
+        try:
+            again = torch.cat([f(row).reshape(1, -1) for row in (two[:1], two[1:])])
+        except Exception:  # batch norm without running statistics takes no single row
+            again = torch.full_like(trial, torch.inf)
+    if _alike(again, trial):
         return
-    if not _alike(f(two.clone()).reshape(2, -1), together):
+    if not _alike(checks.call(f, two.clone()).reshape(2, -1), trial):
         raise ValueError(
             "the model must give one output for one input, but two calls with the same batch "
             "differ: take random draws out of its forward."
@@ -121,12 +156,13 @@ def refuse_mixing(f: Function, two: Tensor, together: Float[Tensor, "2 c"]) -> N
     )
 
 
-def _alike(one: Tensor, two: Tensor) -> bool:
-    """Tell whether two outputs agree up to the rounding that batches of other sizes bring."""
-    if one.shape != two.shape:
+def _alike(again: Float[Tensor, "m c"], trial: Float[Tensor, "2 c"]) -> bool:
+    """Tell whether the last rows agree up to the rounding that batches of other sizes bring."""
+    if again.shape[1] != trial.shape[1]:
         return False
-    size, gap = (float(torch.linalg.vector_norm(x, ord=torch.inf)) for x in (two, one - two))
-    return gap <= 1e-3 * size + 100 * torch.finfo(two.dtype).eps
+    gaps = again - trial[-len(again) :]
+    size, gap = (float(torch.linalg.vector_norm(x, ord=torch.inf)) for x in (trial, gaps))
+    return gap <= 1e-3 * size + 100 * torch.finfo(trial.dtype).eps
 
 
 def norm(x: Tensor, dim: int | tuple[int, ...]) -> Tensor:
@@ -138,7 +174,7 @@ def norm(x: Tensor, dim: int | tuple[int, ...]) -> Tensor:
 def chunks(x: Float[Tensor, "n *d"], rows: int) -> Iterator[Float[Tensor, "m *d"]]:
     """Cut a batch into pieces of at most ``rows`` rows, as even as can be."""
     pieces = -(-len(x) // rows)
-    yield from torch.tensor_split(x, pieces)
+    yield from torch.tensor_split(x, pieces) if pieces > 1 else (x,)
 
 
 def jacobians(f: Function, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n c D"]:

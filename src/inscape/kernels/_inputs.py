@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.errors import UnsupportedModelError
-from inscape._core.functional import refuse_mixing
+from inscape._core.functional import refuse_mixing, two_rows
 
 
 def whole(x: object) -> bool:
@@ -24,7 +24,7 @@ def outputs(model: nn.Module, x: Tensor) -> int:
     checks.in_eval_mode(model)
     points(x)
     checks.weights(model, numbers_like(model, x))
-    two = x[:2] if len(x) > 1 else x[:1].expand(2, *x.shape[1:])
+    two = two_rows(x)
 
     @torch.enable_grad()
     def spared(rows: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ def outputs(model: nn.Module, x: Tensor) -> int:
         if isinstance(error.__cause__, RuntimeError):  # linear maps take no whole numbers
             checks.points(x)
         raise
-    refuse_mixing(spared, two, together)
+    refuse_mixing(spared, x, together)
     return together.shape[1]
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 
 from inscape._core.errors import UnsupportedModelError
-from inscape._core.functional import refuse_mixing
+from inscape._core.functional import refuse_mixing, two_rows
 from inscape.kernels._between import General
 from inscape.kernels._chain import Chain, Network, Parts
 from inscape.training.losses import Loss
@@ -122,7 +122,7 @@ def refuse_shape(queries: Tensor, x: Tensor) -> None:
 
 def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
     """Refuse a model whose training mixes samples, is random, or is of another function."""
-    two = x[:2] if len(x) > 1 else x.expand(2, *x.shape[1:])
+    two = two_rows(x)
     cure = (
         "keep such layers in eval mode (layer.eval(); layer.train = lambda mode=True: layer) or "
         "train without them."
@@ -138,7 +138,7 @@ def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
         trained = body(two.clone()).reshape(2, -1)
         moved = [name for name, own in body.state_dict().items() if not own.equal(before[name])]
         try:
-            refuse_mixing(anew, two, trained)
+            refuse_mixing(anew, x, trained)
         except ValueError as error:
             raise UnsupportedModelError(
                 "the path kernel needs a training in which each sample acts for itself, found "
