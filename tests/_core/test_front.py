@@ -125,6 +125,8 @@ SPLIT = {
         (3, 4),
     ),
     "gradients of its own": (lambda: wrapped(lambda net, x: force(net, x), 12, 5, 1), (12,)),
+    "mapped over rows": (lambda: wrapped(lambda net, x: torch.vmap(net)(x)), (12,)),
+    "written over in part": (lambda: wrapped(lambda net, x: partly(net[0](x)).tanh()), (12,)),
     "exported": (exported, (3, 4)),
 }
 
@@ -137,6 +139,11 @@ WHOLE = {
     ),
     "scaled first": (lambda: wrapped(lambda net, x: net(3 * x)), (12,)),
     "part of the input": (lambda: wrapped(lambda net, x: net(x[:, :12])), (15,)),
+    "sparse weights": (
+        lambda: wrapped(lambda net, x: torch.mm(x, net[0].weight.detach().T.to_sparse()).tanh()),
+        (12,),
+    ),
+    "leaf of another": (lambda: wrapped(lambda net, x: net(Kept.apply(x))), (12,)),
     "twice the product": (
         lambda: wrapped(
             lambda net, x: torch.addmm(net[0].bias, x, net[0].weight.T, alpha=2).tanh()
@@ -179,6 +186,24 @@ def force(net, x):
     """Return the gradient of the network's squared output, as models of energies do."""
     (slope,) = torch.autograd.grad(net(x).tanh().square().sum(), x, create_graph=True)
     return slope
+
+
+def partly(z):
+    z[:, 0] = 3 * z[:, 1]
+    return z
+
+
+class Kept(torch.autograd.Function):
+    """A step of autograd that looks like a leaf, and doubles the input."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.variable = x
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient
 
 
 class Own(torch.autograd.Function):

@@ -27,6 +27,9 @@ PRECISE = (torch.float32, torch.float64)
 #: Steps of autograd that multiply with a matrix on the right, and which of their inputs that takes.
 MAPS = {"AddmmBackward0": 1, "MmBackward0": 0}
 
+#: Where a tensor of nobody's making goes in.
+LEAF = "torch::autograd::AccumulateGrad"
+
 #: Steps of autograd that hand on all numbers in their order.
 PASSING = (
     "AliasBackward0",
@@ -125,11 +128,13 @@ class Slopes:
         return stacked([gradient for (gradient,) in found], shape, x), front
 
     def _front_of(self, step: Node, width: int) -> Front | None:
-        """Return the linear map of that step of autograd, if a Gram matrix of it pays and holds."""
+        """Return the linear map of that step of autograd, if there is one and its matrix pays."""
         weight = step._saved_mat2.detach().T  # type: ignore[attr-defined]
         h, d = weight.shape
         rows = self._rows * (width // d)
-        if weight.dtype not in PRECISE or width % d or rows * (d - h) <= 2 * h * d:
+        if weight.dtype not in PRECISE or weight.layout != torch.strided or width % d:
+            return None
+        if rows * (d - h) <= 2 * h * d:
             return None
         if self._front is None or not torch.equal(weight, self._front.weight):
             self._front = Front(weight=weight)
@@ -144,7 +149,8 @@ def _first_map(last: Node | None, x: Tensor) -> Node | None:
         x: The input, a leaf.
     """
     users = _users(last)
-    step = next((step for step in users if getattr(step, "variable", None) is x), None)
+    leaves = (step for step in users if step.name() == LEAF)
+    step = next((leaf for leaf in leaves if leaf.variable is x), None)  # type: ignore[attr-defined]
     while step is not None and len(users[step]) == 1:
         ((step, place),) = users[step]
         if step.name() not in PASSING:
