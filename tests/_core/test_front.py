@@ -74,10 +74,7 @@ def exported():
     model = nn.Sequential(nn.Flatten(), dense(12, 5, 2)).eval()
     batch = {0: torch.export.Dim.DYNAMIC}
     program = torch.export.export(model, (points(4, 3, 4),), dynamic_shapes=(batch,))
-    module = program.module()
-    for part in module.modules():  # an exported module has no eval()
-        part.training = False
-    return module
+    return program.module()
 
 
 SPLIT = {
@@ -127,6 +124,10 @@ SPLIT = {
     "gradients of its own": (lambda: wrapped(lambda net, x: force(net, x), 12, 5, 1), (12,)),
     "mapped over rows": (lambda: wrapped(lambda net, x: torch.vmap(net)(x)), (12,)),
     "written over in part": (lambda: wrapped(lambda net, x: partly(net[0](x)).tanh()), (12,)),
+    "sparse gradients": (
+        lambda: wrapped(lambda net, x: torch.gather(net[0](x), 1, firsts(x), sparse_grad=True)),
+        (12,),
+    ),
     "exported": (exported, (3, 4)),
 }
 
@@ -141,6 +142,10 @@ WHOLE = {
     "part of the input": (lambda: wrapped(lambda net, x: net(x[:, :12])), (15,)),
     "sparse weights": (
         lambda: wrapped(lambda net, x: torch.mm(x, net[0].weight.detach().T.to_sparse()).tanh()),
+        (12,),
+    ),
+    "sparse weights by rows": (
+        lambda: wrapped(lambda net, x: (x @ net[0].weight.detach().T.to_sparse_csr()).tanh()),
         (12,),
     ),
     "leaf of another": (lambda: wrapped(lambda net, x: net(Kept.apply(x))), (12,)),
@@ -188,6 +193,10 @@ def force(net, x):
     return slope
 
 
+def firsts(x):
+    return torch.zeros(len(x), 2, dtype=torch.long)
+
+
 def partly(z):
     z[:, 0] = 3 * z[:, 1]
     return z
@@ -230,6 +239,7 @@ def test_split_finds_the_front_and_gives_the_norms_of_the_whole(case):
     assert_close(front.norm(rows), expected.norm(dim=(1, 2)))
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 @pytest.mark.parametrize("case", WHOLE)
 def test_anything_else_gives_the_jacobian_itself(case):
     make, shape = WHOLE[case]
@@ -320,6 +330,36 @@ def test_weights_that_change_from_batch_to_batch_get_their_own_matrix():
     slopes = Slopes(lambda x: (one if x[0, 0] > 0 else two)(x), rows=MANY)
     for f, batch in ((one, x.abs()), (two, -x.abs()), (one, x.abs())):
         assert_close(slopes.norms(batch), jacobians(f, batch).norm(dim=(1, 2)))
+
+
+def test_weights_written_over_from_batch_to_batch_get_their_own_matrix():
+    one, two = dense(12, 5, 1), dense(12, 5, 1, seed=3)
+    x, weight = points(9, 12), torch.empty(5, 12, dtype=torch.float64)
+
+    def f(x):
+        weight.copy_((one if x[0, 0] > 0 else two)[0].weight.detach())
+        return functional.linear(x, weight).tanh()
+
+    slopes = Slopes(f, rows=MANY)
+    for batch in (x.abs(), -x.abs(), x.abs()):
+        assert_close(slopes.norms(batch), jacobians(f, batch).norm(dim=(1, 2)))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-25, 1e-20, 1e-15, 1e-10])
+@pytest.mark.parametrize("size", [1e-5, 1.0, 1e5, 1e10])
+def test_float32_keeps_its_digits_where_slopes_are_tiny(scale, size):
+    draw = torch.Generator().manual_seed(0)
+    weight = torch.randn(1, 300, generator=draw) + 1e-3 * torch.randn(64, 300, generator=draw)
+    weight *= size
+    a = torch.randn(50, 1, 64, generator=draw)
+    a = scale * (a - a.mean(2, keepdim=True))
+    a[7] = 0
+    exact = (a.double() @ weight.double()).norm(dim=(1, 2))
+    ours = Front(weight=weight).norm(a).double()
+    plain = torch.linalg.vector_norm(a @ weight, dim=(1, 2)).double()
+    rounding = float((plain - exact).abs().max())
+    assert_close(ours, exact, rtol=1.3e-6, atol=2 * rounding)
+    assert ours[7] == 0
 
 
 def test_a_model_that_raises_leaves_nothing_behind():

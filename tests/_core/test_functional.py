@@ -10,6 +10,7 @@ from cases import dense, points
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.functional import ROWS, Probe, chunks, jacobians, live_jacobians, probe
 from inscape._core.sampling import draw_pairs, draw_rows
+from inscape.smoothness import gradient_norm
 
 
 def test_jacobians_equal_torch_func():
@@ -125,6 +126,14 @@ def test_functions_that_mix_rows_are_refused(case, rows):
         probe(MIXING[case], points(rows, 3))
 
 
+def test_mixing_is_seen_where_rows_are_equal_or_outputs_small():
+    norm = nn.BatchNorm1d(3, track_running_stats=False).double().eval()
+    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+        probe(lambda x: norm(x).sum(1), points(1, 3).expand(9, 3))
+    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+        probe(lambda x: 1e-16 * norm(x), points(9, 3))
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 9])
 def test_functions_that_draw_are_refused(rows):
     with pytest.raises(ValueError, match="two calls with the same batch differ"):
@@ -161,6 +170,29 @@ def test_functions_that_take_gradients_do_so_without_ours(rows):
         assert_close(found.f(x), expected)
     assert not found.f(x).requires_grad
     assert_close(jacobians(found.f, x), jacobians(f, x))
+
+
+def test_models_of_torch_func_are_measured():
+    net, x = dense(3, 5, 1, act=nn.Tanh), points(9, 3)
+    slope = torch.vmap(torch.func.grad(lambda row: net(row)[0]))
+    found = probe(slope, x)
+    assert found.outputs == 3
+    assert found.rows(2**20) < ROWS
+    assert_close(found.f(x), slope(x))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_gradients_that_do_not_reach_the_input_are_no_slope_of_zero(frozen):
+    net, x = dense(3, 5, 2).requires_grad_(not frozen), points(9, 3)
+    with pytest.raises(UnsupportedModelError, match="must let gradients reach its input"):
+        gradient_norm(lambda x: net(x.detach()), x)
+
+
+def test_exported_modules_need_no_mode():
+    x = points(9, 3)
+    batch = {0: torch.export.Dim.DYNAMIC}
+    module = torch.export.export(dense(3, 5, 2), (x,), dynamic_shapes=(batch,)).module()
+    assert probe(module, x).outputs == 2
 
 
 def test_functions_that_fail_without_gradients_and_with_them_are_named():

@@ -59,12 +59,13 @@ class Front:
         torch.mm(rows, gram[:, half:], out=product[:, half:])
         squares = product.mul_(rows).reshape(len(a), -1).sum(1)
         norms = squares.sqrt()
-        if bool((norms > norm(a, dim=(1, 2)).mul_(self._doubtful)).all()):
+        if bool((norms > norm(a, dim=(1, 2)).clamp_(min=self._least).mul_(self._share)).all()):
             return norms
         terms = torch.mul(rows, rows, out=product) @ gram.diagonal()
-        doubtful = ~(squares >= SHARE * terms.reshape(a.shape[:2]).sum(1))
-        if self._doubtful == torch.inf:
-            doubtful = torch.ones_like(doubtful)
+        trusted = squares >= SHARE * terms.reshape(a.shape[:2]).sum(1)
+        largest = torch.linalg.vector_norm(a, ord=torch.inf, dim=(1, 2))
+        trusted &= (norms.minimum(largest) > self._least) & math.isfinite(self._share)
+        doubtful = ~trusted & ((largest > 0) | norms.isnan())
         norms[doubtful] = norm(a[doubtful] @ self.weight, dim=(1, 2))
         return norms
 
@@ -83,17 +84,23 @@ class Front:
         return gram
 
     @cached_property
-    def _doubtful(self) -> float:
+    def _share(self) -> float:
         """Return which share of the norm of ``a`` a norm must have to be trusted at a glance.
 
-        The terms of a square are the rows' own, at most the largest of them times that of ``a``.
-        It is infinite where squares of rows leave the range of the numbers.
+        The terms of a square are at most that of ``a`` times the largest square of a row. It is
+        infinite where squares of rows leave the range of the numbers.
         """
         low, high = map(float, self._gram.diagonal().aminmax())
         numbers = torch.finfo(self.weight.dtype)
         if low > numbers.tiny / numbers.eps and high < numbers.max * numbers.eps:
             return math.sqrt(SHARE * high)
         return torch.inf
+
+    @cached_property
+    def _least(self) -> float:
+        """Return the least norm, of ``a`` and of the product, whose square keeps its digits."""
+        numbers = torch.finfo(self.weight.dtype)
+        return math.sqrt(numbers.tiny) / numbers.eps * max(1.0, 1 / self._share)
 
 
 class Slopes:
@@ -105,6 +112,7 @@ class Slopes:
     def __init__(self, f: Function, *, rows: int) -> None:
         self._f, self._rows = f, rows
         self._front: Front | None = None
+        self._version = 0
 
     def norms(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, " n"]:
         """Return the Frobenius norm of the Jacobian of every row."""
@@ -125,19 +133,20 @@ class Slopes:
                 h, d = front.weight.shape
                 start, shape = GradientEdge(step, 0), (len(x), width // d, h)
             found = pulled_back(y, start)
-        return stacked([gradient for (gradient,) in found], shape, x), front
+        return stacked(found, shape, x), front
 
     def _front_of(self, step: Node, width: int) -> Front | None:
         """Return the linear map of that step of autograd, if there is one and its matrix pays."""
-        weight = step._saved_mat2.detach().T  # type: ignore[attr-defined]
-        h, d = weight.shape
-        rows = self._rows * (width // d)
-        if weight.dtype not in PRECISE or weight.layout != torch.strided or width % d:
+        matrix: Tensor = step._saved_mat2.detach()  # type: ignore[attr-defined]
+        if matrix.dtype not in PRECISE or matrix.layout != torch.strided:
             return None
-        if rows * (d - h) <= 2 * h * d:
+        d, h = matrix.shape
+        if width % d or self._rows * (width // d) * (d - h) <= 2 * h * d:
             return None
-        if self._front is None or not torch.equal(weight, self._front.weight):
-            self._front = Front(weight=weight)
+        weight, version = matrix.T, matrix._version  # which tells of writing over it
+        known = self._front is not None and version == self._version
+        if self._front is None or not known or not torch.equal(weight, self._front.weight):
+            self._front, self._version = Front(weight=weight), version
         return self._front
 
 

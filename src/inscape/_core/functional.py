@@ -20,6 +20,9 @@ MEMORY = 32 * 2**20
 #: Rows beyond this many gain nothing: matrix products are at full speed and caches overflow.
 ROWS = 1600
 
+#: Bytes that autograd is taken to keep for each byte of input and output where it cannot be seen.
+UNSEEN = 64
+
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
@@ -37,14 +40,18 @@ class Probe:
     def need_gradient(self) -> None:
         """Refuse a function whose values vary but whose gradients do not reach the input."""
         if not self.has_gradient:
-            raise UnsupportedModelError(
-                "the model must let gradients reach its input, but its output changes and has "
-                "none: take torch.no_grad(), .detach() and NumPy out of its forward."
-            )
+            raise _no_gradient()
 
     def rows(self, memory: int) -> int:
         """Return how many rows fit into ``memory`` bytes, at least one."""
         return max(1, min(ROWS, memory // self.row_bytes))
+
+
+def _no_gradient() -> UnsupportedModelError:
+    return UnsupportedModelError(
+        "the model must let gradients reach its input, but its output changes and has none: take "
+        "torch.no_grad(), .detach() and NumPy out of its forward."
+    )
 
 
 def probe(f: Function, x: Float[Tensor, "n *d"]) -> Probe:
@@ -95,9 +102,16 @@ def _measured_call(f: Function, x: Tensor) -> tuple[int, Tensor, Tensor]:
         return tensor.detach()  # with its history, an output would keep itself alive for ever
 
     hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
-    with torch.enable_grad(), hooks:
+    with torch.enable_grad():
         given = x.detach().requires_grad_().clone()
-        y = checks.call(f, given)
+        try:
+            with hooks:
+                y = checks.call(f, given)
+        except UnsupportedModelError as error:
+            if "saved tensor hooks" not in str(error):
+                raise
+            y = checks.call(f, given)  # torch.func takes no hooks
+            kept = UNSEEN * sum(tensor.numel() * tensor.element_size() for tensor in (x, y))
     return kept, given, y
 
 
@@ -127,22 +141,16 @@ def two_rows(x: Shaped[Tensor, "n *d"]) -> Shaped[Tensor, "2 *d"]:
 def refuse_mixing(f: Function, x: Shaped[Tensor, "n *d"], trial: Float[Tensor, "2 c"]) -> None:
     """Refuse a function whose rows depend on each other: it has no gradient per point.
 
-    Where there are rows enough, the second is taken once more, at another place of a larger batch
-    of other rows; else both alone.
-
     Args:
         f: The function.
         x: Points to call it with.
-        trial: What it gave for the first two of them, flat.
+        trial: What it gave for ``two_rows(x)`` together, flat; each alone must give the same.
     """
     two = two_rows(x)
-    if len(x) > 4:
-        again = checks.call(f, x[1:5])[:1].reshape(1, -1)
-    else:
-        try:
-            again = torch.cat([f(row).reshape(1, -1) for row in (two[:1], two[1:])])
-        except Exception:  # batch norm without running statistics takes no single row
-            again = torch.full_like(trial, torch.inf)
+    try:
+        again = torch.cat([f(row).reshape(1, -1) for row in (two[:1], two[1:])])
+    except Exception:  # batch norm without running statistics takes no single row
+        again = torch.full_like(trial, torch.inf)
     if _alike(again, trial):
         return
     if not _alike(checks.call(f, two.clone()).reshape(2, -1), trial):
@@ -156,12 +164,11 @@ def refuse_mixing(f: Function, x: Shaped[Tensor, "n *d"], trial: Float[Tensor, "
     )
 
 
-def _alike(again: Float[Tensor, "m c"], trial: Float[Tensor, "2 c"]) -> bool:
-    """Tell whether the last rows agree up to the rounding that batches of other sizes bring."""
-    if again.shape[1] != trial.shape[1]:
+def _alike(again: Float[Tensor, "2 *c"], trial: Float[Tensor, "2 *c"]) -> bool:
+    """Tell whether two outputs agree up to the rounding that batches of other sizes bring."""
+    if again.shape != trial.shape:
         return False
-    gaps = again - trial[-len(again) :]
-    size, gap = (float(torch.linalg.vector_norm(x, ord=torch.inf)) for x in (trial, gaps))
+    size, gap = (float(torch.linalg.vector_norm(x, ord=torch.inf)) for x in (trial, again - trial))
     return gap <= 1e-3 * size + 100 * torch.finfo(trial.dtype).eps
 
 
@@ -195,29 +202,31 @@ def _jacobians(f: Function, x: Tensor, *, live: bool) -> Tensor:
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         found = pulled_back(f(x), get_gradient_edge(x), live=live)
-        shape = (len(x), 1, x.numel() // len(x))
-        return stacked([gradient for (gradient,) in found], shape, x)
+        return stacked(found, (len(x), 1, x.numel() // len(x)), x)
 
 
 def pulled_back(
-    y: Float[Tensor, "n *c"], *to: GradientEdge, live: bool = False
-) -> list[tuple[Tensor | None, ...]]:
-    """Return for each output its gradients with respect to ``to``; None where there is no way."""
+    y: Float[Tensor, "n *c"], to: GradientEdge, *, live: bool = False
+) -> list[Tensor | None]:
+    """Return for each output its gradient with respect to ``to``; None where it is constant."""
     y = y if y.ndim == 2 else y.reshape(len(y), -1)
     if not y.requires_grad:  # a constant function
-        return [(None,) * len(to)] * y.shape[1]
+        return [None] * y.shape[1]
     columns = torch.split(y, 1, dim=1) if y.shape[1] > 1 else (y,)
-    return [
-        torch.autograd.grad(
+    found: list[Tensor | None] = []
+    for column in columns:
+        (gradient,) = torch.autograd.grad(
             column,
-            to,
+            (to,),
             torch.ones_like(column),
             retain_graph=live or len(columns) > 1,
             create_graph=live,
             allow_unused=True,
         )
-        for column in columns
-    ]
+        if gradient is None and bool((column != column[0]).any()):
+            raise _no_gradient()
+        found.append(gradient)
+    return found
 
 
 def stacked(
@@ -225,7 +234,11 @@ def stacked(
 ) -> Float[Tensor, "n r w"]:
     """Return gradients below each other, each in that shape; None stands for zero."""
     rows = [
-        like.new_zeros(()).expand(shape) if gradient is None else gradient.reshape(shape)
+        like.new_zeros(()).expand(shape) if gradient is None else _dense(gradient).reshape(shape)
         for gradient in gradients
     ]
     return rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)
+
+
+def _dense(gradient: Tensor) -> Tensor:
+    return gradient.to_dense() if gradient.is_sparse else gradient
