@@ -63,9 +63,10 @@ class Front:
             return norms
         terms = torch.mul(rows, rows, out=product) @ gram.diagonal()
         trusted = squares >= SHARE * terms.reshape(a.shape[:2]).sum(1)
-        largest = torch.linalg.vector_norm(a, ord=torch.inf, dim=(1, 2))
-        trusted &= (norms.minimum(largest) > self._least) & math.isfinite(self._share)
-        doubtful = ~trusted & ((largest > 0) | norms.isnan())
+        size = torch.abs(rows, out=product).reshape(len(a), -1).sum(1)  # which is nought for none
+        least = self._least * math.sqrt(a[0].numel())
+        trusted &= (norms > least) & (size > least) & math.isfinite(self._share)
+        doubtful = ~trusted & ((size > 0) | norms.isnan())
         norms[doubtful] = norm(a[doubtful] @ self.weight, dim=(1, 2))
         return norms
 
@@ -112,7 +113,7 @@ class Slopes:
     def __init__(self, f: Function, *, rows: int) -> None:
         self._f, self._rows = f, rows
         self._front: Front | None = None
-        self._version = 0
+        self._version, self._whole = 0, False
 
     def norms(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, " n"]:
         """Return the Frobenius norm of the Jacobian of every row."""
@@ -125,7 +126,8 @@ class Slopes:
         with torch.enable_grad():
             x = x.detach().requires_grad_()
             y = self._f(x)
-            step = _first_map(y.grad_fn, x)
+            step = None if self._whole else _first_map(y.grad_fn, x)
+            self._whole = step is None  # looking again, batch by batch, takes time
             front = None if step is None else self._front_of(step, width)
             if step is None or front is None:
                 start, shape = get_gradient_edge(x), (len(x), 1, width)
