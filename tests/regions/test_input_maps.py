@@ -11,14 +11,15 @@ from inscape.regions import local_maps, plane_regions
 
 
 class Loose(nn.Module):
-    """A network whose values do not have its gradients."""
+    """A network whose values do not have its gradients, or only those of a sum beside it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, beside: bool) -> None:
         super().__init__()
-        self.net = dense(3, 4, 1)
+        self.net, self.beside = dense(3, 4, 1), beside
 
     def forward(self, x):
-        return self.net(x.detach())
+        loose = self.net(x.detach())
+        return loose + x.sum(1, keepdim=True) if self.beside else loose
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +71,13 @@ def test_another_network_is_refused(images):
         found.input_maps(dense(784, 12, 8, 3, seed=7))
 
 
-def test_values_without_gradients_are_refused():
-    net = Loose().eval()
-    with pytest.raises(UnsupportedModelError, match="gradient of the model must belong"):
+@pytest.mark.parametrize(
+    ("beside", "words"),
+    [(False, "must let gradients reach its input"), (True, "gradient of the model must belong")],
+)
+def test_values_without_gradients_are_refused(beside, words):
+    net = Loose(beside=beside).eval()
+    with pytest.raises(UnsupportedModelError, match=words):
         plane_regions(net, points(3, 3)).input_maps(net)
 
 
