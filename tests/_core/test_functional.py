@@ -193,6 +193,10 @@ def test_exported_modules_need_no_mode():
     batch = {0: torch.export.Dim.DYNAMIC}
     module = torch.export.export(dense(3, 5, 2), (x,), dynamic_shapes=(batch,)).module()
     assert probe(module, x).outputs == 2
+    other = dense(3, 5, 2).train()
+    other.eval = lambda: other
+    with pytest.raises(ValueError, match="must be in eval mode, found the model"):
+        probe(other, x)
 
 
 def test_functions_that_fail_without_gradients_and_with_them_are_named():

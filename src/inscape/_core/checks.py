@@ -5,6 +5,7 @@ from collections.abc import Callable
 from numbers import Integral
 
 from torch import Tensor, nn
+from torch.fx import GraphModule
 
 from inscape._core.errors import UnsupportedModelError
 
@@ -81,7 +82,9 @@ def labels(y: object, x: Tensor) -> None:
 
 def in_eval_mode(f: Function) -> None:
     """Refuse a module in training mode: dropout and batch norm would make the answer random."""
-    if not isinstance(f, nn.Module) or "eval" in vars(f):  # exported: its mode is in its graph
+    if not isinstance(f, nn.Module):
+        return
+    if isinstance(f, GraphModule) and "eval" in vars(f):  # exported: its mode is in its graph
         return
     for name, module in f.named_modules():
         if module.training:

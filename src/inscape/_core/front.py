@@ -146,10 +146,11 @@ class Slopes:
         if width % d or self._rows * (width // d) * (d - h) <= 2 * h * d:
             return None
         weight, version = matrix.T, matrix._version  # which tells of writing over it
-        known = self._front is not None and version == self._version
-        if self._front is None or not known or not torch.equal(weight, self._front.weight):
-            self._front, self._version = Front(weight=weight), version
-        return self._front
+        front = self._front
+        if front is None or version != self._version or not torch.equal(weight, front.weight):
+            front = self._front = Front(weight=weight)
+            self._version = version
+        return front
 
 
 def _first_map(last: Node | None, x: Tensor) -> Node | None:

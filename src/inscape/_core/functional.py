@@ -110,6 +110,7 @@ def _measured_call(f: Function, x: Tensor) -> tuple[int, Tensor, Tensor]:
         except UnsupportedModelError as error:
             if "saved tensor hooks" not in str(error):
                 raise
+            given = x.detach().requires_grad_().clone()
             y = checks.call(f, given)  # torch.func takes no hooks
             kept = UNSEEN * sum(tensor.numel() * tensor.element_size() for tensor in (x, y))
     return kept, given, y
