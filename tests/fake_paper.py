@@ -12,6 +12,7 @@ import pytest
 from inscape.lab import catalogue
 from inscape.lab.experiment import ScaleName
 from inscape.lab.planning import plan
+from inscape.lab.record import parsed, to_json
 from inscape.lab.store import Record, Store
 
 FACTS = {
@@ -186,3 +187,11 @@ def fill(store: Store, id: str, scale: ScaleName, *, leave_out: int = 0) -> None
                     provenance={"seconds": 30.0, "torch": "2.13.0", "started": "2026-11-16"},
                 )
             )
+
+
+def under_claims(path: Path, changes: dict[str, str | None]) -> None:
+    """Write a record anew as if it had been made under other claims; None drops one."""
+    content = parsed(path.read_bytes())
+    claims = {**content["claims"], **changes}
+    content["claims"] = {name: text for name, text in claims.items() if text is not None}
+    path.write_bytes(to_json(content))

@@ -11,6 +11,7 @@ import fake_paper
 from inscape import __version__, index
 from inscape.cli import health
 from inscape.data import cache_dir
+from inscape.lab.record import content_hash
 from inscape.lab.store import Store
 
 
@@ -135,9 +136,7 @@ def test_records_are_counted(run, cache, results):
 
 def test_records_made_under_other_claims_are_named(run, cache, results):
     file = sorted(results.folder("fake/table-1.1", "laptop").glob("*.json"))[0]
-    content = json.loads(file.read_text())
-    content["claims"]["grows"] = "another"
-    file.write_text(json.dumps(content))
+    fake_paper.under_claims(file, {"grows": "another"})
     _, found = facts(run)
     assert found["records"][1]["state"] == (
         f"1 stale: claim grows changed after the run ({file.stem})"
@@ -149,12 +148,43 @@ def test_records_made_under_other_claims_are_named(run, cache, results):
 
 def test_many_stale_records_are_counted(run, cache, results):
     for file in results.folder("fake/table-1.1", "laptop").glob("*.json"):
-        content = json.loads(file.read_text())
-        content["claims"] = {}
-        file.write_text(json.dumps(content))
+        claims = json.loads(file.read_text())["claims"]
+        fake_paper.under_claims(file, dict.fromkeys(claims))
     state = facts(run)[1]["records"][1]["state"]
     assert state.startswith("9 stale: claim mean-1, mean-2, mean-3, paper-3, grows and 1 more add")
     assert state.count(", ...)") == 1
+
+
+def test_records_without_a_hash_are_counted_and_no_fault(run, cache, results):
+    files = sorted(results.folder("fake/table-1.1", "laptop").glob("*.json"))
+    for file in files[:2]:
+        content = json.loads(file.read_text())
+        del content["sha256"]
+        file.write_text(json.dumps(content))
+    code, found = facts(run)
+    assert code == 0
+    assert found["records"][1]["state"] == (
+        "2 without a hash: a changed number would not be noticed "
+        f"({files[0].stem}, {files[1].stem})"
+    )
+    assert run("doctor").stdout.endswith("all that is needed works\n")
+
+
+def test_a_changed_number_is_named_with_both_hashes(run, cache, results):
+    file = next(results.folder("fake/counting", "smoke").glob("*.json"))
+    content = json.loads(file.read_text())
+    stated = content["sha256"]
+    content["values"]["more"] = 1
+    file.write_text(json.dumps(content))
+    code, found = facts(run)
+    assert code == 1
+    problem = (
+        "has values, claims or provenance that do not match its hash (stated "
+        f"{stated[:12]}, computed {content_hash(content)[:12]})"
+    )
+    assert found["records"][0]["state"] == f"1 damaged: {problem} ({file.stem})"
+    assert problem in found["broken"][0]
+    assert file.exists()
 
 
 def test_a_record_from_the_future_is_said(run, cache, results):

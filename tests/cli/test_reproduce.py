@@ -137,9 +137,7 @@ def test_a_damaged_record_of_another_experiment_is_said_by_the_page(run, paper):
 def test_records_under_another_wording_of_a_claim_are_said(run, paper):
     run("reproduce", TABLE)
     for file in Path("results/fake/table-1.1/laptop").glob("*.json"):
-        content = json.loads(file.read_text())
-        content["claims"]["grows"] = "another"
-        file.write_text(json.dumps(content))
+        fake_paper.under_claims(file, {"grows": "another"})
     said = lines(run("reproduce", TABLE, FIGURE).stderr)
     about = "fake/table-1.1: 9 of 9 records were made under another wording of the claims: "
     assert said.count(f"{about}claim grows changed after the run.") == 1

@@ -1,7 +1,5 @@
 """What a store knows: the right scale is shown, and nothing is judged too early."""
 
-import json
-
 import pytest
 
 import fake_paper
@@ -117,10 +115,6 @@ def test_claims_that_were_changed_after_the_run_are_counted(store):
     assert changed_claims(TABLE, records) == {}
     for record in records[:2]:
         path = store.path(TABLE, "laptop", record.key)
-        content = json.loads(path.read_text())
-        content["claims"]["grows"] = "another"
-        content["claims"].pop("huge")
-        content["claims"]["gone"] = "x"
-        path.write_text(json.dumps(content))
+        fake_paper.under_claims(path, {"grows": "another", "huge": None, "gone": "x"})
     changed = changed_claims(FIGURE, find(FIGURE, store).records)
     assert changed == {"gone": 2, "grows": 2, "huge": 2}

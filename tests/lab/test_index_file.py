@@ -81,6 +81,94 @@ def test_a_damaged_index_is_made_anew_and_said(store):
     assert len(store.notices) == 1
 
 
+def other_columns(path):
+    database(path, "CREATE TABLE records (experiment TEXT, key TEXT)")
+
+
+def another_column(path):
+    database(path, f"{index_file._TABLE}; ALTER TABLE records ADD COLUMN more TEXT NOT NULL")
+
+
+def view(path):
+    database(path, "CREATE VIEW records AS SELECT 'paper/table-1' AS experiment")
+
+
+def other_types(path):
+    row = "('paper/table-1', 'smoke', 'k', 'not a time', x'00', NULL, '{}')"
+    database(path, f"{index_file._TABLE}; INSERT INTO records VALUES {row}")
+
+
+def settings_of_brackets(path):
+    row = f"('paper/table-1', 'smoke', 'k', 1, 0.5, 3, '{'[' * 100_000}')"
+    database(path, f"{index_file._TABLE}; INSERT INTO records VALUES {row}")
+
+
+def text_of_no_encoding(path):
+    row = "('paper/table-1', 'smoke', CAST(x'fffe' AS TEXT), 1, 0.5, 3, '{}')"
+    database(path, f"{index_file._TABLE}; INSERT INTO records VALUES {row}")
+
+
+def folder(path):
+    path.mkdir()
+
+
+def database(path, script):
+    with sqlite3.connect(path) as db:
+        db.executescript(script)
+    db.close()
+
+
+ODD = [other_columns, another_column, view, other_types, settings_of_brackets]
+
+
+@pytest.mark.parametrize("odd", [*ODD, text_of_no_encoding, folder])
+def test_an_index_that_we_did_not_write_is_made_anew(store, odd):
+    write(store, 0)
+    odd(store.root / NAME)
+    assert len(Index(store).entries("paper/table-1")) == 1
+    assert store.told() == (f"the index {store.root / NAME} was damaged: it was made anew.",)
+    Index(store).entries("paper/table-1")
+    assert store.told() == ()
+    with sqlite3.connect(store.root / NAME) as db:
+        columns = [row[1] for row in db.execute("PRAGMA table_info(records)")]
+        assert db.execute("SELECT count(*) FROM records").fetchone() == (1,)
+    db.close()
+    assert ", ".join(columns) == index_file._COLUMNS
+
+
+def test_a_read_only_index_is_made_anew(store, monkeypatch):
+    write(store, 0)
+    Index(store).entries("paper/table-1")
+    write(store, 1)
+    connect = sqlite3.connect
+    inode = (store.root / NAME).stat().st_ino
+
+    def read_only(path, **options):
+        if path.exists() and path.stat().st_ino == inode:  # as where another user owns the file
+            return connect(f"file:{path}?mode=ro", uri=True, **options)
+        return connect(path, **options)
+
+    holds_the_inode = (store.root / NAME).open("rb")  # else the new file may get the same
+    with monkeypatch.context() as patch, holds_the_inode:
+        patch.setattr(sqlite3, "connect", read_only)
+        assert len(Index(store).entries("paper/table-1")) == 2
+    with connect(store.root / NAME) as db:
+        assert db.execute("SELECT count(*) FROM records").fetchone() == (2,)
+    db.close()
+
+
+def test_a_folder_that_cannot_be_written_needs_no_index(store, monkeypatch):
+    write(store, 0)
+    (store.root / NAME).write_bytes(b"this is not a database, but it is long enough " * 50)
+
+    def refuse(self, missing_ok=False):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(store.root), "unlink", refuse)
+    assert len(Index(store).entries("paper/table-1")) == 1
+    assert store.notices == []
+
+
 def test_a_locked_index_is_passed_over(store, monkeypatch):
     monkeypatch.setattr(index_file, "PATIENCE", 0.05)
     write(store, 0)

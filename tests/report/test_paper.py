@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 import re
 from dataclasses import replace
 
@@ -207,9 +206,7 @@ def test_the_largest_whole_scale_is_named(store):
 
 def test_changed_claims_are_confessed(store):
     path = next(store.folder(TABLE, "laptop").glob("*.json"))
-    content = json.loads(path.read_text())
-    content["claims"]["grows"] = "another"
-    path.write_text(json.dumps(content))
+    fake_paper.under_claims(path, {"grows": "another"})
     assert "1 records were made under another text of 'grows'" in (
         Structure(paper_page("fake", store)).text
     )

@@ -15,6 +15,9 @@ Fact = dict[str, object]
 #: So many stale records are named; the rest is counted.
 NAMED = 5
 
+#: What is said of records that carry no hash.
+UNHASHED = "without a hash: a changed number would not be noticed"
+
 #: Extras for those who work on Inscape itself.
 FOR_DEVELOPERS = {"bench", "dev", "docs", "test"}
 
@@ -148,7 +151,8 @@ def records(root: Path) -> tuple[list[Fact], list[str]]:
     """Return the records of each experiment and scale, and a sentence about each damaged one.
 
     Those made under other claims than today's are named: a claim is not changed after its run.
-    The store is left as it is.
+    Those without a hash are counted, and those whose content does not match it are damaged. The
+    store is left as it is.
     """
     from inscape.lab.staleness import stale
     from inscape.lab.store import Store
@@ -162,6 +166,9 @@ def records(root: Path) -> tuple[list[Fact], list[str]]:
     for (experiment, scale, key), problem in store.damaged.items():
         place = reasons.setdefault((experiment, scale), {})
         place.setdefault(f"damaged: {problem}", []).append(key)
+    for experiment, scale, key in sorted(store.unhashed):
+        place = reasons.setdefault((experiment, scale), {})
+        place.setdefault(UNHASHED, []).append(key)
     facts: list[Fact] = []
     for (experiment, scale), count in sorted(counts.items()):
         odd = reasons.get((experiment, scale), {})

@@ -7,62 +7,31 @@ and wherever they are killed.
 
 import hashlib
 import io
-import json
 import os
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 
-from inscape.lab.encoding import Arrays, cell_key, decoded, encoded
-
-SCHEMA = 1
+from inscape.lab.encoding import Arrays
+from inscape.lab.record import SCHEMA as SCHEMA
+from inscape.lab.record import (
+    CorruptError,
+    parsed,
+    read_file,
+    to_content,
+    to_json,
+    to_record,
+)
+from inscape.lab.record import Record as Record
+from inscape.lab.record import StoreError as StoreError
 
 #: Temporary files older than this (seconds) belong to processes that were killed.
 ABANDONED = 3600.0
-
-
-class StoreError(ValueError):
-    """A store that this version cannot read."""
-
-
-class _CorruptError(Exception):
-    """What is wrong with a record, in the middle of a sentence."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Record:
-    """What one cell gave.
-
-    Attributes:
-        experiment: Name of the experiment whose cell it is, ``paper/item``.
-        scale: Scale under which it was run.
-        key: ``cell_key`` of name, settings, version and data.
-        settings: Settings of the cell.
-        data: Hash of the data that it read.
-        values: What the cell gave: plain values and NumPy arrays.
-        claims: Hash of each claim of the experiment when the cell was run.
-        provenance: Versions, device, dtype, threads, seconds, start, warnings.
-        version: Schema of the experiment: what its numbers mean.
-        schema: Schema of the store: how they are written down.
-    """
-
-    experiment: str
-    scale: str
-    key: str
-    settings: Mapping[str, Any]
-    data: str
-    values: Mapping[str, Any]
-    claims: Mapping[str, str]
-    provenance: Mapping[str, Any]
-    version: int = 1
-    schema: int = SCHEMA
 
 
 class Store:
@@ -73,6 +42,7 @@ class Store:
         mends: Whether damaged records are set aside; else they are left as they are.
         notices: A sentence about each thing that was mended on the way, or is to be.
         damaged: What is wrong with each damaged record that was met, by experiment, scale, key.
+        unhashed: Experiment, scale and key of each record that was read and carries no hash.
     """
 
     def __init__(self, root: str | Path, *, mends: bool = True) -> None:
@@ -80,6 +50,7 @@ class Store:
         self.mends = mends
         self.notices: list[str] = []
         self.damaged: dict[tuple[str, str, str], str] = {}
+        self.unhashed: set[tuple[str, str, str]] = set()
 
     def told(self) -> tuple[str, ...]:
         """Return the notices so far and forget them."""
@@ -97,19 +68,7 @@ class Store:
     def write(self, record: Record) -> Path:
         """Write a record, whole or not at all, and return the path of its JSON."""
         path = self.path(record.experiment, record.scale, record.key)
-        arrays: Arrays = {}
-        content: dict[str, Any] = {
-            "schema": SCHEMA,
-            "experiment": record.experiment,
-            "scale": record.scale,
-            "key": record.key,
-            "version": record.version,
-            "settings": encoded(record.settings),
-            "data": record.data,
-            "values": encoded(record.values, arrays),
-            "claims": dict(record.claims),
-            "provenance": encoded(record.provenance),
-        }
+        content, arrays = to_content(record)
         before = _npz_of(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         if arrays:
@@ -117,7 +76,7 @@ class Store:
             digest = hashlib.sha256(packed).hexdigest()
             content["npz"] = {"file": f"{record.key}.{digest[:12]}.npz", "sha256": digest}
             _put(path.with_name(content["npz"]["file"]), packed)
-        _put(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+        _put(path, to_json(content))
         if before and before != content.get("npz", {}).get("file"):
             path.with_name(before).unlink(missing_ok=True)
         return path
@@ -129,17 +88,24 @@ class Store:
         mend only says it.
         """
         path = self.path(experiment, scale, key)
+        content: dict[str, Any] = {}
         for _ in range(2):  # a record that is being replaced may lose its npz between two reads
             try:
-                text = path.read_bytes()
+                content = parsed(read_file(path))
+                record = to_record(path, content)
             except FileNotFoundError:
                 return None
-            try:
-                return _record(path, text)
-            except _CorruptError as error:
-                problem = error
-        self.damaged[experiment, scale, key] = str(problem)
-        self._set_aside(path, text, str(problem))
+            except OSError as error:
+                self._left_out(path, f"cannot be read ({error.strerror})")
+                return None
+            except CorruptError as error:
+                problem = str(error)
+            else:
+                if "sha256" not in content:
+                    self.unhashed.add((experiment, scale, key))
+                return record
+        self.damaged[experiment, scale, key] = problem
+        self._set_aside(path, content, problem)
         return None
 
     def records(
@@ -179,60 +145,26 @@ class Store:
 
         return Index(self).rebuild()
 
-    def _set_aside(self, path: Path, text: bytes, problem: str) -> None:
-        about = f"the record {path} {problem}"
+    def _set_aside(self, path: Path, content: Mapping[str, Any], problem: str) -> None:
         if not self.mends:
-            self.notices.append(f"{about}: inscape reproduce sets it aside and computes it anew.")
+            self.notices.append(
+                f"the record {path} {problem}: inscape reproduce sets it aside and computes it "
+                "anew."
+            )
             return
         try:
-            for file in (path, *_named_npz(path, text)):
-                _step_aside(file)
+            for file in (path, *_named_npz(path, content)):
+                step_aside(file)
         except OSError as error:
-            self.notices.append(f"{about}: it is left out ({error.strerror or error}).")
+            self._left_out(path, problem, error.strerror or str(error))
             return
-        self.notices.append(f"{about}: it was set aside as .corrupt and will be computed anew.")
-
-
-def _record(path: Path, text: bytes) -> Record:
-    """Return the record in a file, or raise ``_CorruptError`` saying what is wrong with it."""
-    try:
-        content = json.loads(text)
-        schema = int(content["schema"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise _CorruptError("is not a whole JSON record") from error
-    if schema > SCHEMA:
-        raise StoreError(
-            f"{path} must have a schema up to {SCHEMA}, found {schema}: it was written by a newer "
-            "Inscape; update inscape, or choose another --out folder."
+        self.notices.append(
+            f"the record {path} {problem}: it was set aside as .corrupt and will be computed anew."
         )
-    try:
-        arrays = _arrays(path, content.pop("npz", None))
-        content["settings"] = decoded(content["settings"], {})
-        content["values"] = decoded(content["values"], arrays)
-        content["provenance"] = decoded(content["provenance"], {})
-        record = Record(**content)
-        key = cell_key(record.experiment, record.settings, record.version, record.data)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _CorruptError("lacks a part of a record, or holds more") from error
-    name, item, scale = path.parts[-4:-1]
-    if (record.experiment, record.scale, record.key) != (f"{name}/{item}", scale, path.stem):
-        raise _CorruptError("says it belongs elsewhere")
-    if record.key != key:
-        raise _CorruptError("has a key that does not match its settings")
-    return record
 
-
-def _arrays(path: Path, npz: Mapping[str, str] | None) -> Mapping[str, npt.NDArray[Any]]:
-    if npz is None:
-        return {}
-    try:
-        packed = path.with_name(Path(npz["file"]).name).read_bytes()
-    except FileNotFoundError as error:
-        raise _CorruptError("has lost its npz") from error
-    if hashlib.sha256(packed).hexdigest() != npz["sha256"]:
-        raise _CorruptError("has an npz with another hash")
-    with np.load(io.BytesIO(packed), allow_pickle=False) as found:
-        return dict(found)
+    def _left_out(self, path: Path, problem: str, why: str = "") -> None:
+        reason = f" ({why})" if why else ""
+        self.notices.append(f"the record {path} {problem}: it is left out{reason}.")
 
 
 def _packed(arrays: Arrays) -> bytes:
@@ -265,23 +197,24 @@ def _put(path: Path, content: bytes) -> None:
 def _npz_of(path: Path) -> str | None:
     """Return the name of the npz of a record that is to be replaced."""
     try:
-        return next((file.name for file in _named_npz(path, path.read_bytes())), None)
-    except OSError:
+        return next((file.name for file in _named_npz(path, parsed(read_file(path)))), None)
+    except (OSError, CorruptError):
         return None
 
 
-def _named_npz(path: Path, text: bytes) -> Iterator[Path]:
-    try:
-        yield path.with_name(Path(json.loads(text)["npz"]["file"]).name)
-    except (ValueError, KeyError, TypeError):
-        return
+def _named_npz(path: Path, content: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the npz that belongs to a record, and to no other, if its content names one."""
+    match content.get("npz"):
+        case {"file": str(name)} if name == Path(name).name and name.startswith(f"{path.stem}."):
+            yield path.with_name(name)
 
 
-def _step_aside(file: Path) -> None:
+def step_aside(path: Path) -> None:
+    """Rename a file or a folder to the first free name that ends in ``.corrupt-`` and a number."""
     number = 1
-    while (aside := file.with_name(f"{file.name}.corrupt-{number}")).exists():
+    while (aside := path.with_name(f"{path.name}.corrupt-{number}")).exists():
         number += 1
     try:
-        file.replace(aside)
+        path.replace(aside)
     except FileNotFoundError:  # another process was quicker
         return
