@@ -11,8 +11,10 @@ import pytest
 
 from inscape.lab.encoding import cell_key
 from inscape.lab.index_file import Index
-from inscape.lab.record import Record, content_hash
+from inscape.lab.record import Record, content_hash, parsed, to_json
 from inscape.lab.store import Store
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def record(seed: int = 0, **values: object) -> Record:
@@ -238,3 +240,16 @@ def test_a_record_that_cannot_be_read_is_left_out_and_stays(store):
     assert path.is_symlink()
     store.write(record())
     assert store.read("paper/table-1", "smoke", path.stem) is not None
+
+
+def test_committed_records_carry_their_hash_and_are_as_the_store_writes_them():
+    """Only a run, or a commit that says so, may change what is committed."""
+    files = sorted(RESULTS.glob("*/*/*/*.json"))
+    assert len(files) > 4000
+    changed = []
+    for file in files:
+        content = parsed(file.read_bytes())
+        stated = content.pop("sha256", None)
+        if stated != content_hash(content) or file.read_bytes() != to_json(content):
+            changed.append(file.name)
+    assert changed == []
