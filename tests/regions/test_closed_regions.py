@@ -327,7 +327,7 @@ def test_other_networks_are_told_why_not(model, inputs, reason):
 
 def test_errors_say_what_to_do():
     net, x = hyperoctahedron(2).network(), torch.zeros(1, 2)
-    with pytest.raises(ValueError, match="level must be a finite number, found inf"):
+    with pytest.raises(ValueError, match="level must be finite, found inf"):
         closed_regions(net, x, level=float("inf"))
     with pytest.raises(ValueError, match="number must be one of 1 closed regions, found 1: look"):
         closed_regions(net, x).region(1)

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 
+import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
 
@@ -13,8 +14,9 @@ Function = Callable[[Tensor], Tensor]
 
 
 def at_least(minimum: float, **named: float) -> None:
-    """Refuse settings below ``minimum``, naming the first."""
+    """Refuse settings that are no numbers, or below ``minimum``, naming the first."""
     for name, value in named.items():
+        _number(name, value)
         if not value >= minimum:
             raise ValueError(f"{name} must be at least {minimum}, found {value}: raise {name}.")
 
@@ -27,6 +29,27 @@ def whole(minimum: int, **named: object) -> None:
                 f"{name} must be a whole number, found {value!r}: use int, or round it."
             )
         at_least(minimum, **{name: int(value)})
+
+
+def number(**named: object) -> None:
+    """Refuse settings that are no finite numbers, naming the first."""
+    for name, value in named.items():
+        _number(name, value)
+        if not math.isfinite(float(value)):  # type: ignore[arg-type]
+            raise ValueError(f"{name} must be finite, found {value}: choose another number.")
+
+
+def _number(name: str, value: object) -> None:
+    if not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, found {value!r}: pass an int or a float.")
+
+
+def seed(seed: object) -> None:
+    """Refuse a seed that is no whole number, or outside of what a generator takes."""
+    if not isinstance(seed, Integral) or not 0 <= int(seed) < 2**64:
+        raise ValueError(
+            f"seed must be a whole number from 0 to 2**64 - 1, found {seed!r}: choose another."
+        )
 
 
 def one_of(allowed: tuple[str, ...], **named: str) -> None:
@@ -44,6 +67,7 @@ def points(x: object, name: str = "x") -> None:
             f"{name} must be a torch.Tensor, found {type(x).__name__}: "
             f"convert it with torch.as_tensor({name}, dtype=torch.float32)."
         )
+    _readable(x, name)
     if not x.is_floating_point():
         raise TypeError(
             f"{name} must hold floating-point numbers, found {x.dtype}: use {name}.float()."
@@ -65,12 +89,29 @@ def points(x: object, name: str = "x") -> None:
         )
 
 
+def _readable(tensor: Tensor, name: str) -> None:
+    """Refuse a tensor without values (on the meta device), and one that is not dense."""
+    if tensor.is_meta:
+        raise ValueError(
+            f"{name} must hold values, found a tensor on the meta device, which has none: "
+            "load the data to the CPU or a GPU."
+        )
+    if tensor.layout is not torch.strided:
+        raise ValueError(
+            f"{name} must be a dense tensor, found the layout {tensor.layout}: "
+            f"use {name}.to_dense()."
+        )
+
+
 def labels(y: object, x: Tensor) -> None:
-    """Refuse labels that are no tensor, not one per point, or not finite."""
+    """Refuse labels that are no tensor, not one per point, not real numbers or not finite."""
     if not isinstance(y, Tensor):
         raise TypeError(
             f"y must be a torch.Tensor, found {type(y).__name__}: convert it with torch.as_tensor."
         )
+    _readable(y, "y")
+    if y.is_complex():
+        raise TypeError(f"y must hold real numbers, found {y.dtype}: use y.real.")
     if y.ndim == 0 or len(y) != len(x):
         raise ValueError(
             f"y must hold one label for each of the {len(x)} points, found shape "
@@ -157,6 +198,16 @@ def call(f: Function, x: Tensor) -> Tensor:
         raise UnsupportedModelError(
             f"the model must return one row for each input, found shape {tuple(y.shape)} for "
             f"{len(x)} inputs: keep the batch dimension first."
+        )
+    if y.layout is not torch.strided:
+        raise UnsupportedModelError(
+            f"the model must return a dense tensor, found the layout {y.layout}: end its forward "
+            "with .to_dense()."
+        )
+    if y.numel() == 0:
+        raise UnsupportedModelError(
+            f"the model must return at least one output for each input, found shape "
+            f"{tuple(y.shape)}: measure it before its outputs are dropped."
         )
     if not y.is_floating_point():
         raise UnsupportedModelError(

@@ -1,4 +1,4 @@
-"""Gradients for callers who have switched them off for good by ``torch.inference_mode``."""
+"""Inputs of any mode: ``torch.inference_mode``, inference tensors, tensors in a graph."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -16,7 +16,8 @@ def outside_inference(function: F) -> F:
     """Let a function run as under ``torch.no_grad`` where its caller is in inference mode.
 
     Tensors that were made in that mode are copied, and models that hold such: autograd takes
-    neither.
+    neither. Tensors that require gradients are detached, so that a measurement neither extends the
+    caller's graph nor leaves gradients there.
     """
 
     @wraps(function)
@@ -31,7 +32,10 @@ def outside_inference(function: F) -> F:
 
 def _tracked(value: Any) -> Any:
     if isinstance(value, Tensor):
+        value = value.detach() if value.requires_grad else value
         return value.clone() if value.is_inference() else value
+    if type(value) is tuple:
+        return tuple(map(_tracked, value))
     if isinstance(value, nn.Module):
         tensors = chain(value.parameters(), value.buffers())
         return deepcopy(value) if any(t.is_inference() for t in tensors) else value

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeVar
 
 from torch import Tensor
 
+from inscape._core.inference import outside_inference
+
 Reads = Literal["function", "parameters", "trajectory", "pair", "data"]
 Cost = Literal["instant", "seconds", "minutes", "hours"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,7 +80,10 @@ def instrument(
     exempt: tuple[str, ...] = (),
     by_default: bool = True,
 ) -> Callable[[F], F]:
-    """Register a function as an instrument and return it as it is.
+    """Register a function as an instrument and return it, ready for inputs of any mode.
+
+    Inputs that autograd cannot take (inference tensors) or that hang in a graph of the caller's
+    (``requires_grad``) are copied or detached first; see ``outside_inference``.
 
     Args:
         reads: What the instrument may look at; ``"function"`` promises that permuting or
@@ -98,6 +103,7 @@ def instrument(
     """
 
     def register(function: F) -> F:
+        function = outside_inference(function)
         name = function.__name__
         _REGISTER[name] = Instrument(
             name=name,

@@ -4,10 +4,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from inscape._core import checks
+
 
 def generator(seed: int) -> torch.Generator:
     """Return a private generator; the same seed gives the same draws on every device."""
-    return torch.Generator(device="cpu").manual_seed(seed)
+    checks.seed(seed)
+    return torch.Generator(device="cpu").manual_seed(int(seed))
 
 
 def draw_pairs(
@@ -23,6 +26,7 @@ def draw_pairs(
 
 def draw_rows(x: Float[Tensor, "n *d"], rows: int, *, seed: int) -> Float[Tensor, "m *d"]:
     """Draw ``rows`` distinct rows of ``x``, or all of them in their order if there are no more."""
+    checks.seed(seed)
     if rows >= len(x):
         return x
     return x[torch.randperm(len(x), generator=generator(seed))[:rows].to(x.device)]

@@ -199,7 +199,7 @@ def chosen_steps(trajectory: Trajectory, steps: int | Sequence[int]) -> list[int
     """Return checkpoints to look at, in order: so many, spread evenly, or those that are named."""
     known = trajectory.checkpoints.tolist()
     if isinstance(steps, int):
-        checks.at_least(2, steps=steps)
+        checks.whole(2, steps=steps)
         places = torch.linspace(0, len(known) - 1, min(steps, len(known))).round().long()
         return [known[place] for place in places.tolist()]
     if not steps:

@@ -18,7 +18,6 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.functional import MEMORY, probe
-from inscape._core.inference import outside_inference
 from inscape._core.result import Kind
 from inscape.controls._ascent import ROUNDING, steepest_chord
 from inscape.controls._bounds import upper_bounds
@@ -69,7 +68,6 @@ class Lipschitz(Result):
     cites="virmaux2018lipschitz; klindt2023controlling, section 2",
     by_default=False,
 )
-@outside_inference
 def lipschitz(
     model: nn.Module,
     x: Float[Tensor, "n *d"],
@@ -115,13 +113,15 @@ def lipschitz(
     >>> round(found.lower, 6), round(found.upper, 6)
     (3.0, 5.0)
     """
-    checks.at_least(1, points=points, memory=memory)
+    checks.whole(1, points=points, memory=memory)
     found = probe(model, x)
     found.need_gradient()
     exact = deepcopy(model).double()
     data = draw_rows(x.detach(), points, seed=seed).double()
     double = probe(exact, data)
-    chord = steepest_chord(double.f, data, memory=memory, seed=seed)
+    chord = steepest_chord(
+        lambda z: double.f(z).reshape(len(z), -1), data, memory=memory, seed=seed
+    )
     lower = chord.found
     checks.finite(torch.tensor([lower]), "chords")
     bounds, reason = _bounds(exact, data)

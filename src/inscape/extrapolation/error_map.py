@@ -65,7 +65,7 @@ def error_map(
         dtype: Precision in which ``f`` is asked; the difference is taken in float64.
         memory: Bytes that the working set may take.
     """
-    checks.at_least(2, size=size)
+    checks.whole(2, size=size)
     for name, ends in (("across", across), ("up", up)):
         if not ends[0] < ends[1]:
             raise ValueError(f"{name} must rise, found {ends}: swap its ends.")

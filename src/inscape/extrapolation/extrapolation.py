@@ -11,7 +11,6 @@ from inscape._core import Result, Row, Summary, checks, draw_rows, instrument, m
 from inscape._core.checks import Function
 from inscape._core.endings import ends_in_probability, lie_between_0_and_1
 from inscape._core.functional import MEMORY, Probe, chunks, probe
-from inscape._core.inference import outside_inference
 from inscape._core.result import share_summary, wilson
 from inscape._core.sampling import generator
 from inscape.extrapolation._peers import PEERS
@@ -140,7 +139,6 @@ class Extrapolation(Result):
     "{value}.",
     cites="klindt2023controlling, sections 3.1-3.2, figure 2",
 )
-@outside_inference
 @torch.no_grad()
 def extrapolation(
     f: Function,
@@ -194,8 +192,8 @@ def extrapolation(
         seed: Seed of all draws.
         memory: Bytes that the working set may take.
     """
-    checks.at_least(1, points=points, known=known, memory=memory)
-    checks.at_least(2, folds=folds)
+    checks.whole(1, points=points, known=known, memory=memory)
+    checks.whole(2, folds=folds)
     for name in peers:
         checks.one_of(tuple(PEERS), peers=name)
     found = probe(f, x)
@@ -268,6 +266,11 @@ class Study:
             raise ValueError(
                 f"data without queries must have at least {max(folds, 4)} points for {folds} "
                 f"folds, found {len(x)}: pass more data, or queries."
+            )
+        if points < max(folds, 4):
+            raise ValueError(
+                f"points must be at least {max(folds, 4)} for {folds} folds, found {points}: raise "
+                "points, or pass queries."
             )
         x, y = _some(x, y, points, seed=self._seed)
         order = torch.randperm(len(x), generator=generator(self._seed)).to(x.device)

@@ -8,7 +8,6 @@ from jaxtyping import Float, Float64, Int64, Real
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.inference import outside_inference
 from inscape.kernels import _inputs
 from inscape.kernels._kernels import squared_distances
 from inscape.kernels.tangent_kernel import MEMORY, TangentKernel, tangent_kernel
@@ -62,7 +61,6 @@ class Neighbours(Result):
     cites="charpiat2019input; courtois2025path, section 5.1.2",
     by_default=False,
 )
-@outside_inference
 def neighbours(
     model: nn.Module,
     x: Real[Tensor, "n *d"],
@@ -90,7 +88,7 @@ def neighbours(
     """
     checks.in_eval_mode(model)
     _inputs.points(x)
-    checks.at_least(1, count=count)
+    checks.whole(1, count=count)
     among = len(x) - (queries is None)
     if count > among:
         raise ValueError(

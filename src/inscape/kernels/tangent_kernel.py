@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.errors import BudgetError
-from inscape._core.inference import outside_inference
 from inscape.kernels import _inputs
 from inscape.kernels._factors import bytes_of_a_point
 from inscape.kernels._products import filled
@@ -75,7 +74,6 @@ class TangentKernel(Result):
     cites="jacot2018neural; courtois2025path, Eq. (5)",
     by_default=False,
 )
-@outside_inference
 def tangent_kernel(
     model: nn.Module,
     x: Real[Tensor, "n *d"],

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.functional import MEMORY, probe
-from inscape._core.inference import outside_inference
 from inscape._core.sampling import generator
 from inscape.landscape._last_layer import resolved
 from inscape.landscape.alignment import aligned, likeness
@@ -95,7 +94,6 @@ def _nearby(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
     example=_nearby,
     by_default=False,
 )
-@outside_inference
 @torch.no_grad()
 def interpolation(
     model: nn.Module,

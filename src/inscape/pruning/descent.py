@@ -48,7 +48,7 @@ class Settings:
     def check(self) -> None:
         """Refuse what cannot be."""
         checks.one_of(("lowest", "drawn"), choice=self.choice)
-        checks.at_least(1, points=self.points, steps=1 if self.steps is None else self.steps)
+        checks.whole(1, points=self.points, steps=1 if self.steps is None else self.steps)
         checks.at_least(0, slack=self.slack)
         check_tune(self.tune)
         if self.choice == "drawn" and self.tune is None:

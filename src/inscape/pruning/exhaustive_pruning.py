@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from inscape._core import BudgetError, NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.errors import UnsupportedModelError
-from inscape._core.inference import outside_inference
 from inscape._core.progress import progress
 from inscape.pruning.cutting import cut, cut_groups, flat_state, load_flat
 from inscape.pruning.descent import nothing
@@ -94,7 +93,6 @@ class ExhaustivePruning(Result):
     cites="sattelberg2026linearity, section 3.4.4",
     by_default=False,
 )
-@outside_inference
 def exhaustive_pruning(
     model: nn.Module,
     x: Float[Tensor, "n *d"],
@@ -138,7 +136,7 @@ def exhaustive_pruning(
     [[0]]
     """
     checks.at_least(0, slack=slack)
-    checks.at_least(1, budget=budget)
+    checks.whole(1, budget=budget)
     check_tune(tune)
     by = yardstick(y, checked(model, x, y), loss)
     try:

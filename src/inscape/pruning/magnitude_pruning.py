@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, checks, instrument
-from inscape._core.inference import outside_inference
 from inscape._core.progress import progress
 from inscape.pruning.curve import PruningCurve, last_good
 from inscape.pruning.cutting import flat_state, load_flat, weight_tensors
@@ -43,7 +42,6 @@ class MagnitudePruning(PruningCurve):
     cites="sattelberg2026linearity, section 3.4.5",
     by_default=False,
 )
-@outside_inference
 def magnitude_pruning(
     model: nn.Module,
     x: Float[Tensor, "n *d"],
@@ -92,9 +90,10 @@ def magnitude_pruning(
     tensor([[0., 3., 0., 2.]])
     """
     checks.one_of(("global", "layer"), scope=scope)
-    checks.at_least(1, steps=steps)
+    checks.whole(1, steps=steps)
     checks.at_least(0, slack=slack)
     check_tune(tune)
+    checks.number(fraction=fraction)
     if not 0 < fraction < 1:
         raise ValueError(
             f"fraction must lie between 0 and 1, found {fraction}: it is the share of the weights "

@@ -7,7 +7,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, instrument
-from inscape._core.inference import outside_inference
 from inscape.pruning.curve import UnitCurve
 from inscape.pruning.descent import Settings, descend
 from inscape.pruning.tuning import Tune
@@ -28,7 +27,6 @@ class NodePruning(UnitCurve):
     cites="sattelberg2026linearity, section 3.4.4",
     by_default=False,
 )
-@outside_inference
 def node_pruning(
     model: nn.Module,
     x: Float[Tensor, "n *d"],

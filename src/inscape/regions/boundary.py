@@ -1,6 +1,5 @@
 """Boundary: where the decision of a network changes in a plane, or its output has a level."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from inscape._core import NotApplicable, Result, Row, Summary, instrument
+from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.checks import Function
 from inscape._core.pieces.plane import Frame
 from inscape._core.pieces.plane.chains import Chains
@@ -162,8 +161,7 @@ def level_set(regions: PlaneRegions, *, output: int = 0, level: float = 0.0) -> 
         raise ValueError(
             f"output must lie between 0 and {outputs - 1}, found {output}: choose another."
         )
-    if not math.isfinite(level):
-        raise ValueError(f"level must be finite, found {level}: choose another.")
+    checks.number(level=level)
     levels = regions.levels[:, [output, output]].clone()
     slopes = regions.slopes[:, [output, output]].clone()
     levels[:, 1], slopes[:, 1] = level, 0.0

@@ -1,6 +1,5 @@
 """Closed regions: does the decision boundary of a small layer enclose something, and what?"""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,10 +15,10 @@ from inscape._core import (
     Row,
     Summary,
     UnsupportedModelError,
+    checks,
     instrument,
 )
 from inscape._core.checks import Function
-from inscape._core.inference import outside_inference
 from inscape._core.pieces.layers import Layers, layers, matrix
 from inscape._core.pieces.piecewise import piecewise
 from inscape.regions._closed import closed, inner_radius, layer, places
@@ -123,7 +122,6 @@ def shape_of(inside: int, inputs: int) -> str:
     cites="sattelberg2026linearity, section 4.1",
     by_default=False,
 )
-@outside_inference
 def closed_regions(
     f: Function, x: Float[Tensor, "n *d"], *, level: float = 0.0
 ) -> ClosedRegions | NotApplicable:
@@ -149,8 +147,7 @@ def closed_regions(
     >>> closed_regions(expanded_simplex(2).network(), torch.zeros(1, 2)).summary().basis
     '3 units, 2 inputs; expanded simplex'
     """
-    if not math.isfinite(level):
-        raise ValueError(f"level must be a finite number, found {level}: choose another.")
+    checks.number(level=level)
     try:
         net = piecewise(f, x)
     except UnsupportedModelError as error:

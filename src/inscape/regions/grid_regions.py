@@ -20,7 +20,6 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
-from inscape._core.inference import outside_inference
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.pieces.plane.frame import Frame
 from inscape._core.progress import progress
@@ -85,7 +84,6 @@ class GridRegions(Result):
     cites="sattelberg2026linearity, section 6.3",
     by_default=False,
 )
-@outside_inference
 def grid_regions(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -140,9 +138,9 @@ def grid_regions(
     >>> grid_regions(torch.abs, square, grid=10, exact=4).summary().basis
     '10 x 10 grid by jacobian, 0.0% of 4 missed'
     """
-    checks.at_least(2, grid=grid)
+    checks.whole(2, grid=grid)
     checks.at_least(0, tolerance=tolerance)
-    checks.at_least(1, memory=memory, **({} if exact is None else {"exact": exact}))
+    checks.whole(1, memory=memory, **({} if exact is None else {"exact": exact}))
     checks.one_of(("jacobian", "pattern"), method=method)
     checks.one_of(("4", "8", "row"), neighbours=neighbours)
     f, x, _ = in_precision(f, x, dtype, weights=weights)

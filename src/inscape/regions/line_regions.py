@@ -21,7 +21,6 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, jacobians, norm
-from inscape._core.inference import outside_inference
 from inscape._core.pieces.line_graph import Rows, differentiable, settled_patterns
 from inscape._core.pieces.line_segments import Lines, lines
 from inscape._core.pieces.piecewise import piecewise
@@ -119,7 +118,6 @@ class LineRegions(Result):
     example=lambda model, x, y: {"pairs": 100},
     exempt=("patterns",),
 )
-@outside_inference
 @torch.no_grad()
 def line_regions(
     f: Function,
@@ -164,7 +162,7 @@ def line_regions(
     >>> found.t.tolist(), found.slopes.flatten().tolist()
     ([0.0, 0.25, 1.0], [0.0, 1.0])
     """
-    checks.at_least(1, memory=memory)
+    checks.whole(1, memory=memory)
     checks.points(x)
     a, b = _segments(x, to, closed=closed, pairs=pairs, seed=seed)
     try:
@@ -237,7 +235,7 @@ def _segments(
 
 def _distinct_pairs(x: Tensor, pairs: int, seed: int) -> tuple[Tensor, Tensor]:
     """Draw pairs of different points: what joins a point to itself is drawn anew."""
-    checks.at_least(1, pairs=pairs)
+    checks.whole(1, pairs=pairs)
     a, b = draw_pairs(x, pairs, seed=seed)
     for again in range(DRAWS):
         same = (a == b).flatten(1).all(1)

@@ -22,7 +22,6 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
-from inscape._core.inference import outside_inference
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
 from inscape.regions._precision import in_precision
@@ -116,7 +115,6 @@ class LocalMaps(Result):
     exempt=("patterns",),
     by_default=False,
 )
-@outside_inference
 def local_maps(
     f: Function,
     x: AnyFloat[Tensor, "n *d"],
@@ -150,7 +148,7 @@ def local_maps(
     >>> found.jacobians.flatten().tolist(), found.labels.tolist(), found.on_kink.tolist()
     ([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1], [False, True, False, False])
     """
-    checks.at_least(1, points=points, memory=memory)
+    checks.whole(1, points=points, memory=memory)
     f, x, converted = in_precision(f, x, "float64")
     found = probe(f, x)
     found.need_gradient()

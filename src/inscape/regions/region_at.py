@@ -21,7 +21,6 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.checks import Function
-from inscape._core.inference import outside_inference
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.progress import progress
 from inscape.regions._faces import Array, Faces, half_spaces, merged, sides, together
@@ -165,7 +164,6 @@ class RegionAt(Result):
     cites="sattelberg2026linearity, Eqs. (5.25), (6.1)",
     exempt=("makers", "centre", "programmes"),
 )
-@outside_inference
 def region_at(
     f: Function,
     x: Float[Tensor, "n *d"],

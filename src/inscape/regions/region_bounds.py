@@ -183,14 +183,14 @@ def region_bounds(
             reason="the bounds are for a chain of affine maps with units of one kink between them",
         )
     dimension = net.inputs if dimension is None else dimension
-    checks.at_least(1, dimension=dimension)
+    checks.whole(1, dimension=dimension)
     if dimension > net.inputs:
         raise ValueError(
             f"dimension must be at most the {net.inputs} of the input space, found {dimension}: "
             "lower it."
         )
     if count is not None:
-        checks.at_least(1, count=count)
+        checks.whole(1, count=count)
     return RegionBounds(
         widths=tuple(len(slopes) for slopes in chained.slopes) if chained else (),
         inputs=net.inputs,

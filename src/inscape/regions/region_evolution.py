@@ -187,7 +187,7 @@ def region_evolution(
     """
     checks.in_eval_mode(model)
     checks.points(x)
-    checks.at_least(1, grid=grid, regions=regions)
+    checks.whole(1, grid=grid, regions=regions)
     checks.at_least(0, tolerance=tolerance)
     if trajectory is None:
         reason = "it needs a recorded training: pass fit(..., record=...).trajectory"

@@ -20,7 +20,6 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.checks import Function
-from inscape._core.inference import outside_inference
 from inscape._core.pieces.layers import Layers, layers
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
@@ -119,7 +118,6 @@ class Tropical(Result):
     cites="sattelberg2026linearity, section 5.4, Eqs. (5.17)-(5.24)",
     by_default=False,
 )
-@outside_inference
 def tropical(
     f: Function, x: Float[Tensor, "n *d"], *, terms: int = 5000
 ) -> Tropical | NotApplicable:
@@ -144,7 +142,7 @@ def tropical(
     >>> tropical(torch.abs, torch.zeros(1, 1)).expression()
     'max{-x1, x1} - max{0}'
     """
-    checks.at_least(1, terms=terms)
+    checks.whole(1, terms=terms)
     try:
         net = piecewise(f, x)
     except UnsupportedModelError as error:

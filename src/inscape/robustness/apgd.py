@@ -43,7 +43,7 @@ class Apgd(Attack):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.one_of(tuple(LOSSES), loss=self.loss)
-        checks.at_least(1, steps=self.steps, restarts=self.restarts, goals=self.goals)
+        checks.whole(1, steps=self.steps, restarts=self.restarts, goals=self.goals)
 
     @property
     def name(self) -> str:

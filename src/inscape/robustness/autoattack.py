@@ -42,7 +42,7 @@ class AutoAttack(Attack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.at_least(1, parts=len(self.parts))
+        checks.whole(1, parts=len(self.parts))
         for part in self.parts:
             checks.one_of(PARTS, parts=part)
         self.attacks()

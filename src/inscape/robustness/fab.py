@@ -45,7 +45,7 @@ class Fab(Attack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.at_least(1, steps=self.steps, restarts=self.restarts, goals=self.goals)
+        checks.whole(1, steps=self.steps, restarts=self.restarts, goals=self.goals)
 
     @property
     def name(self) -> str:

@@ -32,7 +32,7 @@ class Pgd(Attack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.at_least(1, steps=self.steps, restarts=self.restarts)
+        checks.whole(1, steps=self.steps, restarts=self.restarts)
         if self.step_size is not None and not self.step_size > 0:
             raise ValueError(
                 f"step_size must be a positive share of the budget, found {self.step_size}: "

@@ -12,7 +12,6 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, generator, instrument
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY
-from inscape._core.inference import outside_inference
 from inscape._core.result import wilson
 from inscape.robustness._balls import Norm
 from inscape.robustness._doubts import doubts
@@ -104,7 +103,6 @@ class Robustness(Result):
     "found, a share of {value} is still right.",
     cites="madry2018towards; croce2020reliable",
 )
-@outside_inference
 @torch.no_grad()
 def robustness(
     f: Function,
@@ -159,8 +157,8 @@ def robustness(
     >>> robustness(lambda x: x, x, y, budgets=[0.5, 1.5, 3.0]).accuracy.tolist()
     [1.0, 1.0, 0.5, 0.25]
     """
-    checks.at_least(1, points=points, memory=memory)
-    checks.at_least(0, examples=examples)
+    checks.whole(1, points=points, memory=memory)
+    checks.whole(0, examples=examples)
     victim = victim_of(f, x, bounds=bounds, memory=memory)
     if y is not None and y.is_floating_point():
         return NotApplicable(what="robustness", reason="the labels are real numbers, not classes")

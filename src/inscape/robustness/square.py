@@ -34,7 +34,7 @@ class Square(Attack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.at_least(1, queries=self.queries, restarts=self.restarts)
+        checks.whole(1, queries=self.queries, restarts=self.restarts)
         if not 0 < self.start <= 1:
             raise ValueError(
                 f"start must be a share of the input between 0 and 1, found {self.start}: use 0.8."

@@ -48,7 +48,8 @@ def on_interval(
     ``knots`` equidistant points, which can only miss variation. A module is followed in float64
     where it allows that, any other function in the precision of the data.
     """
-    checks.at_least(2, knots=knots)
+    checks.whole(2, knots=knots)
+    checks.number(**{k: v for k, v in (("low", low), ("high", high)) if v is not None})
     probe(f, x).need_gradient()
     if x[0].numel() != 1:
         reason = f"it needs one input dimension, the model takes {x[0].numel()}"

@@ -10,7 +10,6 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, draw_pairs, instrument
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, probe
-from inscape._core.inference import outside_inference
 from inscape._core.sampling import generator
 from inscape.smoothness._line_moments import Moments, along, best_process, scale, spread
 from inscape.smoothness._line_spread import between_draws, between_lines
@@ -115,7 +114,6 @@ class EffectiveLengthScale(Result):
     cites="klindt2023controlling, section 3.3; rasmussen2006gaussian, section 4.1; our definition",
     exempt=("process", "unexplained"),  # a search ends elsewhere within its tolerance
 )
-@outside_inference
 @torch.no_grad()
 def effective_length_scale(
     f: Function,
@@ -174,8 +172,8 @@ def effective_length_scale(
     >>> round(waves.value, 1)
     0.2
     """
-    checks.at_least(2, lines=lines, knots=knots)
-    checks.at_least(1, resamples=resamples, memory=memory)
+    checks.whole(2, lines=lines, knots=knots)
+    checks.whole(1, resamples=resamples, memory=memory)
     found = probe(f, x)
     found.need_gradient()
     a, b = draw_pairs(x, lines, seed=seed)

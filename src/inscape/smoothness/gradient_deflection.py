@@ -86,8 +86,8 @@ def gradient_deflection(
     >>> gradient_deflection(torch.abs, ends, pairs=8, knots=3).deflections.unique().tolist()
     [0.0, 2.0]
     """
-    checks.at_least(1, pairs=pairs, memory=memory)
-    checks.at_least(2, knots=knots)
+    checks.whole(1, pairs=pairs, memory=memory)
+    checks.whole(2, knots=knots)
     found = probe(f, x)
     a, b = draw_pairs(x, pairs, seed=seed)
     ends = [values(found.f, end, rows=found.rows(memory)) for end in (a, b)]

@@ -67,7 +67,7 @@ def gradient_norm(
     >>> gradient_norm(lambda x: 3 * x[:, :1] + 4 * x[:, 1:], torch.eye(2)).summary().value
     5.0
     """
-    checks.at_least(1, points=points, memory=memory)
+    checks.whole(1, points=points, memory=memory)
     found = probe(f, x)
     found.need_gradient()
     x = draw_rows(x, points, seed=seed)

@@ -20,7 +20,6 @@ from inscape._core import (
 from inscape._core.checks import Function
 from inscape._core.front import Slopes
 from inscape._core.functional import MEMORY, live_jacobians, norm, probe
-from inscape._core.inference import outside_inference
 from inscape._core.pieces.line_graph import Rows
 from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
@@ -61,7 +60,6 @@ class GradientPathLength(Result):
     "all; 0 would be a straight line.",
     cites="volhejn2020smoothness, Definition 7, Eq. (3.7)",
 )
-@outside_inference
 def gradient_path_length(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -97,8 +95,8 @@ def gradient_path_length(
     >>> gradient_path_length(torch.abs, ends, pairs=8, knots=4).lengths.unique().tolist()
     [0.0, 2.0]
     """
-    checks.at_least(1, pairs=pairs, memory=memory)
-    checks.at_least(2, knots=knots)
+    checks.whole(1, pairs=pairs, memory=memory)
+    checks.whole(2, knots=knots)
     found = probe(f, x)
     found.need_gradient()
     if exact:
@@ -152,7 +150,7 @@ def gradient_path_length_penalty(
     batch 64.
     """
     checks.points(x)
-    checks.at_least(2, knots=knots)
+    checks.whole(2, knots=knots)
     a, b = halves(x)
     if len(a) == 0:
         return x.new_zeros(())

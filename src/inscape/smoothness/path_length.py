@@ -11,7 +11,6 @@ from torch import Tensor
 from inscape._core import Bound, Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, norm, probe
-from inscape._core.inference import outside_inference
 from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
 from inscape.smoothness.segments import halves, reduced, values, variation, walks
@@ -86,7 +85,6 @@ def _sum_of_gaps(values: Float[Tensor, " m"], counts: Int[Tensor, " m"]) -> floa
     cites="volhejn2020smoothness, Definition 6, Eqs. (3.4)-(3.6)",
     bound=label_bound,
 )
-@outside_inference
 @torch.no_grad()
 def path_length(
     f: Function,
@@ -122,8 +120,8 @@ def path_length(
     >>> path_length(torch.abs, ends, pairs=8, knots=3).lengths.unique().tolist()
     [0.0, 2.0]
     """
-    checks.at_least(1, pairs=pairs, memory=memory)
-    checks.at_least(2, knots=knots)
+    checks.whole(1, pairs=pairs, memory=memory)
+    checks.whole(2, knots=knots)
     if exact:
         return _exactly(f, x, pairs, seed, memory)
     found = probe(f, x)
@@ -176,7 +174,7 @@ def path_length_penalty(
     1e-4 belongs to the sum and is 32 times weaker as a mean at batch 64.
     """
     checks.points(x)
-    checks.at_least(2, knots=knots)
+    checks.whole(2, knots=knots)
     a, b = halves(x)
     if len(a) == 0:
         return x.new_zeros(())

@@ -92,7 +92,7 @@ def rugosity(
     >>> round(bent.summary().value, 5)
     6.0
     """
-    checks.at_least(1, points=points, directions=directions, memory=memory)
+    checks.whole(1, points=points, directions=directions, memory=memory)
     _positive(step)
     found = probe(f, x)
     found.need_gradient()
@@ -116,6 +116,7 @@ def rugosity(
 
 
 def _positive(step: float) -> None:
+    checks.number(step=step)
     if not 0 < step < float("inf"):
         raise ValueError(f"step must be positive and finite, found {step}: use e.g. step=0.1.")
 

@@ -103,7 +103,7 @@ def fisher_rao_norm(
     >>> fisher_rao_norm(net, torch.ones(1, 1), torch.tensor([[5.0]])).summary().value
     6.0
     """
-    checks.at_least(1, points=points, memory=memory)
+    checks.whole(1, points=points, memory=memory)
     checks.one_of(LOSSES, loss=loss)
     checks.one_of(("data", "model"), labels=labels)
     found = probe(model, x)

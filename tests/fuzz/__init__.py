@@ -1,0 +1,1 @@
+"""A differential fuzzer: random calls of all instruments, each compared with brute force."""

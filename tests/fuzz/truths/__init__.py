@@ -1,0 +1,42 @@
+"""Brute force for every instrument: what its result must say, slowly and plainly."""
+
+from fuzz.claims import Oracle
+from fuzz.truths import kernels, lines, logic, norms, planes, pruning, regions, smoothness, trials
+
+ORACLES: dict[str, Oracle] = {
+    "gradient_norm": smoothness.gradient_norm,
+    "path_length": smoothness.path_length,
+    "gradient_path_length": smoothness.gradient_path_length,
+    "gradient_deflection": smoothness.gradient_deflection,
+    "rugosity": smoothness.rugosity,
+    "effective_length_scale": smoothness.effective_length_scale,
+    "total_variation": lines.total_variation,
+    "slope_variation": lines.slope_variation,
+    "line_regions": lines.line_regions,
+    "weights_product": norms.weights_product,
+    "distance_from_init": norms.distance_from_init,
+    "fisher_rao_norm": norms.fisher_rao_norm,
+    "spectral_norm": norms.spectral_norm,
+    "lipschitz": norms.lipschitz,
+    "tangent_kernel": kernels.tangent_kernel,
+    "neighbours": kernels.neighbours,
+    "kernel_drift": kernels.kernel_drift,
+    "path_kernel": kernels.path_kernel,
+    "interpolation": trials.interpolation,
+    "extrapolation": trials.extrapolation,
+    "robustness": trials.robustness,
+    "boolean_function": logic.boolean_function,
+    "magnitude_pruning": pruning.magnitude_pruning,
+    "node_pruning": pruning.unit_pruning,
+    "channel_pruning": pruning.unit_pruning,
+    "exhaustive_pruning": pruning.exhaustive_pruning,
+    "local_maps": regions.local_maps,
+    "grid_regions": regions.grid_regions,
+    "region_at": regions.region_at,
+    "region_bounds": regions.region_bounds,
+    "closed_regions": regions.closed_regions,
+    "tropical": regions.tropical,
+    "plane_regions": planes.plane_regions,
+    "boundary": planes.boundary,
+    "region_evolution": planes.region_evolution,
+}
