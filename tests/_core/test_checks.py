@@ -99,7 +99,7 @@ def test_other_precision_is_named():
 
 def test_model_that_raises_is_quoted():
     with pytest.raises(
-        UnsupportedModelError, match=r"batch of shape \(2, 5\), but it raised Runtime"
+        UnsupportedModelError, match=r"batch of shape \(3, 5\), but it raised Runtime"
     ):
         probe(net(), torch.rand(2, 5))
 

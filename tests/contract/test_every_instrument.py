@@ -4,6 +4,7 @@ import copy
 import inspect
 import itertools
 import math
+import re
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 from functools import cache
 
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 import inscape
 from cases import CASES
 from inscape._core import NotApplicable, Result, instruments
+from inscape._core.pieces.plane.frame import through
 from inscape.index import entries
 
 REGISTER = instruments()
@@ -231,3 +233,31 @@ def test_one_name_in_every_place():
         assert entry.function.__module__.endswith(f".{name}")
         camel = "".join(word.title() for word in name.split("_"))
         assert camel in Result.types
+
+
+class Centred(nn.Module):
+    """Subtracts a fraction of the mean over the batch, and so mixes its rows."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        y = self.inner(x)
+        return y - 0.01 * y.mean(0)
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_model_that_mixes_the_batch_is_refused_though_rows_are_equal(name):
+    model, x, y = CASES["two-layer"]()
+    x, y = x[[3, 3, *range(12)]], y[[3, 3, *range(12)]]
+    plane = {"plane": through(x[-3:])} if name == "grid_regions" else {}  # not the first three
+    try:
+        status = REGISTER[name].measure(Centred(model).eval(), x, y, **plane).status
+    except ValueError as error:
+        status = str(error)
+    assert re.search(
+        "must treat each row of a batch alone|each sample acts for itself|"
+        "the batch must stay the first dimension",
+        status,
+    )

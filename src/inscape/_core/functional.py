@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from inscape._core import checks
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
+from inscape._core.mixing import TRIAL, refuse_mixing, refuse_pairing, trial_rows
 
 #: Bytes of the working set unless the caller says otherwise. More is slower: blocks above 32 MiB
 #: are given back to the system and fetched again, page by page, with every chunk.
@@ -60,22 +61,23 @@ def probe(f: Function, x: Float[Tensor, "n *d"]) -> Probe:
     checks.points(x)
     checks.weights(f, x)
     _keep_pages()
-    kept, given, together = _measured_call(f, two_rows(x))
+    rows = trial_rows(x)
+    kept, given, together = _measured_call(f, rows)
     if given._version > 0:
         f = _spared(f)
-    trial = together.detach().reshape(2, -1)
+    trial = together.detach().reshape(TRIAL, -1)
     try:
-        refuse_mixing(f, x, trial)
+        refuse_mixing(f, rows, trial)
     except UnsupportedModelError:
         f = _with_gradients(f)
-        refuse_mixing(f, x, trial)
+        refuse_mixing(f, rows, trial)
     outputs = trial.shape[1]
     gradients = outputs * (x.numel() // len(x)) * x.element_size()
     return Probe(
         f=f,
         outputs=outputs,
-        row_bytes=kept + 3 * gradients,
-        has_gradient=together.requires_grad or torch.equal(*trial),
+        row_bytes=2 * kept // TRIAL + 3 * gradients,
+        has_gradient=together.requires_grad or torch.equal(trial, trial[:1].expand_as(trial)),
     )
 
 
@@ -109,6 +111,7 @@ def _measured_call(f: Function, x: Tensor) -> tuple[int, Tensor, Tensor]:
                 y = checks.call(f, given)
         except UnsupportedModelError as error:
             if "saved tensor hooks" not in str(error):
+                refuse_pairing(f, x, error)
                 raise
             given = x.detach().requires_grad_().clone()
             y = checks.call(f, given)  # torch.func takes no hooks
@@ -131,46 +134,6 @@ def _with_gradients(f: Function) -> Function:
             return f(x.detach().requires_grad_()).detach()
 
     return call
-
-
-def two_rows(x: Shaped[Tensor, "n *d"]) -> Shaped[Tensor, "2 *d"]:
-    """Return the first two rows, or the only one twice."""
-    return x[:2] if len(x) > 1 else x.expand(2, *x.shape[1:])
-
-
-@torch.no_grad()
-def refuse_mixing(f: Function, x: Shaped[Tensor, "n *d"], trial: Float[Tensor, "2 c"]) -> None:
-    """Refuse a function whose rows depend on each other: it has no gradient per point.
-
-    Args:
-        f: The function.
-        x: Points to call it with.
-        trial: What it gave for ``two_rows(x)`` together, flat; each alone must give the same.
-    """
-    two = two_rows(x)
-    try:
-        again = torch.cat([f(row).reshape(1, -1) for row in (two[:1], two[1:])])
-    except Exception:  # batch norm without running statistics takes no single row
-        again = torch.full_like(trial, torch.inf)
-    if _alike(again, trial):
-        return
-    if not _alike(checks.call(f, two.clone()).reshape(2, -1), trial):
-        raise ValueError(
-            "the model must give one output for one input, but two calls with the same batch "
-            "differ: take random draws out of its forward."
-        )
-    raise ValueError(
-        "the model must treat each row of a batch alone, but its output for a point changes "
-        "with the other points: use running statistics in batch norm (track_running_stats)."
-    )
-
-
-def _alike(again: Float[Tensor, "2 *c"], trial: Float[Tensor, "2 *c"]) -> bool:
-    """Tell whether two outputs agree up to the rounding that batches of other sizes bring."""
-    if again.shape != trial.shape:
-        return False
-    size, gap = (float(torch.linalg.vector_norm(x, ord=torch.inf)) for x in (trial, again - trial))
-    return gap <= 1e-3 * size + 100 * torch.finfo(trial.dtype).eps
 
 
 def norm(x: Tensor, dim: int | tuple[int, ...]) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.checks import Function
+from inscape._core.functional import probe
 from inscape.boolean._words import MOST
 from inscape.boolean.fourier import fourier
 from inscape.boolean.npn import canonical
@@ -106,13 +107,13 @@ def boolean_function(
     checks.number(level=level)
     checks.points(x)
     checks.in_eval_mode(f)
-    checks.weights(f, x)
     inputs = x[0].numel()
     if inputs > MOST:
         reason = f"it reads the corners of a cube of at most {MOST} inputs, found {inputs}"
         return NotApplicable(what="boolean_function", reason=reason)
     corners = torch.from_numpy(points(inputs)).to(x).reshape(-1, *x.shape[1:])
-    y = checks.call(f, corners.clone()).reshape(len(corners), -1)
+    f = probe(f, corners).f
+    y = checks.call(f, corners).reshape(len(corners), -1)
     if y.shape[1] > 2:
         reason = f"it takes one output, or two that compete, found {y.shape[1]}"
         return NotApplicable(what="boolean_function", reason=reason)

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.errors import UnsupportedModelError
-from inscape._core.functional import refuse_mixing, two_rows
+from inscape._core.mixing import TRIAL, refuse_mixing, refuse_pairing, trial_rows
 
 
 def whole(x: object) -> bool:
@@ -24,20 +24,21 @@ def outputs(model: nn.Module, x: Tensor) -> int:
     checks.in_eval_mode(model)
     points(x)
     checks.weights(model, numbers_like(model, x))
-    two = two_rows(x)
+    rows = trial_rows(x)
 
     @torch.enable_grad()
-    def spared(rows: Tensor) -> Tensor:
-        y: Tensor = model(rows.detach().clone())
+    def spared(batch: Tensor) -> Tensor:
+        y: Tensor = model(batch.detach().clone())
         return y
 
     try:
-        together = checks.call(spared, two).detach().reshape(2, -1)
+        together = checks.call(spared, rows).detach().reshape(TRIAL, -1)
     except UnsupportedModelError as error:
         if isinstance(error.__cause__, RuntimeError):  # linear maps take no whole numbers
             checks.points(x)
+        refuse_pairing(spared, rows, error)
         raise
-    refuse_mixing(spared, x, together)
+    refuse_mixing(spared, rows, together)
     return together.shape[1]
 
 

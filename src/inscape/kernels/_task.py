@@ -9,7 +9,7 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 
 from inscape._core.errors import UnsupportedModelError
-from inscape._core.functional import refuse_mixing, two_rows
+from inscape._core.mixing import TRIAL, refuse_mixing, trial_rows
 from inscape.kernels._between import General
 from inscape.kernels._chain import Chain, Network, Parts
 from inscape.training.losses import Loss
@@ -122,7 +122,7 @@ def refuse_shape(queries: Tensor, x: Tensor) -> None:
 
 def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
     """Refuse a model whose training mixes samples, is random, or is of another function."""
-    two = two_rows(x)
+    rows = trial_rows(x)
     cure = (
         "keep such layers in eval mode (layer.eval(); layer.train = lambda mode=True: layer) or "
         "train without them."
@@ -135,10 +135,10 @@ def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
     body = copy.deepcopy(model).train()
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         before = {name: own.clone() for name, own in body.state_dict().items()}
-        trained = body(two.clone()).reshape(2, -1)
+        trained = body(rows.clone()).reshape(TRIAL, -1)
         moved = [name for name, own in body.state_dict().items() if not own.equal(before[name])]
         try:
-            refuse_mixing(anew, x, trained)
+            refuse_mixing(anew, rows, trained)
         except ValueError as error:
             raise UnsupportedModelError(
                 "the path kernel needs a training in which each sample acts for itself, found "
@@ -149,7 +149,8 @@ def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
                 "the path kernel needs a training that only the optimizer moves, found "
                 f"{moved[0]!r} written by a pass in training mode: {cure}"
             )
-        gap = float((copy.deepcopy(model).eval()(two.clone()).reshape(2, -1) - trained).abs().max())
+        evaluated = copy.deepcopy(model).eval()(rows.clone()).reshape(TRIAL, -1)
+        gap = float((evaluated - trained).abs().max())
     if gap > 1e-3 * float(trained.abs().max()):
         raise UnsupportedModelError(
             "the path kernel needs a network that is in training what it is after it, found other "

@@ -1,0 +1,123 @@
+"""Batch mixing: whether the output of a function for one row depends on the rest of the batch.
+
+Batches of one shape go through the same kernels, so that a row comes out bit for bit the same
+whatever the other rows are. Batches of other sizes may differ by rounding: compared loosely.
+"""
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+
+from inscape._core import checks
+from inscape._core.checks import Function
+from inscape._core.errors import UnsupportedModelError
+
+#: Rows of a trial: more than a pair, since a function that shifts rows by two leaves pairs alone.
+TRIAL = 3
+
+#: How many times the movement of an output that rounding of the input causes is taken for rounding.
+MARGIN = 16
+
+
+def trial_rows(x: Shaped[Tensor, "n *d"]) -> Shaped[Tensor, "3 *d"]:
+    """Return the first row, one in the middle and the last; of fewer, some more than once."""
+    return torch.stack((x[0], x[len(x) // 2], x[-1])).detach()
+
+
+@torch.no_grad()
+def refuse_mixing(f: Function, rows: Shaped[Tensor, "3 *d"], trial: Float[Tensor, "3 c"]) -> None:
+    """Refuse a function whose rows depend on each other: it has no gradient per point.
+
+    Args:
+        f: The function; it must not write over its input.
+        rows: Rows from ``trial_rows``.
+        trial: What the function returned for them in one batch, flat.
+    """
+    try:
+        alone = f(rows[1:2]).reshape(1, -1)
+        unmoved = torch.equal(_kept(f, rows, 1, _other_rows(rows)), trial[1])
+    except Exception:  # batch norm without running statistics accepts no single row
+        alone, unmoved = torch.full_like(trial[1:2], torch.inf), False
+    agrees = _alike(alone, trial[1:2], trial)
+    if agrees and unmoved:
+        return
+    checks.call(f, rows[:2].clone())  # outputs of three rows may be rows by chance
+    again = checks.call(f, rows.clone()).reshape(TRIAL, -1)
+    if not _alike(again, trial, trial):
+        raise ValueError(
+            "the model must give one output for one input, but two calls with the same batch "
+            "differ: take random draws out of its forward."
+        )
+    if not agrees or not _moves_by_rounding(f, rows, trial, again):
+        raise _mixed()
+
+
+def refuse_pairing(f: Function, rows: Shaped[Tensor, "3 *d"], error: UnsupportedModelError) -> None:
+    """Refuse a function that raised ``error`` on three rows and accepts two: it mixes them."""
+    if error.__cause__ is None:  # it accepts three rows, and returns something else than a tensor
+        return
+    try:
+        f(rows[:2].clone())
+    except Exception:  # it fails on any batch
+        return
+    raise _mixed()
+
+
+def _mixed() -> ValueError:
+    return ValueError(
+        "the model must treat each row of a batch alone, but its output for a point changes "
+        "with the other points: use running statistics in batch norm (track_running_stats)."
+    )
+
+
+def _kept(f: Function, rows: Tensor, k: int, others: Tensor) -> Float[Tensor, " c"]:
+    """Return the output for row ``k`` in its place among ``others``, which are written over."""
+    others[k] = rows[k]
+    try:
+        return f(others)[k].reshape(-1)
+    except Exception:  # outside the domain of the function
+        return f(_repeated(rows, k))[k].reshape(-1)
+
+
+def _other_rows(rows: Tensor) -> Tensor:
+    """Return other rows of like size, in the unit interval if the rows are.
+
+    Of integers (token ids), the one in the middle alone, or if all are equal in reverse order.
+    """
+    if rows.is_floating_point():
+        return (rows * 0.9375).add_(0.017)
+    repeated = _repeated(rows, 1)
+    return rows.flip(-1) if torch.equal(repeated, rows) else repeated
+
+
+def _repeated(rows: Tensor, k: int) -> Tensor:
+    return torch.empty_like(rows).copy_(rows[k])
+
+
+def _moves_by_rounding(f: Function, rows: Tensor, trial: Tensor, again: Tensor) -> bool:
+    """Tell whether rounding accounts for all that moves in a row as the other rows change.
+
+    A function that groups rows by what they are, such as a mixture of experts, runs a row in
+    batches of other sizes. How far its outputs move by rounding is seen from a call repeated
+    (``again``), and from inputs moved by one rounding.
+    """
+    rounding = (again - trial).abs() + torch.finfo(trial.dtype).eps * trial.abs()
+    if rows.is_floating_point():
+        signs = torch.ones_like(rows)
+        signs.flatten(1)[:, ::2] = -1
+        nudged = checks.call(f, rows * (1 + signs * torch.finfo(rows.dtype).eps))
+        rounding += (nudged.reshape(TRIAL, -1) - trial).abs()
+    movements = [
+        (_kept(f, rows, k, others) - trial[k]).abs()
+        for k in range(TRIAL)
+        for others in (_other_rows(rows), _repeated(rows, k))
+    ]
+    return bool((torch.stack(movements).amax(0) <= MARGIN * rounding.amax(0)).all())
+
+
+def _alike(again: Tensor, part: Tensor, trial: Tensor) -> bool:
+    """Tell whether outputs agree up to the rounding that batches of other sizes bring."""
+    if again.shape != part.shape:
+        return False
+    gap, least = float((again - part).abs().max()), 100 * torch.finfo(trial.dtype).eps
+    return gap <= least or gap <= 1e-3 * float(trial.abs().max()) + least
