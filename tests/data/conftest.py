@@ -108,7 +108,15 @@ def _idx_files(seed: int, train: int = 30, test: int = 20) -> dict[str, bytes]:
 
 def _known(part: Part, raw: bytes) -> Part:
     digests = {"sha256": hashlib.sha256(raw).hexdigest(), "md5": hashlib.md5(raw).hexdigest()}
-    forms = (replace(f, digest=digests[f.algorithm], size=len(raw)) for f in part.forms)
+    forms = (
+        replace(
+            form,
+            digest=digests[form.algorithm],
+            size=len(raw),
+            sha256=digests["sha256"] if form.sha256 else "",
+        )
+        for form in part.forms
+    )
     return Part(part.name, tuple(forms))
 
 
@@ -191,7 +199,13 @@ def cifar(site, monkeypatch) -> Small:
     named = dict(zip(remote.members, raw.values(), strict=True))
     body = tar_of({"../outside.bin": b"no", "cifar-10-batches-bin/readme.html": b"no", **named})
     site.files[f"/cifar/{remote.name}"] = body
-    remote = replace(remote, digest=hashlib.md5(body).hexdigest(), mirrors=(f"{site.url}/cifar/",))
+    remote = replace(
+        remote,
+        digest=hashlib.md5(body).hexdigest(),
+        sha256=hashlib.sha256(body).hexdigest(),
+        size=len(body),
+        mirrors=(f"{site.url}/cifar/",),
+    )
     parts = tuple(Part(p.name, (_known(p, raw[p.name]).forms[0], p.forms[1])) for p in files.parts)
     small = replace(files, parts=parts, remotes=(remote,))
     monkeypatch.setitem(FILE_SETS, "cifar10", small)

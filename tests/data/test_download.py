@@ -2,14 +2,24 @@ import errno
 import hashlib
 import io
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from inscape.data.download import download
+from inscape.data.files import Remote
 
 BODY = bytes(range(256)) * 1000
-KNOWN = {"algorithm": "sha256", "digest": hashlib.sha256(BODY).hexdigest(), "size": len(BODY)}
+KNOWN = Remote(
+    name="file.bin",
+    mirrors=(),
+    algorithm="sha256",
+    digest=hashlib.sha256(BODY).hexdigest(),
+    size=len(BODY),
+    parts=(),
+    folder="",
+)
 
 
 @pytest.fixture
@@ -18,8 +28,8 @@ def target(site, tmp_path) -> Path:
     return tmp_path / "new" / "file.bin"
 
 
-def get(target: Path, *urls: str, **changes) -> Path:
-    return download(urls, target, **{**KNOWN, "pause": 0.0, **changes})
+def get(target: Path, *urls: str, timeout: float = 30.0, **changes) -> Path:
+    return download(urls, target, replace(KNOWN, **changes), timeout=timeout, pause=0.0)
 
 
 def only(target: Path) -> list[str]:
@@ -93,6 +103,32 @@ def test_wrong_bytes_from_every_mirror_leave_no_file(site, target):
 def test_wrong_size_is_named(site, target):
     with pytest.raises(ConnectionError, match="7 bytes expected, found 256000"):
         get(target, f"{site.url}/file.bin", size=7)
+
+
+def test_no_more_than_the_published_size_is_received(site, target):
+    with pytest.raises(ConnectionError, match="7 bytes expected, found 256000"):
+        get(target, f"{site.url}/file.bin", size=7)
+    assert only(target) == [] if target.parent.exists() else True
+    site.moods = ["wordless"]  # a mirror that does not say how much it will send
+    with pytest.raises(ConnectionError, match="1000 bytes expected, found more"):
+        get(target, f"{site.url}/file.bin", size=1000)
+    assert only(target) == []
+
+
+def test_plain_http_needs_a_sha256(site, target):
+    md5 = {"algorithm": "md5", "digest": hashlib.md5(BODY).hexdigest()}
+    with pytest.raises(
+        ConnectionError, match="https expected where no sha256 is known, found http"
+    ):
+        get(target, f"{site.url}/file.bin", **md5)
+    assert site.asked == []
+    assert get(target, f"{site.url}/file.bin", **md5, sha256=KNOWN.digest).read_bytes() == BODY
+
+
+def test_both_hashes_are_compared(site, target):
+    md5 = {"algorithm": "md5", "digest": hashlib.md5(BODY).hexdigest()}
+    with pytest.raises(ConnectionError, match=r"sha256 0000.* expected, found"):
+        get(target, f"{site.url}/file.bin", **md5, sha256="0" * 64)
 
 
 def test_a_wrong_beginning_is_dropped_and_the_same_mirror_asked_again(site, target):

@@ -111,7 +111,12 @@ def test_a_wrong_archive_at_hand_is_not_used(cifar, site, tmp_path):
 
 
 def _serve(cifar, site, monkeypatch, body: bytes) -> None:
-    remote = replace(cifar.files.remotes[0], digest=hashlib.md5(body).hexdigest())
+    remote = replace(
+        cifar.files.remotes[0],
+        digest=hashlib.md5(body).hexdigest(),
+        sha256=hashlib.sha256(body).hexdigest(),
+        size=len(body),
+    )
     site.files[f"/cifar/{remote.name}"] = body
     monkeypatch.setitem(FILE_SETS, "cifar10", replace(cifar.files, remotes=(remote,)))
 
@@ -173,6 +178,8 @@ def test_the_published_files_are_complete():
         for remote in files.remotes:
             length = {"sha256": 64, "md5": 32}[remote.algorithm]
             assert len(remote.digest) == length
+            assert remote.size > 0
+            assert remote.algorithm == "sha256" or len(remote.sha256) == 64
             assert all(mirror.endswith("/") for mirror in remote.mirrors)
         for part in files.parts:
             for form in part.forms:

@@ -1,6 +1,7 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and paths that name one."""
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,3 +23,17 @@ def written(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_regular(path: Path, what: str) -> None:
+    """Refuse a path that is there and no file: reading a FIFO or a device may never end."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if stat.S_ISDIR(mode):
+        raise ValueError(f"{what} must be a file, found the folder {path}: name a file in it.")
+    if not stat.S_ISREG(mode):
+        raise ValueError(
+            f"{what} must be a file, found {path}, a pipe, socket or device: copy it to a file."
+        )

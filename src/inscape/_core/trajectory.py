@@ -11,11 +11,11 @@ step ``t`` to step ``t + 1`` with the batch ``rows(t)`` and the learning rate ``
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from inscape._core import checks
+from inscape._core.archives import read_npz
 from inscape._core.errors import DataError
-from inscape._core.files import written
+from inscape._core.files import check_regular, written
 
 SCHEMA = 1
 
@@ -150,11 +151,17 @@ class Trajectory:
         return path
 
     @classmethod
-    def load(cls, path: str | Path) -> "Trajectory":
-        """Read a file that :meth:`save` wrote; nothing in it is run."""
+    def load(cls, path: str | Path, *, max_size: int | None = None) -> "Trajectory":
+        """Read a file that :meth:`save` wrote; nothing in it is run.
+
+        Args:
+            path: The file.
+            max_size: Bytes that it may unpack to; 2 GB or a quarter of memory if not given.
+        """
+        check_regular(Path(path), "a trajectory")
         try:
-            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                arrays = dict(stored)
+            with Path(path).open("rb") as file:
+                arrays = read_npz(file, name=path, max_size=max_size)
             about = json.loads(arrays.pop("about").item())
             if about["schema"] > SCHEMA:
                 raise DataError(
@@ -164,7 +171,14 @@ class Trajectory:
             return cls._from(about, {name: torch.from_numpy(a) for name, a in arrays.items()})
         except DataError:
             raise
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            BadZipFile,
+        ) as error:
             raise DataError(
                 f"{path} must be a trajectory saved by Inscape, found something else "
                 f"({type(error).__name__}): save it again with trajectory.save('name.npz')."

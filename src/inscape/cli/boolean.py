@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 #: Options of a look that say something about a model, with what they are when nobody asks.
 OF_MODELS = {
-    "model": None, "weights": None, "trust": False, "data": None, "data_dir": None,
-    "download": False, "input_shape": None, "scale": "none", "normalise": None, "target": None,
-    "labels": "auto", "loss": "auto", "limit": None, "device": "auto", "dtype": None, "only": None,
-    "trajectory": None, "explain": None,
+    "model": None, "weights": None, "trust": False, "max_size": None, "data": None,
+    "data_dir": None, "download": False, "input_shape": None, "scale": "none", "normalise": None,
+    "target": None, "labels": "auto", "loss": "auto", "limit": None, "device": "auto",
+    "dtype": None, "only": None, "trajectory": None, "explain": None,
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def look_boolean(text: str, given: Mapping[str, Any]) -> None:
     """Look at a Boolean function with the options of a look, print it and write its page."""
     refuse_models(given)
     seed, budget = opt.seed(given["seed"]), opt.seconds(given["budget"])
-    threads = opt.at_least_one("--threads", given["threads"])
+    threads = opt.threads(given["threads"])
     say = Speech(quiet=given["quiet"])
     page = None
     if not (given["no_page"] or given["dry_run"]):

@@ -13,6 +13,7 @@ def look(
     weights: opt.Weights = None,
     trajectory: opt.RecordedTraining = None,
     trust: opt.Trust = False,
+    max_size: opt.MaxSize = None,
     data: opt.Data = None,
     data_dir: opt.DataDir = None,
     download: opt.Download = False,

@@ -32,6 +32,7 @@ class Wanted:
     weights: Path | None
     trajectory: Path | None
     trust: bool
+    max_size: int | None
     data: str | None
     about_data: dict[str, Any]
     limit: int | None
@@ -53,7 +54,8 @@ class Wanted:
         wanted = cls(
             about_data=about_data,
             limit=opt.at_least_one("--limit", given["limit"]),
-            threads=opt.at_least_one("--threads", given["threads"]),
+            threads=opt.threads(given["threads"]),
+            max_size=opt.max_size(given["max_size"]),
             seed=opt.seed(given["seed"]),
             budget=opt.seconds(given["budget"]),
             only=opt.known_instruments(given["only"]),
@@ -79,7 +81,10 @@ class Wanted:
                     "npy, csv, pt) or the name of a data set (see: inscape data list)."
                 )
             return
-        own = {key: getattr(self, key) for key in ("weights", "trajectory", "data", "trust")}
+        own = {
+            key: getattr(self, key)
+            for key in ("weights", "trajectory", "data", "trust", "max_size")
+        }
         own |= self.about_data
         for name, value in own.items():
             if value not in (None, False, "auto"):
@@ -135,11 +140,16 @@ def _own(wanted: Wanted) -> _Opened:
     from inscape.intake import open_data, open_model
     from inscape.training import Trajectory
 
-    way = None if wanted.trajectory is None else Trajectory.load(wanted.trajectory)
+    way = (
+        None
+        if wanted.trajectory is None
+        else Trajectory.load(wanted.trajectory, max_size=wanted.max_size)
+    )
     model = open_model(
         wanted.model,
         weights=wanted.weights,
         trust=wanted.trust,
+        max_size=wanted.max_size,
         device=wanted.device,
         dtype=wanted.dtype,
     )
@@ -151,6 +161,7 @@ def _own(wanted: Wanted) -> _Opened:
         limit=wanted.limit,
         device=wanted.device,
         dtype=wanted.dtype or next(weights, torch.float32),
+        max_size=wanted.max_size,
         **wanted.about_data,
     )
     return model, data, way

@@ -35,6 +35,14 @@ Weights = Annotated[
 Trust = Annotated[
     bool, typer.Option("--trust", help="Open files that run code when they are opened.")
 ]
+MaxSize = Annotated[
+    str | None,
+    typer.Option(
+        "--max-size",
+        metavar="SIZE",
+        help="Size that a file may unpack to, e.g. 4GB; 2 GB or a quarter of memory if not given.",
+    ),
+]
 Data = Annotated[
     str | None,
     typer.Option(
@@ -129,6 +137,28 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stder
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be measured and how long it takes.")
 ]
+
+
+#: More threads than any machine has; the system may fail to start them.
+_MOST_THREADS = 1024
+
+
+def threads(value: int | None) -> int | None:
+    """Refuse a number of threads that cannot be started."""
+    if value is not None and value > _MOST_THREADS:
+        raise ValueError(
+            f"--threads must be at most {_MOST_THREADS}, found {value}: lower it or leave it out."
+        )
+    return at_least_one("--threads", value)
+
+
+def max_size(text: str | None) -> int | None:
+    """Return the bytes that a size such as 4GB stands for; nothing if it was not given."""
+    if text is None:
+        return None
+    from inscape._core.sizes import read_size
+
+    return read_size(text)
 
 
 def at_least_one(option: str, value: int | None) -> int | None:

@@ -10,6 +10,7 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from inscape._core.progress import Bar, progress
+from inscape.data.files import Remote
 from inscape.data.store import mismatch
 
 CHUNK = 1 << 16
@@ -28,10 +29,8 @@ class _BrokenError(Exception):
 def download(
     urls: tuple[str, ...],
     target: Path,
+    known: Remote,
     *,
-    algorithm: str,
-    digest: str,
-    size: int = 0,
     timeout: float = 30.0,
     pause: float = 1.0,
 ) -> Path:
@@ -43,9 +42,7 @@ def download(
     Args:
         urls: The same file on each mirror, in the order to try.
         target: The file to make; its folder is made too.
-        algorithm: Name of the published hash.
-        digest: Published hash of the file, in hexadecimal.
-        size: Published size, 0 if unknown.
+        known: Published size and hashes; nothing beyond that size is received.
         timeout: Seconds without a byte after which a connection counts as broken.
         pause: Seconds between two tries of a broken transfer.
     """
@@ -54,9 +51,9 @@ def download(
     try:
         for url in urls:
             resumed = part.exists()
-            failure = _attempt(url, part, target, (algorithm, digest, size), timeout, pause)
+            failure = _attempt(url, part, target, known, timeout, pause)
             if failure and resumed and not part.exists():  # the old beginning may be at fault
-                failure = _attempt(url, part, target, (algorithm, digest, size), timeout, pause)
+                failure = _attempt(url, part, target, known, timeout, pause)
             if not failure:
                 return target
             failures.append(f"{urlsplit(url).netloc}: {failure}")
@@ -70,14 +67,14 @@ def download(
 
 
 def _attempt(
-    url: str, part: Path, target: Path, known: tuple[str, str, int], timeout: float, pause: float
+    url: str, part: Path, target: Path, known: Remote, timeout: float, pause: float
 ) -> str:
     """Complete ``part`` from one mirror and rename it; return what went wrong, if anything."""
     try:
-        _complete(url, part, target.name, timeout, pause)
+        _complete(url, part, known, timeout, pause)
     except (_RefusedError, _BrokenError) as error:
         return str(error)
-    reason = mismatch(part.read_bytes(), *known)
+    reason = mismatch(part.read_bytes(), known)
     if not reason:
         part.replace(target)
         return ""
@@ -85,12 +82,12 @@ def _attempt(
     return f"{reason}; set aside as {aside}"
 
 
-def _complete(url: str, part: Path, label: str, timeout: float, pause: float) -> None:
+def _complete(url: str, part: Path, known: Remote, timeout: float, pause: float) -> None:
     """Go on until the whole file is there, as long as each few tries bring something new."""
     best, idle = _length(part), 0
     while True:
         try:
-            if _transfer(url, part, label, timeout):
+            if _transfer(url, part, known, timeout):
                 return
             trouble = _BrokenError("the mirror could not go on from what was there")
         except _BrokenError as error:
@@ -102,8 +99,9 @@ def _complete(url: str, part: Path, label: str, timeout: float, pause: float) ->
         time.sleep(pause)
 
 
-def _transfer(url: str, part: Path, label: str, timeout: float) -> bool:
+def _transfer(url: str, part: Path, known: Remote, timeout: float) -> bool:
     """Ask once for what is lacking; tell whether the file is complete, as the mirror counts it."""
+    _refuse_plain(url, known)
     have = _length(part)
     headers = {"User-Agent": "inscape"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
@@ -116,6 +114,7 @@ def _transfer(url: str, part: Path, label: str, timeout: float) -> bool:
     except (OSError, http.client.HTTPException) as error:
         raise _BrokenError(_reason(error)) from error
     with response:
+        _refuse_plain(response.url, known)  # it may have been sent on to another address
         start = have if response.status == 206 else 0
         said = response.headers.get("Content-Range", "")
         if response.status == 206 and not said.startswith(f"bytes {have}-"):
@@ -123,20 +122,33 @@ def _transfer(url: str, part: Path, label: str, timeout: float) -> bool:
             return False
         length = response.headers.get("Content-Length", "")
         total = start + int(length) if length.isdecimal() else None
+        if total is not None and total > known.size:
+            part.unlink(missing_ok=True)
+            raise _RefusedError(f"{known.size} bytes expected, found {total}")
         part.parent.mkdir(parents=True, exist_ok=True)
         with (
             part.open("r+b" if start else "wb") as file,
-            progress(total or 0, label=label, done=start, in_bytes=True) as meter,
+            progress(total or 0, label=known.name, done=start, in_bytes=True) as meter,
         ):
             file.seek(start)
-            _copy(response, file, meter)
+            _copy(response, file, meter, known.size)
+        if meter.done > known.size:
+            part.unlink()
+            raise _RefusedError(f"{known.size} bytes expected, found more")
         if total is not None and meter.done < total:
             raise _BrokenError(f"the connection ended after {meter.done} of {total} bytes")
     return True
 
 
-def _copy(response: http.client.HTTPResponse, file: BinaryIO, meter: Bar) -> None:
-    while True:
+def _refuse_plain(url: str, known: Remote) -> None:
+    """Refuse an address that anybody on the way can change, unless a sha256 would show it."""
+    if urlsplit(url).scheme != "https" and not (known.sha256 or known.algorithm == "sha256"):
+        raise _RefusedError(f"https expected where no sha256 is known, found {url}")
+
+
+def _copy(response: http.client.HTTPResponse, file: BinaryIO, meter: Bar, size: int) -> None:
+    """Write what arrives, and stop where it is more than the published size."""
+    while meter.done <= size:
         try:
             chunk = response.read(CHUNK)
         except http.client.IncompleteRead as error:

@@ -25,7 +25,8 @@ def fetch(
 
     Files that are already there, in ``data_dir`` (or INSCAPE_DATA_DIR) or in the cache, are not
     fetched again; an interrupted download goes on where it stopped. Every file is checked
-    against its published hash, whichever mirror gave it.
+    against its published hash, whichever mirror gave it, and no more than its published size is
+    received. Plain http is used only where a sha256 is known.
 
     Args:
         name: A data set of the catalogue.
@@ -90,9 +91,7 @@ def _obtain(
     path = download(
         tuple(f"{base.rstrip('/')}/{remote.name}" for base in (*mirrors, *remote.mirrors)),
         place / remote.name,
-        algorithm=remote.algorithm,
-        digest=remote.digest,
-        size=remote.size,
+        remote,
         timeout=timeout,
         pause=pause,
     )
@@ -102,7 +101,7 @@ def _obtain(
 
 
 def _is_whole(path: Path, remote: Remote) -> bool:
-    return not mismatch(path.read_bytes(), remote.algorithm, remote.digest, remote.size)
+    return path.stat().st_size == remote.size and not mismatch(path.read_bytes(), remote)
 
 
 def _unpack(archive: Path, remote: Remote, target: Path) -> None:

@@ -8,13 +8,17 @@ Kind = Literal["idx", "npz", "binary", "pickle"]
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """One way in which a part may lie on a disk, told by the hash of its unpacked bytes."""
+    """One way in which a part may lie on a disk, told by the hash of its unpacked bytes.
+
+    ``sha256`` is ours, computed from a file with the published md5; empty where none was at hand.
+    """
 
     kind: Kind
     names: tuple[str, ...]
     algorithm: str
     digest: str
     size: int = 0  # of the unpacked bytes; 0 if it is not published
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Remote:
     mirrors: tuple[str, ...]
     algorithm: str
     digest: str
-    size: int = 0
+    size: int
+    sha256: str = ""  # beside a published md5
     parts: tuple[str, ...]
     folder: str
     members: tuple[str, ...] = ()  # of an archive: the member of each part
@@ -97,6 +102,14 @@ _BINARY_MD5 = (
     "53f37980c15c3d472c316c40844f3f0d",
     "803d5f7f4d78ea53de84dbe85f74fb6d",
 )
+_BINARY_SHA256 = (
+    "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+    "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+    "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+    "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+    "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+    "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+)
 _PICKLE_MD5 = (
     "c99cafc152244af753f735de768cd75f",
     "d4bba439e000b95fd0a9bffe97cbabec",
@@ -109,7 +122,8 @@ _PICKLE_MD5 = (
 
 def _cifar_parts() -> tuple[Part, ...]:
     parts = []
-    for name, binary, pickle in zip(_BATCHES, _BINARY_MD5, _PICKLE_MD5, strict=True):
+    hashes = zip(_BATCHES, _BINARY_MD5, _BINARY_SHA256, _PICKLE_MD5, strict=True)
+    for name, binary, sha256, pickle in hashes:
         forms = (
             Form(
                 kind="binary",
@@ -117,6 +131,7 @@ def _cifar_parts() -> tuple[Part, ...]:
                 algorithm="md5",
                 digest=binary,
                 size=30730000,
+                sha256=sha256,
             ),
             Form(kind="pickle", names=(name,), algorithm="md5", digest=pickle),
         )
@@ -124,12 +139,14 @@ def _cifar_parts() -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _cifar_remote(kind: str, folder: str, end: str, algorithm: str, digest: str) -> Remote:
+def _cifar_remote(kind: str, folder: str, end: str, *, size: int, md5: str, sha256: str) -> Remote:
     return Remote(
         name=f"cifar-10-{kind}.tar.gz",
         mirrors=("https://www.cs.toronto.edu/~kriz/",),
-        algorithm=algorithm,
-        digest=digest,
+        algorithm="md5",
+        digest=md5,
+        size=size,
+        sha256=sha256,
         parts=_BATCHES,
         folder=folder,
         members=tuple(f"{folder}/{name}{end}" for name in _BATCHES),
@@ -197,15 +214,17 @@ FILE_SETS = {
                 "python",
                 "cifar-10-batches-py",
                 "",
-                "sha256",
-                "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+                size=170498071,
+                md5="c58f30108f718f92721af3b95e74349a",
+                sha256="6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
             ),
             _cifar_remote(
                 "binary",
                 "cifar-10-batches-bin",
                 ".bin",
-                "md5",
-                "c32a1d4ab5d03f1284b67883e8d87530",
+                size=170052171,
+                md5="c32a1d4ab5d03f1284b67883e8d87530",
+                sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
             ),
         ),
         partial=True,

@@ -1,12 +1,13 @@
 """The npz files of keras: four arrays in a zip archive, read without pickle."""
 
-import zipfile
-import zlib
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from inscape._core.archives import member_names
+from inscape._core.archives import read_npz as read_arrays
 from inscape._core.errors import DataError
 
 _KEYS = {
@@ -21,22 +22,19 @@ def read_npz(path: Path, part: str) -> NDArray[np.uint8]:
     """Return one of the four parts (``train-images``, ...) of a keras file."""
     key = _KEYS[part]
     try:
-        with zipfile.ZipFile(path) as archive:
-            held = [name.removesuffix(".npy") for name in archive.namelist()]
-            array = None
-            if key in held:
-                with archive.open(f"{key}.npy") as file:
-                    array = np.lib.format.read_array(file, allow_pickle=False)
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
+        arrays = read_arrays(path, only=key)
+    except BadZipFile as error:
         raise DataError(
             f"{path} must be an npz file of plain arrays, found something else "
-            f"({type(error).__name__}): fetch it again."
+            f"({type(error).__name__}: {error}): fetch it again."
         ) from error
-    if array is None:
+    if key not in arrays:
+        held = [name.removesuffix(".npy") for name in member_names(path)]
         raise DataError(
             f"{path} must hold x_train, y_train, x_test and y_test, found "
             f"{', '.join(held) or 'nothing'}: it is no keras file of images."
         )
+    array = arrays[key]
     if array.dtype != np.uint8:
         raise DataError(
             f"{key} in {path} must be uint8, found {array.dtype}: "

@@ -9,7 +9,7 @@ from typing import Literal
 
 from inscape._core.errors import DataError
 from inscape.data.catalogue import lookup
-from inscape.data.files import FILE_SETS, FileSet, Form, Part
+from inscape.data.files import FILE_SETS, FileSet, Form, Part, Remote
 from inscape.data.idx import unpacked, write_idx
 from inscape.data.npz import read_npz
 from inscape.data.places import cache_dir, candidates, roots
@@ -107,14 +107,15 @@ def verdict(rows: list[Found], *, whole: bool) -> None:
             )
 
 
-def mismatch(raw: bytes, algorithm: str, digest: str, size: int = 0) -> str:
+def mismatch(raw: bytes, known: Form | Remote) -> str:
     """Say how bytes differ from what was published; nothing if they do not."""
-    if size and len(raw) != size:
-        return f"{size} bytes expected, found {len(raw)}"
-    found = hashlib.new(algorithm, raw, usedforsecurity=False).hexdigest()
-    return (
-        "" if found == digest else f"{algorithm} {digest[:12]}... expected, found {found[:12]}..."
-    )
+    if known.size and len(raw) != known.size:
+        return f"{known.size} bytes expected, found {len(raw)}"
+    for algorithm, digest in ((known.algorithm, known.digest), ("sha256", known.sha256)):
+        found = hashlib.new(algorithm, raw, usedforsecurity=False).hexdigest() if digest else ""
+        if found != digest:
+            return f"{algorithm} {digest[:12]}... expected, found {found[:12]}..."
+    return ""
 
 
 def _examined(files: FileSet, part: Part, folders: tuple[Path, ...]) -> Iterator[Found]:
@@ -123,7 +124,7 @@ def _examined(files: FileSet, part: Part, folders: tuple[Path, ...]) -> Iterator
     for path, form in candidates(files, part, folders):
         try:
             raw = _content(path, form, part.name)
-            reason = mismatch(raw, form.algorithm, form.digest, form.size)
+            reason = mismatch(raw, form)
         except DataError as error:
             raw, reason = b"", str(error)
         except OSError as error:
@@ -148,7 +149,7 @@ def _content(path: Path, form: Form, part: str) -> bytes:
 def _belongs_elsewhere(raw: bytes, path: Path, files: FileSet) -> bool:
     """Tell whether it is a good file of another set: MNIST and Fashion-MNIST share their names."""
     return any(
-        not mismatch(raw, form.algorithm, form.digest, form.size)
+        not mismatch(raw, form)
         for other in FILE_SETS.values()
         if other is not files and raw
         for part in other.parts

@@ -76,6 +76,7 @@ def open_data(
     download: bool = False,
     device: str | torch.device = "cpu",
     dtype: str | torch.dtype = torch.float32,
+    max_size: int | None = None,
 ) -> OpenedData:
     """Open data for measuring a model on them.
 
@@ -93,6 +94,7 @@ def open_data(
         download: Fetch the files of a named data set if they are missing.
         device: Where to put the data.
         dtype: Precision of the inputs.
+        max_size: Bytes that a file may unpack to; 2 GB or a quarter of memory if not given.
     """
     checks.one_of(("auto", *LOSSES), loss=loss)
     if limit is not None:
@@ -107,6 +109,7 @@ def open_data(
         dtype=precision,
         data_dir=data_dir,
         download=download,
+        max_size=max_size,
     )
     found = source.arrays
     wish = source.task if labels == "auto" and source.task else labels

@@ -1,32 +1,38 @@
 """Reading of ``.pt2`` archives (``torch.export.save``) into a program that runs no foreign code."""
 
 import json
+import math
 import sys
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import torch
 from torch import Tensor, nn
 
-from inscape._core.errors import UnsupportedModelError
+from inscape._core.archives import opened_zip, read_member
+from inscape._core.errors import DataError, UnsupportedModelError
+from inscape._core.sizes import check_size
 from inscape.intake.files import short
 from inscape.intake.program import Program, Wiring
 from inscape.intake.steps import Step, UnfitProgramError, dtype, read_step
 
 _SCHEMA = 8
+_JSON = 16  # bytes that one byte of JSON may become in Python
 EXPORT = "torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},))"
 
 
-def open_exported(path: Path, *, trust: bool) -> tuple[nn.Module, tuple[str, ...]]:
+def open_exported(
+    path: Path, *, trust: bool, max_size: int | None = None
+) -> tuple[nn.Module, tuple[str, ...]]:
     """Return the model in a ``.pt2`` archive and what there is to say about it.
 
     The graph is replayed step by step. What cannot be replayed safely is left to
     ``torch.export.load``, which can run code of the file, and only if ``trust`` is set.
     """
     try:
-        return read_program(Archive(path)), ()
+        return read_program(Archive.read(path, max_size=max_size)), ()
     except UnsupportedModelError as error:
         if not trust or isinstance(error, UnfitProgramError):
             raise _refusal(path, error) from error
@@ -36,9 +42,16 @@ def open_exported(path: Path, *, trust: bool) -> tuple[nn.Module, tuple[str, ...
 class Archive:
     """The members of one ``.pt2`` file that can be read without running anything."""
 
-    def __init__(self, path: Path) -> None:
-        """Read the bytes; what they mean is read when asked for."""
-        self._members = _members(path)
+    def __init__(
+        self, members: Mapping[str, bytes], name: object = "it", *, max_size: int | None = None
+    ) -> None:
+        """Hold the bytes of the members; what they mean is read when asked for."""
+        self._members, self._name, self._max_size = members, name, max_size
+
+    @classmethod
+    def read(cls, path: Path, *, max_size: int | None = None) -> "Archive":
+        """Return the members of a file."""
+        return cls(_members(path, max_size=max_size), path, max_size=max_size)
 
     def program(self) -> dict[str, Any]:
         """Return the description of the graph."""
@@ -73,11 +86,15 @@ class Archive:
             raise UnsupportedModelError(f"it keeps {name!r} as a pickle, which can run code")
         meta = entry["tensor_meta"]
         sizes, strides = ([item["as_int"] for item in meta[key]] for key in ("sizes", "strides"))
+        kind = dtype(meta["dtype"])
+        check_size(self._name, math.prod(sizes) * kind.itemsize, max_size=self._max_size)
         raw = bytearray(self._members[f"data/{folder}/{entry['path_name']}"])
+        if not raw and math.prod(sizes):
+            raise UnsupportedModelError(f"it holds no numbers for {name!r}")
         if not raw:
-            tensor = torch.zeros(sizes, dtype=dtype(meta["dtype"]))
+            tensor = torch.zeros(sizes, dtype=kind)
         else:
-            flat = torch.frombuffer(raw, dtype=dtype(meta["dtype"]))
+            flat = torch.frombuffer(raw, dtype=kind)
             offset = meta["storage_offset"]["as_int"]
             tensor = flat.as_strided(sizes, strides, offset).clone()
         trains = bool(meta["requires_grad"])
@@ -86,6 +103,7 @@ class Archive:
     def _json(self, name: str) -> Any:
         if name not in self._members:
             raise UnsupportedModelError(f"it holds no {name}")
+        check_size(name, _JSON * len(self._members[name]), max_size=self._max_size)
         return json.loads(self._members[name])
 
 
@@ -93,7 +111,7 @@ def read_program(archive: Archive) -> Program:
     """Return the program of an archive, or say what in it cannot be replayed."""
     try:
         return _program(archive).eval()
-    except UnsupportedModelError:
+    except (UnsupportedModelError, DataError):
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise UnsupportedModelError(
@@ -164,19 +182,20 @@ def _refuse_gaps(steps: list[Step], wiring: Wiring) -> None:
         raise UnsupportedModelError("no step makes its output")
 
 
-def _members(path: Path) -> dict[str, bytes]:
+def _members(path: Path, *, max_size: int | None) -> dict[str, bytes]:
     """Return the files in the archive without the folder that holds them all."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with opened_zip(path, max_size=max_size) as archive:
             names = archive.namelist()
-            if len(set(names)) != len(names):
-                raise UnsupportedModelError("it holds two members of one name")
-            return {name.partition("/")[2]: archive.read(name) for name in names}
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as error:
+            members = {name.partition("/")[2]: read_member(archive, name) for name in names}
+    except BadZipFile as error:
         raise ValueError(
             f"{path} must be a whole .pt2 archive, found one that cannot be read ({error}): copy "
             "it again or export it anew."
         ) from error
+    if len(members) != len(names):
+        raise UnsupportedModelError("it holds two members of one name")
+    return members
 
 
 def _refusal(path: Path, error: UnsupportedModelError) -> UnsupportedModelError:

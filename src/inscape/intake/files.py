@@ -2,12 +2,15 @@
 
 import pickletools
 import re
-import zipfile
 from collections.abc import Iterator
 from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
 from typing import Literal
+from zipfile import BadZipFile
+
+from inscape._core.archives import member_names, opened_zip
+from inscape._core.files import check_regular
 
 Kind = Literal[
     "torch",
@@ -51,6 +54,7 @@ _STARTS: tuple[tuple[bytes, Kind], ...] = (
 
 #: Bytes of a pickle that are searched for names; what follows are numbers.
 _LOOK = 1 << 26
+_ANY_SIZE = 1 << 62  # of the archive around it, since no more than that is read of it
 
 #: What every file of torch.save names, and no reader has to run.
 _PLAIN = ("torch._utils.", "torch.storage.", "collections.OrderedDict", "numpy.")
@@ -61,8 +65,7 @@ def existing(path: str | Path, what: str) -> Path:
     found = Path(path).expanduser()
     if found.is_file():
         return found
-    if found.is_dir():
-        raise ValueError(f"{what} must be a file, found the folder {found}: name a file in it.")
+    check_regular(found, what)
     names = [item.name for item in found.parent.iterdir()] if found.parent.is_dir() else []
     raise ValueError(
         f"{what} must be an existing file, found no {found}: "
@@ -108,9 +111,10 @@ def short(error: Exception) -> str:
 def globals_in(path: Path) -> list[str]:
     """Return the names of functions and classes that a pickle would call, without calling any."""
     if kind_of(path) in ("torch", "torchscript"):
-        with zipfile.ZipFile(path) as archive:
+        with opened_zip(path, max_size=_ANY_SIZE) as archive:
             name = next(name for name in archive.namelist() if name.endswith("data.pkl"))
-            data = archive.read(name)
+            with archive.open(name) as file:
+                data = file.read(_LOOK)
     else:
         with path.open("rb") as file:
             data = file.read(_LOOK)
@@ -149,9 +153,8 @@ def _globals_in_one(stream: BytesIO) -> Iterator[str]:
 
 def _kind_of_zip(path: Path) -> Kind:
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, OSError):
+        names = member_names(path)
+    except BadZipFile:
         return "truncated archive"
     ends = {name.partition("/")[2] for name in names}
     if "archive_format" in ends or "models/model.json" in ends:

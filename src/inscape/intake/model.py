@@ -41,6 +41,7 @@ def open_model(
     trust: bool = False,
     device: str | torch.device = "cpu",
     dtype: str | torch.dtype | None = None,
+    max_size: int | None = None,
 ) -> OpenedModel:
     """Open a model for measuring; an object of yours is left as it is, a copy is changed.
 
@@ -52,6 +53,7 @@ def open_model(
         trust: Allow files that run code of their own when they are opened.
         device: ``auto`` (cuda, then mps, then cpu), ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
         dtype: ``float32`` or ``float64``; None keeps the model's own.
+        max_size: Bytes that a file may unpack to; 2 GB or a quarter of memory if not given.
 
     >>> opened = open_model(nn.Linear(2, 1))
     >>> opened.source, opened.notes
@@ -59,7 +61,7 @@ def open_model(
     """
     place = choose_device(device)
     precision = choose_dtype(dtype, place)
-    found, source, notes = _found(spec, trust=trust)
+    found, source, notes = _found(spec, trust=trust, max_size=max_size)
     model, more = _as_module(found, source)
     notes += more
     _refuse_meta(model)
@@ -67,7 +69,7 @@ def open_model(
     if weights is not None:
         model, mine = _copied(model) if mine else model, False
         notes = tuple(note for note in notes if note != SEEDED)
-        notes += load_weights(model, weights, trust=trust)
+        notes += load_weights(model, weights, trust=trust, max_size=max_size)
         source += f" with the weights in {weights}"
     _refuse_lazy(model)
     was_training = any(module.training for module in model.modules())
@@ -81,13 +83,16 @@ def open_model(
     )
 
 
-def _found(spec: object, *, trust: bool) -> tuple[Any, str, tuple[str, ...]]:
+def _found(spec: object, *, trust: bool, max_size: int | None) -> tuple[Any, str, tuple[str, ...]]:
     """Return what ``spec`` names, how to call it, and notes."""
     if not isinstance(spec, str | Path):
         return spec, f"{type(spec).__name__} object", ()
     text = str(spec)
     saved = Path(text).suffix.lower() in SUFFIXES
-    found, notes = open_saved(text, trust=trust) if saved else build(text)
+    if not saved:
+        found, notes = build(text)
+    else:
+        found, notes = open_saved(text, trust=trust, max_size=max_size)
     return found, text, notes
 
 

@@ -3,10 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from inscape._core.errors import BudgetError
+from inscape._core.sizes import in_bytes, memory
 from inscape.intake.steps import Step
+
+#: Inputs, by shape and precision, that are remembered to fit into memory.
+_REMEMBERED = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,23 +34,69 @@ class Program(nn.Module):
         """Hold the steps, and the tensors by name."""
         super().__init__()
         for name, tensor in tensors.items():
-            _place(self, name, tensor)
+            place(self, name, tensor)
         self._wiring = wiring
         self._steps = tuple(_with_forgetting(steps, keep=wiring.output))
+        self._fitting: set[tuple[torch.Size, torch.dtype]] = set()
 
     def forward(self, x: Tensor) -> Tensor:
         """Replay the steps."""
-        tensors = self._wiring.tensors.items()
-        values = {place: attrgetter(name)(self) for place, name in tensors}
+        if not torch.compiler.is_compiling() and (x.shape, x.dtype) not in self._fitting:
+            self._check_memory(x)
+        values = self._tensors()
         values[self._wiring.input] = x
         for step in self._steps:
             step.run(values, x)
         result: Tensor = values[self._wiring.output]
         return result
 
+    def _tensors(self) -> dict[str, Any]:
+        """Return parameters and buffers by the places where the graph reads them."""
+        return {place: attrgetter(name)(self) for place, name in self._wiring.tensors.items()}
+
+    @torch.no_grad()
+    def _check_memory(self, x: Tensor) -> None:
+        """Refuse an input for which the steps would take more memory than there is.
+
+        A few steps of a small file can describe tensors of any size, so the shapes are computed
+        first, on the device ``meta``, which stores no numbers.
+        """
+        limit = memory() * 3 // 4
+        values: dict[str, Any] = {
+            place: _shape_only(tensor) for place, tensor in self._tensors().items()
+        }
+        own = {_storage(tensor) for tensor in values.values()}
+        values[self._wiring.input] = shape = _shape_only(x)
+        for step in self._steps:
+            step.run(values, shape)
+            tensors = [value for value in values.values() if isinstance(value, Tensor)]
+            held = {_storage(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}
+            taken = sum(size for storage, size in held.items() if storage not in own)
+            largest = max(tensor.numel() * tensor.element_size() for tensor in tensors)
+            if max(taken, largest) > limit:
+                raise BudgetError(
+                    f"an exported program must fit into {in_bytes(limit)}, three quarters of the "
+                    f"memory here, found {in_bytes(max(taken, largest))} at {step.target!r} for "
+                    f"inputs of shape {tuple(x.shape)}: use smaller batches."
+                )
+        if len(self._fitting) >= _REMEMBERED:
+            self._fitting.clear()
+        self._fitting.add((x.shape, x.dtype))
+
     def extra_repr(self) -> str:
         """Say how long the program is."""
         return f"exported program, {len(self._steps)} steps"
+
+
+def _shape_only(tensor: Tensor) -> Tensor:
+    """Return a tensor of the same shape, strides and precision without its numbers."""
+    return torch.empty_strided(
+        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=torch.device("meta")
+    )
+
+
+def _storage(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _with_forgetting(steps: Sequence[Step], *, keep: str) -> list[Step]:
@@ -56,7 +109,8 @@ def _with_forgetting(steps: Sequence[Step], *, keep: str) -> list[Step]:
     return backwards[::-1]
 
 
-def _place(module: nn.Module, name: str, tensor: Tensor) -> None:
+def place(module: nn.Module, name: str, tensor: Tensor) -> None:
+    """Register a parameter or buffer under its whole name, making the modules between."""
     *folders, leaf = name.split(".")
     for folder in folders:
         if folder not in dict(module.named_children()):

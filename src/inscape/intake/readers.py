@@ -2,27 +2,34 @@
 
 import pickle
 import warnings
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
-import numpy as np
 import torch
 
+from inscape._core.archives import opened_zip, read_npy, read_npz
 from inscape._core.errors import DataError
+from inscape._core.sizes import check_size, check_tensors
 from inscape.intake.arrays import Arrays, from_names, from_pair
 from inscape.intake.files import existing, globals_in, kind_of, phrase, short
 from inscape.intake.tables import read_table
 
 SUFFIXES = (".npz", ".npy", ".csv", ".tsv", ".pt", ".pth")
 
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError)
 
+def read_file(
+    spec: str | Path, *, target: str | None, with_labels: bool, max_size: int | None = None
+) -> Arrays:
+    """Return the arrays in a data file, chosen by its suffix.
 
-def read_file(spec: str | Path, *, target: str | None, with_labels: bool) -> Arrays:
-    """Return the arrays in a data file, chosen by its suffix."""
+    Args:
+        spec: The path.
+        target: Column of the label in a table.
+        with_labels: Whether a table's last column is the label.
+        max_size: Bytes that the file may unpack to; 2 GB or a quarter of memory if not given.
+    """
     path = existing(spec, "data")
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -32,38 +39,26 @@ def read_file(spec: str | Path, *, target: str | None, with_labels: bool) -> Arr
         )
     if kind_of(path) == "empty":
         raise DataError(f"{path} must hold data, found an empty file: copy or save it again.")
+    check_size(path, path.stat().st_size, max_size=max_size)
     if suffix in (".csv", ".tsv"):
         return read_table(path, target=target, with_labels=with_labels)
     if suffix in (".pt", ".pth"):
-        return _read_torch(path)
-    return _read_npz(path) if suffix == ".npz" else _read_npy(path)
-
-
-def _read_npz(path: Path) -> Arrays:
-    _refuse_other(path, "numpy archive")
+        return _read_torch(path, max_size=max_size)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            found = {name: archive[name] for name in archive.files}
-    except _BROKEN as error:
-        raise _unreadable(path, error) from error
-    return from_names(found, str(path))
-
-
-def _read_npy(path: Path) -> Arrays:
-    _refuse_other(path, "numpy array")
-    try:
-        return Arrays(x=np.load(path, allow_pickle=False))
-    except _BROKEN as error:
+        if suffix == ".npz":
+            _refuse_other(path, "numpy archive")
+            return from_names(read_npz(path, max_size=max_size), str(path))
+        _refuse_other(path, "numpy array")
+        return Arrays(x=read_npy(path, max_size=max_size))
+    except BadZipFile as error:
         raise _unreadable(path, error) from error
 
 
-def _read_torch(path: Path) -> Arrays:
+def _read_torch(path: Path, *, max_size: int | None) -> Arrays:
     if kind_of(path) not in ("torch", "pickle"):
         _refuse_other(path, "torch")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the pickle's protocol
-            found: Any = torch.load(path, map_location="cpu", weights_only=True)
+        loaded = load_tensors(path, max_size=max_size)
     except pickle.UnpicklingError as error:
         wanted = ", ".join(map(repr, globals_in(path)[:3]))
         if not wanted:
@@ -72,11 +67,29 @@ def _read_torch(path: Path) -> Arrays:
             f"{path} must hold nothing but tensors, found a pickle that would run code "
             f"({wanted}): save them with torch.save((x, y), FILE)."
         ) from error
-    except (RuntimeError, *_BROKEN) as error:
+    except DataError:
+        raise
+    except Exception as error:  # a damaged pickle may raise nearly anything
         raise _unreadable(path, error) from error
-    if isinstance(found, Mapping):
-        return from_names({str(key): value for key, value in found.items()}, str(path))
-    return from_pair(found)
+    if isinstance(loaded, Mapping):
+        return from_names({str(key): value for key, value in loaded.items()}, str(path))
+    return from_pair(loaded)
+
+
+def load_tensors(path: Path, *, max_size: int | None = None) -> Any:
+    """Return what a file of ``torch.save`` holds, without running code of it.
+
+    Its declared sizes are compared with the limit first, then those of its tensors.
+    """
+    check_size(path, path.stat().st_size, max_size=max_size)
+    if kind_of(path) != "pickle":
+        with opened_zip(path, max_size=max_size):
+            pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the pickle's protocol, which says nothing here
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    check_tensors(loaded, path, max_size=max_size)
+    return loaded
 
 
 def _refuse_other(path: Path, kind: str) -> None:

@@ -13,6 +13,7 @@ from inscape.intake.exported import EXPORT, open_exported
 from inscape.intake.factory import importing_from
 from inscape.intake.files import existing, kind_of, phrase, short
 from inscape.intake.sklearn_mlp import is_sklearn_mlp
+from inscape.intake.torchscript import Scripted
 from inscape.intake.weights import KEYS, code_refusal, load_torch, read_state
 
 _TORCH = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".ts")
@@ -23,7 +24,7 @@ SUFFIXES = (".pt2", *_TORCH, *_PICKLES, *_FOREIGN)
 Found = tuple[Any, tuple[str, ...]]
 
 
-def open_saved(spec: str | Path, *, trust: bool) -> Found:
+def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) -> Found:
     """Return the model in a file and what there is to say about it."""
     suffix = Path(spec).suffix.lower()
     if suffix in _FOREIGN:
@@ -34,23 +35,25 @@ def open_saved(spec: str | Path, *, trust: bool) -> Found:
         )
     path = existing(spec, "the model")
     if suffix == ".pt2" or kind_of(path) == "exported":
-        return open_exported(path, trust=trust)
-    return _open_pickle(path, trust=trust) if suffix in _PICKLES else _open_torch(path, trust=trust)
+        return open_exported(path, trust=trust, max_size=max_size)
+    if suffix in _PICKLES:
+        return _open_pickle(path, trust=trust)
+    return _open_torch(path, trust=trust, max_size=max_size)
 
 
-def _open_torch(path: Path, *, trust: bool) -> Found:
+def _open_torch(path: Path, *, trust: bool, max_size: int | None) -> Found:
     kind = kind_of(path)
     if kind == "torchscript":
         return _open_torchscript(path, trust=trust)
     if kind == "safetensors":
-        read_state(path)
+        read_state(path, max_size=max_size)
         raise _no_architecture(path)
     if kind not in ("torch", "pickle"):
         raise ValueError(
             f"{path} must be a model saved by PyTorch, found {phrase(path)}: give --model "
             "FILE.py:FACTORY and a state_dict as --weights, or a .pt2."
         )
-    found = load_torch(path, trust=trust)
+    found = load_torch(path, trust=trust, max_size=max_size)
     if isinstance(found, Mapping):
         models = [found[key] for key in KEYS if isinstance(found.get(key), nn.Module)]
         if not models:
@@ -69,13 +72,13 @@ def _open_torchscript(path: Path, *, trust: bool) -> Found:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`torch.jit.load` is deprecated", DeprecationWarning)
         try:
-            model: nn.Module = torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
+            script = torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
         except RuntimeError as error:
             raise ValueError(
                 f"{path} must be a whole TorchScript archive, found one that cannot be read "
                 f"({short(error)}): save it again."
             ) from error
-    return model, ("TorchScript, which PyTorch has deprecated: export it as .pt2",)
+    return Scripted(script), ("TorchScript, which PyTorch has deprecated: export it as .pt2",)
 
 
 def _open_pickle(path: Path, *, trust: bool) -> Found:

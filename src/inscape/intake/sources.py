@@ -36,6 +36,7 @@ def find_source(
     target: str | None,
     with_labels: bool,
     dtype: torch.dtype,
+    max_size: int | None = None,
     **files: Any,
 ) -> Source:
     """Return the arrays that ``spec`` names or holds, checked.
@@ -46,6 +47,7 @@ def find_source(
         target: Column of the label in a table.
         with_labels: Whether a table's last column is the label.
         dtype: Precision in which a named data set is made.
+        max_size: Bytes that a file may unpack to.
         files: ``data_dir`` and ``download``, for a named data set.
     """
     if target is not None and not str(spec).endswith((".csv", ".tsv")):
@@ -55,7 +57,8 @@ def find_source(
     if _is_dataset(spec):
         return _from_dataset(spec)
     if isinstance(spec, str | Path):
-        arrays, name = read_file(spec, target=target, with_labels=with_labels), Path(spec).name
+        arrays = read_file(spec, target=target, with_labels=with_labels, max_size=max_size)
+        name = Path(spec).name
     elif is_loader(spec):
         arrays, name = read_loader(spec, limit=limit), f"{type(spec).__name__} object"
     elif isinstance(spec, Mapping):

@@ -2,55 +2,27 @@
 
 ``torch.export.load`` runs text of the file as code in several ways: pickles beside the weights,
 guards, sizes as symbolic expressions, operators that write files, compiled libraries. Here only
-the operators that PyTorch calls ``aten`` are looked up, by name, and called with numbers and
-tensors.
+the operators listed in :mod:`inscape.intake.operators` are called, with numbers and tensors.
 """
 
-import operator
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from inscape._core.errors import UnsupportedModelError
-
-#: What a size is reckoned with; beside these only aten operators are called.
-_SIZES: dict[str, Callable[..., Any]] = {
-    f"_operator.{name}": getattr(operator, name)
-    for name in (
-        *("add", "sub", "mul", "floordiv", "mod", "neg", "and_", "or_", "getitem"),
-        *("eq", "ne", "le", "ge", "lt", "gt"),
-    )
-}
-
-#: Operators that return no tensor but a size.
-_MEASURES = {
-    "torch.ops.aten.sym_numel.default",
-    "torch.ops.aten.sym_size.int",
-    "torch.ops.aten.sym_stride.int",
-}
+from inscape.intake.operators import operation
 
 #: Checks of sizes and dtypes that the export adds; they would bind the model to one precision.
 _IDLE = {
+    "torch.ops.aten._assert_async.msg",
     "torch.ops.aten._assert_tensor_metadata.default",
     "torch.ops.aten._assert_scalar.default",
     "torch.ops.aten.sym_constrain_range.default",
     "torch.ops.aten.sym_constrain_range_for_size.default",
-}
-
-#: Operators with a leading underscore are PyTorch's internals, some of them without bounds checks.
-_INTERNALS = {
-    "_adaptive_avg_pool2d",
-    "_log_softmax",
-    "_native_batch_norm_legit_no_training",
-    "_scaled_dot_product_flash_attention_for_cpu",
-    "_softmax",
-    "_to_copy",
 }
 
 _DTYPES = {
@@ -127,30 +99,6 @@ class Step:
         values.update({name: value for name, value in pairs if name is not None})
         for name in self.forget:
             values.pop(name, None)
-
-
-@cache
-def operation(target: str) -> Callable[..., Any]:
-    """Return the function of an exported target, if it is one that only reckons with tensors."""
-    if target in _SIZES:
-        return _SIZES[target]
-    found = re.fullmatch(r"torch\.ops\.aten\.(\w+)\.(\w+)", target)
-    if found and (found[1] in _INTERNALS or not found[1].startswith("_")):
-        packet = getattr(torch.ops.aten, found[1], None)
-        overload = getattr(packet, found[2], None)
-        if isinstance(overload, torch._ops.OpOverload) and _only_reckons(target, overload):
-            return overload
-    raise UnsupportedModelError(f"it calls {target!r}, which is not a plain operator on tensors")
-
-
-def _only_reckons(target: str, overload: torch._ops.OpOverload) -> bool:
-    """Tell operators that return tensors from those that write files, seed or print."""
-    if target in _MEASURES:
-        return True
-    schema = overload._schema
-    returned = {str(item.type) for item in schema.returns}
-    files = any(item.name == "filename" for item in schema.arguments)
-    return bool(returned) and returned <= {"Tensor", "List[Tensor]"} and not files
 
 
 def read_step(node: Mapping[str, Any], main: torch.dtype) -> Step | None:

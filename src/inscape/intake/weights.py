@@ -1,7 +1,6 @@
 """Weights from a file into a module: nothing in the file is executed unless it is trusted."""
 
 import pickle
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,9 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from inscape._core.errors import UnsupportedModelError
+from inscape._core.errors import DataError, UnsupportedModelError
+from inscape._core.sizes import check_size
 from inscape.intake.factory import importing_from
 from inscape.intake.files import existing, globals_in, kind_of, phrase, short
+from inscape.intake.readers import load_tensors
 
 State = dict[str, Any]
 
@@ -24,35 +25,40 @@ KEYS = ("state_dict", "model", "model_state_dict", "net")
 PREFIXES = ("module.", "_orig_mod.")
 
 
-def load_weights(model: nn.Module, path: str | Path, *, trust: bool = False) -> tuple[str, ...]:
+def load_weights(
+    model: nn.Module, path: str | Path, *, trust: bool = False, max_size: int | None = None
+) -> tuple[str, ...]:
     """Load the weights in a file into ``model``, and return what there is to say about it."""
     path = existing(path, "weights")
-    state, notes = read_state(path, trust=trust)
+    state, notes = read_state(path, trust=trust, max_size=max_size)
     state, more = fitted_state(model, state)
     _refuse_mismatch(model, state, path)
     model.load_state_dict(state)
     return (*notes, *more)
 
 
-def read_state(path: Path, *, trust: bool = False) -> tuple[State, tuple[str, ...]]:
+def read_state(
+    path: Path, *, trust: bool = False, max_size: int | None = None
+) -> tuple[State, tuple[str, ...]]:
     """Return the state dict in a file, and under which key of a checkpoint it was found."""
     kind = kind_of(path)
     if kind == "safetensors":
+        check_size(path, path.stat().st_size, max_size=max_size)
         return _read_safetensors(path), ()
     if kind not in ("torch", "pickle"):
         raise ValueError(
             f"weights must be a state_dict (.pt, .pth) or .safetensors, found {phrase(path)} in "
             f"{path}: save them with torch.save(model.state_dict(), FILE)."
         )
-    return find_state(load_torch(path, trust=trust), path)
+    return find_state(load_torch(path, trust=trust, max_size=max_size), path)
 
 
-def load_torch(path: Path, *, trust: bool = False) -> Any:
+def load_torch(path: Path, *, trust: bool = False, max_size: int | None = None) -> Any:
     """Read a file of ``torch.save`` without running code of it, or with it if it is trusted."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the pickle's protocol, which says nothing here
-            return torch.load(path, map_location="cpu", weights_only=True)
+        return load_tensors(path, max_size=max_size)
+    except DataError:
+        raise
     except pickle.UnpicklingError as error:
         if trust:
             return load_with_code(path)
