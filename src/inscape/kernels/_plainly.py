@@ -10,6 +10,7 @@ from jaxtyping import Float, Real
 from torch import Tensor, nn
 
 from inscape._core.sampling import generator
+from inscape._core.substitution import outputs_with
 
 
 def written_out(
@@ -51,15 +52,10 @@ def _adds_up(
 def _mapped(model: nn.Module, x: Tensor, names: Sequence[str], cotangents: Tensor) -> Tensor:
     named = dict(model.named_parameters())
     chosen = {name: named[name].detach() for name in names}
-    places = _places(model, {id(named[name]): name for name in names})
 
     def rows(point: Tensor, weights: Tensor) -> Tensor:
-        def outputs(some: dict[str, Tensor]) -> Tensor:
-            given = {place: some[name] for place, name in places.items()}
-            y: Tensor = torch.func.functional_call(
-                model, given, (point[None].clone(),), tie_weights=False
-            )
-            return y.reshape(-1)
+        def outputs(values: dict[str, Tensor]) -> Tensor:
+            return outputs_with(model, values, point[None]).reshape(-1)
 
         back = torch.func.vjp(outputs, chosen)[1]
         (found,) = torch.func.vmap(back)(weights)
@@ -69,20 +65,6 @@ def _mapped(model: nn.Module, x: Tensor, names: Sequence[str], cotangents: Tenso
         warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
         j: Tensor = torch.func.vmap(rows, in_dims=(0, 1), out_dims=1)(x, cotangents)
     return j.detach()
-
-
-def _places(model: nn.Module, names: dict[int, str]) -> dict[str, str]:
-    """Return all places of parameters, each once, though modules may have several names.
-
-    ``functional_call`` by itself would fill the place of a module once for each of its names, and
-    then put back what it had filled it with.
-    """
-    return {
-        f"{prefix}.{key}" if prefix else key: names[id(parameter)]
-        for prefix, module in model.named_modules()
-        for key, parameter in module._parameters.items()
-        if id(parameter) in names
-    }
 
 
 @contextmanager

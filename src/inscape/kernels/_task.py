@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.mixing import TRIAL, refuse_mixing, trial_rows
+from inscape._core.substitution import copied
 from inscape.kernels._between import General
 from inscape.kernels._chain import Chain, Network, Parts
 from inscape.training.losses import Loss
@@ -43,7 +44,7 @@ class Task:
         trainable: Sequence[str],
     ) -> "Task":
         """Read the network out of a module, which is not kept."""
-        body = copy.deepcopy(model).eval()
+        body = copied(model, x).eval()
         with torch.no_grad():
             shape = tuple(body(x[:1].clone()).shape[1:])
         return cls(

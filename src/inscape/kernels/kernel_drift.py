@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.progress import progress
+from inscape._core.substitution import copied
 from inscape._core.trajectory import Trajectory, chosen_steps, stand_at
 from inscape.kernels.tangent_kernel import MEMORY, Outputs, TangentKernel, tangent_kernel
 
@@ -106,7 +107,7 @@ def kernel_drift(
         reason = "it needs a recorded training: pass fit(..., record=...).trajectory"
         return NotApplicable(what="kernel_drift", reason=reason)
     chosen = chosen_steps(trajectory, steps)
-    body, kernels, lengths = copy.deepcopy(model), [], []
+    body, kernels, lengths = copied(model, x), [], []
     with progress(len(chosen), label="kernels of steps") as bar:
         for step in chosen:
             stand_at(body, trajectory, step)

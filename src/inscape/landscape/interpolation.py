@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.functional import MEMORY, probe
 from inscape._core.sampling import generator
+from inscape._core.substitution import copied
 from inscape.landscape._last_layer import resolved
 from inscape.landscape.alignment import aligned, likeness
 from inscape.training import Loss
@@ -160,7 +161,7 @@ def interpolation(
     ends = _ends(model, start, other)
     if align:
         ends[1], _ = aligned(model, *ends, x=x[:ALIGNED_BY])
-    walker = copy.deepcopy(model)
+    walker = copied(model, x)
     measure, rows = loss_function(name), found.rows(memory)
     losses, solved = [], []
     for share in places.tolist():

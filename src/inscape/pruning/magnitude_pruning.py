@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, checks, instrument
 from inscape._core.progress import progress
+from inscape._core.substitution import copied
 from inscape.pruning.curve import PruningCurve, last_good
 from inscape.pruning.cutting import flat_state, load_flat, weight_tensors
 from inscape.pruning.scoring import Measured, checked, measured, tested, yardstick
@@ -100,7 +101,7 @@ def magnitude_pruning(
             "left that goes at each step, e.g. 0.2."
         )
     by = yardstick(y, checked(model, x, y), loss)
-    body = copy.deepcopy(model)
+    body = copied(model, x)
     masks: Masks = {name: p.detach() != 0 for name, p in weight_tensors(body).items()}
     if _left(masks) < 2:
         reason = f"nothing is left to prune: {_left(masks)} weights are not zero"

@@ -10,6 +10,8 @@ from torch import Tensor, fx, nn
 
 from inscape._core import checks
 from inscape._core.errors import DataError
+from inscape._core.functional import probe
+from inscape._core.substitution import refuse_stale_copy
 from inscape.pruning.cutting import cut_groups, inputs_of
 from inscape.pruning.groups import LAYERS, Group, Structure
 from inscape.training.losses import Loss, check_targets, loss_function
@@ -226,9 +228,8 @@ def _slices(n: int) -> Iterator[slice]:
 
 def checked(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """Check model and data, and return the outputs of two rows."""
-    from inscape._core.functional import probe
-
     probe(model, x)
+    refuse_stale_copy(model, x)
     checks.labels(y, x)
     with torch.no_grad():
         output: Tensor = model(x[:2].clone())

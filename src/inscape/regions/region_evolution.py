@@ -1,6 +1,5 @@
 """Region evolution: how the pieces of a network move and settle while it is trained."""
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from inscape._core import NotApplicable, Result, Row, Summary, checks, instrumen
 from inscape._core.pieces.plane import Frame
 from inscape._core.pieces.plane.raster import raster
 from inscape._core.progress import progress
+from inscape._core.substitution import copied
 from inscape._core.trajectory import Settings, Trajectory, chosen_steps, stand_at
 from inscape.regions.boundary import Boundary, decision_boundary
 from inscape.regions.plane_regions import PlaneRegions, plane_regions
@@ -193,7 +193,7 @@ def region_evolution(
         reason = "it needs a recorded training: pass fit(..., record=...).trajectory"
         return NotApplicable(what="region_evolution", reason=reason)
     chosen = chosen_steps(trajectory, steps)
-    body = copy.deepcopy(model)
+    body = copied(model, x)
     found: list[PlaneRegions] = []
     with progress(len(chosen), label="regions of steps") as bar:
         for step in chosen:

@@ -20,6 +20,7 @@ from inscape._core import (
     mean_summary,
 )
 from inscape._core.functional import MEMORY, probe
+from inscape._core.substitution import outputs_with, refuse_unread
 from inscape.spectra.directional import directional
 
 LOSSES = ("auto", "squared_error", "cross_entropy", "bce_logits")
@@ -111,6 +112,7 @@ def fisher_rao_norm(
     checks.labels(y, x)
     if not any(True for _ in model.parameters()):
         return NotApplicable(what="fisher_rao_norm", reason="the model has no parameters")
+    refuse_unread(model, x)
     loss = _chosen(loss, y, found.outputs)
     targets = _targets(loss, y, found.outputs, x)
     picks = _picks(len(x), points, seed=seed).to(x.device)
@@ -143,8 +145,7 @@ def _moved(
 
     def outputs(*weights: Tensor) -> Tensor:
         named = dict(zip(names, weights, strict=True))
-        y: Tensor = torch.func.functional_call(model, named, (x.clone(),))
-        return y.reshape(len(x), -1)
+        return outputs_with(model, named, x).reshape(len(x), -1)
 
     return directional(outputs, weights, [weight.detach() for weight in weights])
 
