@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from inscape._core import progress
+from inscape._core import files, progress
 from inscape.cli.errors import exit_code
 from inscape.lab import RunError, Store, executor, plan, run, runner, worker
-from inscape.lab import store as store_module
 from inscape.lab.executors import NAMES, Done, SerialExecutor, lost
 from inscape.lab.runner import ATTEMPTS, tasks
 from inscape.lab.worker import work
@@ -220,7 +219,7 @@ def test_a_value_that_cannot_be_stored_is_the_fault_of_its_cell(toy, store):
 FULL = """import errno
 import os
 
-from inscape.lab import store
+from inscape._core import files
 
 
 def full(path, content):
@@ -233,8 +232,8 @@ def full(path, content):
 def test_a_full_disk_ends_the_run(toy, store, name, monkeypatch):
     folder = store.folder("own-toys/table-1", "smoke")
     folder.mkdir(parents=True)
-    toy.edit(("import os\n", FULL), ("time.sleep", "store._put = full\n    time.sleep"))
-    monkeypatch.setattr(store_module, "_put", store_module._put)  # put back after the test
+    toy.edit(("import os\n", FULL), ("time.sleep", "files.write = full\n    time.sleep"))
+    monkeypatch.setattr(files, "write", files.write)  # put back after the test
     todo = plan(toy.table, scale="smoke", store=store)
     with pytest.raises(OSError, match="No space left") as caught:
         run(todo, store=store, executor=executor(name, 2))

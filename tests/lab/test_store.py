@@ -4,16 +4,20 @@ import errno
 import json
 import math
 import os
-import time
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from faults import Disk, contents, failing, killed
+from inscape._core.leftovers import tidy
 from inscape.cli.errors import exit_code, sentence
 from inscape.lab.encoding import cell_key
 from inscape.lab.store import SCHEMA, Record, Store, StoreError
+
+FAULTS = 200  # more than the writes of a record; reaching it fails the test
 
 VALUES = {
     "loss": 0.1 + 0.2,
@@ -278,16 +282,60 @@ def test_a_value_that_cannot_be_stored_writes_nothing(store):
     assert files(store) == set()
 
 
-def test_temporary_files_of_the_dead_are_deleted_later(store):
-    folder = store.write(record()).parent
-    old, new = folder / ".a.json.1.tmp", folder / ".b.json.2.tmp"
-    old.touch()
-    new.touch()
-    long_ago = time.time() - 7200
-    os.utime(old, (long_ago, long_ago))
-    store.tidy()
-    assert not old.exists()
-    assert new.exists()
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a fork of this process")
+@pytest.mark.parametrize("before", [False, True])
+def test_a_kill_at_every_write_in_turn_leaves_the_old_record_or_the_new(store, before):
+    for at in range(FAULTS):
+        shutil.rmtree(store.root, ignore_errors=True)
+        if before:
+            store.write(record(values={"old": np.ones(2)}))
+        child = os.fork()
+        if not child:
+            with failing(Disk(at, killed)):
+                store.write(record())
+            os._exit(0)
+        died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        tidy()
+        assert len(files(store)) in (0, 2, 3)
+        found = read(store, record())
+        assert found is not None or not before
+        assert found is None or list(found.values) in (["old"], list(VALUES))
+        assert store.notices == []
+        store.write(record())
+        assert len(files(store)) == 2
+        if not died:
+            break
+    assert 6 < at < FAULTS
+
+
+@pytest.mark.parametrize("stays", [False, True])
+@pytest.mark.parametrize("before", [False, True])
+def test_every_write_in_turn_fails_and_leaves_the_old_record_or_the_new(store, before, stays):
+    for at in range(FAULTS):
+        shutil.rmtree(store.root, ignore_errors=True)
+        if before:
+            store.write(record(values={"old": np.ones(2)}))
+        former = contents(store.root)
+        with failing(Disk(at, stays=stays)) as disk:
+            error = raised(store)
+        if error is not None:
+            assert error.errno == errno.ENOSPC
+            assert contents(store.root) == former
+            store.write(record())
+        assert len(files(store)) == 2
+        assert list(read(store, record()).values) == list(VALUES)
+        if not disk.failed:
+            break
+    assert 6 < at < FAULTS
+
+
+def raised(store: Store) -> OSError | None:
+    """Write the record and return the error that stood in the way."""
+    try:
+        store.write(record())
+    except OSError as error:
+        return error
+    return None
 
 
 def test_the_size_of_a_record_is_that_of_its_files(store):

@@ -1,10 +1,13 @@
 """Results on disk: one JSON (and one npz for large tensors), or a table or picture by suffix."""
 
+import contextlib
 import csv
+import hashlib
 import html
 import io
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape._core.files import written
+from inscape._core.files import write, write_pair
 from inscape._core.result import Result
 
 SCHEMA = 1
@@ -26,10 +29,10 @@ def save(result: Result, path: Path) -> Path:
     """Write ``result`` in the form that the suffix of ``path`` names and return the path."""
     writers: dict[str, Callable[[Result, Path], None]] = {
         ".json": _json,
-        ".csv": lambda r, p: _atomic(p, csv_text(r).encode()),
+        ".csv": lambda r, p: write(p, csv_text(r).encode()),
         ".parquet": _parquet,
-        ".tex": lambda r, p: _atomic(p, r.to_frame().to_latex(index=False).encode()),
-        ".html": lambda r, p: _atomic(p, html_table(r).encode()),
+        ".tex": lambda r, p: write(p, r.to_frame().to_latex(index=False).encode()),
+        ".html": lambda r, p: write(p, html_table(r).encode()),
         ".svg": _picture,
         ".pdf": _picture,
         ".png": _picture,
@@ -45,14 +48,7 @@ def save(result: Result, path: Path) -> Path:
 def load(path: str | Path) -> Result:
     """Read a result that was saved as JSON; nothing in the file is run."""
     path = Path(path)
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        name, schema, stored = record["result"], record["schema"], record["fields"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{path} must be a result saved by Inscape, found something else "
-            f"({type(error).__name__}): save it again with result.save('name.json')."
-        ) from error
+    name, schema, stored, digest = _parts(path)
     if schema > SCHEMA:
         raise ValueError(
             f"{path} has schema {schema}, this version reads up to {SCHEMA}: update inscape."
@@ -63,8 +59,44 @@ def load(path: str | Path) -> Result:
         instruments()
     if name not in Result.types:
         raise ValueError(f"{path} holds a {name!r}, which this version does not know: update it.")
-    arrays = _arrays(path.with_suffix(".npz"))
-    return Result.types[name](**{key: _decoded(value, arrays) for key, value in stored.items()})
+    arrays = _arrays(path, digest)
+    try:
+        return Result.types[name](**{key: _decoded(value, arrays) for key, value in stored.items()})
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise ValueError(
+            f"{path} must hold all parts of a {name}, found others "
+            f"({type(error).__name__}: {str(error).partition(chr(10))[0]:.100}): save it again "
+            "with result.save('name.json')."
+        ) from error
+
+
+def _parts(path: Path) -> tuple[str, int, dict[str, Any], str | None]:
+    """Return name, schema and fields of the result in a file, and the hash of its npz."""
+    try:
+        match json.loads(path.read_text(encoding="utf-8")):
+            case {"result": str(name), "schema": int(schema), "fields": dict(fields), **more}:
+                return name, schema, fields, _digest(more.get("npz"))
+        raise TypeError("a part is missing or of another type")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(
+            f"{path} must be a result saved by Inscape, found something else "
+            f"({type(error).__name__}): save it again with result.save('name.json')."
+        ) from error
+
+
+def _digest(npz: object) -> str | None:
+    """Return the hash of the npz of a result; older versions stated none."""
+    match npz:
+        case None:
+            return None
+        case {"sha256": str(digest)} if re.fullmatch("[0-9a-f]{64}", digest):
+            return digest
+    raise TypeError("npz must have a hash")
+
+
+def _hidden(path: Path, digest: str) -> Path:
+    """Return where the npz of a result is until the JSON that states its hash is there."""
+    return path.with_name(f".{path.stem}.{digest[:12]}.npz")
 
 
 def csv_text(result: Result) -> str:
@@ -103,30 +135,46 @@ def _text(value: object) -> str:
 def _json(result: Result, path: Path) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {}
     stored = {key: _encoded(key, value, arrays) for key, value in result.to_dict().items()}
-    if arrays:
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        _atomic(path.with_suffix(".npz"), buffer.getvalue())
-    record = {"result": type(result).__name__, "schema": SCHEMA, "fields": stored}
-    _atomic(path, json.dumps(record, indent=1, allow_nan=False).encode())
+    record: dict[str, Any] = {"result": type(result).__name__, "schema": SCHEMA, "fields": stored}
+    if not arrays:
+        write_pair(path, _json_bytes(record), None, former=_former_npz(path))
+        return
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+    npz = _hidden(path, digest)
+    record["npz"] = {"file": npz.name, "sha256": digest}
+    write_pair(path, _json_bytes(record), (npz, buffer.getvalue()), former=_former_npz(path))
+    with contextlib.suppress(OSError):  # it is read under either name
+        npz.replace(path.with_suffix(".npz"))
+
+
+def _former_npz(path: Path) -> Path | None:
+    """Return where a kill may have left the npz of the result that is to be replaced."""
+    try:
+        digest = _parts(path)[3]
+    except (OSError, ValueError):
+        return None
+    return None if digest is None else _hidden(path, digest)
+
+
+def _json_bytes(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, indent=1, allow_nan=False).encode()
 
 
 def _parquet(result: Result, path: Path) -> None:
     from inscape._core.extras import need
 
     need("pyarrow", extra="parquet", why="saving as parquet")
-    result.to_frame().to_parquet(path)
+    buffer = io.BytesIO()
+    result.to_frame().to_parquet(buffer)
+    write(path, buffer.getvalue())
 
 
 def _picture(result: Result, path: Path) -> None:
     from inscape.figures import save_figure
 
     save_figure(result.plot(), path)
-
-
-def _atomic(path: Path, content: bytes) -> None:
-    with written(path) as file:
-        file.write(content)
 
 
 def _encoded(key: str, value: object, arrays: dict[str, npt.NDArray[Any]]) -> object:
@@ -153,10 +201,10 @@ def _encoded(key: str, value: object, arrays: dict[str, npt.NDArray[Any]]) -> ob
 def _decoded(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
     match value:
         case {"tensor": {"dtype": dtype, "shape": shape}, "npz": key}:
-            return torch.from_numpy(arrays[key]).reshape(shape).to(getattr(torch, dtype))
+            return torch.from_numpy(arrays[key]).reshape(shape).to(_dtype(dtype))
         case {"tensor": {"dtype": dtype, "shape": shape}, "values": values}:
             flat = [_decoded(item, arrays) for item in values]
-            return torch.tensor(flat, dtype=getattr(torch, dtype)).reshape(shape)
+            return torch.tensor(flat, dtype=_dtype(dtype)).reshape(shape)
         case {"float": text}:
             return float(text)
         case {"tuple": items}:
@@ -166,8 +214,36 @@ def _decoded(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
     return value
 
 
-def _arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    if not path.exists():
-        return {}
-    with np.load(path, allow_pickle=False) as stored:
-        return dict(stored)
+def _dtype(name: str) -> torch.dtype:
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"no dtype is called {name!r}")
+    return dtype
+
+
+def _arrays(path: Path, digest: str | None) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of the result in ``path``; older versions stated no hash to compare."""
+    plain = path.with_suffix(".npz")
+    if digest is None:
+        return _unpacked(plain, plain.read_bytes()) if plain.exists() else {}
+    for file in (plain, _hidden(path, digest)):
+        with contextlib.suppress(OSError):
+            packed = file.read_bytes()
+            if hashlib.sha256(packed).hexdigest() == digest:
+                return _unpacked(file, packed)
+    raise ValueError(
+        f"{plain} must be the file that was saved with {path.name}, found "
+        f"{'one with another hash' if plain.exists() else 'none'}: put it there, or save the "
+        "result again with result.save('name.json')."
+    )
+
+
+def _unpacked(path: Path, packed: bytes) -> dict[str, npt.NDArray[Any]]:
+    try:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as stored:
+            return dict(stored)
+    except Exception as error:  # zipfile, zlib and NumPy raise a dozen types for a bad archive
+        raise ValueError(
+            f"{path} must be an npz without pickles, found something else "
+            f"({type(error).__name__}): save the result again with result.save('name.json')."
+        ) from error

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from inscape._core.files import written
+from inscape._core.files import write
 from inscape._core.progress import progress
 from inscape.figures.evolution import still
 from inscape.figures.hues import Color
@@ -63,8 +63,7 @@ def animate(
         look = {**look, "save_all": True, "append_images": frames[1:], "duration": times, "loop": 0}
     out = io.BytesIO()
     frames[0].save(out, **look)
-    with written(path) as file:
-        file.write(out.getvalue())
+    write(path, out.getvalue())
     return path
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
+from inscape._core.files import write
 from inscape._core.result import NotApplicable, Result
 from inscape.figures.style import FAINT, new_axes, styled
 
@@ -45,14 +46,17 @@ def caption(result: Result) -> str:
 
 
 def save_figure(ax: Axes, path: str | Path) -> Path:
-    """Write the figure of ``ax`` as svg, pdf or png; the same figure gives the same bytes."""
+    """Write the figure of ``ax`` as svg, pdf or png, whole or not at all.
+
+    The same figure gives the same bytes.
+    """
     path = Path(path)
     if path.suffix not in _UNDATED:
         raise ValueError(
             f"the suffix must be one of {', '.join(_UNDATED)}, found {path.suffix!r}: "
             f"rename {path}."
         )
-    path.write_bytes(rendered(ax, path.suffix))
+    write(path, rendered(ax, path.suffix))
     return path
 
 

@@ -2,12 +2,15 @@
 
 import os
 import signal
+import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from inscape._core.leftovers import semaphore_prefix
 from inscape.lab.executors import Done, Task, Work, lost
 
 _WATCH = 0.5  # seconds between two looks at the parent
@@ -56,16 +59,21 @@ class JoblibExecutor:
                 yield delayed(work)(task)
 
         # Two processes at least: with one, joblib would run the task in this very process.
-        with parallel_config(
-            backend="loky",
-            inner_max_num_threads=1,
-            initializer=_settle,
-            initargs=(os.getpid(),),
+        with (
+            _own_semaphores(),
+            parallel_config(
+                backend="loky",
+                inner_max_num_threads=1,
+                initializer=_settle,
+                initargs=(os.getpid(),),
+            ),
         ):
             pool = Parallel(
                 n_jobs=max(self.jobs, 2),
                 pre_dispatch=self.jobs,
                 batch_size=1,
+                max_nbytes=None,  # tasks are small: no arrays in shared memory,
+                temp_folder=tempfile.gettempdir(),  # nor an empty folder for them
                 return_as="generator_unordered",
             )
             outcomes = pool(calls())
@@ -78,6 +86,19 @@ class JoblibExecutor:
             except BaseException:
                 _stop_workers()
                 raise
+
+
+@contextmanager
+def _own_semaphores() -> Iterator[None]:
+    """Name the semaphores of a pool so that, after a kill, a later process knows them as ours."""
+    from joblib.externals.loky.backend.synchronize import SemLock
+
+    prefix, usual = semaphore_prefix(), SemLock._make_name
+    SemLock._make_name = staticmethod(lambda: f"/{prefix}-{next(SemLock._rand)}")
+    try:
+        yield
+    finally:
+        SemLock._make_name = staticmethod(usual)
 
 
 def _stop_workers() -> None:

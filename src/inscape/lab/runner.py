@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from inscape._core.leftovers import tidy
 from inscape._core.progress import Bar, progress
 from inscape.lab.catalogue import is_own
 from inscape.lab.encoding import shown
@@ -87,7 +88,7 @@ def run(
         quiet: As in ``progress``: True shows nothing, None asks the environment.
     """
     chosen = executor or SerialExecutor()
-    store.tidy()
+    tidy()
     since = time.monotonic()
     fresh = _Fresh(store.folder(plan.name, plan.scale), [plan.keys[i] for i in plan.missing])
     failures: list[Failure] = []

@@ -7,16 +7,14 @@ and wherever they are killed.
 
 import hashlib
 import io
-import os
-import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
+from inscape._core.files import write_pair
 from inscape.lab.encoding import Arrays
 from inscape.lab.record import SCHEMA as SCHEMA
 from inscape.lab.record import (
@@ -29,9 +27,6 @@ from inscape.lab.record import (
 )
 from inscape.lab.record import Record as Record
 from inscape.lab.record import StoreError as StoreError
-
-#: Temporary files older than this (seconds) belong to processes that were killed.
-ABANDONED = 3600.0
 
 
 class Store:
@@ -69,16 +64,14 @@ class Store:
         """Write a record, whole or not at all, and return the path of its JSON."""
         path = self.path(record.experiment, record.scale, record.key)
         content, arrays = to_content(record)
-        before = _npz_of(path)
         path.parent.mkdir(parents=True, exist_ok=True)
+        npz = None
         if arrays:
             packed = _packed(arrays)
             digest = hashlib.sha256(packed).hexdigest()
             content["npz"] = {"file": f"{record.key}.{digest[:12]}.npz", "sha256": digest}
-            _put(path.with_name(content["npz"]["file"]), packed)
-        _put(path, to_json(content))
-        if before and before != content.get("npz", {}).get("file"):
-            path.with_name(before).unlink(missing_ok=True)
+            npz = path.with_name(content["npz"]["file"]), packed
+        write_pair(path, to_json(content), npz, former=_npz_of(path))
         return path
 
     def read(self, experiment: str, scale: str, key: str) -> Record | None:
@@ -129,16 +122,6 @@ class Store:
         files = (file for end in ("json", "*.npz") for file in folder.glob(f"{key}.{end}"))
         return sum(file.stat().st_size for file in files)
 
-    def tidy(self) -> None:
-        """Delete temporary files that killed processes left long ago."""
-        long_ago = time.time() - ABANDONED
-        for file in self.root.glob("*/*/*/.*.tmp"):
-            try:
-                if file.stat().st_mtime < long_ago:
-                    file.unlink()
-            except OSError:  # another process was quicker, or it is not ours to delete
-                continue
-
     def rebuild_index(self) -> int:
         """Make the index anew from the files and return how many records it lists."""
         from inscape.lab.index_file import Index
@@ -179,25 +162,10 @@ def _packed(arrays: Arrays) -> bytes:
     return buffer.getvalue()
 
 
-def _put(path: Path, content: bytes) -> None:
-    """Write a file under a name that nobody else uses, then rename it."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+def _npz_of(path: Path) -> Path | None:
+    """Return the npz of a record that is to be replaced."""
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-        temporary.replace(path)
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _npz_of(path: Path) -> str | None:
-    """Return the name of the npz of a record that is to be replaced."""
-    try:
-        return next((file.name for file in _named_npz(path, parsed(read_file(path)))), None)
+        return next(_named_npz(path, parsed(read_file(path))), None)
     except (OSError, CorruptError):
         return None
 
