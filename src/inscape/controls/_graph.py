@@ -14,6 +14,7 @@ from torch import Tensor, fx
 
 from inscape._core import UnsupportedModelError
 from inscape._core.checks import Function
+from inscape._core.pieces.graph_cache import export
 from inscape._core.pieces.ops import (
     SHAPES,
     arguments,
@@ -22,7 +23,7 @@ from inscape._core.pieces.ops import (
     name_of,
     place_of,
 )
-from inscape._core.pieces.program import Program, export
+from inscape._core.pieces.program import Program
 from inscape.controls._slopes import slopes_of, softsign_of, stretch_of
 from inscape.spectra import singular
 

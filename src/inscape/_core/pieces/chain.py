@@ -8,6 +8,7 @@ from torch import Tensor, fx
 
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
+from inscape._core.pieces.graph_cache import export
 from inscape._core.pieces.ops import (
     SHAPES,
     arguments,
@@ -18,7 +19,7 @@ from inscape._core.pieces.ops import (
     place_of,
     setting,
 )
-from inscape._core.pieces.program import Program, export
+from inscape._core.pieces.program import Program
 
 #: Functions of one argument whose outputs are never farther apart than their inputs.
 GENTLE = frozenset(

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float, Float64, Integer
 from torch import Tensor, fx, nn
-from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from inscape._core import checks
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.pieces.bends import Bend, bend
+from inscape._core.pieces.graph_cache import export
 from inscape._core.pieces.ops import (
     SHAPES,
     arguments,
@@ -26,7 +25,7 @@ from inscape._core.pieces.ops import (
     name_of,
     place_of,
 )
-from inscape._core.pieces.program import Program, export
+from inscape._core.pieces.program import Program
 
 _OF_THE_BATCH = "without running statistics it depends on the whole batch: track them."
 
@@ -154,48 +153,6 @@ def piecewise(f: Function, x: Float[Tensor, "n *d"]) -> Piecewise:
     """
     checks.in_eval_mode(f)
     checks.points(x)
-    if not isinstance(f, nn.Module) or (print_ := _fingerprint(f, x)) is None:
-        return _read(f, x)
-    known = _READ.get(f)
-    if known is None or known[0] != print_:
-        known = (print_, _read(f, x))
-        _READ[f] = known
-    return known[1]
-
-
-#: Networks that were read, for as long as they live; their weights are looked at anew each time.
-_READ: WeakKeyDictionary[nn.Module, tuple[Any, Piecewise]] = WeakKeyDictionary()
-
-
-def _fingerprint(f: nn.Module, x: Tensor) -> Any:
-    """Return all that the graph of a module depends on; None where only its code could tell.
-
-    Modules of torch itself do what their class and their settings say.
-    """
-    if _global_forward_hooks or _global_forward_pre_hooks:
-        return None
-    parts: list[Any] = [tuple(x.shape[1:])]
-    for name, module in f.named_modules(remove_duplicate=False):
-        home = type(module).__module__
-        if not home.startswith("torch.nn.modules.") or "forward" in vars(module):
-            return None
-        if (
-            module._forward_hooks
-            or module._forward_pre_hooks
-            or nn.utils.parametrize.is_parametrized(module)
-        ):
-            return None
-        settings = {k: repr(v) for k, v in vars(module).items() if not k.startswith("_")}
-        own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-        if any(t.is_floating_point() and t.dtype != torch.float64 for _, t in own):
-            return None
-        code = type(module), type(module).forward
-        tensors = tuple((k, id(t), tuple(t.shape)) for k, t in own)
-        parts.append((name, code, tuple(settings.items()), tensors))
-    return parts
-
-
-def _read(f: Function, x: Float[Tensor, "n *d"]) -> Piecewise:
     f, converted = _in_double(f, x.dtype)
     program = export(f, x.double())
     return Piecewise(

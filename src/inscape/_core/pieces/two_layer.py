@@ -10,6 +10,7 @@ from torch import Tensor, fx
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.functional import norm
+from inscape._core.pieces.graph_cache import export
 from inscape._core.pieces.ops import (
     SHAPES,
     SUMS,
@@ -20,7 +21,7 @@ from inscape._core.pieces.ops import (
     name_of,
     place_of,
 )
-from inscape._core.pieces.program import Program, export
+from inscape._core.pieces.program import Program
 
 #: Operations that keep the numbers of a row and their order, so that a weight keeps its columns.
 _MOVES = frozenset(
