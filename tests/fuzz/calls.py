@@ -45,6 +45,11 @@ class Call:
         return _register()[self.instrument]
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of one point."""
+        return tuple(self.x.shape[1:])
+
+    @property
     def refused(self) -> bool:
         """Tell whether any answer would be wrong."""
         if self.network.kind in odd_networks.REFUSED:

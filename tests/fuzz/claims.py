@@ -83,7 +83,7 @@ def wrong(call: Call, oracle: Oracle, result: Any, dtype: torch.dtype) -> str:
         if not failing:
             return ""
         others = [
-            list(oracle(call, Reference(call.network, dtype, seed), result))
+            list(oracle(call, Reference(call.network, dtype, seed, seed % 2 == 0), result))
             for seed in range(1, replicates + 1)
         ]
         failing = _failing(claims, others, dtype)

@@ -133,7 +133,7 @@ class Random_(Wrapped):
 
     def forward(self, x: Tensor) -> Tensor:
         y = super().forward(x)
-        return y + torch.rand_like(y)
+        return y * (1 + torch.rand_like(y))
 
 
 class Drifting(Wrapped):
@@ -145,7 +145,7 @@ class Drifting(Wrapped):
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls.add_(1)
-        return super().forward(x) + self.calls.clone()
+        return super().forward(x) * (1 + self.calls.clone())
 
 
 class Twice(Wrapped):

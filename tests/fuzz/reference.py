@@ -26,19 +26,22 @@ class Reference:
         network: The network.
         dtype: Precision whose rounding is imitated; None for none.
         seed: Seed of the perturbations.
+        native: Whether to compute in that precision as well, for rounding inside of operations.
         state: Parameters and buffers to use instead of the network's own.
     """
 
     network: Network
     dtype: torch.dtype | None = None
     seed: int = 0
+    native: bool = False
     state: dict[str, Tensor] | None = None
     module: nn.Module = field(init=False)
     f: Callable[[Tensor], Tensor] = field(init=False)
 
     def __post_init__(self) -> None:
         with torch.inference_mode(False), torch.enable_grad():
-            self.module = copy.deepcopy(self.network.module).double()
+            self.compute = self.dtype if self.native and self.dtype else torch.float64
+            self.module = copy.deepcopy(self.network.module).to(self.compute)
             if self.state is not None:
                 self.module.load_state_dict(self.state)
             self.generator = torch.Generator().manual_seed(self.seed)
@@ -48,7 +51,7 @@ class Reference:
 
     def at(self, state: dict[str, Tensor]) -> "Reference":
         """Return the same reference with other parameters."""
-        return Reference(self.network, self.dtype, self.seed, state)
+        return Reference(self.network, self.dtype, self.seed, self.native, state)
 
     def rounded(self, x: Tensor) -> Tensor:
         """Return numbers with a random rounding error of the dtype, or as they are."""
@@ -73,7 +76,12 @@ class Reference:
     @torch.no_grad()
     def value(self, point: Tensor) -> Tensor:
         """Return the outputs at one point, flat."""
-        return self.f(self.rounded(point.detach().double())[None].clone()).reshape(-1).detach()
+        return (
+            self.f(self.rounded(point.detach().to(self.compute))[None].clone())
+            .reshape(-1)
+            .detach()
+            .double()
+        )
 
     def values(self, points: Tensor) -> Tensor:
         """Return the outputs at points, one row each."""
@@ -82,7 +90,7 @@ class Reference:
     @torch.enable_grad()
     def jacobian(self, point: Tensor) -> Tensor:
         """Return the Jacobian at one point by plain autograd, one output after the other."""
-        leaf = self.rounded(point.detach().double()).requires_grad_()
+        leaf = self.rounded(point.detach().to(self.compute)).requires_grad_()
         y = self.f(leaf[None].clone()).reshape(-1)
         return torch.stack([self._gradient(output, [leaf]) for output in y])
 
@@ -91,28 +99,28 @@ class Reference:
         """Return the gradient of every output by the named parameters, one row each."""
         named = dict(self.module.named_parameters())
         chosen = [named[name].requires_grad_() for name in trainable]
-        y = self.f(self.rounded(point.detach().double())[None].clone()).reshape(-1)
+        y = self.f(self.rounded(point.detach().to(self.compute))[None].clone()).reshape(-1)
         return torch.stack([self._gradient(output, chosen) for output in y])
 
     @staticmethod
     def _gradient(output: Tensor, by: list[Tensor]) -> Tensor:
         if not output.requires_grad:
-            return torch.cat([torch.zeros_like(tensor).flatten() for tensor in by])
+            return torch.cat([torch.zeros_like(tensor).flatten().double() for tensor in by])
         parts = torch.autograd.grad(
             output, by, retain_graph=True, allow_unused=True, materialize_grads=True
         )
-        return torch.cat([part.flatten() for part in parts])
+        return torch.cat([part.flatten().double() for part in parts])
 
     @torch.no_grad()
     def many_values(self, points: Tensor) -> Tensor:
         """Return the outputs at many points in one batch, of a network that does not mix them."""
-        y = self.f(self.rounded(points.detach().double()).clone())
-        return y.reshape(len(points), -1).detach()
+        y = self.f(self.rounded(points.detach().to(self.compute)).clone())
+        return y.reshape(len(points), -1).detach().double()
 
     @torch.enable_grad()
     def jacobians(self, points: Tensor) -> Tensor:
         """Return Jacobians at many points in one batch, of a network that does not mix them."""
-        leaf = self.rounded(points.detach().double()).requires_grad_()
+        leaf = self.rounded(points.detach().to(self.compute)).requires_grad_()
         y = self.f(leaf.clone()).reshape(len(points), -1)
         parts = [self._gradient(column.sum(), [leaf]) for column in y.T]
         return torch.stack(parts).reshape(len(parts), len(points), -1).movedim(0, 1)

@@ -76,6 +76,8 @@ def _headline(call: Call, result: Any) -> str:
     summary = result.summary()
     if summary is None:
         return ""
+    if call.instrument == "region_at" and not len(result.distances):
+        return ""  # affine everywhere: there is no face at any distance
     ends = [end for end in (summary.low, summary.high) if end is not None]
     if not all(map(math.isfinite, (summary.value, *ends))):
         return f"not finite: {summary}"

@@ -121,6 +121,15 @@ def labels(y: object, x: Tensor) -> None:
         raise ValueError("y must be finite, found NaN or Inf: drop or repair those labels.")
 
 
+def module(model: object) -> None:
+    """Refuse a function where a module with parameters is needed."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"model must be a torch.nn.Module, found {type(model).__name__}: pass the module whose "
+            "parameters are to be measured."
+        )
+
+
 def in_eval_mode(f: Function) -> None:
     """Refuse a module in training mode: dropout and batch norm would make the answer random."""
     if not isinstance(f, nn.Module):

@@ -114,6 +114,7 @@ def lipschitz(
     (3.0, 5.0)
     """
     checks.whole(1, points=points, memory=memory)
+    checks.module(model)
     found = probe(model, x)
     found.need_gradient()
     exact = deepcopy(model).double()

@@ -21,6 +21,7 @@ def points(x: Tensor, name: str = "x") -> None:
 
 def outputs(model: nn.Module, x: Tensor) -> int:
     """Check model and data, and return the number of outputs."""
+    checks.module(model)
     checks.in_eval_mode(model)
     points(x)
     checks.weights(model, numbers_like(model, x))

@@ -100,6 +100,7 @@ def kernel_drift(
         normalised: Whether to take cosines of gradients instead of inner products.
         memory: Bytes that gradients of points may take beside the kernel itself.
     """
+    checks.module(model)
     checks.in_eval_mode(model)
     checks.points(x)
     checks.one_of(("full", "diagonal", "trace"), outputs=outputs)

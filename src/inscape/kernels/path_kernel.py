@@ -106,6 +106,7 @@ def path_kernel(
     """
     checks.one_of(("exact", "first-order"), mode=mode)
     checks.one_of(("own", "samples"), decay=decay)
+    checks.module(model)
     checks.in_eval_mode(model)
     checks.points(x)
     if trajectory is None:

@@ -16,7 +16,7 @@ from inscape._core.substitution import copied
 from inscape.landscape._last_layer import resolved
 from inscape.landscape.alignment import aligned, likeness
 from inscape.training import Loss
-from inscape.training.losses import loss_function
+from inscape.training.losses import check_targets, loss_function
 
 #: Places on the way unless the caller names some.
 PLACES = 25
@@ -146,6 +146,7 @@ def interpolation(
         memory: Bytes that the working set may take.
     """
     checks.one_of(("free", "zero", "kept"), bias=bias)
+    checks.module(model)
     found = probe(model, x)
     checks.labels(y, x)
     if other is None:
@@ -157,6 +158,7 @@ def interpolation(
             f"solving the last layer by least squares needs the loss 'mse', found {name!r}: use "
             "solve=False, or real labels."
         )
+    check_targets(name, y, checks.call(model, x[:2].clone()))
     places = _places(at)
     ends = _ends(model, start, other)
     if align:

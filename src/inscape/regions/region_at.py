@@ -38,6 +38,8 @@ from inscape.regions._precision import name_of
 from inscape.regions._probing import affine_values
 from inscape.regions._refusal import refusal
 
+#: Coordinates beyond this leave too few digits to tell slopes from rounding.
+FAR = 1e9
 #: Relative to the point: what is nearer than this to a face lies on it.
 ON = 1e-12
 
@@ -243,11 +245,18 @@ def region_at(
 
 
 def _point(x: Tensor, index: int) -> Float64[Tensor, "*d"]:
-    if not -len(x) <= index < len(x):
+    checks.whole(-len(x), index=index)
+    if not index < len(x):
         raise ValueError(
             f"index must name one of {len(x)} points, found {index}: choose 0 to {len(x) - 1}."
         )
-    return x[index].detach().double().cpu()
+    point = x[index].detach().double().cpu()
+    if (farthest := float(point.abs().max())) > FAR:
+        raise ValueError(
+            f"the point must have coordinates of at most {FAR:g}, found {farthest:.3g}: farther "
+            "away slopes cannot be told from rounding; scale the data and the first layer."
+        )
+    return point
 
 
 def _box(box: tuple[float, float], point: Array) -> tuple[Array, Array]:

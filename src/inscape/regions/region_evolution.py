@@ -185,6 +185,7 @@ def region_evolution(
         regions: Stop at this many cells, at each step.
         threads: Threads; by default those of torch.
     """
+    checks.module(model)
     checks.in_eval_mode(model)
     checks.points(x)
     checks.whole(1, grid=grid, regions=regions)

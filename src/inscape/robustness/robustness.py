@@ -236,6 +236,7 @@ def rival_distance(
     """
     picks = torch.randperm(len(x), generator=generator(seed))[:CROWD].to(x.device)
     crowd, labels = x[picks].flatten(1), y[picks]
+    crowd = crowd.to(torch.promote_types(x.dtype, torch.float32))  # no distances in half precision
     order = 2.0 if norm == "l2" else math.inf
     apart = torch.cdist(crowd[:PROBED], crowd, p=order)
     apart[labels[:PROBED, None] == labels[None]] = torch.inf

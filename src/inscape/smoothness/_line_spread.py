@@ -28,6 +28,9 @@ def between_lines(
     drawn = torch.randint(lines, (resamples, lines), generator=generator(seed))
     drawn += lines * torch.arange(resamples)[:, None]
     counts = drawn.flatten().bincount(minlength=resamples * lines).reshape(resamples, -1).double()
+    counts = counts[counts @ squares > 0]  # lines without a length say nothing
+    if not len(counts):
+        return SHORTEST * longest, longest
     ratios = (counts @ moments.variances.sum(1)) / (counts @ moments.slopes.sum(1))
     table = np.stack([spread(squares.numpy() / g**2, knots) * g**2 for g in grid], axis=1)
     expected = (counts @ torch.from_numpy(table)) / (counts @ squares)[:, None]

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
-from inscape._core import NotApplicable, Result, Row, Summary, instrument
+from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.functional import probe
 from inscape._core.trajectory import Trajectory
 
@@ -73,6 +73,7 @@ def distance_from_init(
     >>> round(distance_from_init(net, torch.ones(1, 2), start=start).summary().value ** 2, 4)
     34.0
     """
+    checks.module(model)
     probe(model, x)
     if start is None:
         reason = "where training began is not known: pass start, the network or its weights then"

@@ -107,6 +107,7 @@ def fisher_rao_norm(
     checks.whole(1, points=points, memory=memory)
     checks.one_of(LOSSES, loss=loss)
     checks.one_of(("data", "model"), labels=labels)
+    checks.module(model)
     found = probe(model, x)
     found.need_gradient()
     checks.labels(y, x)

@@ -61,7 +61,7 @@ def loss_function(loss: str | Loss) -> Loss:
 def check_targets(loss: str | Loss, y: Tensor, prediction: Tensor) -> None:
     """Refuse targets whose values the loss does not know; looks at all of ``y`` once."""
     if loss == "cross_entropy" and not y.is_floating_point():
-        classes = prediction.shape[1]
+        classes = prediction.shape[1] if prediction.ndim > 1 else 1
         low, high = int(y.min()), int(y.max())
         if low < 0 or high >= classes:
             raise ValueError(

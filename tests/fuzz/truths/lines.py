@@ -120,9 +120,7 @@ def line_regions(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
 def total_variation(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     low, high = _interval(call)
     yield equal("ends", result.at[[0, -1]], [float(low), float(high)])
-    yield equal(
-        "values", result.values, f.many_values(result.at.double().reshape(-1, *call.network.shape))
-    )
+    yield equal("values", result.values, f.many_values(result.at.double().reshape(-1, *call.shape)))
     value = float(result.summary().value)
     if result.exact:
         pieces = affine_pieces(f, low, high, seen=value)
@@ -151,4 +149,4 @@ def _interval(call: Call) -> tuple[Tensor, Tensor]:
     x = points(call)
     low, high = call.settings.get("low"), call.settings.get("high")
     ends = (x.min() if low is None else low, x.max() if high is None else high)
-    return tuple(torch.full(call.network.shape, float(end), dtype=torch.float64) for end in ends)  # type: ignore[return-value]
+    return tuple(torch.full(call.shape, float(end), dtype=torch.float64) for end in ends)  # type: ignore[return-value]

@@ -17,12 +17,12 @@ def boolean_function(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     corners = list(itertools.product([-1.0, 1.0], repeat=n))
     bits = []
     for corner in corners:
-        y = f.value(torch.tensor(corner, dtype=torch.float64).reshape(call.network.shape))
+        y = f.value(torch.tensor(corner, dtype=torch.float64).reshape(call.shape))
         margin = float(y[1] - y[0]) if len(y) == 2 else float(y[0]) - level
         if abs(margin) < 1e3 * torch.finfo(call.network.dtype).eps * (1 + float(y.abs().max())):
             raise Unverifiable("an output on the threshold")
         bits.append(int(margin > 0))
-    yield equal("inputs", n, torch.Size(call.network.shape).numel())
+    yield equal("inputs", n, torch.Size(call.shape).numel())
     yield holds("truth table", _table(result, n) == dict(zip(corners, bits, strict=True)))
     yield equal("influence", result.influence, _influence(n, corners, bits))
     spectrum = _spectrum(corners, bits)

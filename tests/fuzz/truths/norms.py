@@ -80,7 +80,7 @@ def spectral_norm(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
         or call.network.wrap(f.module) is not f.module
     ):
         return
-    norms, segment, value = [], [], torch.zeros(1, *call.network.shape, dtype=torch.float64)
+    norms, segment, value = [], [], torch.zeros(1, *call.shape, dtype=torch.float64)
     for layer in [*f.module, None]:
         if layer is not None and not isinstance(layer, ACTIVATIONS):
             segment.append(layer)

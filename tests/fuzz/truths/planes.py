@@ -14,7 +14,7 @@ from fuzz.reference import Reference
 def _inputs(call: Call, result: Any, at: Tensor) -> Tensor:
     axes = result.axes.flatten(1)
     flat = result.origin.flatten() + at[:, :1] * axes[0] + at[:, 1:] * axes[1]
-    return flat.reshape(-1, *call.network.shape)
+    return flat.reshape(-1, *call.shape)
 
 
 def _area(corners: Tensor) -> Tensor:

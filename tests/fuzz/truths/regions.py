@@ -36,7 +36,7 @@ def grid_regions(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     u, v = torch.meshgrid(result.u, result.v, indexing="xy")
     axes = result.axes.flatten(1)
     at = result.origin.flatten() + u.reshape(-1, 1) * axes[0] + v.reshape(-1, 1) * axes[1]
-    at = at.reshape(-1, *call.network.shape)
+    at = at.reshape(-1, *call.shape)
     maps = f.jacobians(at).flatten(1)
     size = float(maps.abs().max())
     labels = result.labels.flatten()
@@ -91,8 +91,10 @@ def region_bounds(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     layers = [layer for layer in f.module.modules() if isinstance(layer, nn.Linear)]
     if type(f.module) is not nn.Sequential:
         raise Unverifiable("the widths of a module of one's own")
+    if tuple(call.x.shape[1:]) != call.network.shape:
+        raise Unverifiable("layers that act along an axis of their own")
     widths = [layer.out_features for layer in layers[:-1]]
-    inputs = torch.Size(call.network.shape).numel()
+    inputs = torch.Size(call.shape).numel()
     dimension = call.settings.get("dimension") or inputs
     upper, least = 1, dimension
     for width in widths:
@@ -108,11 +110,11 @@ def closed_regions(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
         "inner <= outer", bool((result.inner.nan_to_num(0) <= result.outer * (1 + 1e-9)).all())
     )
     if len(result.corners):
-        at = result.corners.reshape(-1, *call.network.shape)
+        at = result.corners.reshape(-1, *call.shape)
         reach = float(f.jacobians(at).abs().sum((1, 2)).max() * (1 + at.abs().max()))
         values = f.values(at).flatten()
         yield equal("corners are at the level", values, torch.full_like(values, level), scale=reach)
-    if call.network.shape == (1,):
+    if call.shape == (1,):
         yield equal("count", result.count, _bounded_intervals(f, level))
 
 
