@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
-.PHONY: look pages test lint types tests gallery docs bench clean
+.PHONY: look pages test lint types tests gallery docs bench fuzz clean
 .DEFAULT_GOAL := look
 
 # Made anew whenever the pins or the project's metadata change.
@@ -42,6 +42,13 @@ tests: $(READY)
 gallery: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
 	    tests/test_wheel.py tests/test_gallery.py
+
+# Random calls of all instruments against brute force; a run that was stopped goes on from its log.
+CALLS  ?= 20000
+SEED   ?= 0
+fuzz: $(READY)
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --calls $(CALLS) --seed $(SEED) \
+	    $(if $(INSTRUMENT),--instrument $(INSTRUMENT)) $(if $(LOG),--log $(LOG))
 
 docs: $(READY)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
