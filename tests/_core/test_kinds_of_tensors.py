@@ -1,5 +1,7 @@
 """Every kind of tensor is measured as a plain one would be, or refused by a text of ours."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -12,9 +14,19 @@ from inscape._core.sampling import draw_rows
 from inscape.boolean import boolean_function
 from inscape.controls import lipschitz
 from inscape.extrapolation import extrapolation
-from inscape.regions import closed_regions
-from inscape.smoothness import gradient_norm, path_length, rugosity, total_variation
+from inscape.landscape import interpolation
+from inscape.pruning import exhaustive_pruning
+from inscape.regions import closed_regions, region_at
+from inscape.robustness import robustness
+from inscape.smoothness import (
+    effective_length_scale,
+    gradient_norm,
+    path_length,
+    rugosity,
+    total_variation,
+)
 from inscape.spectra import fisher_rao_norm
+from inscape.training.losses import loss_function
 
 X = points(5, 3)
 NET = dense(3, 4, 2)
@@ -51,7 +63,7 @@ def test_labels_without_real_values_are_refused(unchecked, y, error, text):
 
 
 def test_model_without_outputs_is_refused():
-    with pytest.raises(UnsupportedModelError, match=r"at least one output .* shape \(2, 0\)"):
+    with pytest.raises(UnsupportedModelError, match=r"at least one output .* shape \(3, 0\)"):
         probe(lambda x: x[:, :0], X)
 
 
@@ -149,3 +161,60 @@ def test_outputs_of_shape_n_are_measured_as_one_column():
 def test_fewer_points_than_folds_are_refused():
     with pytest.raises(ValueError, match="points must be at least 4 for 3 folds, found 2: raise"):
         extrapolation(NET, X, NET(X).detach(), points=2, folds=3)
+
+
+def test_function_is_refused_where_a_module_is_needed(unchecked):
+    for name in ("distance_from_init", "kernel_drift", "tangent_kernel", "region_evolution"):
+        with pytest.raises(TypeError, match=r"model must be a torch.nn.Module, found builtin_func"):
+            instruments()[name].function(torch.sin, X)
+
+
+def test_class_numbers_beyond_the_outputs_are_refused_by_interpolation():
+    labels = torch.tensor([0, 1, 0, 1, 1])
+    with pytest.raises(ValueError, match="class numbers must lie between 0 and 0, found 0 to 1"):
+        interpolation(dense(3, 4, 1), X, labels, other=dense(3, 4, 1, seed=1))
+
+
+def test_loss_that_is_neither_name_nor_function_is_refused(unchecked):
+    with pytest.raises(TypeError, match=r"loss must be a name or a function, found 3: pass e\.g"):
+        loss_function(3)
+
+
+def test_budgets_of_robustness_are_found_in_half_precision():
+    net, x = dense(3, 4, 2).to(torch.bfloat16), X.to(torch.bfloat16)
+    found = robustness(net, x, torch.tensor([0, 1, 0, 1, 1]), points=2, sanity=False)
+    assert found.rival > 0
+
+
+def test_points_too_far_away_for_their_region_are_refused():
+    with pytest.raises(ValueError, match=r"coordinates of at most 1e\+09, found .* scale the data"):
+        region_at(NET, 1e30 * X)
+
+
+def test_index_that_is_no_whole_number_is_refused(unchecked):
+    with pytest.raises(ValueError, match="index must be a whole number, found '1'"):
+        region_at(NET, X, index="1")
+
+
+def test_interval_of_a_length_scale_leaves_out_resamples_without_lines():
+    x = torch.tensor([[0.0], [0.0], [0.0], [1.0]], dtype=torch.float64)
+    found = effective_length_scale(torch.sin, x, lines=2, resamples=50, process=False, seed=3)
+    assert found.interval.isfinite().all()
+
+
+def test_units_far_larger_than_what_is_left_are_taken_out_exactly():
+    net = dense(3, 3, 1)
+    with torch.no_grad():
+        net[0].weight[0] *= 1e30
+        net[0].bias[0] = 1e30
+    y = torch.zeros(5, 1, dtype=torch.float64)
+    found = exhaustive_pruning(net, X, y, slack=1e80)
+    best = min(float(_only(net, unit)(X).detach().square().mean()) for unit in range(3))
+    assert float(found.losses[0]) == pytest.approx(best)
+
+
+def _only(net, unit):
+    net = copy.deepcopy(net)
+    for other in {0, 1, 2} - {unit}:
+        net[2].weight.data[:, other] = 0.0
+    return net

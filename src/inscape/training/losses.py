@@ -52,8 +52,10 @@ LOSSES: dict[str, Loss] = {"mse": mse, "cross_entropy": cross_entropy, "bce_logi
 
 def loss_function(loss: str | Loss) -> Loss:
     """Return the loss of that name, or the function itself."""
-    if not isinstance(loss, str):
+    if callable(loss):
         return loss
+    if not isinstance(loss, str):
+        raise TypeError(f"loss must be a name or a function, found {loss!r}: pass e.g. 'mse'.")
     checks.one_of(tuple(LOSSES), loss=loss)
     return LOSSES[loss]
 

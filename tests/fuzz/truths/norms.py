@@ -85,7 +85,8 @@ def spectral_norm(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
         if layer is not None and not isinstance(layer, ACTIVATIONS):
             segment.append(layer)
             continue
-        norms.append(torch.linalg.matrix_norm(_matrix(nn.Sequential(*segment), value), 2))
+        if segment:
+            norms.append(torch.linalg.matrix_norm(_matrix(nn.Sequential(*segment), value), 2))
         with torch.no_grad():
             value = nn.Sequential(*segment, *([] if layer is None else [layer]))(value)
         segment = []
