@@ -2,6 +2,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 import torch
@@ -17,6 +18,8 @@ from inscape.smoothness import gradient_norm, path_length
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Everything(Result):
     """A result with one field of every kind."""
+
+    nonfinite: ClassVar = {"number": "any number"}
 
     tensor: Float[Tensor, " n"]
     number: float

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.fx import GraphModule
 
 from inscape._core.errors import UnsupportedModelError
+from inscape._core.finiteness import all_finite, refusal
 
 Function = Callable[[Tensor], Tensor]
 
@@ -81,7 +82,7 @@ def points(x: object, name: str = "x") -> None:
         raise ValueError(
             f"{name} must hold at least one point, found shape {tuple(x.shape)}: pass some data."
         )
-    if not _all_finite(x):
+    if not all_finite(x):
         bad = int((~x.isfinite()).flatten(1).any(1).sum())
         raise ValueError(
             f"{name} must be finite, found NaN or Inf in {bad} of {len(x)} points: "
@@ -166,7 +167,7 @@ def _weight(name: str, tensor: Tensor, x: Tensor) -> None:
             f"model and data must be on one device, found {name!r} on {tensor.device} and x on "
             f"{x.device}: use x.to({str(tensor.device)!r}) or model.to({str(x.device)!r})."
         )
-    if tensor.is_floating_point() and not _all_finite(tensor):
+    if tensor.is_floating_point() and not all_finite(tensor):
         raise ValueError(
             f"the model's weights must be finite, found NaN or Inf in {name!r}: "
             "load an earlier checkpoint."
@@ -175,17 +176,8 @@ def _weight(name: str, tensor: Tensor, x: Tensor) -> None:
 
 def finite(values: Tensor, what: str) -> None:
     """Refuse a measurement that met NaN or Inf on its way."""
-    if not _all_finite(values):
-        bad = int((~values.isfinite()).sum())
-        raise ValueError(
-            f"the model must be finite with finite slopes at the data and between them, found NaN "
-            f"or Inf at {bad} of {len(values)} {what}: leave those points out or smooth the model."
-        )
-
-
-def _all_finite(tensor: Tensor) -> bool:
-    """Tell whether all numbers are finite; their sum is, nearly always, and is quick to take."""
-    return math.isfinite(float(tensor.detach().sum())) or bool(tensor.isfinite().all())
+    if not all_finite(values):
+        raise ValueError(refusal(values, what))
 
 
 def call(f: Function, x: Tensor) -> Tensor:
@@ -223,7 +215,7 @@ def call(f: Function, x: Tensor) -> Tensor:
             f"the model must return floating-point numbers, found {y.dtype}: "
             "measure scores or logits, not class numbers."
         )
-    if not _all_finite(y):
+    if not all_finite(y):
         raise ValueError(
             "the model must return finite numbers, found NaN or Inf: look at the weights and at "
             "the scale of the data."

@@ -1,5 +1,6 @@
 """Result: the frozen answer of an instrument, that can be read, tabled, drawn and saved."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
+
+from inscape._core.finiteness import refuse_nonfinite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +33,14 @@ class Summary:
     low: float | None = None
     high: float | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse NaN: a result without a number has a status instead."""
+        if any(end is not None and math.isnan(end) for end in (self.value, self.low, self.high)):
+            raise ValueError(
+                f"a summary must be a number with its interval, found {self}: "
+                "look at the rows of the result for those that are not finite."
+            )
+
     def __str__(self) -> str:
         if self.low is None or self.high is None:
             return f"{self.value:.4g} ({self.kind})"
@@ -42,9 +53,18 @@ class Result:
 
     types: ClassVar[dict[str, type["Result"]]] = {}
 
+    #: By field, what infinity or NaN means in it; all other fields hold finite numbers.
+    nonfinite: ClassVar[Mapping[str, str]] = {}
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         Result.types[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        """Refuse NaN and infinity where they have no meaning, naming field and first row."""
+        for field in fields(self):
+            if field.name not in self.nonfinite:
+                refuse_nonfinite(type(self).__name__, field, getattr(self, field.name))
 
     def rows(self) -> Iterator[Row]:
         """Yield tidy rows: the primitive behind tables, CSV and the report."""

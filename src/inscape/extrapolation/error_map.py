@@ -81,6 +81,4 @@ def error_map(
                 "reshape one of them."
             )
         errors.append((y - right).square().mean(1))
-    map_ = torch.cat(errors).reshape(size, size)
-    checks.finite(map_, "rows of the map")
-    return ErrorMap(errors=map_, across=across, up=up)
+    return ErrorMap(errors=torch.cat(errors).reshape(size, size), across=across, up=up)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float64, Int64
@@ -17,6 +18,11 @@ class DriftAcrossWidths(Result):
 
     Columns of ``norms`` are the start and the end; all else is the end against the start.
     """
+
+    nonfinite: ClassVar[Mapping[str, str]] = {
+        "correlation": "NaN where a kernel does not vary",
+        "cosine": "NaN where a kernel vanishes",
+    }
 
     widths: Int64[Tensor, " networks"]
     change: Float64[Tensor, " networks"]

@@ -1,9 +1,9 @@
 """Kernel drift: how far training carries the tangent kernel away from where it began."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -23,6 +23,12 @@ class KernelDrift(Result):
     Columns of ``correlation``, ``cosine`` and ``change`` are against the start and the end; not a
     number where the kernel does not vary, or vanishes.
     """
+
+    nonfinite: ClassVar[Mapping[str, str]] = {
+        "correlation": "NaN where a kernel does not vary",
+        "cosine": "NaN where a kernel vanishes",
+        "change": "NaN where the kernel that it is measured by vanishes",
+    }
 
     steps: Int64[Tensor, " steps"]
     norms: Float64[Tensor, " steps"]
@@ -44,8 +50,15 @@ class KernelDrift(Result):
                 row[f"change from {end}"] = float(self.change[i, k])
             yield {**row, "parameter_norm": float(self.parameter_norms[i])}
 
-    def summary(self) -> Summary:
+    @property
+    def status(self) -> str:
+        """Return ``"ok"``, or that the first kernel vanishes: nothing is relative to it."""
+        return "ok" if float(self.norms[0]) > 0 else "the first kernel vanishes"
+
+    def summary(self) -> Summary | None:
         """Return how far the last kernel is from the first, relative to the first."""
+        if self.status != "ok":
+            return None
         first, last = int(self.steps[0]), int(self.steps[-1])
         basis = f"steps {first} to {last}, {self.points} points"
         basis += f", cosine {float(self.cosine[-1, 0]):.3g}"

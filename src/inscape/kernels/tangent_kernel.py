@@ -127,6 +127,8 @@ def tangent_kernel(
     reached = dict(made.ways)
     _inputs.refuse_unreached(reached)
     if normalised:
+        for squares in made.squares:  # a length that overflows would make every cosine zero
+            checks.finite(squares.movedim(-1, 0), "points")
         _divide(made.kernel, *made.squares, outputs)
     own = made.squares[0]
     axes = {"full": (1, 3, 0, 2), "diagonal": (1, 2, 0), "trace": (0, 1)}[outputs]

@@ -1,7 +1,8 @@
 """Closed regions: does the decision boundary of a small layer enclose something, and what?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,8 @@ class ClosedRegions(Result):
     output is on its side nowhere else. Radii are around the mean of the corners; the inner
     one is NaN beyond 16 inputs, where there are too many faces.
     """
+
+    nonfinite: ClassVar[Mapping[str, str]] = {"inner": "NaN beyond 16 inputs"}
 
     sides: Int64[Tensor, " regions"]
     inside: Int64[Tensor, " regions"]

@@ -1,10 +1,10 @@
 """Region at a point: the polytope on which a network is the affine map that it is there."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isnan
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -56,6 +56,11 @@ class RegionAt(Result):
     inside has its middle at ``centre`` (one of several, maybe) and the radius ``inscribed``, NaN
     where the time did not do, as ``bounded`` is None then.
     """
+
+    nonfinite: ClassVar[Mapping[str, str]] = {
+        "facet_distances": "NaN where the time did not do",
+        "inscribed": "infinite in a region without end, NaN where the time did not do",
+    }
 
     point: Float64[Tensor, " D"]
     slopes: Float64[Tensor, "c D"]

@@ -1,9 +1,10 @@
 """Robustness: how many answers stay right when every input is moved by a little."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -39,6 +40,11 @@ class Robustness(Result):
     are those that broke most easily; ``answer`` is what they are taken for, -1 where scores are not
     numbers. ``doubts`` are sentences on why the attack may say too little.
     """
+
+    nonfinite: ClassVar[Mapping[str, str]] = {
+        "lengths": "infinite where no step was found that breaks a point",
+        "bounds": "infinite where inputs have no bound",
+    }
 
     budgets: Float64[Tensor, " budgets"]
     accuracy: Float64[Tensor, " budgets"]

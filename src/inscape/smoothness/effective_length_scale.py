@@ -1,7 +1,8 @@
 """Effective length scale: over what distance the function changes by as much as it varies."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64
@@ -35,6 +36,10 @@ class EffectiveLengthScale(Result):
     ``unexplained`` the share of their variance that it takes for noise; None if not asked for, and
     where the values do not tell it: no process is likelier than noise, or the longer, the likelier.
     """
+
+    nonfinite: ClassVar[Mapping[str, str]] = {
+        "source": "no upper end where the function is as good as straight",
+    }
 
     scale: Float64[Tensor, ""]
     interval: Float64[Tensor, " 2"]

@@ -107,7 +107,6 @@ def gradient_path_length(
     slopes = Slopes(found.f, rows=pairs * knots * found.outputs)
     for some, at in walks(a, b, knots, rows=found.rows(memory)):
         lengths[some] += _turns(slopes, at, large=large)
-    checks.finite(lengths, "pairs")
     return GradientPathLength(lengths=lengths, knots=knots, outputs=found.outputs, seed=seed)
 
 
@@ -117,7 +116,6 @@ def _exactly(f: Function, x: Tensor, pairs: int, seed: int, memory: int) -> Grad
     a, b = draw_pairs(x.double(), pairs, seed=seed)
     found, rows = lines(net, a, b, memory=memory), Rows(net, a, b, memory)
     lengths, _ = turning(rows, found, instead="ask for an estimate")
-    checks.finite(lengths, "pairs")
     return GradientPathLength(
         lengths=lengths, knots=len(found.t), outputs=net.outputs, seed=seed, exact=True
     )

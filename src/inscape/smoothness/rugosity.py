@@ -109,7 +109,6 @@ def rugosity(
         moved = (jacobians(found.f, part + distance * way) - base for way in ways)
         sums.append(sum((norm(change.flatten(1), dim=1) for change in moved), torch.zeros(1).to(x)))
     changes = torch.cat(sums) / (directions * distance)
-    checks.finite(changes, "points")
     return Rugosity(
         changes=changes, distance=distance, directions=directions, outputs=found.outputs, seed=seed
     )

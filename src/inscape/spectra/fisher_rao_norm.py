@@ -125,7 +125,6 @@ def fisher_rao_norm(
         else:
             parts.append(_expected(loss, f, along))
     squares = torch.cat(parts)
-    checks.finite(squares, "points")
     return FisherRaoNorm(
         squares=squares, loss=loss, labels=labels, outputs=found.outputs, seed=seed
     )
