@@ -293,3 +293,45 @@ def test_performance_leaves_no_gradients_and_refuses_other_words():
         performance(model, ROWS, DIGITS, "hinge")
     with pytest.raises(ValueError, match="one label for each of the 30 points"):
         performance(model, ROWS, DIGITS[:3], "cross_entropy")
+
+
+# --- many classes in few rows
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32])
+@pytest.mark.parametrize("outputs", [997, 1000, 5000])
+def test_whole_numbers_below_the_outputs_are_classes_though_few_come_twice(outputs, dtype):
+    model, y = nn.Linear(16, outputs).eval(), (997 * torch.arange(30) // 30).to(dtype)
+    data, result = together(model, {"x": ROWS, "y": y, "x_test": ROWS[:4], "y_test": y[:4]})
+    assert data.task == data.settings["labels"] == "classes"
+    assert data.loss == "cross_entropy"
+    assert torch.equal(data.y, y.long())
+    text = f"y holds whole numbers from 0 to 963 and the model has {outputs} outputs: taken as clas"
+    assert [note for note in data.notes if "taken as" in note] == [data.guess]
+    assert data.guess.startswith(text)
+    expected = nn.functional.cross_entropy(model(ROWS[:4]), y[:4].long()).item()
+    assert result.loss == pytest.approx(expected)
+    assert result.accuracy is not None
+
+
+def test_few_classes_of_many_outputs_are_classes():
+    data, _ = together(nn.Linear(16, 1000).eval(), (ROWS, 7 * DIGITS))
+    assert (data.task, data.loss) == ("classes", "cross_entropy")
+
+
+def test_whole_numbers_of_one_output_stay_a_regression():
+    data, result = together(nn.Linear(16, 1).eval(), (ROWS, 33 * torch.arange(30)))
+    assert (data.task, data.loss) == ("regression", "mse")
+    assert result.accuracy is None
+    assert any("taken as regression" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("y", [ROWS[:, 0], -33 * torch.arange(30), 2000 * torch.arange(30)])
+def test_other_numbers_are_no_classes_of_many_outputs(y):
+    with pytest.raises(DataError, match="must have an output for each of the 1 columns of y"):
+        together(nn.Linear(16, 1000).eval(), (ROWS, y))
+
+
+def test_labels_that_were_said_to_be_real_are_not_guessed_anew():
+    with pytest.raises(DataError, match="must have an output for each of the 1 columns of y"):
+        together(nn.Linear(16, 1000).eval(), (ROWS, 33 * torch.arange(30)), labels="regression")

@@ -37,6 +37,7 @@ def fit_together(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Per
     checks.in_eval_mode(opened.model)
     checks.weights(opened.model, data.x)
     data, output = _accepted(opened, data)
+    data = _guessed_anew(data, output)
     single = data.task == "classes" and output.ndim <= 2 and output[0].numel() == 1
     probability = single and ends_in_probability(opened.model, data.x)
     data = _with_fitting_labels(data, output, probability=probability)
@@ -125,6 +126,36 @@ def _reshaped(data: OpenedData, shape: tuple[int, ...]) -> OpenedData:
     note = f"the model refuses rows of {before}: reshaped to {after} (say --input-shape otherwise)"
     settings = {**data.settings, "input_shape": shape}
     return replace(data, x=x, x_test=x_test, notes=(*data.notes, *notes, note), settings=settings)
+
+
+def _guessed_anew(data: OpenedData, output: Tensor) -> OpenedData:
+    """Return data whose labels were guessed to be real numbers as classes, if the outputs say so.
+
+    Whole numbers from 0 on, one for each row, are class numbers of a model that has an output for
+    each of them; many classes in few rows do not look like it by themselves.
+    """
+    outputs = output[0].numel()
+    if data.task != "regression" or not data.guess or data.y is None or outputs < 2:
+        return data
+    both = data.y if data.y_test is None else torch.cat([data.y, data.y_test])
+    if both[0].numel() != 1 or bool((both != both.round()).any()):
+        return data
+    if not 0 <= float(both.min()) <= float(both.max()) < outputs:
+        return data
+    guess = (
+        f"y holds whole numbers from {int(both.min())} to {int(both.max())} and the model has "
+        f"{outputs} outputs: taken as classes (say --labels regression otherwise)"
+    )
+    return replace(
+        data,
+        task="classes",
+        y=data.y.flatten().long(),
+        y_test=None if data.y_test is None else data.y_test.flatten().long(),
+        loss="cross_entropy" if data.settings.get("loss") == "auto" else data.loss,
+        guess=guess,
+        notes=tuple(guess if note == data.guess else note for note in data.notes),
+        settings={**data.settings, "labels": "classes"},
+    )
 
 
 def _with_fitting_labels(data: OpenedData, output: Tensor, *, probability: bool) -> OpenedData:
