@@ -96,5 +96,5 @@ def test_neighbours_are_not_ranked_by_numbers_that_overflow():
 
 
 def test_a_summary_is_a_number():
-    with pytest.raises(ValueError, match=r"a number with its interval, found nan \(exact\)"):
+    with pytest.raises(ValueError, match=r"a number in its interval, found nan \(exact\)"):
         Summary(value=math.nan, kind="exact", basis="")

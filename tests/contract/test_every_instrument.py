@@ -261,3 +261,31 @@ def test_model_that_mixes_the_batch_is_refused_though_rows_are_equal(name):
         "the batch must stay the first dimension",
         status,
     )
+
+
+def test_every_result_of_an_instrument_declares_the_range_of_its_value():
+    for name in REGISTER:
+        camel = "".join(word.title() for word in name.split("_"))
+        assert Result.types[camel].range != (-math.inf, math.inf), camel
+
+
+NASTY = {
+    "one far away": lambda x: torch.cat([x[:-1], 1e3 * x[-1:]]),
+    "all but one equal": lambda x: torch.cat([x[:1].expand(len(x) - 1, -1), x[-1:]]),
+    "skewed": lambda x: x * torch.linspace(0, 6, len(x), dtype=x.dtype).exp()[:, None],
+    "tiny": lambda x: 1e-9 * x,
+}
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+@pytest.mark.parametrize("name", REGISTER)
+def test_intervals_hold_their_value_and_stay_in_its_range(name, nasty):
+    model, x, y = CASES["two-layer"]()
+    try:
+        result = REGISTER[name].measure(model, NASTY[nasty](x), y)
+    except ValueError:  # such as three equal points for a plane
+        return
+    summary = result.summary()
+    if summary is not None:
+        low, high = (summary.value if e is None else e for e in (summary.low, summary.high))
+        assert result.range[0] <= low <= summary.value <= high <= result.range[1]

@@ -22,6 +22,12 @@ Kind = Literal["exact", "estimate", "lower bound", "upper bound"]
 #: Half width of a 95% interval in standard errors.
 Z95 = 1.959963984540054
 
+#: What values a quantity can have at all: no interval leaves it.
+Range = tuple[float, float]
+REAL: Range = (-math.inf, math.inf)
+NONNEGATIVE: Range = (0.0, math.inf)
+PROPORTION: Range = (0.0, 1.0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
@@ -34,10 +40,11 @@ class Summary:
     high: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse NaN: a result without a number has a status instead."""
-        if any(end is not None and math.isnan(end) for end in (self.value, self.low, self.high)):
+        """Refuse NaN, and an interval without its value: such a result has a status instead."""
+        low, high = (self.value if end is None else end for end in (self.low, self.high))
+        if not low <= self.value <= high:
             raise ValueError(
-                f"a summary must be a number with its interval, found {self}: "
+                f"a summary must be a number in its interval, found {self}: "
                 "look at the rows of the result for those that are not finite."
             )
 
@@ -55,6 +62,9 @@ class Result:
 
     #: By field, what infinity or NaN means in it; all other fields hold finite numbers.
     nonfinite: ClassVar[Mapping[str, str]] = {}
+
+    #: Range of the summary's value, and so of its interval.
+    range: ClassVar[Range] = REAL
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -143,7 +153,8 @@ def wilson(share: Tensor, n: float | Tensor) -> Tensor:
     z = Z95**2 / n
     middle = (share + z / 2) / (1 + z)
     half = (z * (share * (1 - share) + z / 4)).sqrt() / (1 + z)
-    return torch.stack([middle - half, middle + half], dim=-1).clamp(0, 1)
+    ends = torch.minimum(middle - half, share), torch.maximum(middle + half, share)  # but rounding
+    return torch.stack(ends, dim=-1).clamp(0, 1)
 
 
 def share_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
@@ -154,10 +165,29 @@ def share_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
 
 
 def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
-    """Summarise independent samples by their mean with a 95% interval (normal theory)."""
+    r"""Summarise independent non-negative samples by their mean with a 95% interval.
+
+    .. math:: m \, e^{\pm t s / m \sqrt n}, \quad t = t_{n - 1, \, 0.975}
+
+    Student's interval for the logarithm of the mean, by the delta method: it holds no negative
+    numbers, is longer above than below as skewed samples need, and comes to the usual one for many.
+
+    >>> mean_summary(torch.tensor([0.1, 0.2, 3.0]), kind="estimate", basis="").low > 0
+    True
+    """
     values = samples.double()
     mean = float(values.mean())
     if len(values) < 2:
         return Summary(value=mean, kind=kind, basis=basis)
-    half = Z95 * float(values.std() / len(values) ** 0.5)
-    return Summary(value=mean, kind=kind, basis=basis, low=mean - half, high=mean + half)
+    low, high = positive_interval(mean, float(values.std() / len(values) ** 0.5), len(values))
+    return Summary(value=mean, kind=kind, basis=basis, low=low, high=high)
+
+
+def positive_interval(mean: float, error: float, n: int) -> tuple[float, float]:
+    """Return the 95% interval of a mean of ``n`` non-negative samples with that standard error."""
+    from scipy.special import stdtrit
+
+    if mean == 0:
+        return 0.0, 0.0
+    half = float(stdtrit(n - 1, 0.975)) * error / mean
+    return mean * math.exp(-half), mean * math.exp(half)

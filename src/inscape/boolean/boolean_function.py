@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -10,6 +11,7 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.checks import Function
 from inscape._core.functional import probe
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.boolean._words import MOST
 from inscape.boolean.fourier import fourier
 from inscape.boolean.npn import canonical
@@ -20,6 +22,8 @@ from inscape.boolean.truth_table import TruthTable, from_bits, points
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BooleanFunction(Result):
     """A Boolean function: its number, NPN class, Fourier metrics and swaps with their weights."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     n: int
     number: str

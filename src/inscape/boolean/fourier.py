@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from inscape._core import Result, Row, Summary
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.boolean._words import MOST, words
 from inscape.boolean.truth_table import TruthTable, check_inputs
 
@@ -24,6 +25,8 @@ class Fourier(Result):
     Entry i is the coefficient of the set whose members are the ones of i in binary, the first
     input most significant; the squares add to one.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     n: int
     number: int

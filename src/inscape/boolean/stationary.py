@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 from inscape._core import Result, Row, Summary, checks
 from inscape._core.extras import need
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.boolean._inequalities import above_zero, solution
 from inscape.boolean._stationary_case import XOR, Case, Pattern, Problem, fraction, loss_of, symbols
 
@@ -66,6 +67,8 @@ class Family:
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Stationary(Result):
     """All stationary points of a network on a problem, as families."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     problem: Problem
     units: int

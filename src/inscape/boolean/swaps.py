@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from inscape._core import Result, Row, Summary, checks
 from inscape._core.progress import progress
-from inscape._core.result import Kind
+from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.boolean import orders
 from inscape.boolean._words import words as as_words
 from inscape.boolean.truth_table import TruthTable, points
@@ -29,6 +29,8 @@ BLOCK = 1024
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Swaps(Result):
     """Whole weights that put the inputs on a line, and how often the function changes along it."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     n: int
     number: int

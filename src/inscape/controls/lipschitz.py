@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -18,7 +19,7 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.functional import MEMORY, probe
-from inscape._core.result import Kind
+from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.controls._ascent import ROUNDING, steepest_chord
 from inscape.controls._bounds import upper_bounds
 from inscape.controls._graph import Graph
@@ -32,6 +33,8 @@ class Lipschitz(Result):
     there is none, for the ``reason`` given. ``pair`` is the chord; ``lower`` is at most
     ``upper``.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     lower: float
     upper: float | None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float64
@@ -10,12 +11,15 @@ from torch import Tensor
 from inscape._core import Result, Row, Summary, checks
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, chunks, probe
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.extrapolation.profile import log_errors
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ErrorMap(Result):
     """Squared errors on a grid of the plane: rows from low to high second coordinate."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     errors: Float64[Tensor, "h w"]
     across: tuple[float, float]

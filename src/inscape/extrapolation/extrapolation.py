@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -11,7 +12,7 @@ from inscape._core import Result, Row, Summary, checks, draw_rows, instrument, m
 from inscape._core.checks import Function
 from inscape._core.endings import ends_in_probability, lie_between_0_and_1
 from inscape._core.functional import MEMORY, Probe, chunks, probe
-from inscape._core.result import share_summary, wilson
+from inscape._core.result import NONNEGATIVE, Range, share_summary, wilson
 from inscape._core.sampling import generator
 from inscape.extrapolation._peers import PEERS
 from inscape.extrapolation._surroundings import surroundings
@@ -37,6 +38,8 @@ class Extrapolation(Result):
     hull is ``flat`` where it has fewer dimensions than the input, so that hardly anything is in it.
     ``doubts`` are sentences on why the comparison may not be a fair one.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     distances: Float64[Tensor, " m"]
     zones: Int64[Tensor, " m"]

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from inscape._core import Result, Row, Summary
-from inscape._core.result import Kind
+from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.kernels._chain import Average, Parts
 
 #: Relative to the change of an output, what rounding in float64 adds at most.
@@ -48,6 +49,8 @@ class PathKernel(Result):
         nodes: Most nodes on one part of a step.
         precision: The least step of the training's numbers from one to the next.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     initial: Float64[Tensor, "q c"]
     final: Float64[Tensor, "q c"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Integer, Real
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from inscape._core import Result, Row, Summary, checks
 from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape._core.inference import outside_inference
+from inscape._core.result import PROPORTION, Range
 from inscape.kernels import _inputs
 from inscape.kernels._factors import Tangents, bytes_of_a_point, tangents
 
@@ -89,6 +91,8 @@ class Separability(Result):
     planes, ``accuracy`` to the class whose plane a point is farthest beyond; ``test_accuracy`` to
     other points.
     """
+
+    range: ClassVar[Range] = PROPORTION
 
     classes: tuple[int, ...]
     accuracies: Float64[Tensor, " planes"]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.progress import progress
+from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.substitution import copied
 from inscape._core.trajectory import Trajectory, chosen_steps, stand_at
 from inscape.kernels.tangent_kernel import MEMORY, Outputs, TangentKernel, tangent_kernel
@@ -24,6 +25,7 @@ class KernelDrift(Result):
     number where the kernel does not vary, or vanishes.
     """
 
+    range: ClassVar[Range] = NONNEGATIVE
     nonfinite: ClassVar[Mapping[str, str]] = {
         "correlation": "NaN where a kernel does not vary",
         "cosine": "NaN where a kernel vanishes",

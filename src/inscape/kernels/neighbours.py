@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int64, Real
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core.result import PROPORTION, Range
 from inscape.kernels import _inputs
 from inscape.kernels._kernels import squared_distances
 from inscape.kernels.tangent_kernel import MEMORY, TangentKernel, tangent_kernel
@@ -21,6 +23,8 @@ class Neighbours(Result):
     ``distances`` belong to them. ``agreement`` is the share of one list that is in the other,
     ``correlation`` that of the ranks of all points (Spearman's).
     """
+
+    range: ClassVar[Range] = PROPORTION
 
     by_kernel: Int64[Tensor, "q k"]
     cosines: Float[Tensor, "q k"]

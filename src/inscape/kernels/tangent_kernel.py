@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from jaxtyping import Float, Real
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.errors import BudgetError
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.kernels import _inputs
 from inscape.kernels._factors import bytes_of_a_point
 from inscape.kernels._products import filled
@@ -31,6 +32,8 @@ class TangentKernel(Result):
     not trainable, ``unreached`` trainable ones that no gradient comes to at any point: neither
     counts.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     kernel: Float[Tensor, "n m *c"]
     lengths: Float[Tensor, " n"]

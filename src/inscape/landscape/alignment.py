@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from inscape._core import Result, Row, Summary
+from inscape._core.result import Range
 from inscape.landscape._chain import Layer, State, called, chain
 
 #: Rounds over all layers; each raises the likeness, and a handful is the rule.
@@ -22,6 +24,8 @@ class Alignment(Result):
     ``likeness`` is the inner product of all weights and biases of both networks, as a share of
     the product of their norms: before and after.
     """
+
+    range: ClassVar[Range] = (-1.0, 1.0)
 
     orders: tuple[Int64[Tensor, " _"], ...]
     before: float

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Float64
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.functional import MEMORY, probe
+from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import generator
 from inscape._core.substitution import copied
 from inscape.landscape._last_layer import resolved
@@ -34,6 +35,8 @@ class Interpolation(Result):
     weights: they then belong to no network, and a barrier may be theirs alone.
     ``likeness`` is the cosine of both ends, after the alignment where there was one.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     at: Float64[Tensor, " k"]
     losses: Float64[Tensor, " k"]

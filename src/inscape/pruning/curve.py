@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from inscape._core import Result, Row, Summary
+from inscape._core.result import PROPORTION, Range
 from inscape.pruning.cutting import cut, load_flat
 
 
@@ -19,6 +21,8 @@ class PruningCurve(Result):
     explained (``"r2"``). ``chosen`` is the last step whose score is at most ``slack`` below the
     first; ``state`` holds the weights of that network.
     """
+
+    range: ClassVar[Range] = PROPORTION
 
     weights: Int64[Tensor, " steps"]
     losses: Float64[Tensor, " steps"]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from inscape._core import BudgetError, NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.progress import progress
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.pruning.cutting import cut, cut_groups, flat_state, load_flat
 from inscape.pruning.descent import nothing
 from inscape.pruning.groups import Group, Structure, structure
@@ -39,6 +41,8 @@ class ExhaustivePruning(Result):
     loss and score. ``subsets`` are the units of the good ones of the last size, best first;
     ``state`` holds the weights of the best.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     sizes: Int64[Tensor, " k"]
     tried: Int64[Tensor, " k"]

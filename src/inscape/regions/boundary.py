@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from inscape._core.checks import Function
 from inscape._core.pieces.plane import Frame
 from inscape._core.pieces.plane.chains import Chains
 from inscape._core.pieces.plane.contours import Cover, contours
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions.plane_regions import PlaneRegions, plane_regions
 
 
@@ -26,6 +28,8 @@ class Boundary(Result):
     along it; for the level set of one output, that output and -1. ``lengths`` are those in the
     input space.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     points: Float64[Tensor, "p 2"]
     first: Int64[Tensor, " m"]

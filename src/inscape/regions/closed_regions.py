@@ -22,6 +22,7 @@ from inscape._core import (
 from inscape._core.checks import Function
 from inscape._core.pieces.layers import Layers, layers, matrix
 from inscape._core.pieces.piecewise import piecewise
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions._closed import closed, inner_radius, layer, places
 from inscape.regions._precision import name_of
 
@@ -40,6 +41,7 @@ class ClosedRegions(Result):
     one is NaN beyond 16 inputs, where there are too many faces.
     """
 
+    range: ClassVar[Range] = NONNEGATIVE
     nonfinite: ClassVar[Mapping[str, str]] = {"inner": "NaN beyond 16 inputs"}
 
     sides: Int64[Tensor, " regions"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.pieces.plane.frame import Frame
 from inscape._core.progress import progress
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions._labels import Neighbours, Pairs, directions, joined
 from inscape.regions._precision import in_precision
 from inscape.regions._slice import Slice, rectangle
@@ -36,6 +37,8 @@ class GridRegions(Result):
     parts, ``distinct`` the different maps (or patterns) among them. ``exact`` is the true number
     of regions of that rectangle where the caller knows it.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     labels: Int64[Tensor, "p p"]
     u: Float64[Tensor, " p"]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int64, Integer
@@ -25,6 +26,7 @@ from inscape._core.pieces.line_graph import Rows, differentiable, settled_patter
 from inscape._core.pieces.line_segments import Lines, lines
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.pieces.turning import turning
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
 
@@ -50,6 +52,8 @@ class LineRegions(Result):
     ``biases`` give f(x) = A x + b on each piece, in input space. ``converted`` names the precision
     of the model where it was another than float64, in which everything is computed.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     t: Float64[Tensor, " knots"]
     offsets: Int64[Tensor, " segments_and_one"]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions._precision import in_precision
 from inscape.regions._probing import affine_values, ties
 
@@ -44,6 +46,8 @@ class LocalMaps(Result):
     of equal ones the first is the largest. Of ``drawn_from`` points that were given, those in
     ``points`` were looked at.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     points: Float64[Tensor, "n D"]
     values: Float64[Tensor, "n c"]

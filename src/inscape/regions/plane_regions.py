@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from inscape._core.checks import Function
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.pieces.plane import Budget, Frame, Tidy, cells, tidy
 from inscape._core.progress import progress
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions._domain import plane_of, polygon_of, turns, window
 from inscape.regions._input_maps import input_maps
 from inscape.regions._precision import name_of
@@ -48,6 +49,8 @@ class PlaneRegions(Result):
     none) and ``makers`` the bend and the unit of it that made them (-1: side of the domain).
     ``converted`` names the precision of the model where it was another than float64.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     vertices: Float64[Tensor, "v 2"]
     corners: Int32[Tensor, " k"]

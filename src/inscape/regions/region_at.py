@@ -23,6 +23,7 @@ from inscape._core import (
 from inscape._core.checks import Function
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.progress import progress
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions._faces import Array, Faces, half_spaces, merged, sides, together
 from inscape.regions._polytope import (
     Budget,
@@ -57,6 +58,7 @@ class RegionAt(Result):
     where the time did not do, as ``bounded`` is None then.
     """
 
+    range: ClassVar[Range] = NONNEGATIVE
     nonfinite: ClassVar[Mapping[str, str]] = {
         "facet_distances": "NaN where the time did not do",
         "inscribed": "infinite in a region without end, NaN where the time did not do",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log10, prod
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -19,6 +20,7 @@ from inscape._core import (
 from inscape._core.checks import Function
 from inscape._core.pieces.layers import layers
 from inscape._core.pieces.piecewise import piecewise
+from inscape._core.result import NONNEGATIVE, Range
 
 
 def arrangement(planes: int, dimension: int) -> int:
@@ -45,6 +47,8 @@ class RegionBounds(Result):
 
     The bounds are properties: exact whole numbers of any size. Rows hold their logarithms too.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     widths: tuple[int, ...]
     inputs: int

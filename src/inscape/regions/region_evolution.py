@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from inscape._core import NotApplicable, Result, Row, Summary, checks, instrumen
 from inscape._core.pieces.plane import Frame
 from inscape._core.pieces.plane.raster import raster
 from inscape._core.progress import progress
+from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.substitution import copied
 from inscape._core.trajectory import Settings, Trajectory, chosen_steps, stand_at
 from inscape.regions.boundary import Boundary, decision_boundary
@@ -46,6 +47,8 @@ class RegionEvolution(Result):
     which on this is at most ``tolerance``. The regions of all steps lie in flat arrays one after
     the other; ``regions_at(i)`` and ``boundary_at(i)`` give those of one step.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     steps: Int64[Tensor, " steps"]
     cells: Int64[Tensor, " steps"]

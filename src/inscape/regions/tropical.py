@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log10
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from inscape._core.checks import Function
 from inscape._core.pieces.layers import Layers, layers
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions._expressions import difference, quotient
 from inscape.regions._maxima import Array, Maximum, constant, most_terms, pruned, total
 from inscape.regions._precision import name_of
@@ -38,6 +40,8 @@ class Tropical(Result):
 
     A term is slopes x + constant; ``plus_outputs`` and ``minus_outputs`` tell the output of each.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     plus_slopes: Float64[Tensor, "f D"]
     plus_constants: Float64[Tensor, " f"]

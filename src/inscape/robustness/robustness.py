@@ -13,7 +13,7 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, generator, instrument
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY
-from inscape._core.result import wilson
+from inscape._core.result import PROPORTION, Range, wilson
 from inscape.robustness._balls import Norm
 from inscape.robustness._doubts import doubts
 from inscape.robustness._search import Search
@@ -41,6 +41,7 @@ class Robustness(Result):
     numbers. ``doubts`` are sentences on why the attack may say too little.
     """
 
+    range: ClassVar[Range] = PROPORTION
     nonfinite: ClassVar[Mapping[str, str]] = {
         "lengths": "infinite where no step was found that breaks a point",
         "bounds": "infinite where inputs have no bound",

@@ -11,6 +11,7 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, draw_pairs, instrument
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, probe
+from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import generator
 from inscape.smoothness._line_moments import Moments, along, best_process, scale, spread
 from inscape.smoothness._line_spread import between_draws, between_lines
@@ -37,6 +38,7 @@ class EffectiveLengthScale(Result):
     where the values do not tell it: no process is likelier than noise, or the longer, the likelier.
     """
 
+    range: ClassVar[Range] = NONNEGATIVE
     nonfinite: ClassVar[Mapping[str, str]] = {
         "source": "no upper end where the function is as good as straight",
     }
@@ -104,6 +106,7 @@ class EffectiveLengthScale(Result):
                 value=self.longest, kind="lower bound", basis=f"{basis}; as good as straight"
             )
         low, high = self.interval.tolist()
+        low, high = min(low, self.value), max(high, self.value)  # a few lines may all be alike
         return Summary(value=self.value, kind="estimate", basis=basis, low=low, high=high)
 
 

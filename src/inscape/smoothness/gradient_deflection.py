@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -10,6 +11,7 @@ from torch import Tensor
 from inscape._core import Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, norm, probe
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.smoothness.segments import values, walks
 
 #: Slopes of secants carry the rounding of the outputs; of affine maps in 3072 inputs up to 3.5.
@@ -19,6 +21,8 @@ ROUNDINGS = 8
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GradientDeflection(Result):
     """Deviation of the slope along each of the chords from the slope of the straight way."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     deflections: Float[Tensor, " pairs"]
     distances: Float[Tensor, " pairs"]

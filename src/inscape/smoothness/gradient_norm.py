@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -11,11 +12,14 @@ from inscape._core import Result, Row, Summary, checks, draw_rows, instrument, m
 from inscape._core.checks import Function
 from inscape._core.front import Slopes
 from inscape._core.functional import MEMORY, chunks, live_jacobians, norm, probe
+from inscape._core.result import NONNEGATIVE, Range
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GradientNorm(Result):
     """Norm of the gradient at each of the points."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     norms: Float[Tensor, " points"]
     outputs: int

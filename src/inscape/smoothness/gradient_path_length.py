@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -24,6 +24,7 @@ from inscape._core.pieces.line_graph import Rows
 from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.pieces.turning import turning
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.smoothness.segments import LARGE, halves, reduced, variation, walks
 
 
@@ -33,6 +34,8 @@ class GradientPathLength(Result):
 
     Where it is exact, ``knots`` counts those of all chords: their ends and every bend.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     lengths: Float[Tensor, " pairs"]
     knots: int

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -13,6 +13,7 @@ from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, norm, probe
 from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.smoothness.segments import halves, reduced, values, variation, walks
 
 
@@ -22,6 +23,8 @@ class PathLength(Result):
 
     Where it is exact, ``knots`` counts those of all chords: their ends and every bend.
     """
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     lengths: Float[Tensor, " pairs"]
     distances: Float[Tensor, " pairs"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -20,11 +21,14 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, chunks, jacobians, norm, probe
+from inscape._core.result import NONNEGATIVE, Range
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Rugosity(Result):
     """Change of the Jacobian per unit of distance around each of the points."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     changes: Float[Tensor, " points"]
     distance: float

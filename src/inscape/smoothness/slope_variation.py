@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import Bound, NotApplicable, Result, Row, Summary, instrument
 from inscape._core.checks import Function
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.smoothness.curve import Curve, measured, on_interval, spline, variation
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SlopeVariation(Result):
     """The slope of each piece between the knots; inside it at one place where not exact."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     at: Float[Tensor, " knots"]
     slopes: Float[Tensor, "pieces c"]

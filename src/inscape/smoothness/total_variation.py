@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import Bound, NotApplicable, Result, Row, Summary, instrument
 from inscape._core.checks import Function
+from inscape._core.result import NONNEGATIVE, Range
 from inscape.smoothness.curve import Curve, measured, on_interval, spline, variation
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TotalVariation(Result):
     """The function at its knots; its total variation is the way through them."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     at: Float[Tensor, " knots"]
     values: Float[Tensor, "knots c"]

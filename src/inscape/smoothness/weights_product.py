@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -19,11 +20,14 @@ from inscape._core import (
 )
 from inscape._core.functional import probe
 from inscape._core.pieces import TwoLayer, two_layer
+from inscape._core.result import NONNEGATIVE, Range
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class WeightsProduct(Result):
     """Each hidden unit's share: the norm of the jump of the gradient across its ReLU."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     terms: Float[Tensor, " hidden"]
     outputs: int

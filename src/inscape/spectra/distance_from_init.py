@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.functional import probe
+from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.trajectory import Trajectory
 
 Start = nn.Module | Mapping[str, Tensor] | Trajectory
@@ -17,6 +19,8 @@ Start = nn.Module | Mapping[str, Tensor] | Trajectory
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DistanceFromInit(Result):
     """Distance of each parameter tensor from where it started, and its norm then and now."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     distances: Float64[Tensor, " tensors"]
     before: Float64[Tensor, " tensors"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int64
@@ -20,6 +20,7 @@ from inscape._core import (
     mean_summary,
 )
 from inscape._core.functional import MEMORY, probe
+from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.substitution import outputs_with, refuse_unread
 from inscape.spectra.directional import directional
 
@@ -29,6 +30,8 @@ LOSSES = ("auto", "squared_error", "cross_entropy", "bce_logits")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class FisherRaoNorm(Result):
     """Squared derivative of each point's loss along the parameters."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     squares: Float[Tensor, " points"]
     loss: str
@@ -46,7 +49,7 @@ class FisherRaoNorm(Result):
         mean = mean_summary(self.squares, kind="estimate", basis=basis)
         if mean.low is None or mean.high is None:
             return Summary(value=mean.value**0.5, kind="estimate", basis=basis)
-        low, high = max(0.0, mean.low) ** 0.5, mean.high**0.5
+        low, high = mean.low**0.5, mean.high**0.5
         return Summary(value=mean.value**0.5, kind="estimate", basis=basis, low=low, high=high)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Float64
@@ -17,7 +18,7 @@ from inscape._core import (
 )
 from inscape._core.functional import probe
 from inscape._core.pieces import Segment, chain
-from inscape._core.result import Kind
+from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.spectra import singular
 from inscape.spectra.directional import directional
 
@@ -30,6 +31,8 @@ LARGE = 2_000_000
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SpectralNorm(Result):
     """Largest singular value of each affine map between two activations."""
+
+    range: ClassVar[Range] = NONNEGATIVE
 
     norms: Float64[Tensor, " layers"]
     layers: tuple[str, ...]
