@@ -82,7 +82,7 @@ def test_missing_and_endless_references_keep_their_line():
 
 def test_no_number_no_scale():
     assert scale(measured(None)) is None
-    assert scale(measured(math.nan)) is None
+    assert scale(measured(math.inf)) is None
 
 
 def test_logistic_regression_is_called_by_its_name():

@@ -1,7 +1,9 @@
 import itertools
+import math
 
 import pytest
 import torch
+from scipy import stats
 from torch import nn
 from torch.nn import functional
 from torch.testing import assert_close
@@ -120,9 +122,9 @@ def test_summary_is_the_root_of_the_mean_and_of_its_interval():
     mean, error = result.squares.mean(), result.squares.std() / 12**0.5
     summary = result.summary()
     assert summary.value == pytest.approx(float(mean.sqrt()))
-    assert summary.high == pytest.approx(float((mean + 1.959963984540054 * error).sqrt()))
-    low = float((mean - 1.959963984540054 * error).clamp(min=0).sqrt())
-    assert summary.low == pytest.approx(low)
+    half = stats.t.ppf(0.975, 11) * float(error / mean)
+    assert summary.high == pytest.approx(float(mean.sqrt()) * math.exp(half / 2))
+    assert summary.low == pytest.approx(float(mean.sqrt()) * math.exp(-half / 2))
     assert summary.basis == "12 points, squared error"
     assert fisher_rao_norm(model, x[:1], y[:1]).summary().low is None
 
