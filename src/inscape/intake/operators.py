@@ -150,7 +150,7 @@ def _filled_with_zeros(function: Callable[..., Tensor]) -> Callable[..., Tensor]
 
 
 def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    """Return the direction of ``v`` with the length ``g`` of each slice of ``dim``, or of all (-1)."""
+    """Return ``v`` with the length ``g`` in each slice along ``dim``, or as a whole for -1."""
     others = [axis for axis in range(v.ndim) if axis != dim]
     norms: Tensor = torch.linalg.vector_norm(v, dim=others, keepdim=True)
     return v * (g / norms)
