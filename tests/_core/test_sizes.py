@@ -52,11 +52,18 @@ def test_tensors_count_by_what_they_would_take():
         sizes.check_tensors([small, small.clone()], "f.pt", max_size=4)
     with pytest.raises(DataError, match=r"found 4\.4 TB"):
         sizes.check_tensors(small.expand(2**20, 2**20), "f.pt")
-    sparse = torch.sparse_coo_tensor(
-        torch.zeros(2, 1), [1.0], (2**20, 2**20), check_invariants=True
-    )
-    with pytest.raises(DataError, match=r"found 4\.4 TB"):
-        sizes.check_tensors({"w": sparse}, "f.pt")
+
+
+def test_only_dense_tensors_are_taken_from_files():
+    place = torch.zeros(2, 1).long()
+    kinds = {
+        "a sparse": torch.sparse_coo_tensor(place, [1.0], (2, 2), check_invariants=True),
+        "a quantized": torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
+        r"an empty \(meta\)": torch.empty(2, device="meta"),
+    }
+    for kind, tensor in kinds.items():
+        with pytest.raises(DataError, match=rf"dense tensors of numbers, found {kind} one: conv"):
+            sizes.check_tensors({"w": [tensor]}, "f.pt")
 
 
 def test_containers_in_themselves_end():

@@ -89,6 +89,11 @@ def test_a_table_in_another_encoding(tmp_path):
         open_data(tmp_path / "t.csv")
 
 
+def test_a_table_of_a_million_columns_is_not_begun(tmp_path):
+    with pytest.raises(DataError, match=r"at most 200,000 columns, found 1,000,001: save it as"):
+        open_data(table(tmp_path, "1," * 1_000_000 + "1\n"))
+
+
 def test_target_belongs_to_tables():
     with pytest.raises(DataError, match=r"target must name a column of a \.csv"):
         open_data((torch.ones(2, 1), torch.ones(2)), target="a")

@@ -56,9 +56,10 @@ def check_size(path: object, size: int, *, max_size: int | None = None) -> None:
 
 
 def check_tensors(loaded: Any, path: object, *, max_size: int | None = None) -> None:
-    """Refuse tensors that would take more than the limit if each of their numbers were stored.
+    """Refuse tensors from a file that are not dense, or larger than the limit.
 
-    A tensor with a stride of 0, or a sparse one, can have a size that no file could hold.
+    A tensor with a stride of 0 can have a size that no file could hold. The indices of a sparse
+    tensor may point anywhere, and PyTorch does not compare them with its size.
     """
     import torch
 
@@ -69,12 +70,28 @@ def check_tensors(loaded: Any, path: object, *, max_size: int | None = None) -> 
             continue
         seen.add(id(held))
         if isinstance(held, torch.Tensor):
+            _check_dense(held, path)
             size += held.numel() * held.element_size()
             check_size(path, size, max_size=max_size)
         elif isinstance(held, Mapping):
             waiting += held.values()
         elif isinstance(held, list | tuple | set):
             waiting += held
+
+
+def _check_dense(tensor: Any, path: object) -> None:
+    kinds = {
+        "a sparse": str(tensor.layout) != "torch.strided",
+        "a quantized": tensor.is_quantized,
+        "a nested": tensor.is_nested,
+        "an empty (meta)": tensor.is_meta,
+    }
+    for kind, holds in kinds.items():
+        if holds:
+            raise DataError(
+                f"{path} must hold dense tensors of numbers, found {kind} one: convert it before "
+                "it is saved."
+            )
 
 
 def read_size(text: str) -> int:

@@ -2,7 +2,7 @@
 
 Nothing here imports torch, numpy or matplotlib before a verb needs it, so that ``--help`` and
 ``list`` answer at once. Exit codes: 0 ok, 1 the run failed (disk, network, budget), 2 bad usage,
-3 finished but a checked number is out of tolerance, 130 interrupted.
+3 finished but a checked number is out of tolerance, 130 interrupted, 141 nobody reads the output.
 """
 
 from typing import Annotated
@@ -11,7 +11,7 @@ import typer
 
 from inscape.cli import data
 from inscape.cli.doctor import doctor as doctor_verb
-from inscape.cli.errors import Verbs
+from inscape.cli.errors import Verbs, open_streams
 from inscape.cli.list import list_all as list_verb
 from inscape.cli.look import look as look_verb
 from inscape.cli.pages import pages as pages_verb
@@ -65,4 +65,5 @@ app.add_typer(data.app, name="data")
 
 def main() -> None:
     """Run the command line."""
+    open_streams()
     app(prog_name="inscape")

@@ -2,7 +2,9 @@
 
 import errno
 import os
+import select
 import shlex
+import sys
 import traceback
 from contextvars import ContextVar
 from typing import Any
@@ -14,6 +16,10 @@ FAILED = 1  # the run failed: disk, network, memory, budget
 USAGE = 2  # the user asked for something that cannot be
 OUT_OF_TOLERANCE = 3  # finished, but a checked number is not what it should be
 INTERRUPTED = 130
+UNREAD = 141  # nobody reads the output any more, as in ``inscape list | head -1``; said by no line
+
+#: What a path is that no file can have.
+_NO_PATH = (errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
 
 #: Set (and not 0), it does the same as ``--debug``.
 DEBUG = "INSCAPE_DEBUG"
@@ -40,10 +46,15 @@ class Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
         try:
-            return super().invoke(ctx)
-        except (typer.TyperException, typer.Exit, typer.Abort, BrokenPipeError):
+            _refuse_undecodable(_words.get())
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # or the interpreter would find out that nobody reads, after its end
+            return result
+        except (typer.TyperException, typer.Exit, typer.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, BrokenPipeError) and _nobody_reads():
+                raise typer.Exit(UNREAD) from error
             if ctx.params.get("debug") or os.environ.get(DEBUG, "0") not in ("", "0"):
                 typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
             typer.echo(f"inscape: {sentence(error)}", err=True)
@@ -57,7 +68,49 @@ def exit_code(error: BaseException) -> int:
             return INTERRUPTED
         case ValueError() | TypeError() | ImportError() | FileNotFoundError():
             return USAGE
+        case OSError() if error.errno in _NO_PATH:
+            return USAGE
     return FAILED
+
+
+def open_streams() -> None:
+    """Give the process standard streams where it was started without; what they get is lost.
+
+    Otherwise the next file that is opened would be taken for the standard output.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
+
+
+def _nobody_reads() -> bool:
+    """Tell whether the reader of the standard output or of the errors is gone, and let it be.
+
+    Both are then sent nowhere, so that what is still to be written raises nothing.
+    """
+    gone = False
+    for stream in (sys.stdout, sys.stderr):
+        poll = select.poll()
+        poll.register(stream.fileno(), select.POLLERR)
+        if any(event & select.POLLERR for _, event in poll.poll(0)):
+            gone = True
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+    return gone
+
+
+def _refuse_undecodable(words: tuple[str, ...]) -> None:
+    """Refuse words that no page or record could repeat."""
+    for word in words:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise ValueError(
+                f"names and paths must be text in UTF-8, found {word!a}: rename the file, or "
+                "choose another name."
+            )
 
 
 def sentence(error: BaseException) -> str:

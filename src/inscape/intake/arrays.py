@@ -49,6 +49,7 @@ def as_array(found: Any, name: str) -> Array:
     """Return a tensor, an array, a data frame or nested lists as an array."""
     if isinstance(found, Tensor):
         dense = found.detach().to_dense() if found.layout != torch.strided else found.detach()
+        dense = dense.resolve_conj().resolve_neg()
         array: Array = (dense.float() if dense.dtype == torch.bfloat16 else dense).cpu().numpy()
         return array
     try:

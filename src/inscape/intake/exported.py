@@ -115,7 +115,7 @@ def read_program(archive: Archive) -> Program:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise UnsupportedModelError(
-            f"its description is damaged ({type(error).__name__}: {error})"
+            f"its description is damaged ({type(error).__name__}: {str(error)[:200]})"
         ) from error
 
 

@@ -62,7 +62,12 @@ _PLAIN = ("torch._utils.", "torch.storage.", "collections.OrderedDict", "numpy."
 
 def existing(path: str | Path, what: str) -> Path:
     """Return the path of a file that is there, or offer the names that are near."""
-    found = Path(path).expanduser()
+    try:
+        found = Path(path).expanduser()
+    except RuntimeError as error:
+        raise ValueError(
+            f"{what} must be an existing file, found {path}, and no such user: check the path."
+        ) from error
     if found.is_file():
         return found
     check_regular(found, what)

@@ -14,6 +14,9 @@ from inscape.intake.files import nearest, short
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Columns that are read one by one; more take minutes.
+_COLUMNS = 200_000
+
 
 def read_table(path: Path, *, target: str | None, with_labels: bool) -> Arrays:
     """Return the columns of a table; all are inputs if there are no labels."""
@@ -43,6 +46,7 @@ def _read(path: Path) -> tuple["pd.DataFrame", list[str]]:
     try:
         lines = _first_lines(path)
         comma = max(",;\t", key=lines[0].count)
+        _check_columns(path, 1 + lines[0].count(comma))
         rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=comma)]
         header = _has_header(rows)
         table = pd.read_csv(path, sep=comma, header=0 if header else None, skipinitialspace=True)
@@ -57,6 +61,14 @@ def _read(path: Path) -> tuple["pd.DataFrame", list[str]]:
         table = table.drop(columns=[table.columns[0]])
         notes.append("left out the first column, which has no name (a row number)")
     return table, notes
+
+
+def _check_columns(path: Path, columns: int) -> None:
+    if columns > _COLUMNS:
+        raise DataError(
+            f"{path} must have at most {_COLUMNS:,} columns, found {columns:,}: save it as .npz, "
+            "which is read at once."
+        )
 
 
 def _first_lines(path: Path) -> list[str]:
