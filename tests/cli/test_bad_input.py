@@ -193,6 +193,17 @@ CASES = {
     "no seed": (look(seed="abc"), 2, "Invalid value for '--seed'"),
     "negative seed": (look(seed=-1), 2, "--seed must be a whole number from 0"),
     "zero threads": (look(threads=0), 2, "--threads must be at least 1, found 0"),
+    "many threads": (look(threads=10**20), 2, "--threads must be at most 1024, found 1000"),
+    "no size": (look(max_size="much"), 2, "--max-size must be a size such as 4GB or 500MB, found"),
+    "small size": (
+        look(max_size="10"),
+        2,
+        r"must unpack to at most 10 bytes, found .*--max-size 1MB \(max_size=\d+\)",
+    ),
+    "size of no model": (look(None, None, max_size="1GB"), 2, "--max-size describes a model of yo"),
+    "no user": (look(weights="~nobody-here/a.pt"), 2, "found ~nobody-here/a.pt, and no such user"),
+    "long name": (look(weights="a" * 300 + ".pt"), 2, "file name too long"),
+    "undecodable": (look(out="bad\udcff"), 2, r"text in UTF-8, found 'bad\\udcff': rename"),
     "unknown instrument": (
         look(only="pth_length"),
         2,

@@ -1,6 +1,9 @@
 """Every error is one line and an exit code; a traceback comes only when asked for."""
 
 import errno
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -110,3 +113,45 @@ def test_a_reader_that_goes_away_is_no_error(process):
     code = "import os, sys; os.close(1); from inscape.cli import main; main()"
     done = process("list", python=("-c", code))
     assert "Traceback" not in done.stderr
+
+
+def _inscape(words: str, streams: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a shell, with its streams as the shell is told."""
+    command = f"{sys.executable} -m inscape {words} {streams}"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run(
+        ["bash", "-c", command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("streams", "code"),
+    [
+        (">&-", 0),
+        ("2>&-", 0),
+        (">&- 2>&- <&-", 0),
+        ("| true; exit ${PIPESTATUS[0]}", 141),
+        ("2>&1 | true; exit ${PIPESTATUS[0]}", 141),
+    ],
+)
+def test_a_closed_stream_ends_quietly(streams, code):
+    done = _inscape("list", streams)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_a_full_disk_behind_the_output_is_said():
+    done = _inscape("list", "> /dev/full")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "inscape: cannot write the disk: no space left on device: free some space or choose "
+        "another --out folder.\n"
+    )
+
+
+def test_a_pipe_that_breaks_elsewhere_is_an_error():
+    assert exit_code(BrokenPipeError()) == 1
+    assert exit_code(OSError(errno.ELOOP, "loop")) == 2

@@ -1,12 +1,13 @@
 """Calls allowed operators with hostile arguments, through the reader of exported programs.
 
-Run as a program, in a process of its own: ``python operator_calls.py DRAWS PART PARTS``. It prints
+Run in a process of its own: ``python operator_calls.py DRAWS PART PARTS ADDRESSES``. It prints
 the operator before it is called, so that the last line of a process that died names the culprit,
 and at the end how often each was called and how often it answered.
 """
 
 import json
 import random
+import resource
 import signal
 import sys
 import zlib
@@ -151,15 +152,16 @@ def program(target: str, draws: Draws) -> Program:
     return read_program(Archive(members([step], draws.tensors, output="%r0")))
 
 
-def main(draws: int, part: int, parts: int) -> None:
-    """Call every operator of one part so many times."""
+def main(draws: int, part: int, parts: int, addresses: int) -> None:
+    """Call every operator of one part so many times, with so many bytes of address space."""
+    resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
     counts = {}
     x = torch.randn(4, 6)
     for target in sorted(OPERATORS)[part::parts]:
         answered = 0
         for i in range(draws):
             sys.stderr.write(f"{target} draw {i}\n")
-            signal.alarm(60)
+            signal.alarm(300)
             drawn = Draws(seed=zlib.crc32(f"{target} {i}".encode()))
             try:
                 program(target, drawn)(x)
@@ -172,4 +174,4 @@ def main(draws: int, part: int, parts: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:4]))
+    main(*(int(word) for word in sys.argv[1:5]))

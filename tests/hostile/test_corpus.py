@@ -59,7 +59,11 @@ def endings(tmp_path_factory, mark) -> dict[str, Ending]:
         text=True,
         timeout=1000,
         preexec_fn=limited,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        },
         cwd=folder,
         check=False,
     )

@@ -71,7 +71,7 @@ _LISTED = """
     _upsample_bilinear2d_aa.vec
 
     amax amin aminmax argmax argmin argsort count_nonzero cummax cumprod cumsum diff kthvalue
-    linalg_matrix_norm linalg_matrix_norm.str_ord linalg_norm linalg_vector_norm logcumsumexp
+    linalg_vector_norm logcumsumexp
     logsumexp max max.dim max.other mean mean.dim median median.dim min min.dim min.other nanmean
     nansum norm.Scalar norm.ScalarOpt_dim prod prod.dim_int quantile.scalar sort sort.stable std.dim
     std.correction std_mean.correction std_mean.dim sum sum.dim_IntList topk trace var.correction
