@@ -14,7 +14,8 @@ from inscape._core import UnsupportedModelError
 from inscape._core.functional import jacobians
 from inscape._core.pieces import line_layers, line_segments
 from inscape._core.pieces.layers import layers
-from inscape._core.pieces.line_graph import Rows, cut_graph, differentiable
+from inscape._core.pieces.line_graph import Rows, differentiable
+from inscape._core.pieces.line_prefix import cut_graph
 from inscape._core.pieces.line_segments import NARROW, Lines, lines
 from inscape._core.pieces.piecewise import piecewise
 

@@ -231,7 +231,7 @@ def test_ends_of_another_shape_are_named(unchecked):
 
 def test_what_would_be_too_large_is_refused(monkeypatch):
     f, x, _ = CASES["deep relu"]()
-    monkeypatch.setattr(import_module("inscape.regions.line_regions"), "LARGEST", 10)
+    monkeypatch.setattr(import_module("inscape.regions._line_maps"), "LARGEST", 10)
     with pytest.raises(BudgetError, match="maps of all pieces must hold at most 10 numbers, but"):
         line_regions(f, x, maps=True)
     with pytest.raises(BudgetError, match="patterns of all pieces must hold at most 10 numbers"):

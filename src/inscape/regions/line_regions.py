@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Float64, Int64, Integer
 from torch import Tensor
 
 from inscape._core import (
-    BudgetError,
     NotApplicable,
     Result,
     Row,
@@ -21,17 +20,22 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, jacobians, norm
-from inscape._core.pieces.line_graph import Rows, differentiable, settled_patterns
-from inscape._core.pieces.line_segments import Lines, lines
+from inscape._core.deadline import Deadline
+from inscape._core.functional import norm
+from inscape._core.pieces.line_graph import ROOM, Rows
+from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
-from inscape._core.pieces.turning import turning
+from inscape._core.pieces.turning import jumps, summed
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.regions._line_maps import maps_of, patterns_of
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
 
-#: Numbers that maps in input space, or patterns, may hold in all: 512 MiB of float64.
-LARGEST = 2**26
+#: What to do with a model whose gradient does not belong to its values.
+GRADIENTS = "leave gradients out"
+
+#: Fraction of the time for the cutting where each piece is then looked at by itself.
+CUTTING = 0.4
 
 #: How often pairs are drawn anew while some of them join a point to itself.
 DRAWS = 100
@@ -51,6 +55,10 @@ class LineRegions(Result):
     to the next, zero where both go on in one piece; none of several segments apart. ``maps`` and
     ``biases`` give f(x) = A x + b on each piece, in input space. ``converted`` names the precision
     of the model where it was another than float64, in which everything is computed.
+
+    ``covered`` is the fraction of the length of all ``asked`` segments that was cut. Where it is
+    less than 1, ``ended_by`` names the budget that was spent: the first segments are there, the
+    last of them up to its last knot.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -73,6 +81,14 @@ class LineRegions(Result):
     vertex_jumps: Float64[Tensor, " joints"] | None = None
     converted: str | None = None
     seed: int | None = None
+    covered: float = 1.0
+    asked: int | None = None
+    ended_by: Literal["complete", "seconds"] = "complete"
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether all segments are cut from end to end."""
+        return self.ended_by == "complete"
 
     def total_gradient_variation(self) -> float:
         """Return the total variation of the gradient along all of a polyline, vertices included."""
@@ -100,9 +116,20 @@ class LineRegions(Result):
                 }
 
     def summary(self) -> Summary:
-        """Return the mean number of cells of a segment."""
+        """Return the mean number of cells of a segment; an estimate where the time was spent."""
+        if not self.complete:
+            return self._partial_summary()
         basis = f"{len(self.cells)} segments, {float(self.merged.double().mean()):.4g} when merged"
         return Summary(value=float(self.cells.double().mean()), kind="exact", basis=basis)
+
+    def _partial_summary(self) -> Summary:
+        """Return the mean over the segments that are cut to their end, or what one has so far."""
+        whole = self.t[self.offsets[1:] - 1] == 1.0
+        basis = f"{self.ended_by} spent, {self.covered:.1%} of {self.asked} segments covered"
+        if bool(whole.any()):
+            mean = float(self.cells[whole].double().mean())
+            return Summary(value=mean, kind="estimate", basis=basis)
+        return Summary(value=float(self.cells[0]), kind="lower bound", basis=basis)
 
     def points(self) -> Float64[Tensor, "knots *d"]:
         """Return the knots in input space."""
@@ -134,7 +161,8 @@ def line_regions(
     maps: bool = False,
     gradients: bool = False,
     seed: int = 0,
-    memory: int = MEMORY,
+    seconds: float | None = None,
+    memory: int = ROOM,
 ) -> LineRegions | NotApplicable:
     r"""Cut lines through the input space into the pieces on which ``f`` is linear.
 
@@ -144,8 +172,9 @@ def line_regions(
     Exact up to the rounding of float64: every breakpoint of every unit, the outputs there, and the
     slope of every piece; with ``gradients`` the total variation of the whole gradient. The rows of
     ``x`` are the vertices of a polyline, unless ``to`` or ``pairs`` say otherwise. A chain of dense
-    layers costs less than its evaluation at the breakpoints; any other graph about one such
-    evaluation for each of its layers that bend.
+    layers costs less than its evaluation at the breakpoints; any other graph two to three such
+    evaluations, less where its last layers bend most. Lines are cut from their beginning on, window
+    by window, each exact through all layers: what is covered when the time is over is exact.
 
     Args:
         f: A piecewise-linear network in eval mode.
@@ -158,6 +187,8 @@ def line_regions(
         gradients: Whether to sum the jumps of the whole gradient, at the vertices too; costs a
             forward and ``c`` backward passes for each piece.
         seed: Seed of the draw of pairs.
+        seconds: Stop after this time, with what is covered; only the export of the network and the
+            first few pieces are never left.
         memory: Bytes that the working set may take.
 
     >>> import torch
@@ -166,22 +197,32 @@ def line_regions(
     >>> found.t.tolist(), found.slopes.flatten().tolist()
     ([0.0, 0.25, 1.0], [0.0, 1.0])
     """
+    deadline = Deadline.after(seconds)
     checks.whole(1, memory=memory)
     checks.points(x)
     a, b = _segments(x, to, closed=closed, pairs=pairs, seed=seed)
     try:
         net = piecewise(f, x)
-        found = lines(net, a, b, memory=memory)
+        part = CUTTING if patterns or maps or gradients else 1.0
+        found = lines(net, a, b, memory=memory, deadline=deadline.part(part))
     except UnsupportedModelError as error:
         return refusal("line_regions", f, x, error)
     checks.finite(found.slopes.sum(1), "pieces")
-    lengths = norm((b - a).flatten(1), dim=1)
     rows = Rows(net, a, b, memory)
-    jacobian, bias = _maps(rows, found) if maps else (None, None)
+    turns = jumps(rows, found, instead=GRADIENTS, deadline=deadline) if gradients else None
+    matrices, constants = maps_of(rows, found, deadline) if maps else (None, None)
+    choices = patterns_of(rows, found, deadline) if patterns else None
+    known = [len(part) for part in (turns, matrices, choices) if part is not None]
+    found = found.first(min([len(found.slopes), *known]))
+    pieces, whole = len(found.slopes), len(a)
+    lengths, covered = norm((b - a).flatten(1), dim=1), found.covered
+    is_complete = len(covered) == whole and float(covered[-1]) == 1.0
     joined = to is None and pairs is None
-    turns: tuple[Tensor | None, Tensor | None] = (None, None)
-    if gradients:
-        turns = turning(rows, found, joined=joined, closed=closed, instead="leave gradients out")
+    turned: tuple[Tensor | None, Tensor | None] = (None, None)
+    if turns is not None:
+        turned = summed(found, turns, joined=joined, closed=closed and is_complete)
+    total, begun = float(lengths.sum()), slice(len(covered))
+    a, b, lengths = a[begun], b[begun], lengths[begun]
     return LineRegions(
         t=found.t,
         offsets=found.offsets,
@@ -194,13 +235,16 @@ def line_regions(
         slope_variation=found.turning() / lengths,
         starts=a,
         stops=b,
-        patterns=_patterns(rows, found) if patterns else None,
-        maps=jacobian,
-        biases=bias,
-        gradient_variation=turns[0],
-        vertex_jumps=turns[1],
+        patterns=None if choices is None else choices[:pieces],
+        maps=None if matrices is None else matrices[:pieces],
+        biases=None if constants is None else constants[:pieces],
+        gradient_variation=turned[0],
+        vertex_jumps=turned[1],
         converted=name_of(net.converted),
         seed=seed if pairs else None,
+        covered=1.0 if is_complete else float((covered * lengths).sum()) / total,
+        asked=whole,
+        ended_by="complete" if is_complete else "seconds",
     )
 
 
@@ -250,33 +294,3 @@ def _distinct_pairs(x: Tensor, pairs: int, seed: int) -> tuple[Tensor, Tensor]:
         f"x must hold different points to draw pairs from, found nearly none in {len(x)} rows: "
         "pass more data."
     )
-
-
-def _patterns(rows: Rows, found: Lines) -> Integer[Tensor, "pieces units"]:
-    """Return the choices of all units in the middle of every piece."""
-    units = sum(len(p[0]) for p in rows.net.patterns(rows.a[:1]))
-    _refuse_large(len(found.segment) * units, "patterns")
-    parts = rows.parts(found.segment, found.middles)
-    return torch.cat([torch.cat(settled_patterns(rows.net, at), 1) for _, at in parts])
-
-
-def _maps(rows: Rows, found: Lines) -> tuple[Tensor, Tensor]:
-    """Return matrix and constant of the affine map of every piece.
-
-    A line that runs inside a kink has the map of the pattern in the middle there, with ties off.
-    """
-    net = rows.net
-    _refuse_large(len(found.segment) * net.outputs * net.inputs, "maps")
-    matrices, constants = [], []
-    for _, at in rows.parts(found.segment, found.middles):
-        matrices.append(jacobians(differentiable(net), at))
-        constants.append(net.values(at) - (matrices[-1] @ at.flatten(1)[:, :, None])[:, :, 0])
-    return torch.cat(matrices), torch.cat(constants)
-
-
-def _refuse_large(numbers: int, what: str) -> None:
-    if numbers > LARGEST:
-        raise BudgetError(
-            f"{what} of all pieces must hold at most {LARGEST} numbers, but they would hold "
-            f"{numbers}: take fewer segments."
-        )

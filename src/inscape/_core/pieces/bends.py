@@ -21,13 +21,15 @@ class Bend:
     unit: it is on where the function is above zero, and the operation bends at the zero. With
     ``windows`` every window is a unit: it chooses the largest of the functions that it lists, the
     first of them where several are largest, and gives it times ``sign``. ``chosen`` is what the
-    operation gives, affine in its arguments, once the choice of every unit is fixed.
+    operation gives, affine in its arguments, once the choice of every unit is fixed; ``linear`` is
+    the same without its constants, None where they are found by asking for zero.
     """
 
     node: fx.Node
     place: str
     source: Callable[..., Float64[Tensor, "n m"]]
     chosen: Callable[..., Tensor]
+    linear: Callable[..., Tensor] | None = None
     windows: Int64[Tensor, "w k"] | None = None
     sign: float = 1.0
     slope: Callable[..., Tensor] | None = None
@@ -48,16 +50,17 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
     if any(isinstance(arg, fx.Node) and moving(arg) for arg in node.args[1:]):
         return None
     if slope := _slope(node):
+
+        def chosen(on: Tensor, z: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            on = on.bool().reshape(len(on), *z.shape[1:])
+            return z * torch.where(on, 1.0, slope(z, *args, **kwargs))
+
         return Bend(
             node=node,
             place=place,
             source=lambda z, *_, **__: z.reshape(len(z), -1),
-            chosen=lambda on, z, *args, **kwargs: (
-                z
-                * torch.where(
-                    on.bool().reshape(len(on), *z.shape[1:]), 1.0, slope(z, *args, **kwargs)
-                )
-            ),
+            chosen=chosen,
+            linear=chosen,
             slope=slope,
         )
     if name in _LARGEST:
@@ -77,6 +80,9 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
             _clamped(on, z / 6 + 0.5, 0.0, 1.0)
             if name == "hardsigmoid"
             else _clamped(on, z, *limits(*args, **kwargs))
+        ),
+        linear=lambda on, z, *args, **kwargs: (
+            _unclamped(on, z, *limits(*args, **kwargs)) / (6 if name == "hardsigmoid" else 1)
         ),
     )
 
@@ -132,6 +138,15 @@ def _clamped(on: Integer[Tensor, "n units"], z: Tensor, low: Any, high: Any) -> 
     if high is not None:
         out = torch.where(parts.pop(0), _like(high, z), out)
     return out
+
+
+def _unclamped(on: Integer[Tensor, "n units"], z: Tensor, low: Any, high: Any) -> Tensor:
+    """Return z where it lies between its limits, and zero elsewhere."""
+    parts = list(on.bool().reshape(len(on), -1, *z.shape[1:]).unbind(1))
+    out = z
+    if low is not None:
+        out = out * parts.pop(0)
+    return out if high is None else out * ~parts.pop(0)
 
 
 def _like(limit: Any, z: Tensor) -> Tensor:

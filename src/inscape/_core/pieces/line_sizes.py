@@ -41,7 +41,7 @@ def with_sizes(
     needed, near = {one.node} | _before(one.node, ()), _before(one.node, number)
     reader = {arg: node for node in program.nodes if node in needed for arg in node.all_input_nodes}
     values: Values = {**program.constants, program.input: x}
-    sized: Values = {program.input: _largest(x, group)}
+    sized: Values = {program.input: largest(x, group)}
     for node in program.nodes:
         if node is one.node:
             break
@@ -54,15 +54,15 @@ def with_sizes(
             args, kwargs = _arguments(node, values)
             values[node] = net.bends[k].chosen(patterns[k], *args, **kwargs)
         if node in near and k is not None:
-            sized[node] = _largest(values[node], group)
+            sized[node] = largest(values[node], group)
         elif node in near and any(arg in sized for arg in node.all_input_nodes):
-            sized[node] = _step(node, values, sized)
+            sized[node] = sizes_after(node, values, sized)
         for arg in node.all_input_nodes:
             if reader[arg] is node:
                 del values[arg]
     args, kwargs = _arguments(one.node, values)
     functions = one.source(*args, **kwargs).expand(len(x), -1)
-    return functions, _summands(net, at, values, sized).expand(int(group[-1] - group[0]) + 1, -1)
+    return functions, summands(net, at, values, sized).expand(int(group[-1] - group[0]) + 1, -1)
 
 
 def settled_run(net: Piecewise, x: Float64[Tensor, "n *d"]) -> tuple[Tensor, list[Tensor]]:
@@ -74,20 +74,20 @@ def settled_run(net: Piecewise, x: Float64[Tensor, "n *d"]) -> tuple[Tensor, lis
     program, bends = net.program, {bend.node: bend for bend in net.bends}
     whole = torch.zeros(len(x), dtype=torch.int64)
     values: Values = {**program.constants, program.input: x}
-    sized: Values = {program.input: _largest(x, whole)}
+    sized: Values = {program.input: largest(x, whole)}
     choices: list[Tensor] = []
     for node in program.nodes:
         if (bend := bends.get(node)) is None:
             values[node] = program.step(node, values)
             if any(arg in sized for arg in node.all_input_nodes):
-                sized[node] = _step(node, values, sized)
+                sized[node] = sizes_after(node, values, sized)
             continue
         args, kwargs = _arguments(node, values)
         functions = bend.source(*args, **kwargs).detach().expand(len(x), -1)
-        most = NOISE * _summands(net, len(choices), values, sized)
+        most = NOISE * summands(net, len(choices), values, sized)
         choices.append(_settled(net, x.detach(), functions, most, choices))
         values[node] = bend.chosen(choices[-1], *args, **kwargs)
-        sized[node] = _largest(values[node], whole)
+        sized[node] = largest(values[node], whole)
     return values[program.output], choices
 
 
@@ -136,8 +136,11 @@ def _before(node: fx.Node, stops: Collection[fx.Node]) -> set[fx.Node]:
     return found
 
 
-def _largest(values: Tensor, group: Int64[Tensor, " n"]) -> Tensor:
+def largest(values: Tensor, group: Int64[Tensor, " n"]) -> Tensor:
     """Return the largest size of each entry among the rows of a group."""
+    if int(group[-1]) == int(group[0]):
+        flat = values.detach()
+        return torch.maximum(flat.amax(0, keepdim=True), -flat.amin(0, keepdim=True))
     rows = values.detach().abs().expand(len(group), *values.shape[1:])
     firsts = np.flatnonzero(np.concatenate([[True], group.diff().numpy() > 0]))
     return torch.from_numpy(np.maximum.reduceat(rows.numpy(), firsts, axis=0))
@@ -156,7 +159,7 @@ def _size(value: Any) -> Any:
 
 
 @torch.no_grad()
-def _step(node: fx.Node, values: Values, sized: Values) -> Any:
+def sizes_after(node: fx.Node, values: Values, sized: Values) -> Any:
     """Do to sizes what an affine node does to values, without that anything cancels."""
     known = {
         arg: sized[arg] if arg in sized else _size(values[arg]) for arg in node.all_input_nodes
@@ -185,7 +188,7 @@ def _step(node: fx.Node, values: Values, sized: Values) -> Any:
 
 
 @torch.no_grad()
-def _summands(net: Piecewise, at: int, values: Values, sized: Values) -> Tensor:
+def summands(net: Piecewise, at: int, values: Values, sized: Values) -> Tensor:
     """Return the sizes of a bend's functions; of z - limit the sum of both."""
     one = net.bends[at]
     found = []

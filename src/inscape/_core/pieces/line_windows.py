@@ -67,3 +67,15 @@ def window_changes(
                     piece[count], share[count] = r, at
                 count += 1
     return count
+
+
+@compiled(reorder=False)
+def winners(functions: Array, windows: Array, choice: Array) -> None:
+    """Write the place of the largest function of each window, the first of several, in each row."""
+    for r in range(len(functions)):
+        for w in range(len(windows)):
+            best = 0
+            for k in range(1, windows.shape[1]):
+                if functions[r, windows[w, k]] > functions[r, windows[w, best]]:
+                    best = k
+            choice[r, w] = best

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from inscape._core.deadline import NEVER, Deadline
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.front import Slopes
 from inscape._core.functional import ROWS, jacobians, norm
@@ -23,8 +24,13 @@ def turning(
     none where the segments are not joined. ``instead`` says what else a user may do whose model has
     no such gradient.
     """
-    _refuse_other_slopes(rows, found, instead)
-    jumps = _jumps(rows, found)
+    return summed(found, jumps(rows, found, instead=instead), joined=joined, closed=closed)
+
+
+def summed(
+    found: Lines, jumps: Float64[Tensor, " _"], *, joined: bool, closed: bool
+) -> tuple[Float64[Tensor, " n"], Float64[Tensor, " joints"]]:
+    """Return the sum of the jumps inside each segment, and those from one segment to the next."""
     inner = found.inner
     inside = found.total(jumps[inner], found.segment[inner])
     if not joined:
@@ -33,20 +39,26 @@ def turning(
     return inside, jumps[firsts if closed else firsts[:-1]]
 
 
-def _jumps(rows: Rows, found: Lines) -> Float64[Tensor, " pieces_and_one"]:
+def jumps(
+    rows: Rows, found: Lines, *, instead: str, deadline: Deadline = NEVER
+) -> Float64[Tensor, " _"]:
     """Return how far the gradient of each piece is from that of the piece before it.
 
-    The first of them has none; after the last follows the first again.
+    The first of them has none; after the last follows the first again. Where the time is over, the
+    jumps of the first pieces alone are returned.
     """
+    _refuse_other_slopes(rows, found, instead)
     order = torch.cat([torch.arange(len(found.segment)), torch.zeros(1, dtype=torch.int64)])
     gradients = Slopes(differentiable(rows.net), rows=len(order) * rows.net.outputs)
-    jumps, step = [torch.zeros(1, dtype=torch.float64)], max(1, min(ROWS, rows.most) - 1)
+    sizes, step = [torch.zeros(1, dtype=torch.float64)], max(1, min(ROWS, rows.most) - 1)
     for first in range(0, len(order) - 1, step):
         some = order[first : first + step + 1]
         matrices, front = gradients.at(rows.at(found.segment[some], found.middles[some]))
         turns = matrices.diff(dim=0)
-        jumps.append(norm(turns, dim=(1, 2)) if front is None else front.norm(turns))
-    return torch.cat(jumps)
+        sizes.append(norm(turns, dim=(1, 2)) if front is None else front.norm(turns))
+        if deadline.passed():
+            break
+    return torch.cat(sizes)
 
 
 def _refuse_other_slopes(rows: Rows, found: Lines, instead: str) -> None:

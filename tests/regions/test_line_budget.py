@@ -1,0 +1,104 @@
+"""Lines within a time: what is covered is a prefix, exact, and says which budget ended it."""
+
+import itertools
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cases import dense, points
+from inscape._core.deadline import clock
+from inscape._core.pieces import line_layers, line_segments
+from inscape.regions import line_regions
+
+
+def ticking():
+    """Return a clock that goes on by a second each time it is looked at."""
+    count = itertools.count()
+    return lambda: float(next(count))
+
+
+def spent(f, x, seconds, **settings):
+    with clock(ticking()):
+        return line_regions(f, x, seconds=seconds, **settings)
+
+
+def assert_prefix(found, whole):
+    """Everything that was found is what the whole has at its beginning."""
+    assert not found.complete
+    assert found.ended_by == "seconds"
+    assert found.asked == len(whole.cells)
+    segments, knots, pieces = len(found.cells), len(found.t), len(found.slopes)
+    assert_close(found.t, whole.t[:knots], rtol=0, atol=1e-12)
+    assert_close(found.values, whole.values[:knots])
+    assert_close(found.slopes, whole.slopes[:pieces])
+    assert torch.equal(found.cells[:-1], whole.cells[: segments - 1])
+    assert_close(found.variation[:-1], whole.variation[: segments - 1])
+    assert torch.equal(found.starts, whole.starts[:segments])
+    last = (found.points()[-1] - found.starts[-1]).norm()
+    length = found.lengths[:-1].sum() + last
+    assert found.covered == pytest.approx(float(length / whole.lengths.sum()))
+    assert 0 < found.covered < 1
+
+
+@pytest.mark.parametrize("seconds", [3, 40, 100])
+def test_a_graph_is_covered_from_the_first_line_on(seconds):
+    f, x = dense(3, 10, 10, 2), points(20, 3)
+    assert_prefix(spent(f, x, seconds), line_regions(f, x))
+
+
+@pytest.mark.parametrize("seconds", [1, 6, 20])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_chain_of_matrices_is_covered_from_the_first_line_on(seconds, threads, monkeypatch):
+    monkeypatch.setattr(line_segments, "SMALL", 0)
+    monkeypatch.setattr(line_segments, "BLOCK", 4)
+    monkeypatch.setattr(line_layers, "CHUNK", 1)
+    f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert_prefix(spent(f, x, seconds), line_regions(f, x))
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_what_is_asked_of_each_piece_ends_with_the_time_too(monkeypatch):
+    from inscape._core.pieces import line_graph
+
+    f, x = dense(3, 10, 10, 2), points(20, 3)
+    options = {"patterns": True, "maps": True, "gradients": True}
+    whole = line_regions(f, x, **options)
+    monkeypatch.setattr(line_graph, "MOST", 8)
+    found = spent(f, x, 60, **options)
+    assert_prefix(found, whole)
+    pieces = len(found.slopes)
+    for name in ("patterns", "maps", "biases"):
+        assert_close(getattr(found, name), getattr(whole, name)[:pieces])
+    assert_close(found.gradient_variation[:-1], whole.gradient_variation[: len(found.cells) - 1])
+    assert_close(found.vertex_jumps, whole.vertex_jumps[: len(found.cells) - 1])
+
+
+def test_the_summary_is_a_mean_of_whole_segments_or_a_lower_bound():
+    f, x = dense(3, 10, 10, 2), points(20, 3)
+    found = spent(f, x, 100)
+    assert len(found.cells) > 2
+    said = found.summary()
+    ended = found.t[found.offsets[1:] - 1] == 1
+    assert (said.kind, said.value) == ("estimate", float(found.cells[ended].double().mean()))
+    assert said.basis == f"seconds spent, {found.covered:.1%} of 19 segments covered"
+    one = spent(f, x[:2], 3).summary()
+    assert (one.kind, one.value) == ("lower bound", 1.0)
+
+
+def test_enough_time_is_no_budget():
+    f, x = dense(3, 10, 10, 2), points(20, 3)
+    found, whole = spent(f, x, 1e9), line_regions(f, x)
+    assert found.complete
+    assert (found.covered, found.ended_by) == (1.0, "complete")
+    assert_close(found.t, whole.t, rtol=0, atol=1e-12)
+
+
+def test_no_time_is_refused():
+    f, x = dense(3, 4, 1), points(3, 3)
+    with pytest.raises(ValueError, match="seconds must be above 0, found 0: raise seconds"):
+        line_regions(f, x, seconds=0)
