@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11 and make:
 #   make look   measure a network on the embedded digits and write its report
 #   make test   all that CI checks: lint, types, tests, gallery, wheel
+#   make test-elsewhere   those tests that rounding may decide, as other processors would run them
 # And one writes the pages of the papers from the records under results/: make pages
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
-.PHONY: look pages test lint types tests gallery docs bench fuzz clean
+.PHONY: look pages test lint types tests test-elsewhere gallery docs bench fuzz clean
 .DEFAULT_GOAL := look
 
 # Made anew whenever the pins or the project's metadata change.
@@ -37,6 +38,10 @@ types: $(READY)
 tests: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
 	    --ignore tests/test_gallery.py --ignore tests/test_wheel.py
+
+# The tests marked "rounding" as other processors would run them, two settings at a time.
+test-elsewhere: $(READY)
+	$(BIN)/python tests/elsewhere.py --jobs $(JOBS)
 
 # With the wheel in front: while it is installed, the other core draws.
 gallery: $(READY)

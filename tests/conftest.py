@@ -13,6 +13,11 @@ from jaxtyping import config
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background of a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)  # some tests interrupt processes
 
+TESTS = Path(__file__).parent
+
+#: Folders and files whose tests are run as other processors would (``make test-elsewhere``).
+ROUNDING = frozenset({"kernels", "regions", "smoothness", "spectra", "training"})
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
@@ -21,6 +26,13 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
     """Draw what a file of tests draws while it is read from one seed: a test passes or it fails."""
     if isinstance(collector, pytest.Module):
         torch.manual_seed(0)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of folders, and of files, that compare bits, orders or tight tolerances."""
+    place = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else item.path
+    if place.parts[0] in ROUNDING or place.as_posix() in ROUNDING:
+        item.add_marker("rounding")
 
 
 @pytest.hookimpl(tryfirst=True)

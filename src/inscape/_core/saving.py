@@ -201,7 +201,9 @@ def _encoded(key: str, value: object, arrays: dict[str, npt.NDArray[Any]]) -> ob
 def _decoded(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
     match value:
         case {"tensor": {"dtype": dtype, "shape": shape}, "npz": key}:
-            return torch.from_numpy(arrays[key]).reshape(shape).to(_dtype(dtype))
+            # Copied, since a BLAS may sum by address: NumPy aligns to 16 bytes, PyTorch to 64.
+            tensor = torch.from_numpy(arrays[key]).clone()
+            return tensor.reshape(shape).to(_dtype(dtype))
         case {"tensor": {"dtype": dtype, "shape": shape}, "values": values}:
             flat = [_decoded(item, arrays) for item in values]
             return torch.tensor(flat, dtype=_dtype(dtype)).reshape(shape)

@@ -62,8 +62,10 @@ def examine(data_dir: Path | None, results: Path = Path("results")) -> tuple[Fac
     }
     if devices["state"] != "ok":
         return facts, [*broken, f"{devices['state']}: install torch again."]
+    from inscape.cli.processor import processor
     from inscape.data import cache_dir
 
+    facts["processor"] = processor()
     facts["cache"] = health.folder(cache_dir())
     try:
         facts["data"] = list(health.datasets(data_dir))

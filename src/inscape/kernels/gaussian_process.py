@@ -169,7 +169,7 @@ def gaussian_process(
     checks.at_least(0, noise=noise, restarts=restarts)
     if not amplitude > 0:
         raise ValueError(f"amplitude must be positive, found {amplitude}: raise amplitude.")
-    points, labels = x.detach().double(), y.detach().double()
+    points, labels = _own(x), _own(y)
     columns = labels.reshape(len(labels), -1)
     chosen = {"amplitude": float(amplitude), "noise": float(noise)}
     if isinstance(kernel, Rbf):
@@ -191,10 +191,15 @@ def gaussian_process(
         at_bounds=tuple(name for name in SETTINGS if name in fitted and _at(chosen[name], bounds)),
         restarts=restarts,
         seed=seed,
-        factor=factor,
-        weights=weights,
+        factor=_own(factor),
+        weights=_own(weights),
         log_likelihood=log_likelihood(factor, weights, columns),
     )
+
+
+def _own(tensor: Tensor) -> Float64[Tensor, "..."]:
+    """Return a copy in the layout in which a process is loaded, so that it predicts the same."""
+    return tensor.detach().to(torch.float64, copy=True, memory_format=torch.contiguous_format)
 
 
 def _check(

@@ -12,7 +12,7 @@ from inscape.models import mlp
 from inscape.smoothness.gradient_norm import gradient_norm_penalty
 from inscape.smoothness.path_length import path_length_penalty
 from inscape.training import decay, fit, l2_norm
-from inscape.training.ensemble import even, fit_many, program, stacks
+from inscape.training.ensemble import even, fit_many, loop, many, program, stacks
 from inscape.training.ensemble.stack import Stack
 
 N, D = 23, 3
@@ -239,6 +239,15 @@ def test_a_width_is_refused_whose_slots_differ(monkeypatch):
     text = r"'stacks' cannot train member 0: the kernels .* other bits in other slots of a stack; u"
     with pytest.raises(ValueError, match=text):
         fit_many([network(k) for k in range(3)], xs[:3], ys[:3], backend="stacks")
+    monkeypatch.setattr(many, "BACKENDS", {"stacks": stacks, "loop": loop})
+    warned = (
+        r"3 networks are trained one by one \(back end 'loop', not 'stacks'\).*: the kernels of"
+    )
+    with pytest.warns(UserWarning, match=warned) as warnings:
+        run = fit_many([network(0), network(1), mlp(D, 9, 2).double()], xs, ys, epochs=1)
+    assert len(warnings) == 1
+    assert {choice.backend for choice in run.choices} == {"loop"}
+    assert len(list(run)) == 3
 
     def narrow(self, width, size):
         return uneven(self, width, size, at=slice(None)) if width < 32 else plain(self, width, size)

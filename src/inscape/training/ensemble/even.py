@@ -35,7 +35,7 @@ def uneven(graph: fx.GraphModule) -> list[str]:
     for node in graph.graph.nodes:
         if node.op == "placeholder":
             stacked.add(node)
-        elif node.op == "call_function" and stacked.intersection(node.all_input_nodes):
+        elif node.op.startswith("call_") and stacked.intersection(node.all_input_nodes):
             stacked.add(node)
             if not _is_exact(node) and _left_over(node):
                 found.add(_name(node))
@@ -58,6 +58,8 @@ def _name(node: fx.Node) -> str:
 
 
 def _is_exact(node: fx.Node) -> bool:
+    if node.op == "call_module":  # a product or a convolution; see aligned.py
+        return True
     name = _name(node)
     if name == "pow":
         return node.args[1] in (2, 2.0)

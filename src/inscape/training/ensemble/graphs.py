@@ -16,7 +16,9 @@ from torch.func import functional_call, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from inscape.training.dice import private_dice
+from inscape.training.ensemble.aligned import align_products
 from inscape.training.ensemble.even import is_view, results
+from inscape.training.ensemble.lean import lean
 from inscape.training.ensemble.member import Orders
 from inscape.training.losses import loss_function
 from inscape.training.update import scalar
@@ -111,7 +113,8 @@ class Graphs:
         single = self._written(member, x, y)
         many = [_repeated(part, width) for part in (*self.names.of(self._objective.model), x, y)]
         with private_dice(self._device), torch.no_grad():
-            return _lean(make_fx(vmap(single, randomness="error"))(*many))
+            stacked = make_fx(vmap(single, randomness="error"))(*many)
+        return align_products(lean(stacked))
 
     def _written(self, member: Member, x: Tensor, y: Tensor) -> fx.GraphModule:
         """Return the operations of one member."""
@@ -120,7 +123,7 @@ class Graphs:
             return member(*tensors)
 
         with private_dice(self._device), torch.no_grad():
-            return _lean(make_fx(flat)(*self.names.of(self._objective.model), x, y))
+            return lean(make_fx(flat)(*self.names.of(self._objective.model), x, y))
 
     def _update(
         self,
@@ -167,13 +170,3 @@ def _repeated(part: Tensor | list[Tensor], width: int) -> Tensor | list[Tensor]:
     if isinstance(part, list):
         return [torch.stack([tensor] * width) for tensor in part]
     return torch.stack([part] * width)
-
-
-def _lean(graph: fx.GraphModule) -> fx.GraphModule:
-    """Drop operations that nobody uses and detachments, which mean nothing without autograd."""
-    for node in graph.graph.nodes:
-        if node.target is torch.ops.aten.detach.default:
-            node.replace_all_uses_with(node.args[0])
-    graph.graph.eliminate_dead_code()
-    graph.recompile()
-    return graph

@@ -1,5 +1,6 @@
 """Many networks at once: the plain loop for each of them, in less time."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -11,6 +12,7 @@ from inscape.training.checks import check_settings, check_start
 from inscape.training.ensemble import lanes, loop, stacks
 from inscape.training.ensemble.alike import groups
 from inscape.training.ensemble.member import LostMembersError, Member, Orders
+from inscape.training.ensemble.stacks import OTHER_BITS
 from inscape.training.losses import Loss
 from inscape.training.names import name_of, own_name
 from inscape.training.optimizers import OptimizerFactory, build_optimizer
@@ -167,7 +169,20 @@ def fit_many(
     ensemble = replace(ensemble, xs=_detached(ensemble.xs), ys=_detached(ensemble.ys))
     kinds = groups(models, ensemble.xs, ensemble.ys)
     choices = [_choice(kind, ensemble.of(kind), orders, backend) for kind in kinds]
+    _warn_of_other_bits(choices)
     return Members(choices, ensemble, orders)
+
+
+def _warn_of_other_bits(choices: Sequence[Choice]) -> None:
+    """Warn once where this processor keeps networks from being trained in a stack."""
+    slow = [c for c in choices if c.backend == "loop" and c.refused.get("stacks") == OTHER_BITS]
+    if slow:
+        warnings.warn(
+            f"{sum(len(choice.members) for choice in slow)} networks are trained one by one (back "
+            f"end 'loop', not 'stacks'), which is slower: {OTHER_BITS}. Their results are right; "
+            "`inscape doctor` names this processor and its BLAS.",
+            stacklevel=3,
+        )
 
 
 def _ensemble(

@@ -25,6 +25,9 @@ from inscape.training.update import DivergedError, Update
 #: Measured on two cores: the loop is as fast where one member's update writes more than this.
 MANY_NUMBERS = 2**19
 
+#: Said where a trial has failed on this processor, although no operation rounds by place.
+OTHER_BITS = "the kernels of this machine give a member other bits in other slots of a stack"
+
 #: What is known of members of a kind, for as long as their orders live: it takes a while to learn.
 _KNOWN: WeakKeyDictionary[Orders, dict[Hashable, Program | str]] = WeakKeyDictionary()
 
@@ -55,8 +58,7 @@ def reason_not(
     if admitted:
         return None
     names = program.uneven(program.widths[0])
-    cause = f" ({', '.join(names)} may round by place)" if names else ""
-    return f"the kernels of this machine give a member other bits in other slots of a stack{cause}"
+    return f"{OTHER_BITS} ({', '.join(names)} may round by place)" if names else OTHER_BITS
 
 
 def train(

@@ -1,0 +1,180 @@
+"""Run the tests marked ``rounding`` as other processors would: ``make test-elsewhere``.
+
+    python tests/elsewhere.py                # every setting, two at a time
+    python tests/elsewhere.py --only MKL     # those whose name holds a word
+    python tests/elsewhere.py tests/spectra  # these tests alone
+
+Libraries choose their kernels by the processor, and environment variables make them choose those of
+another. Each setting has one process of its own, since a library reads them once. A setting that
+this processor cannot run is named and skipped. Ends in a table, and with 1 if any test failed.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUSY = "while True: pass"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What imitates another machine.
+
+    Attributes:
+        name: What it is called.
+        variables: Environment variables.
+        needs: Flags that the processor must have (as Linux names them).
+        prefix: Command that starts the tests: on one core, or after all others.
+        beside: Busy processes that run all the while.
+    """
+
+    name: str
+    variables: dict[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = ()
+    beside: int = 0
+
+
+def variable(name: str, value: str, *needs: str) -> Setting:
+    """Return the setting of one environment variable."""
+    return Setting(name=f"{name}={value}", variables={name: value}, needs=needs)
+
+
+AVX512 = ("avx512f", "avx512dq", "avx512bw", "avx512vl")
+SETTINGS = (
+    variable("MKL_CBWR", "COMPATIBLE"),
+    variable("MKL_CBWR", "AVX2", "avx2"),
+    variable("MKL_CBWR", "AVX512", *AVX512),
+    variable("ATEN_CPU_CAPABILITY", "default"),
+    variable("ATEN_CPU_CAPABILITY", "avx2", "avx2"),
+    variable("OPENBLAS_CORETYPE", "Haswell", "avx2"),
+    variable("OPENBLAS_CORETYPE", "Zen", "avx2"),
+    variable("OPENBLAS_CORETYPE", "SkylakeX", *AVX512),
+    variable("NPY_DISABLE_CPU_FEATURES", "X86_V4 AVX512_ICL AVX512_SPR", "avx2"),
+    variable("ONEDNN_MAX_CPU_ISA", "AVX2", "avx2"),
+    Setting(name="one core", prefix=("taskset", "--cpu-list", "{core}")),
+    Setting(name="nice 19 beside two busy processes", prefix=("nice", "-n", "19"), beside=2),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of the tests under a setting."""
+
+    setting: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    note: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Tell whether nothing failed, and something ran unless the setting was skipped."""
+        return not self.failed and (self.passed > 0 or self.note.startswith("skipped"))
+
+
+def processor_flags(info: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+    """Return the instructions that the processor has; none where they cannot be read."""
+    found = re.search(r"^flags\s*:(.*)$", info.read_text(), re.M) if info.exists() else None
+    return frozenset(found[1].split()) if found else frozenset()
+
+
+def reason_to_skip(setting: Setting, flags: frozenset[str]) -> str | None:
+    """Say why this machine cannot run a setting, or return None if it can."""
+    missing = [flag for flag in setting.needs if flag not in flags]
+    if missing:
+        return f"skipped: this processor has no {', '.join(missing)}"
+    if setting.prefix and not any(
+        (Path(folder) / setting.prefix[0]).exists() for folder in os.get_exec_path()
+    ):
+        return f"skipped: there is no {setting.prefix[0]} here"
+    return None
+
+
+def command(setting: Setting, tests: Sequence[str]) -> list[str]:
+    """Return the command that runs the tests under a setting, in one process."""
+    core = str(min(os.sched_getaffinity(0))) if "{core}" in setting.prefix else ""
+    start = [core if word == "{core}" else word for word in setting.prefix]
+    options = ["-q", "-m", "rounding", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=short"]
+    return [*start, sys.executable, "-m", "pytest", *options, "--show-capture=no", *tests]
+
+
+def counts(output: str) -> dict[str, int]:
+    """Return how many tests passed, failed and were skipped, by the last line of pytest.
+
+    >>> counts("==== 2 failed, 30 passed, 1 skipped, 4 errors in 3.21s ====")
+    {'failed': 6, 'passed': 30, 'skipped': 1}
+    """
+    last = output.strip().splitlines()[-1] if output.strip() else ""
+    found = {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", last)}
+    errors = found.get("errors", 0) + found.get("error", 0)
+    return {
+        "failed": found.get("failed", 0) + errors,
+        "passed": found.get("passed", 0),
+        "skipped": found.get("skipped", 0),
+    }
+
+
+def run(setting: Setting, tests: Sequence[str], logs: Path) -> Outcome:
+    """Run the tests under a setting; what they print goes to a file of its own."""
+    reason = reason_to_skip(setting, processor_flags())
+    if reason is not None:
+        return Outcome(setting=setting.name, note=reason)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | setting.variables
+    log = logs / (re.sub(r"\W+", "-", setting.name) + ".log")
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(setting.beside)]
+    begin = time.monotonic()
+    try:
+        with log.open("w") as file:
+            code = subprocess.run(
+                command(setting, tests), cwd=ROOT, env=environment, stdout=file, stderr=file
+            ).returncode
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    found = counts(log.read_text(errors="replace"))
+    if code and not found["failed"]:
+        found["failed"] = 1  # pytest itself has ended badly
+    note = f"see {log}" if code else ""
+    seconds = time.monotonic() - begin
+    return Outcome(setting=setting.name, seconds=seconds, note=note, **found)
+
+
+def line(outcome: Outcome) -> str:
+    """Return one line of the table."""
+    numbers = f"{outcome.passed:7} {outcome.failed:7} {outcome.skipped:8} {outcome.seconds:8.0f} s"
+    return f"{outcome.setting:62} {numbers}  {outcome.note}".rstrip()
+
+
+def main() -> int:
+    """Run what the command line asks for; return 1 if anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tests", nargs="*", default=["tests"], help="tests to choose from")
+    parser.add_argument("--only", default="", help="settings whose name holds this")
+    parser.add_argument("--jobs", type=int, default=2, help="settings that run at once")
+    options = parser.parse_args()
+    chosen = [setting for setting in SETTINGS if options.only in setting.name]
+    logs = Path(tempfile.mkdtemp(prefix="elsewhere-"))
+    head = f"{'setting':62} {'passed':>7} {'failed':>7} {'skipped':>8} {'time':>10}"
+    outcomes = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for outcome in pool.map(lambda one: run(one, options.tests, logs), chosen):
+            print(line(outcome), flush=True)  # noqa: T201
+            outcomes.append(outcome)
+    print("\n".join(["", head, *map(line, outcomes)]))  # noqa: T201
+    return int(not outcomes or not all(outcome.is_good for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

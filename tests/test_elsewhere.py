@@ -1,0 +1,88 @@
+"""The script behind ``make test-elsewhere``: what it skips, starts, counts and says."""
+
+import dataclasses
+import sys
+
+import pytest
+
+import elsewhere
+from elsewhere import Outcome, Setting, counts, reason_to_skip, run, variable
+
+ROUNDS = """
+import os, pytest
+
+@pytest.mark.rounding
+def test_of_rounding():
+    assert os.environ["MKL_CBWR"] == "AVX2", "not as on other machines"
+
+def test_of_other_things():
+    raise AssertionError
+"""
+
+
+def test_a_setting_that_the_processor_lacks_is_named_and_skipped(tmp_path, monkeypatch):
+    strange = variable("MKL_CBWR", "AVX512", "avx512f", "avx2")
+    assert reason_to_skip(strange, frozenset({"avx2", "avx512f"})) is None
+    reason = reason_to_skip(strange, frozenset({"avx2"}))
+    assert reason == "skipped: this processor has no avx512f"
+    missing = Setting(name="x", prefix=("no-such-program",))
+    assert reason_to_skip(missing, frozenset()) == "skipped: there is no no-such-program here"
+    monkeypatch.setattr(elsewhere, "processor_flags", lambda: frozenset())
+    outcome = run(strange, [], tmp_path)
+    assert outcome.is_good
+    assert "skipped: this processor has no avx512f" in elsewhere.line(outcome)
+
+
+def test_flags_are_those_of_the_first_processor(tmp_path):
+    info = tmp_path / "cpuinfo"
+    info.write_text("flags\t\t: fpu avx2\nprocessor\t: 1\nflags\t\t: fpu\n")
+    assert elsewhere.processor_flags(info) == {"fpu", "avx2"}
+    assert elsewhere.processor_flags(tmp_path / "none") == set()
+
+
+@pytest.mark.parametrize(("value", "failed"), [("AVX2", 0), ("COMPATIBLE", 1)])
+def test_marked_tests_run_under_the_setting(value, failed, tmp_path):
+    file = tmp_path / "test_some.py"
+    file.write_text(ROUNDS)
+    own = ["--config-file", str(tmp_path / "pytest.ini")]
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = rounding\n")
+    outcome = run(variable("MKL_CBWR", value), [*own, str(file)], tmp_path)
+    assert (outcome.passed, outcome.failed) == (1 - failed, failed)
+    assert outcome.is_good != bool(failed)
+    assert ("see " in elsewhere.line(outcome)) == bool(failed)
+
+
+def test_no_test_or_a_broken_pytest_is_no_success(tmp_path, monkeypatch):
+    assert not Outcome(setting="x").is_good
+    monkeypatch.setattr(
+        elsewhere, "command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"]
+    )
+    assert run(Setting(name="x"), [], tmp_path).failed == 1
+
+
+def test_busy_processes_end_with_the_tests(tmp_path, monkeypatch):
+    started = []
+    begin = elsewhere.subprocess.Popen
+
+    def noting(words, **options):
+        started.append((words, begin(words, **options)))
+        return started[-1][1]
+
+    monkeypatch.setattr(elsewhere.subprocess, "Popen", noting)
+    monkeypatch.setattr(
+        elsewhere, "command", lambda *_: [sys.executable, "-c", "print('1 passed')"]
+    )
+    assert run(Setting(name="x", beside=2), [], tmp_path).passed == 1
+    busy = [process for words, process in started if elsewhere.BUSY in words]
+    assert len(busy) == 2
+    assert all(process.poll() is not None for process in busy)
+
+
+def test_words_of_the_command():
+    one_core = next(setting for setting in elsewhere.SETTINGS if setting.name == "one core")
+    assert elsewhere.command(one_core, [])[:2] == ["taskset", "--cpu-list"]
+    assert elsewhere.command(one_core, [])[2].isdigit()
+    assert counts("") == {"failed": 0, "passed": 0, "skipped": 0}
+    names = [setting.name for setting in elsewhere.SETTINGS]
+    assert len(set(names)) == len(names) == 12
+    assert dataclasses.asdict(one_core)["variables"] == {}
