@@ -8,7 +8,7 @@ from inscape._core.pieces.plane.turns import Turns
 def in_threads(turns, first, second, threads=2):
     with ThreadPoolExecutor(threads) as pool:
         for run in [pool.submit(turns.run, first, second) for _ in range(threads)]:
-            run.result(timeout=20)
+            run.result(timeout=300)  # only where they wait for each other
 
 
 def test_the_second_step_comes_after_the_first_of_all_blocks_before():

@@ -3,7 +3,6 @@
 import base64
 import io
 import re
-import time
 
 import numpy as np
 import pytest
@@ -141,7 +140,7 @@ def test_many_cells_become_one_picture_of_the_same_colours(regions, monkeypatch)
     assert dual(regions).collections[-1].get_rasterized()
 
 
-def test_hundred_thousand_cells_are_drawn_in_seconds():
+def test_hundred_thousand_cells_are_drawn_at_once():
     draw_from = torch.Generator().manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(2, 460), torch.nn.ReLU(), torch.nn.Linear(460, 1))
     net = net.double().eval()
@@ -151,9 +150,9 @@ def test_hundred_thousand_cells_are_drawn_in_seconds():
         net[0].bias *= 0.4
     regions = plane_regions(net, BOX, domain=BOX)
     assert regions.cells > 50_000
-    start = time.process_time()
-    picture = rendered(mosaic(regions, color="map"), ".svg")
-    assert time.process_time() - start < 20
+    axes = mosaic(regions, color="map")
+    assert len(axes.get_children()) < 30  # all cells are one image or collection
+    picture = rendered(axes, ".svg")
     assert len(picture) < 6_000_000
     width, height = embedded(picture)
     assert width == height == figures.PIXELS  # whole, not as coarse as the screen
