@@ -10,13 +10,12 @@ import torch
 from hypothesis import settings
 from jaxtyping import config
 
+from elsewhere import ROUNDING
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background of a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)  # some tests interrupt processes
 
 TESTS = Path(__file__).parent
-
-#: Folders and files whose tests are run as other processors would (``make test-elsewhere``).
-ROUNDING = frozenset({"kernels", "regions", "smoothness", "spectra", "training"})
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")

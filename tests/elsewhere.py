@@ -22,7 +22,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-BUSY = "while True: pass"
+
+#: Folders and files of tests/ whose tests compare bits, orders or tight tolerances: conftest.py
+#: marks them. A single test elsewhere is marked by hand.
+ROUNDING = ("kernels", "regions", "smoothness", "spectra", "training")
+
+#: A process that is busy, and as nice as the tests beside it: one of higher priority would leave
+#: them a hundredth of a core.
+BUSY = ("nice", "-n", "19", sys.executable, "-c", "while True: pass")
+
+
+#: One thread, and no core kept busy by threads that wait for each other.
+THREADS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +94,13 @@ class Outcome:
         return not self.failed and (self.passed > 0 or self.note.startswith("skipped"))
 
 
+def marked() -> list[str]:
+    """Return the folders and files that hold the marked tests."""
+    tests = ROOT / "tests"
+    by_hand = [path for path in tests.rglob("test_*.py") if "mark.rounding" in path.read_text()]
+    return [str(tests / place) for place in ROUNDING] + sorted(map(str, by_hand))
+
+
 def processor_flags(info: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
     """Return the instructions that the processor has; none where they cannot be read."""
     found = re.search(r"^flags\s*:(.*)$", info.read_text(), re.M) if info.exists() else None
@@ -130,9 +148,9 @@ def run(setting: Setting, tests: Sequence[str], logs: Path) -> Outcome:
     reason = reason_to_skip(setting, processor_flags())
     if reason is not None:
         return Outcome(setting=setting.name, note=reason)
-    environment = os.environ | {"OMP_NUM_THREADS": "1"} | setting.variables
+    environment = os.environ | THREADS | setting.variables
     log = logs / (re.sub(r"\W+", "-", setting.name) + ".log")
-    busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(setting.beside)]
+    busy = [subprocess.Popen(BUSY) for _ in range(setting.beside)]
     begin = time.monotonic()
     try:
         with log.open("w") as file:
@@ -160,16 +178,16 @@ def line(outcome: Outcome) -> str:
 def main() -> int:
     """Run what the command line asks for; return 1 if anything failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tests", nargs="*", default=["tests"], help="tests to choose from")
+    parser.add_argument("tests", nargs="*", help="tests to choose from; none takes all")
     parser.add_argument("--only", default="", help="settings whose name holds this")
     parser.add_argument("--jobs", type=int, default=2, help="settings that run at once")
     options = parser.parse_args()
     chosen = [setting for setting in SETTINGS if options.only in setting.name]
     logs = Path(tempfile.mkdtemp(prefix="elsewhere-"))
     head = f"{'setting':62} {'passed':>7} {'failed':>7} {'skipped':>8} {'time':>10}"
-    outcomes = []
+    tests, outcomes = options.tests or marked(), []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda one: run(one, options.tests, logs), chosen):
+        for outcome in pool.map(lambda setting: run(setting, tests, logs), chosen):
             print(line(outcome), flush=True)  # noqa: T201
             outcomes.append(outcome)
     print("\n".join(["", head, *map(line, outcomes)]))  # noqa: T201

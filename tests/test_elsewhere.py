@@ -73,9 +73,18 @@ def test_busy_processes_end_with_the_tests(tmp_path, monkeypatch):
         elsewhere, "command", lambda *_: [sys.executable, "-c", "print('1 passed')"]
     )
     assert run(Setting(name="x", beside=2), [], tmp_path).passed == 1
-    busy = [process for words, process in started if elsewhere.BUSY in words]
+    busy = [process for words, process in started if words == elsewhere.BUSY]
     assert len(busy) == 2
     assert all(process.poll() is not None for process in busy)
+
+
+def test_marked_tests_are_those_of_their_folders_and_those_marked_by_hand(request):
+    files = {
+        str(item.path) for item in request.session.items if item.get_closest_marker("rounding")
+    }
+    places = elsewhere.marked()
+    assert all(any(file.startswith(place) for place in places) for file in files)
+    assert str(elsewhere.ROOT / "tests" / "spectra") in places
 
 
 def test_words_of_the_command():
