@@ -77,7 +77,7 @@ def padded(rows: int, columns: int, line: int) -> tuple[int, int]:
     """
     taller = _whole(rows, line // math.gcd(columns, line))
     wider = _whole(columns, line // math.gcd(rows, line))
-    return (taller, columns) if taller * columns < rows * wider else (rows, wider)
+    return (taller, columns) if taller * columns <= rows * wider else (rows, wider)
 
 
 class PairedBackward(nn.Module):
