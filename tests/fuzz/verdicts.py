@@ -20,7 +20,7 @@ SINGLE = frozenset({
     "gradient_norm", "path_length", "gradient_path_length", "gradient_deflection", "rugosity",
     "effective_length_scale", "fisher_rao_norm", "tangent_kernel", "neighbours", "kernel_drift",
     "weights_product", "interpolation", "extrapolation", "robustness", "magnitude_pruning",
-    "node_pruning", "channel_pruning", "exhaustive_pruning", "boolean_function",
+    "node_pruning", "channel_pruning", "exhaustive_pruning", "boolean_function", "spectral_norm",
 })  # fmt: skip
 #: Headline numbers that are not negative, and those that are proportions as well.
 PROPORTIONS = frozenset({"neighbours", "robustness", "magnitude_pruning", "node_pruning",

@@ -11,8 +11,8 @@ from inscape._core.pieces.plane.frame import Frame, through, whole
 #: Room around the data or the three points, as a share of their extent, unless a domain is given.
 MARGIN = 0.1
 
-#: A domain is wider than the first and narrower than the second, or its area leaves float64.
-NARROWEST, WIDEST = 1e-150, 1e150
+#: A domain is wider than the first and narrower than the second, or moments of its area overflow.
+NARROWEST, WIDEST = 1e-100, 1e100
 
 _NUMBERS = {2: "two", 3: "three"}
 
@@ -74,6 +74,7 @@ def _box(at: Float64[Tensor, "n 2"]) -> Float64[Tensor, "4 2"]:
             "the points must spread in both directions of the plane to give a domain, found all "
             "on one line: pass domain."
         )
+    _extent(torch.stack([low, high]))
     (a, b), (c, d) = (low - MARGIN * (high - low)).tolist(), (high + MARGIN * (high - low)).tolist()
     return torch.tensor([[a, b], [c, b], [c, d], [a, d]], dtype=torch.float64)
 
@@ -112,12 +113,12 @@ def _extent(corners: Float64[Tensor, "k 2"]) -> Float64[Tensor, " 2"]:
     if not bool((wide < WIDEST).all()):
         raise ValueError(
             f"domain must be less than {WIDEST:g} wide and high, found {float(wide.max()):.3g}: "
-            "its area is no number any more, pass a smaller one."
+            "its area would overflow, pass a smaller one."
         )
     if bool(((wide > 0) & (wide < NARROWEST)).any()):
         raise ValueError(
             f"domain must be more than {NARROWEST:g} wide and high, found {float(wide.min()):.3g}: "
-            "its area is no number any more, pass a larger one."
+            "its area would underflow, pass a larger one."
         )
     return torch.where(wide > 0, wide, 1.0)
 
