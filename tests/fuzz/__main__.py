@@ -43,6 +43,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="other seeds, other calls")
     parser.add_argument("--instrument", choices=NAMES, help="only this one")
     parser.add_argument("--call", type=int, help="one call, by its number")
+    parser.add_argument("--kind", action="append", default=[], help="only calls of this kind")
     parser.add_argument("--log", type=Path, help="file of all outcomes; a run goes on from it")
     return parser.parse_args()
 
@@ -54,6 +55,8 @@ def _run(options: argparse.Namespace) -> tuple[dict[str, Counter[str]], Counter[
     done = _done(options.log)
     with options.log.open("a") if options.log else Path("/dev/null").open("w") as log:
         for number in range(options.seed * 10**7, options.seed * 10**7 + options.calls):
+            if not set(options.kind) <= set(call(number, options.instrument).kinds):
+                continue
             row = done.get(number) or _row(number, options.instrument)
             if number not in done:
                 log.write(json.dumps(row) + "\n")

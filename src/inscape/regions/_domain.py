@@ -11,8 +11,8 @@ from inscape._core.pieces.plane.frame import Frame, through, whole
 #: Room around the data or the three points, as a share of their extent, unless a domain is given.
 MARGIN = 0.1
 
-#: A domain is wider than the first and narrower than the second, or moments of its area overflow.
-NARROWEST, WIDEST = 1e-100, 1e100
+#: A domain is wider than the first and narrower than the second, or its area leaves float64.
+NARROWEST, WIDEST = 1e-150, 1e150
 
 _NUMBERS = {2: "two", 3: "three"}
 

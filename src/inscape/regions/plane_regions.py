@@ -177,7 +177,8 @@ def _centroids(place: Any, corners: Any, first: Any) -> Any:
     base = np.repeat(at[first[:-1]], np.diff(first), axis=0)
     following = np.arange(1, len(corners) + 1)
     following[first[1:] - 1] = first[:-1]
-    p, q = at - base, at[following] - base
+    size = _power_of_two(float(np.abs(at - base).max(initial=0.0)))  # third powers overflow soon
+    p, q = (at - base) / size, (at[following] - base) / size
     twice = p[:, 0] * q[:, 1] - p[:, 1] * q[:, 0]
     total = np.add.reduceat(twice, first[:-1])
     moment = np.add.reduceat((p + q) * twice[:, None], first[:-1])
@@ -185,7 +186,12 @@ def _centroids(place: Any, corners: Any, first: Any) -> Any:
         moment, 3 * total[:, None], out=np.zeros_like(moment), where=total[:, None] > 0
     )
     middle = np.add.reduceat(p, first[:-1]) / np.diff(first)[:, None]
-    return at[first[:-1]] + np.where(total[:, None] > 0, share, middle)
+    return at[first[:-1]] + size * np.where(total[:, None] > 0, share, middle)
+
+
+def _power_of_two(value: float) -> float:
+    """Return the power of two next below a number: to divide by it does not round; 1 for zero."""
+    return math.ldexp(1.0, math.frexp(value)[1] - 1) if value > 0 else 1.0
 
 
 @instrument(

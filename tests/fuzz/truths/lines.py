@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from fuzz.calls import Call
-from fuzz.claims import Claim, at_least, equal, holds
+from fuzz.claims import Claim, Unverifiable, at_least, equal, holds
 from fuzz.reference import Reference
 from fuzz.truths.common import points
 
 #: Cells of the first look at a line; the second number where some piece seems to be missed.
 CELLS = 128, 4096
+#: On longer segments the breakpoints of small networks lie within the last digits of bisection.
+LONGEST = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,8 @@ def affine_pieces(f: Reference, a: Tensor, b: Tensor, *, seen: float | None = No
         b: Its end.
         seen: What an instrument says of the variation: a finer look is taken where it is missed.
     """
+    if float((b - a).abs().max()) > LONGEST:
+        raise Unverifiable("breakpoints too close together on a segment of this length")
     pieces = _pieces(f, a, b, CELLS[0])
     if seen is not None and abs(float(pieces.variation()) - seen) > 1e-7 * abs(seen):
         pieces = _pieces(f, a, b, CELLS[1])

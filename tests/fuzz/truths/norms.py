@@ -17,7 +17,7 @@ ACTIVATIONS = (*(type(make()) for make in {**PIECEWISE, **SMOOTH}.values()), nn.
 
 def weights_product(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     first, second = [m for m in f.module.modules() if isinstance(m, nn.Linear)]
-    terms = first.weight.norm(dim=1) * second.weight.norm(dim=0)
+    terms = first.weight.double().norm(dim=1) * second.weight.double().norm(dim=0)
     yield equal("terms", result.terms.double().sort().values, terms.sort().values)
 
 
@@ -36,7 +36,7 @@ def distance_from_init(call: Call, f: Reference, result: Any) -> Iterator[Claim]
 
 def fisher_rao_norm(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     y, names = labels(call), [name for name, _ in f.module.named_parameters()]
-    theta = torch.cat([p.detach().flatten() for p in f.module.parameters()])
+    theta = torch.cat([p.detach().flatten().double() for p in f.module.parameters()])
     squares, x = [], points(call)
     for k in drawn(call).tolist():
         along = f.parameter_jacobian(x[k], names) @ theta
