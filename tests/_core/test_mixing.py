@@ -168,3 +168,10 @@ def test_mixing_of_token_ids_is_seen(equal):
     x = x[:1].expand_as(x) if equal else x
     with pytest.raises(ValueError, match=MIXED):
         tangent_kernel(Words().eval(), x)
+
+
+def test_random_draws_show_at_outputs_of_any_size():
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.linspace(1, 2, 12).reshape(4, 3).to(dtype)
+        with pytest.raises(ValueError, match="two calls with the same batch differ"):
+            probe(lambda z: 1e-7 * z * (1 + torch.rand_like(z)), x)

@@ -43,7 +43,7 @@ def refuse_mixing(f: Function, rows: Shaped[Tensor, "3 *d"], trial: Float[Tensor
         return
     checks.call(f, rows[:2].clone())  # outputs of three rows may be rows by chance
     again = checks.call(f, rows.clone()).reshape(TRIAL, -1)
-    if not _alike(again, trial, trial):
+    if not _repeats(again, trial):
         raise ValueError(
             "the model must give one output for one input, but two calls with the same batch "
             "differ: take random draws out of its forward."
@@ -113,6 +113,12 @@ def _moves_by_rounding(f: Function, rows: Tensor, trial: Tensor, again: Tensor) 
         for others in (_other_rows(rows), _repeated(rows, k))
     ]
     return bool((torch.stack(movements).amax(0) <= MARGIN * rounding.amax(0)).all())
+
+
+def _repeats(again: Tensor, trial: Tensor) -> bool:
+    """Tell whether a call repeated agrees; small outputs have no allowance of their own."""
+    share = max(1e-3, MARGIN * torch.finfo(trial.dtype).eps)
+    return float((again - trial).abs().max()) <= share * float(trial.abs().max())
 
 
 def _alike(again: Tensor, part: Tensor, trial: Tensor) -> bool:
