@@ -147,3 +147,53 @@ def test_rows_must_be_defined():
 def test_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere must be a folder to save r.csv"):
         everything().save(tmp_path / "nowhere" / "r.csv")
+
+
+TENSOR = '{"tensor": {"dtype": "%s", "shape": [%s]}, "values": [%s]}'
+FIELDS = '{"result": "Everything", "schema": 1, "fields": {"number": 1.0, "words": {"tuple": []}, '
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, r"must be a result saved by Inscape, found something else \(Recursion"),
+        ('{"result": ["X"], "schema": 1, "fields": {}}', "must be a result saved by Inscape"),
+        ('{"result": "X", "schema": "1", "fields": {}}', "must be a result saved by Inscape"),
+        ('{"result": "X", "schema": 1, "fields": []}', "must be a result saved by Inscape"),
+        ('{"result": "X", "schema": 1, "fields": {}, "npz": "x"}', "must be a result saved by"),
+        (FIELDS + '"tensor": ' + TENSOR % ("load", 1, 0) + "}}", "no dtype is called 'load'"),
+        (FIELDS + '"tensor": ' + TENSOR % ("float32", 9, 0) + "}}", "must hold all parts of a"),
+        (FIELDS + '"tensor": {"tensor": {}, "npz": "x"}}}', "must hold all parts of a Everything"),
+        (FIELDS + '"more": 1}}', r"must hold all parts of a Everything, found others .*: save it"),
+    ],
+)
+def test_hostile_files_are_refused(tmp_path, text, message, unchecked):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        inscape.load(path)
+
+
+def test_an_npz_that_is_not_its_own_is_refused(tmp_path):
+    path = everything(INLINE + 1).save(tmp_path / "r.json")
+    npz = tmp_path / "r.npz"
+    kept = npz.read_bytes()
+    npz.write_bytes(kept[:-1] + b"\x01")
+    with pytest.raises(ValueError, match=r"saved with r.json, found one with another hash: put it"):
+        inscape.load(path)
+    npz.unlink()
+    with pytest.raises(ValueError, match=r"saved with r.json, found none: put it there, or save"):
+        inscape.load(path)
+    npz.write_bytes(kept)
+    assert torch.equal(inscape.load(path).tensor, everything(INLINE + 1).tensor)
+
+
+def test_results_of_older_versions_without_a_hash_are_read(tmp_path):
+    path = everything(INLINE + 1).save(tmp_path / "r.json")
+    content = json.loads(path.read_text())
+    del content["npz"]
+    path.write_text(json.dumps(content))
+    assert torch.equal(inscape.load(path).tensor, everything(INLINE + 1).tensor)
+    (tmp_path / "r.npz").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"r.npz must be an npz without pickles, found something"):
+        inscape.load(path)

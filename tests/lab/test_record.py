@@ -152,6 +152,17 @@ def pickled() -> bytes:
     return out.getvalue()
 
 
+def bomb() -> bytes:
+    """Return an npz of a few kB that declares 4 GB."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("w.npy", bytes(1 << 20))
+    raw = bytearray(out.getvalue())
+    at = raw.index(b"PK\x01\x02") + 24
+    raw[at : at + 4] = (0xFFFFFFF0).to_bytes(4, "little")
+    return bytes(raw)
+
+
 def encrypted() -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as file:
@@ -194,6 +205,7 @@ HOSTILE = {
     "npz of garbage": (with_npz(b"garbage"), "has an npz that cannot be read"),
     "npz cut": (with_npz(pickled()[:-30]), "has an npz that cannot be read"),
     "npz pickled": (with_npz(pickled()), "has an npz that cannot be read"),
+    "npz that is a bomb": (with_npz(bomb()), "has an npz that cannot be read"),
     "npz encrypted": (with_npz(encrypted()), "has an npz that cannot be read"),
 }
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
+from inscape.escaping import visible_line
+
 QUIET = "INSCAPE_QUIET"
 PATIENCE = 2.0  # seconds before anything is shown
 BETWEEN_LINES = 10.0
@@ -48,7 +50,7 @@ class Bar:
         self, total: int, label: str, *, done: int = 0, in_bytes: bool = False, quiet: bool
     ) -> None:
         self.total = total
-        self.label = label
+        self.label = visible_line(label)
         self.done = self._before = done
         self._in_bytes = in_bytes
         self.note = ""

@@ -1,13 +1,13 @@
 """Results on disk: one JSON (and one npz for large tensors), or a table or picture by suffix."""
 
 import contextlib
-import csv
 import hashlib
 import html
 import io
 import json
 import math
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from inscape._core.archives import read_npz
 from inscape._core.files import write, write_pair
 from inscape._core.result import Result
+from inscape.escaping import csv_text, visible, visible_line
 
 SCHEMA = 1
 #: Tensors with more numbers than this go into the npz beside the JSON.
@@ -29,9 +31,9 @@ def save(result: Result, path: Path) -> Path:
     """Write ``result`` in the form that the suffix of ``path`` names and return the path."""
     writers: dict[str, Callable[[Result, Path], None]] = {
         ".json": _json,
-        ".csv": lambda r, p: write(p, csv_text(r).encode()),
+        ".csv": lambda r, p: write(p, csv_text(list(r.rows())).encode()),
         ".parquet": _parquet,
-        ".tex": lambda r, p: write(p, r.to_frame().to_latex(index=False).encode()),
+        ".tex": lambda r, p: write(p, _latex(r).encode()),
         ".html": lambda r, p: write(p, html_table(r).encode()),
         ".svg": _picture,
         ".pdf": _picture,
@@ -99,16 +101,6 @@ def _hidden(path: Path, digest: str) -> Path:
     return path.with_name(f".{path.stem}.{digest[:12]}.npz")
 
 
-def csv_text(result: Result) -> str:
-    """Return the rows as CSV."""
-    rows = list(result.rows())
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
-
-
 def html_table(result: Result) -> str:
     """Return headline and first rows as a small table with inline styles, for notebooks."""
     rows = [row for row, _ in zip(result.rows(), range(6), strict=False)]
@@ -125,7 +117,13 @@ def html_table(result: Result) -> str:
     more = "<p style='margin:2px'>…</p>" if len(rows) > 5 else ""
     title = html.escape(repr(result))
     table = f"<table style='border-collapse:collapse'><tr>{head}</tr>{body}</table>"
-    return f"<p><b>{title}</b></p>{table}{more}"
+    return visible(f"<p><b>{title}</b></p>{table}{more}")
+
+
+def _latex(result: Result) -> str:
+    """Return the rows as a LaTeX table, in which no name is a command."""
+    frame = result.to_frame().map(lambda v: visible_line(v) if isinstance(v, str) else v)
+    return frame.to_latex(index=False, escape=True)
 
 
 def _text(value: object) -> str:
@@ -213,6 +211,8 @@ def _decoded(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
             return tuple(_decoded(item, arrays) for item in items)
         case list():
             return [_decoded(item, arrays) for item in value]
+        case dict():
+            raise TypeError(f"no value has the parts {', '.join(value)}")
     return value
 
 
@@ -242,10 +242,9 @@ def _arrays(path: Path, digest: str | None) -> dict[str, npt.NDArray[Any]]:
 
 def _unpacked(path: Path, packed: bytes) -> dict[str, npt.NDArray[Any]]:
     try:
-        with np.load(io.BytesIO(packed), allow_pickle=False) as stored:
-            return dict(stored)
-    except Exception as error:  # zipfile, zlib and NumPy raise a dozen types for a bad archive
+        return read_npz(io.BytesIO(packed), name=path)
+    except zipfile.BadZipFile as error:
         raise ValueError(
             f"{path} must be an npz without pickles, found something else "
-            f"({type(error).__name__}): save the result again with result.save('name.json')."
+            f"({error}): save the result again with result.save('name.json')."
         ) from error

@@ -17,6 +17,7 @@ from inscape.cli.look import look as look_verb
 from inscape.cli.pages import pages as pages_verb
 from inscape.cli.reproduce import reproduce as reproduce_verb
 from inscape.cli.show import show as show_verb
+from inscape.cli.terminal import echo
 
 app = typer.Typer(
     cls=Verbs,
@@ -32,7 +33,7 @@ def _version(wanted: bool) -> bool:
     if wanted:
         from inscape import __version__
 
-        typer.echo(f"inscape {__version__}")
+        echo(f"inscape {__version__}")
         raise typer.Exit
     return wanted
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from inscape.cli import options as opt
 from inscape.cli.errors import typed
 from inscape.cli.output import Speech, check_writable, page_path
 from inscape.cli.tables import print_json, print_table
+from inscape.cli.terminal import echo
 
 if TYPE_CHECKING:
     import inscape.boolean
@@ -108,9 +107,9 @@ def print_look(
     from inscape.report.boolean import verdict
 
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
-    typer.echo("\n".join(textwrap.wrap(verdict(look), width)) + "\n")
+    echo("\n".join(textwrap.wrap(verdict(look), width)) + "\n")
     print_table(look.rows())
-    typer.echo("")
+    echo("")
     print_table(
         {
             "network": one.size,
@@ -120,13 +119,13 @@ def print_look(
         }
         for one in look.networks
     )
-    typer.echo("")
+    echo("")
     print_table(_rate(one) for one in look.trials)
     if look.seen:
-        typer.echo("")
+        echo("")
         print_table((_rate(one) for one in look.seen), title="smallest in figure 3.5's records")
     if look.left_out:
-        typer.echo(f"\nleft out for time: {', '.join(look.left_out)}")
+        echo(f"\nleft out for time: {', '.join(look.left_out)}")
 
 
 def _rate(one: Any) -> dict[str, object]:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from inscape.cli.tables import print_json, print_table
+from inscape.cli.terminal import echo
 from inscape.data import catalogue, places
 
 app = typer.Typer(
@@ -74,7 +75,7 @@ def fetch(
     ]
     for entry in entries:
         if not entry.files:
-            typer.echo(f"{entry.name} needs no files.", err=True)
+            echo(f"{entry.name} needs no files.", err=True)
     _show(rows, as_json)
 
 

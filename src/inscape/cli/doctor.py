@@ -7,6 +7,7 @@ import typer
 
 from inscape.cli.errors import FAILED
 from inscape.cli.tables import print_json, print_table
+from inscape.cli.terminal import echo
 
 Facts = dict[str, object]
 
@@ -35,8 +36,8 @@ def doctor(
     else:
         _print(facts)
         for line in broken:
-            typer.echo(f"broken: {line}")
-        typer.echo(_closing(facts, broken))
+            echo(f"broken: {line}")
+        echo(_closing(facts, broken))
     if broken:
         raise typer.Exit(FAILED)
 
@@ -100,16 +101,16 @@ def _rebuild(results: Path) -> None:
         )
     store = Store(results)
     count = store.rebuild_index()
-    typer.echo(f"index: {count:,} records in {results}", err=True)
+    echo(f"index: {count:,} records in {results}", err=True)
     for notice in store.notices:
-        typer.echo(notice, err=True)
+        echo(notice, err=True)
 
 
 def _print(facts: Facts) -> None:
     for title, fact in facts.items():
         rows = fact if isinstance(fact, list) else _two_columns(fact)
         print_table(rows, title=title)
-        typer.echo()
+        echo()
 
 
 def _two_columns(fact: object) -> list[dict[str, object]]:

@@ -12,6 +12,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from inscape.cli.terminal import echo
+
 FAILED = 1  # the run failed: disk, network, memory, budget
 USAGE = 2  # the user asked for something that cannot be
 OUT_OF_TOLERANCE = 3  # finished, but a checked number is not what it should be
@@ -56,8 +58,8 @@ class Verbs(TyperGroup):
             if isinstance(error, BrokenPipeError) and _nobody_reads():
                 raise typer.Exit(UNREAD) from error
             if ctx.params.get("debug") or os.environ.get(DEBUG, "0") not in ("", "0"):
-                typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-            typer.echo(f"inscape: {sentence(error)}", err=True)
+                echo("".join(traceback.format_exception(error)), err=True, nl=False)
+            echo(f"inscape: {sentence(error)}", err=True)
             raise typer.Exit(exit_code(error)) from error
 
 

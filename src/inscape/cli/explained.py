@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
+from inscape.cli.terminal import echo
 
 if TYPE_CHECKING:
     from inscape.report.attribution import Attribution, Explained, Like, Nearest, Prediction
@@ -40,10 +40,10 @@ def print_attribution(found: "Attribution") -> None:
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
     for line in ("", *lines):
         text = textwrap.wrap(line, width, subsequent_indent="    ", break_on_hyphens=False)
-        typer.echo("\n".join(text).replace("\N{NO-BREAK SPACE}", " "))
+        echo("\n".join(text).replace("\N{NO-BREAK SPACE}", " "))
     if found.left_out:
         rows = ", ".join(map(str, found.left_out))
-        typer.echo(f"left out for time: {found.rows} {rows}: {found.command}")
+        echo(f"left out for time: {found.rows} {rows}: {found.command}")
 
 
 def _equation(found: "Attribution", one: "Explained") -> str:

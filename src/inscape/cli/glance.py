@@ -5,10 +5,9 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from inscape.cli.explained import print_attribution
 from inscape.cli.tables import print_json, print_table
+from inscape.cli.terminal import echo
 
 if TYPE_CHECKING:
     import inscape._core
@@ -24,12 +23,12 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
     from inscape.report.story import verdict
 
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
-    typer.echo("\n".join(textwrap.wrap(verdict(look), width)) + "\n")
+    echo("\n".join(textwrap.wrap(verdict(look), width)) + "\n")
     print_table(map(_row, look.measures), right=("this network", *SHORT.values()))
     others = [f"{row['measure']}: {row['status']}" for row in look.rows() if "value" not in row]
     others += _unavailable(look)
     others += [f"{name} is in doubt: {doubt}" for name, doubt in _doubts(look)]
-    typer.echo("\n".join(["", *others]) if others else "", nl=bool(others))
+    echo("\n".join(["", *others]) if others else "", nl=bool(others))
     if look.attribution is not None:
         print_attribution(look.attribution)
 

@@ -4,7 +4,7 @@ import re
 import tempfile
 from pathlib import Path
 
-import typer
+from inscape.cli.terminal import echo
 
 
 def page_path(out: Path, name: str) -> Path:
@@ -53,7 +53,7 @@ class Speech:
         """Say some lines."""
         for line in lines:
             if not self.quiet:
-                typer.echo(line, err=True)
+                echo(line, err=True)
 
 
 def _stem(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from inscape.cli.tables import print_json
+from inscape.cli.terminal import echo
 
 
 def pages(
@@ -41,6 +42,6 @@ def pages(
         print_json({"pages": [str(path) for path in paths], "notices": notices})
         return
     for path in paths:
-        typer.echo(path)
+        echo(path)
     for notice in notices:
-        typer.echo(notice, err=True)
+        echo(notice, err=True)

@@ -8,6 +8,7 @@ import typer
 from inscape.cli.errors import FAILED, OUT_OF_TOLERANCE, typed
 from inscape.cli.output import Speech
 from inscape.cli.requests import Request, data_from, instruments, overrides, resolved
+from inscape.cli.terminal import echo
 
 Names = Annotated[
     list[str],
@@ -94,7 +95,7 @@ def reproduce(
         say(*done.store.told(), f"page: {path}")
     say(f"repeat: {typed()}")
     for error in done.errors:
-        typer.echo(f"inscape: {error}", err=True)
+        echo(f"inscape: {error}", err=True)
     if done.errors:
         raise typer.Exit(FAILED)
     if any(

@@ -11,6 +11,7 @@ from inscape.cli import experiments
 from inscape.cli.list import question
 from inscape.cli.names import nearest
 from inscape.cli.tables import print_json, text
+from inscape.cli.terminal import echo
 from inscape.lab import catalogue
 
 Record = dict[str, object]
@@ -39,7 +40,7 @@ def show(
     if as_json:
         print_json(record)
     else:
-        typer.echo(page(record))
+        echo(page(record))
 
 
 def page(record: Record) -> str:

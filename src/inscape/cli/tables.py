@@ -9,7 +9,8 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-import typer
+from inscape.cli.terminal import echo
+from inscape.escaping import visible_line
 
 Row = Mapping[str, object]
 
@@ -34,14 +35,14 @@ def print_table(rows: Iterable[Row], *, title: str = "", right: Sequence[str] = 
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     if title:
-        typer.echo(title)
+        echo(title)
     for line in aligned(rows, width=width, right=right):
-        typer.echo(line)
+        echo(line)
 
 
 def print_json(value: object) -> None:
     """Print a plain value as JSON that any reader takes: NaN and Inf become null."""
-    typer.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, default=str))
+    echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, default=str))
 
 
 def text(value: object) -> str:
@@ -55,7 +56,7 @@ def text(value: object) -> str:
             return f"{value:.4g}"
         case list() | tuple():
             return ", ".join(map(text, value))
-    return str(value)
+    return visible_line(str(value))
 
 
 def aligned(

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import typer
-
 from inscape.cli.tables import print_json, print_table
+from inscape.cli.terminal import echo
 from inscape.lab.catalogue import name_of
 from inscape.lab.experiment import Estimate, Value
 from inscape.lab.findings import Finding
@@ -56,8 +55,8 @@ def print_verdicts(
         print_table((row for one in found for row in _quantities(one)), right=("ours",))
     for one in found:
         for line in one.conclusions if one.scale != "smoke" else ():
-            typer.echo(f"{name_of(one.id).partition('/')[2]}: {line}")
-    typer.echo(_closing(found, reports))
+            echo(f"{name_of(one.id).partition('/')[2]}: {line}")
+    echo(_closing(found, reports))
 
 
 def about(time: str) -> str:
@@ -78,12 +77,12 @@ def write_page(path: Path, text: str) -> None:
 
 def _print_reasons(judged: Sequence[tuple[Finding, Judgement]]) -> None:
     """Print why a claim was missed, or could not be judged."""
-    typer.echo()
+    echo()
     for one, judgement in judged:
         if judgement.verdict in ("not reproduced", "not run"):
             item = name_of(one.id).partition("/")[2]
             reason = f"{judgement.verdict}: {judgement.reason}"
-            typer.echo(f"{item}, {judgement.claim.name}: {reason}")
+            echo(f"{item}, {judgement.claim.name}: {reason}")
 
 
 def _closing(found: Sequence[Finding], reports: Sequence[Report]) -> str:

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from inscape._core.files import write
 from inscape._core.result import NotApplicable, Result
+from inscape.figures.literal import literal
 from inscape.figures.style import FAINT, new_axes, styled
 
 
@@ -28,8 +29,11 @@ def draw(result: Result, ax: Axes | None = None) -> Axes:
     ``save_figure(ax, path)``.
     """
     with styled():
+        new = ax is None
         ax = new_axes() if ax is None else ax
         painter(result, ax)
+        figure = ax.get_figure(root=True)
+        literal(figure if new and figure is not None else ax)
     return ax
 
 

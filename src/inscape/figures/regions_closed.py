@@ -33,7 +33,7 @@ def _outline(result: ClosedRegions, ax: Axes) -> None:
         ax.plot(*(middle + radius * circle), color=FAINT, linestyle="--", linewidth=0.8)
     ax.plot(*np.concatenate([ring, ring[:1]]).T, color=colour, marker="o", markersize=3)
     kind = "quadrilateral" if len(ring) == 4 else "hexagon"
-    ax.set(aspect="equal", xlabel="$x_1$", ylabel="$x_2$", title=f"{kind}, {_ratio(result)}")
+    ax.set(aspect="equal", xlabel="x₁", ylabel="x₂", title=f"{kind}, {_ratio(result)}")
 
 
 def _distances(result: ClosedRegions, ax: Axes) -> None:
@@ -52,4 +52,4 @@ def _distances(result: ClosedRegions, ax: Axes) -> None:
 def _ratio(result: ClosedRegions) -> str:
     if result.inner[0].isnan():
         return f"R = {float(result.outer[0]):.3g}"
-    return f"R = {float(result.outer[0] / result.inner[0]):.2f} $\\rho$"
+    return f"R = {float(result.outer[0] / result.inner[0]):.2f} \N{GREEK SMALL LETTER RHO}"

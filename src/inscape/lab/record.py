@@ -8,14 +8,16 @@ import hashlib
 import io
 import json
 import stat
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from inscape._core.archives import read_npz
+from inscape._core.errors import DataError
 from inscape.lab.encoding import Arrays, cell_key, decoded, encoded
 
 SCHEMA = 1
@@ -202,7 +204,6 @@ def _arrays(path: Path, npz: Any) -> Mapping[str, npt.NDArray[Any]]:
     if hashlib.sha256(packed).hexdigest() != npz["sha256"]:
         raise CorruptError("has an npz with another hash")
     try:
-        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-            return dict(arrays)
-    except Exception as error:  # zipfile, zlib and NumPy raise a dozen types for a bad archive
-        raise CorruptError("has an npz that cannot be read") from error
+        return read_npz(io.BytesIO(packed), name=npz["file"])
+    except (DataError, zipfile.BadZipFile) as error:
+        raise CorruptError(f"has an npz that cannot be read ({error})") from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from inscape.report.boolean import BooleanLook, hypothetical, verdict
-from inscape.report.page import environment, stylesheet, write
+from inscape.report.page import rendered_page, stylesheet, write
 from inscape.report.pictures import inline
 
 if TYPE_CHECKING:
@@ -27,18 +27,15 @@ def save(look: BooleanLook, path: Path) -> Path:
 
 def page(look: BooleanLook) -> str:
     """Return the whole page as HTML."""
-    return (
-        environment()
-        .get_template("boolean.html.j2")
-        .render(
-            look=look,
-            version=look.provenance.inscape,
-            verdict=verdict(look),
-            style=stylesheet("style.css"),
-            pictures=_pictures(look),
-            hypothetical=hypothetical(look.swaps.swaps),
-            weights=" ".join(map(str, look.swaps.weights.tolist())),
-        )
+    return rendered_page(
+        "boolean.html.j2",
+        look=look,
+        version=look.provenance.inscape,
+        verdict=verdict(look),
+        style=stylesheet("style.css"),
+        pictures=_pictures(look),
+        hypothetical=hypothetical(look.swaps.swaps),
+        weights=" ".join(map(str, look.swaps.weights.tolist())),
     )
 
 

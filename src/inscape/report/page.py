@@ -1,9 +1,7 @@
 """The report as one HTML file that needs nothing else, and how it gets onto the disk."""
 
 import base64
-import csv
 import html
-import io
 import json
 from collections.abc import Sequence
 from importlib.resources import files
@@ -13,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from inscape import escaping
 from inscape._core import Result
 from inscape._core.files import written
 from inscape.extrapolation import Extrapolation
@@ -48,11 +47,11 @@ def save(look: Look, path: Path) -> Path:
 
 def page(look: Look) -> str:
     """Return the whole report as HTML, under two megabytes."""
-    template = environment().get_template("page.html.j2")
     style = stylesheet("style.css", *(["attribution.css"] if look.attribution else []))
     text = ""
     for rows in ROWS:
-        text = template.render(
+        text = rendered_page(
+            "page.html.j2",
             look=look,
             version=look.provenance.inscape,
             verdict=verdict(look),
@@ -86,6 +85,11 @@ def environment() -> Environment:
     for tool in (number, seconds, plain, shape, setting):
         found.filters[tool.__name__] = tool
     return found
+
+
+def rendered_page(template: str, **context: Any) -> str:
+    """Return a page; names in it are escaped, and their control characters are written out."""
+    return escaping.visible(environment().get_template(template).render(**context))
 
 
 def stylesheet(*names: str) -> Markup:
@@ -143,12 +147,7 @@ def table(result: Result, most: int) -> tuple[list[dict[str, Any]], str]:
 
 def csv_text(rows: Sequence[dict[str, Any]]) -> str:
     """Return rows as CSV; numbers keep nine digits, enough for float32."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({key: f"{v:.9g}" if isinstance(v, float) else v for key, v in row.items()})
-    return out.getvalue()
+    return escaping.csv_text(rows, digits=9)
 
 
 def notebook_table(look: Look) -> str:
@@ -163,14 +162,15 @@ def notebook_table(look: Look) -> str:
         cells = "".join(f'<td style="{cell}">{html.escape(word)}</td>' for word in words)
         lines.append(f"<tr>{cells}</tr>")
     title = f"{look.model.name} on {look.data.name}"
-    return (
+    return escaping.visible(
         f"<p><b>{html.escape(title)}</b></p>"
         f"<table style='border-collapse:collapse'>{''.join(lines)}</table>"
     )
 
 
 def _json(look: Look) -> str:
-    return json.dumps(look.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(look.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    return escaping.visible(text) + "\n"
 
 
 def write(path: Path, content: bytes) -> None:

@@ -12,7 +12,7 @@ from inscape.lab.experiment import ScaleName
 from inscape.lab.findings import Finding, find
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, VERDICTS, Judgement, Verdict
-from inscape.report.page import LIMIT, environment, stylesheet, write
+from inscape.report.page import LIMIT, rendered_page, stylesheet, write
 from inscape.report.paper_section import Section, section, untouched
 from inscape.report.words import listed
 
@@ -43,11 +43,11 @@ def page_of(paper: str, found: Sequence[Finding], *, command: str, whole: bool =
         whole: Whether entries of the paper without an experiment are shown, too.
     """
     facts = paper_facts(paper) if paper in papers() else {}
-    template = environment().get_template("paper.html.j2")
     text = ""
     for most in FIGURES:
         sections, further = _sections(facts, found, most, typed="" if whole else command)
-        text = template.render(
+        text = rendered_page(
+            "paper.html.j2",
             facts=citation(paper, facts),
             bars=bars(found),
             lead=lead(found),
@@ -80,9 +80,8 @@ def write_pages(store: Store, out: Path) -> list[Path]:
                 "lead": lead(found),
             }
         )
-    index = environment().get_template("papers.html.j2")
     style = stylesheet("style.css", "paper.css")
-    text = index.render(papers=rows, rule=RULE, version=__version__, style=style)
+    text = rendered_page("papers.html.j2", papers=rows, rule=RULE, version=__version__, style=style)
     write(out / "index.html", text.encode())
     return [out / "index.html", *written]
 
