@@ -222,3 +222,17 @@ def test_paired_difference_is_the_paired_t_test():
 def test_paired_difference_of_two_lengths():
     with pytest.raises(ValueError, match="one length, found 2 and 3: give the same data sets"):
         paired_difference([1, 2], [1, 2, 3])
+
+
+def test_an_interval_is_cut_at_the_range_of_its_values():
+    right = [1.0, 1.0, 0.9, 1.0]
+    whole, cut = mean_estimate(right), mean_estimate(right, within=(0.0, 1.0))
+    assert whole.high > 1 == cut.high
+    assert (cut.value, cut.low, cut.se, cut.n) == (whole.value, whole.low, whole.se, whole.n)
+    assert mean_estimate([0.0, 0.1, 0.0], within=(0.0, 1.0)).low == 0.0
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.5, math.nan]])
+def test_a_range_makes_no_interval_where_there_is_none(values):
+    whole, cut = mean_estimate(values), mean_estimate(values, within=(0.0, 1.0))
+    assert repr(whole) == repr(cut)

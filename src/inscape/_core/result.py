@@ -27,6 +27,7 @@ Range = tuple[float, float]
 REAL: Range = (-math.inf, math.inf)
 NONNEGATIVE: Range = (0.0, math.inf)
 PROPORTION: Range = (0.0, 1.0)
+CORRELATION: Range = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,13 @@ number makes the estimate not a number; both are said in ``Estimate.method``.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.result import REAL, Range
 from inscape.lab.experiment import Estimate
 
 Numbers = Sequence[Any] | npt.NDArray[Any]
@@ -83,9 +85,18 @@ def tau_ceiling(repeats: Sequence[int]) -> float:
     return math.sqrt(_untied_pairs(np.asarray(repeats)) / pairs)
 
 
-def mean_estimate(values: Numbers) -> Estimate:
-    r"""Return the mean with its standard error :math:`s / \sqrt n` and Student's interval."""
-    return _mean(_line(values, "mean_estimate"), "t interval")
+def mean_estimate(values: Numbers, *, within: Range = REAL) -> Estimate:
+    r"""Return the mean with its standard error :math:`s / \sqrt n` and Student's interval.
+
+    Args:
+        values: One number for each data set or network.
+        within: Range of such a number; what of the interval lies beyond it is cut off, which
+            the mean cannot be, so that the interval holds it as often.
+    """
+    found = _mean(_line(values, "mean_estimate"), "t interval")
+    if not math.isfinite(found.se):
+        return found
+    return replace(found, low=max(found.low, within[0]), high=min(found.high, within[1]))
 
 
 def paired_difference(a: Numbers, b: Numbers) -> Estimate:

@@ -10,7 +10,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from inscape._core import Result, Row, Summary
-from inscape._core.result import Range
+from inscape._core.result import CORRELATION, Range
 from inscape.landscape._chain import Layer, State, called, chain
 
 #: Rounds over all layers; each raises the likeness, and a handful is the rule.
@@ -25,7 +25,7 @@ class Alignment(Result):
     the product of their norms: before and after.
     """
 
-    range: ClassVar[Range] = (-1.0, 1.0)
+    range: ClassVar[Range] = CORRELATION
 
     orders: tuple[Int64[Tensor, " _"], ...]
     before: float

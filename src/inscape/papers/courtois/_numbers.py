@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from inscape._core.result import REAL, Range
 from inscape.lab.experiment import Estimate
 from inscape.lab.statistics import mean_estimate
 from inscape.lab.store import Record
@@ -55,10 +56,10 @@ def chosen(records: Sequence[Record], **wanted: Any) -> list[Record]:
     return [r for r in records if all(r.settings[name] == value for name, value in wanted.items())]
 
 
-def means(records: Sequence[Record], name: str) -> Estimate | None:
-    """Return the mean of a number over the networks that have it."""
+def means(records: Sequence[Record], name: str, within: Range = REAL) -> Estimate | None:
+    """Return the mean of a number, of that range, over the networks that have it."""
     values = [r.values[name] for r in records if r.values.get(name) is not None]
-    return mean_estimate(values) if values else None
+    return mean_estimate(values, within=within) if values else None
 
 
 def known(found: Mapping[str, Estimate | None]) -> dict[str, Estimate]:

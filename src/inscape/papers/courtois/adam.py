@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape._core.result import PROPORTION, REAL
 from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Settings, Trend
 from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.lab.store import Record
@@ -92,7 +93,8 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
             found[f"{name}/{peaks}/more"] = differences(records, peaks, name)
             for optimizer in STEPS:
                 some = chosen(records, peaks=peaks, optimizer=optimizer)
-                found[f"{name}/{peaks}/{optimizer}"] = means(some, name)
+                within = PROPORTION if "accuracy" in name else REAL
+                found[f"{name}/{peaks}/{optimizer}"] = means(some, name, within)
         adam = chosen(records, peaks=peaks, optimizer="adam")
         if adam:
             better = [r.values["own metric"] - r.values["tangent"] for r in adam]

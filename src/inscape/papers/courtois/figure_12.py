@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape._core.result import PROPORTION
 from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Settings, Trend, Value
 from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.lab.store import Record
@@ -70,19 +71,20 @@ def pair(records: Sequence[Record], one: str, other: str, name: str) -> Estimate
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return accuracies and gaps of all cases, and the groups with two peaks."""
     two = chosen(records, case="two")
-    found: dict[str, Estimate | None] = {name: means(two, name) for name in (*PICTURES, *SHARING)}
+    found: dict[str, Estimate | None] = {name: means(two, name) for name in SHARING}
+    found |= {name: means(two, name, PROPORTION) for name in PICTURES}
     found |= {f"{name}, untrained": means(two, f"{name}, untrained") for name in SHARING}
-    found["on all"] = means(two, "on all")
+    found["on all"] = means(two, "on all", PROPORTION)
     if two:
         three = [float(record.values["groups on the map"] == 3) for record in two]
-        found["three groups"] = mean_estimate(three)
+        found["three groups"] = mean_estimate(three, within=PROPORTION)
     for case in CASES:
         some = chosen(records, case=case)
         if some:
             gaps = [r.values["accuracy"] - r.values["test accuracy"] for r in some]
             found[f"gap/{case}"] = mean_estimate(gaps)
-            found[f"seen/{case}"] = means(some, "accuracy")
-            found[f"unseen/{case}"] = means(some, "test accuracy")
+            found[f"seen/{case}"] = means(some, "accuracy", PROPORTION)
+            found[f"unseen/{case}"] = means(some, "test accuracy", PROPORTION)
     for case in ("four", "six"):
         found[f"gain/{case}"] = pair(records, f"{case}, adam", case, "test accuracy")
     return known(found)

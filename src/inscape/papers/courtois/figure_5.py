@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.result import PROPORTION
 from inscape.lab.experiment import Estimate, Experiment, Trend
 from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.lab.store import Record
@@ -46,8 +47,8 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
             continue
         end = "" if choice == BASE else f"/{choice}"
         labels = [at(some, f"same label by {kind}", NEAR) for kind in ("kernel", "distance")]
-        found[f"same label{end}"] = mean_estimate(labels[0])
-        found[f"same label by distance{end}"] = mean_estimate(labels[1])
+        found[f"same label{end}"] = mean_estimate(labels[0], within=PROPORTION)
+        found[f"same label by distance{end}"] = mean_estimate(labels[1], within=PROPORTION)
         found[f"more than distance{end}"] = paired_difference(*labels)
         found[f"stretch{end}"] = mean_estimate(widening(some, NEAR))
         found[f"stretch at the centre{end}"] = paired_difference(

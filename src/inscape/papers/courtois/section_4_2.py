@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from inscape._core.result import PROPORTION
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
 from inscape.lab.statistics import mean_estimate
 from inscape.lab.store import Record
@@ -60,9 +61,13 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     found = {"error": largest([record.values["error"] for record in records])}
     untrained: list[Record] = chosen(records, steps=0)
     more = {
-        "SVM": mean_estimate([r.values["SVM"] for r in good]) if good else None,
-        "plane a": mean_estimate([r.values["accuracy of a"] for r in good]) if good else None,
-        "SVM untrained": mean_estimate([r.values["SVM"] for r in untrained]) if untrained else None,
+        "SVM": mean_estimate([r.values["SVM"] for r in good], within=PROPORTION) if good else None,
+        "plane a": mean_estimate([r.values["accuracy of a"] for r in good], within=PROPORTION)
+        if good
+        else None,
+        "SVM untrained": mean_estimate([r.values["SVM"] for r in untrained], within=PROPORTION)
+        if untrained
+        else None,
     }
     return found | known(more)
 

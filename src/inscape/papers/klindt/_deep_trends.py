@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.result import CORRELATION, REAL, Range
 from inscape.lab.experiment import Estimate
 from inscape.lab.statistics import bootstrap_estimate, mean_estimate, paired_difference
 from inscape.lab.store import Record
@@ -86,10 +87,10 @@ def spearman(x: Array, y: Array) -> float:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def mean_of(values: Array) -> Estimate | None:
-    """Return the mean over networks that have a number, with its interval."""
+def mean_of(values: Array, within: Range = REAL) -> Estimate | None:
+    """Return the mean over networks that have a number, with its interval in that range."""
     good = values[np.isfinite(values)]
-    return mean_estimate(good) if len(good) else None
+    return mean_estimate(good, within=within) if len(good) else None
 
 
 def fitted(sweep: Sweep) -> Array:
@@ -122,7 +123,7 @@ def _means(table: Array) -> Array:
 def worst_rank(found: dict[Place, Sweep], control: str, activation: str) -> Estimate | None:
     """Return Spearman's correlation at the depth beyond one where it is farthest from -1."""
     deep = [
-        mean_of(ranks(sweep, "scale"))
+        mean_of(ranks(sweep, "scale"), CORRELATION)
         for place, sweep in found.items()
         if place[:3] == ("sums", control, activation) and place.depth > 1
     ]
@@ -172,4 +173,6 @@ def together(found: dict[Place, Sweep], activation: str) -> Estimate | None:
         for name in ("scale", "robust", "clean")
     )
     scale = np.where(clean >= ABLE, scale, np.nan)
-    return mean_of(np.array([spearman(a, b) for a, b in zip(scale.T, robust.T, strict=True)]))
+    return mean_of(
+        np.array([spearman(a, b) for a, b in zip(scale.T, robust.T, strict=True)]), CORRELATION
+    )

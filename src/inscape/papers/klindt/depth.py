@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape._core.result import CORRELATION, PROPORTION
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings
 from inscape.lab.statistics import paired_difference
 from inscape.lab.store import Record
@@ -109,7 +110,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
 def _of_sweep(place: Place, sweep: Sweep, found: dict[Place, Sweep]) -> dict[str, Estimate | None]:
     where = f"{place.control}/{place.activation}/{place.depth}"
     if place.task == "digits":
-        rank = trends.mean_of(trends.ranks(sweep, "robust"))
+        rank = trends.mean_of(trends.ranks(sweep, "robust"), CORRELATION)
         plain = found.get(place._replace(control="none"))
         gained = trends.gain(sweep, plain)[0] if plain else None
         return {f"robust rank/{where}": rank, f"gain/{where}": gained}
@@ -117,11 +118,11 @@ def _of_sweep(place: Place, sweep: Sweep, found: dict[Place, Sweep]) -> dict[str
     known = {
         f"slope/{where}": trends.mean_of(slopes),
         f"off/{where}": trends.mean_of(np.abs(slopes + 1)),
-        f"rank/{where}": trends.mean_of(trends.ranks(sweep, "scale")),
+        f"rank/{where}": trends.mean_of(trends.ranks(sweep, "scale"), CORRELATION),
     }
     if "start" in sweep.tables:
         known[f"start/{where}"] = trends.mean_of(trends.slopes(sweep, "start"))
-        known[f"fitted/{where}"] = trends.mean_of(trends.fitted(sweep))
+        known[f"fitted/{where}"] = trends.mean_of(trends.fitted(sweep), PROPORTION)
     return known
 
 
@@ -199,7 +200,7 @@ def _robust_said(found: dict[Place, Sweep], control: str, activation: str) -> st
             parts.append(f"{depth}: {robust:.0f}% of {clean:.0f}%")
             continue
         gained, knob = trends.gain(found[place], plain)
-        rank = trends.mean_of(trends.ranks(found[place], "robust"))
+        rank = trends.mean_of(trends.ranks(found[place], "robust"), CORRELATION)
         size = "no knob keeps clean accuracy"
         if knob is not None:
             low, value, high = (100 * end for end in (gained.low, gained.value, gained.high))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape._core.result import PROPORTION
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
 from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.lab.store import Record
@@ -90,7 +91,9 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
 
     narrow, wide = (of_width(records, width) for width in TRAINED)
     found = {
-        f"accuracy/{width}": mean_estimate([float(r.values["accuracy"]) for r in own])
+        f"accuracy/{width}": mean_estimate(
+            [float(r.values["accuracy"]) for r in own], within=PROPORTION
+        )
         for width, own in zip(TRAINED, (narrow, wide), strict=True)
         if own
     }

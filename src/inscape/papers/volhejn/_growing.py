@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape._core.result import CORRELATION, PROPORTION
 from inscape.lab.experiment import Estimate, Settings
 from inscape.lab.statistics import (
     bootstrap_estimate,
@@ -187,14 +188,16 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return taus, means by size, the gap between the orders, and how measures go together."""
     names = measures_in(records)
     converged = [float(record.values["converged"]) for record in records]
-    found: dict[str, Estimate] = {"converged": mean_estimate(converged)} if converged else {}
+    found: dict[str, Estimate] = (
+        {"converged": mean_estimate(converged, within=PROPORTION)} if converged else {}
+    )
     names = [name for name in names if taus(records, name)]
     if not names or np.isnan(ceiling(records)):
         return found
     by_measure = {name: taus(records, name) for name in names}
     top = ceiling(records)
     for name, values in by_measure.items():
-        found[f"tau/{name}"] = mean_estimate(list(values.values()))
+        found[f"tau/{name}"] = mean_estimate(list(values.values()), within=CORRELATION)
         found[f"share/{name}"] = bootstrap_estimate([tau / top for tau in values.values()])
         found |= _means(records, name)
     first, second = ([m for m in order if m in names] for order in (FIRST_ORDER, SECOND_ORDER))

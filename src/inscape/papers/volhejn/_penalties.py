@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from inscape._core.result import NONNEGATIVE, PROPORTION
 from inscape.lab.experiment import Axes, Estimate, Settings
 from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.lab.store import Record
@@ -153,7 +154,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
                 name = f"left/{measure}" + (f"/{coefficient:g}" if coefficient != top else "")
                 if share:
                     found[name + (" on training points" if split == "train" else "")] = (
-                        mean_estimate(list(share.values()))
+                        mean_estimate(list(share.values()), within=NONNEGATIVE)
                     )
         left[measure] = ratios(records, measure, top)
         for name, coefficient in (("free", 0.0), ("held", top)):
@@ -163,7 +164,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         held = runs.get(top, {})
         if held:
             found[f"omitted/{measure}"] = mean_estimate(
-                [float(data not in left[measure]) for data in held]
+                [float(data not in left[measure]) for data in held], within=PROPORTION
             )
     shared = [name for name in left.get("GN", {}) if all(name in left[m] for m in left)]
     if shared and len(left) == len(THESIS):
@@ -184,7 +185,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
         gone = sorted(set(runs.get(top, {})) - set(share))
         if not share or any(np.isnan(list(share.values()))):
             continue
-        left = mean_estimate(list(share.values()))
+        left = mean_estimate(list(share.values()), within=NONNEGATIVE)
         steps = np.median([_steps(runs[top][name]) for name in share])
         omitted = f"; left out, not converged: {', '.join(gone)}" if gone else ""
         said.append(
