@@ -25,7 +25,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: Folders and files of tests/ whose tests compare bits, orders or tight tolerances: conftest.py
 #: marks them. A single test elsewhere is marked by hand.
-ROUNDING = ("kernels", "regions", "smoothness", "spectra", "training")
+ROUNDING = (
+    "_core/test_functional.py",
+    "_core/test_line_segments.py",
+    "extrapolation",
+    "kernels",
+    "regions",
+    "smoothness",
+    "spectra",
+    "training",
+)
 
 #: A process that is busy, and as nice as the tests beside it: one of higher priority would leave
 #: them a hundredth of a core.

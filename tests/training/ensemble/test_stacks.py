@@ -177,6 +177,20 @@ def threads(request):
     torch.set_num_threads(before)
 
 
+@pytest.fixture
+def written_once(monkeypatch):
+    """Write down and try the operations of a kind of network once, not for each training."""
+    programs, write = {}, stacks._tried
+
+    def written(model, x, y, orders):
+        kind = stacks.mark(model, x, y)
+        if kind not in programs:
+            programs[kind] = write(model, x, y, orders)
+        return programs[kind]
+
+    monkeypatch.setattr(stacks, "_tried", written)
+
+
 @pytest.mark.parametrize(
     ("threads", "dtype"),
     [
@@ -188,6 +202,7 @@ def threads(request):
     indirect=["threads"],
 )
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("written_once")
 def test_bits_do_not_depend_on_the_company(kind, dtype, threads):
     """Alone, in stacks of 2 to 33, first or last, entering late, leaving early: the same bits."""
     make, shape = KINDS[kind]
