@@ -64,8 +64,9 @@ def test_compiled_and_plain_sum_agree(dtype):
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 20, 1000])
 def test_walks_cover_every_step_once_whatever_the_rows(rows):
     a, b = points(4, 3), points(4, 3, seed=2)
+    ends = torch.arange(8).reshape(2, 4)
     total = torch.zeros(4, dtype=torch.float64)
-    for some, at in walks(a, b, 7, rows=rows):
+    for some, at in walks(torch.cat([a, b]), ends, 7, rows=rows):
         assert at.shape[0] * at.shape[1] <= max(rows, 2)
         total[some] += variation(at, large=False)
     assert_close(total, (b - a).norm(dim=1))

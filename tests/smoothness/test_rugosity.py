@@ -4,13 +4,16 @@ from torch.testing import assert_close
 
 from cases import CASES, points
 from inscape._core import NotApplicable
+from inscape._core.sampling import draw_numbers
 from inscape.smoothness import Rugosity, rugosity
 from inscape.smoothness.rugosity import _directions
 from oracles.smoothness import jacobian
 
 
 def drawn(x, count, seed):
-    return _directions(x, count, torch.Generator().manual_seed(seed))
+    order = draw_numbers(len(x), len(x), seed=seed)  # directions belong to points as drawn
+    ways = _directions(x[order], count, torch.Generator().manual_seed(seed))
+    return ways[:, order.argsort()]
 
 
 @pytest.mark.parametrize("case", CASES)

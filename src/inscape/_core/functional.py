@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from inscape._core import checks
+from inscape._core.anytime import most_rows
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.mixing import TRIAL, refuse_mixing, refuse_pairing, trial_rows
@@ -45,7 +46,7 @@ class Probe:
 
     def rows(self, memory: int) -> int:
         """Return how many rows fit into ``memory`` bytes, at least one."""
-        return max(1, min(ROWS, memory // self.row_bytes))
+        return max(1, min(most_rows(ROWS), memory // self.row_bytes))
 
 
 def _no_gradient() -> UnsupportedModelError:

@@ -1,12 +1,13 @@
 """The register of instruments: pure functions that each measure one quantity of a network."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from torch import Tensor
 
+from inscape._core.anytime import refinements
 from inscape._core.inference import outside_inference
 
 Reads = Literal["function", "parameters", "trajectory", "pair", "data"]
@@ -61,6 +62,12 @@ class Instrument:
         settings = {**self.example(model, x, y), **settings}
         data = (x, y) if self.wants_labels else (x,)
         return self.function(model, *data, **settings)
+
+    def refine(self, model: Any, x: Tensor, y: Tensor, **settings: Any) -> Iterator[Any]:
+        """Yield ever better results; one that cannot improve gives its only result."""
+        settings = {**self.example(model, x, y), **settings}
+        data = (x, y) if self.wants_labels else (x,)
+        return refinements(self.function, model, *data, **settings)
 
 
 _REGISTER: dict[str, Instrument] = {}

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -165,6 +166,18 @@ def share_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
     return Summary(value=float(share), kind=kind, basis=basis, low=low, high=high)
 
 
+@cache
+def student(n: int) -> float:
+    """Return the half width of a 95% interval of a mean of ``n`` values, in standard errors.
+
+    >>> round(student(5), 3)
+    2.776
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n - 1, 0.975))
+
+
 def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
     r"""Summarise independent non-negative samples by their mean with a 95% interval.
 
@@ -186,9 +199,7 @@ def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
 
 def positive_interval(mean: float, error: float, n: int) -> tuple[float, float]:
     """Return the 95% interval of a mean of ``n`` non-negative samples with that standard error."""
-    from scipy.special import stdtrit
-
     if mean == 0:
         return 0.0, 0.0
-    half = float(stdtrit(n - 1, 0.975)) * error / mean
+    half = student(n) * error / mean
     return mean * math.exp(-half), mean * math.exp(half)

@@ -7,8 +7,10 @@ from torch import Tensor
 
 from inscape.kernels.gaussian_process import GaussianProcess, gaussian_process
 
-#: By how much the logarithm of the likelihood must exceed that of noise alone.
-BETTER = 3.0
+#: By how much the logarithm of the likelihood must exceed that of noise alone. A search over
+#: length scales finds something in noise, too: of 240 trials with 120 values of noise, three came
+#: above 3 and one above 4.5.
+BETTER = 4.5
 
 
 def fitted_process(

@@ -1,6 +1,8 @@
 """Balls of two norms: how long a step is, which way is steepest, and how to stay inside."""
 
 import math
+from collections.abc import Callable
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -14,6 +16,8 @@ NORMS = ("l2", "linf")
 
 #: Norms below this are taken again after scaling: squares of single precision vanish there.
 FAINT = 1e-15
+#: Points, and numbers, that are drawn at once at most.
+BLOCK, NUMBERS = 64, 2**18
 
 
 def size(step: Float[Tensor, "n *d"], norm: str) -> Float[Tensor, " n"]:
@@ -67,47 +71,68 @@ def projected_in_place(
     return step.mul_(spread(budget / size(step, "l2").clamp_min(budget), step))
 
 
-def slack(x: Float[Tensor, "n *d"], budget: float, norm: str) -> float:
-    """Return by how much rounding may lengthen a step of norm ``budget`` from ``x``."""
-    largest = max(float(x.abs().amax()), budget)
+def slack(x: Float[Tensor, "n *d"], budget: float, norm: str) -> Float[Tensor, " n"]:
+    """Return by how much rounding may lengthen a step of norm ``budget`` from each point."""
+    largest = size(x, "linf").clamp_min(budget)
     count = x[0].numel() ** 0.5 if norm == "l2" else 1.0
     return 4 * torch.finfo(x.dtype).eps * largest * count
 
 
-class Draws:
-    """Random numbers for some of ``total`` points: a point's own do not depend on the others."""
+def block_size(x: Float[Tensor, "n *d"]) -> int:
+    """Return for how many points random numbers are drawn at once: fewer of large ones."""
+    return max(1, min(BLOCK, NUMBERS // max(1, x[0].numel())))
 
-    def __init__(self, rows: Tensor, total: int, *seeds: int) -> None:
-        self.rows, self.total, self.seeds = rows, total, seeds
-        mixed = 0
-        for seed in seeds:
-            mixed = (mixed * 1_000_003 + seed + 1) % (2**63 - 25)
-        self._draw = generator(mixed)
+
+class Draws:
+    """Random numbers for some points: a point's own do not depend on the others.
+
+    Points are numbered, and numbers for ``block`` consecutive ones come from one generator.
+    """
+
+    def __init__(self, rows: Tensor, block: int, *seeds: int) -> None:
+        self.rows, self.block, self.seeds = rows, block, seeds
+        self._generators: dict[int, torch.Generator] = {}
+
+    @cached_property
+    def _blocks(self) -> tuple[list[int], Tensor | None]:
+        """Return which blocks have points, and where in these; None if just one after the other."""
+        blocks, place = torch.unique(self.rows // self.block, return_inverse=True)
+        places = self.block * place + self.rows % self.block
+        whole = torch.equal(places, torch.arange(self.block * len(blocks)))
+        return blocks.tolist(), None if whole else places
+
+    def _generator(self, block: int) -> torch.Generator:
+        if block not in self._generators:
+            mixed = 0
+            for seed in self.seeds:
+                mixed = (mixed * 1_000_003 + seed + 1) % (2**63 - 25)
+            self._generators[block] = generator((mixed + block * 2_000_029) % (2**63 - 25))
+        return self._generators[block]
 
     def child(self, *seeds: int) -> "Draws":
         """Return other numbers for the same points."""
-        return Draws(self.rows, self.total, *self.seeds, *seeds)
+        return Draws(self.rows, self.block, *self.seeds, *seeds)
 
     def of(self, chosen: Tensor) -> "Draws":
         """Return the same numbers for some of these points; from then on both share one state."""
-        other = Draws(self.rows[chosen.cpu()], self.total, *self.seeds)
-        other._draw = self._draw
+        other = Draws(self.rows[chosen.cpu()], self.block, *self.seeds)
+        other._generators = self._generators
         return other
 
     def normal(self, like: Float[Tensor, "n *d"]) -> Float[Tensor, "n *d"]:
         """Return Gaussian numbers, shaped as ``like``."""
-        shape = (self.total, *like.shape[1:])
-        drawn = torch.randn(shape, generator=self._draw, dtype=like.dtype)
-        return self._own(drawn).to(like.device)
+        return self._drawn(torch.randn, like)
 
     def uniform(self, like: Float[Tensor, "n *d"]) -> Float[Tensor, "n *d"]:
         """Return numbers between 0 and 1, shaped as ``like``."""
-        shape = (self.total, *like.shape[1:])
-        drawn = torch.rand(shape, generator=self._draw, dtype=like.dtype)
-        return self._own(drawn).to(like.device)
+        return self._drawn(torch.rand, like)
 
-    def _own(self, drawn: Tensor) -> Tensor:
-        return drawn if len(self.rows) == self.total else drawn[self.rows]
+    def _drawn(self, draw: Callable[..., Tensor], like: Float[Tensor, "n *d"]) -> Tensor:
+        blocks, places = self._blocks
+        shape = (self.block, *like.shape[1:])
+        drawn = [draw(shape, generator=self._generator(k), dtype=like.dtype) for k in blocks]
+        every = drawn[0] if len(drawn) == 1 else torch.cat(drawn)
+        return (every if places is None else every[places]).to(like.device)
 
 
 def inside(like: Float[Tensor, "n *d"], norm: str, draws: Draws) -> Float[Tensor, "n *d"]:

@@ -1,13 +1,13 @@
 """Whether an attack can be believed: signs that it was weak rather than the network strong."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from inscape._core.endings import lie_between_0_and_1
-from inscape.robustness._balls import Draws, on_edge, size
+from inscape.robustness._balls import Draws, block_size, on_edge, size
 from inscape.robustness._search import Found
 from inscape.robustness._victim import Victim, cross_entropy
 from inscape.robustness.attack import Attack, Target
@@ -24,6 +24,9 @@ NARROW = 8
 #: The share of the points that may fall to them and not to the attack before it is said.
 ALLOWED = 0.02
 
+#: Steps, one for each batch of the model, and at the end the sentences.
+Signs = Generator[None, None, list[str]]
+
 
 def doubts(
     attack: Attack,
@@ -31,55 +34,70 @@ def doubts(
     x: Float[Tensor, "n *d"],
     y: Int64[Tensor, " n"],
     found: Found,
-    budgets: Sequence[float],
+    budget: float,
     *,
     seed: int,
-) -> Iterator[str]:
-    """Yield a sentence for each sign that the attack says too little."""
-    outputs = victim.outputs(x)
+) -> Generator[None, None, tuple[str, ...]]:
+    """Return a sentence for each sign that the attack says too little; a step for each batch."""
+    outputs = yield from _batched(victim.outputs, victim, x)
+    signs: list[str] = []
     if outputs.shape[1] == 1 and not victim.halfway and lie_between_0_and_1(outputs, y):
-        yield (
+        signs.append(
             "All outputs lie between 0 and 1 as probabilities do, but are read as logits, positive "
             "for class 1: let the model end in torch.sigmoid, or return the logit."
         )
-    yield from _no_numbers(victim, found)
+    signs += yield from _no_numbers(victim, found)
     if isinstance(attack, Noise):
-        return
-    yield from _undone(found)
+        return tuple(signs)
+    signs += _undone(found)
     if victim.halfway or _probabilities(outputs):
-        yield (
+        signs.append(
             "The outputs are probabilities, which flatten gradients: attack the scores before the "
             f"{'sigmoid' if victim.halfway else 'softmax'}."
         )
     if isinstance(attack, Square) and x[0].numel() < NARROW and bool((found.right[-1] > 0).any()):
-        yield (
+        signs.append(
             f"Inputs of {x[0].numel()} numbers have few windows for 'square' to search, so that it "
             "may leave points standing that others break: hold it against 'autoattack'."
         )
     if attack.follows_gradients:
-        yield from _blind(attack, victim, x[found.lengths > 0], y[found.lengths > 0])
-        yield from _beaten(attack, victim, x, y, found, budgets[-1], seed=seed)
+        signs += yield from _blind(attack, victim, x[found.lengths > 0], y[found.lengths > 0])
+        signs += yield from _beaten(attack, victim, x, y, found, budget, seed=seed)
+    return tuple(signs)
 
 
-def _undone(found: Found) -> Iterator[str]:
+def _batched(
+    call: Callable[[Tensor], Tensor], victim: Victim, x: Float[Tensor, "n *d"]
+) -> Generator[None, None, Float[Tensor, "n c"]]:
+    """Return what a call of the model gives for all points, with a step for each batch."""
+    parts = [call(x[:0])] if len(x) == 0 else []
+    for some in victim.pieces(torch.arange(len(x), device=x.device)):
+        parts.append(call(x[some]))
+        yield
+    return torch.cat(parts)
+
+
+def _undone(found: Found) -> list[str]:
     """Say how many points were right again at a larger budget."""
     again = (found.right[1:] > found.right[:-1]).any(0)
-    if bool(again.any()):
-        yield (
-            f"{int(again.sum())} points that broke at a smaller budget are right again at a larger "
-            "one: the attack overshoots; carry=True keeps what it found."
-        )
+    if not bool(again.any()):
+        return []
+    return [
+        f"{int(again.sum())} points that broke at a smaller budget are right again at a larger "
+        "one: the attack overshoots; carry=True keeps what it found."
+    ]
 
 
-def _no_numbers(victim: Victim, found: Found) -> Iterator[str]:
+def _no_numbers(victim: Victim, found: Found) -> Signs:
     """Say how many points broke because scores are not numbers there."""
-    broken = found.lengths.isfinite()
-    lost = int(victim.judged(found.moved[broken]).isnan().any(1).sum())
-    if lost:
-        yield (
-            f"Scores are not numbers at {lost} points that are broken, which counts as wrong: see "
-            "whether the model overflows."
-        )
+    scores = yield from _batched(victim.judged, victim, found.moved[found.lengths.isfinite()])
+    lost = int(scores.isnan().any(1).sum())
+    if not lost:
+        return []
+    return [
+        f"Scores are not numbers at {lost} points that are broken, which counts as wrong: see "
+        "whether the model overflows."
+    ]
 
 
 def _probabilities(outputs: Float[Tensor, "n c"]) -> bool:
@@ -91,15 +109,18 @@ def _probabilities(outputs: Float[Tensor, "n c"]) -> bool:
 
 def _blind(
     attack: Attack, victim: Victim, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"]
-) -> Iterator[str]:
+) -> Signs:
     """Say at how many points the gradient is zero or not a number."""
-    parts = victim.pieces(torch.arange(len(x), device=x.device))
-    blind = sum(int((~(_slope(victim, x[some], y[some]) > 0)).sum()) for some in parts)
-    if blind:
-        yield (
-            f"The gradient is zero or not finite at {blind} of {len(x)} points that are right: "
-            f"gradient masking; {_advice(attack)}."
-        )
+    blind = 0
+    for some in victim.pieces(torch.arange(len(x), device=x.device)):
+        blind += int((~(_slope(victim, x[some], y[some]) > 0)).sum())
+        yield
+    if not blind:
+        return []
+    return [
+        f"The gradient is zero or not finite at {blind} of {len(x)} points that are right: "
+        f"gradient masking; {_advice(attack)}."
+    ]
 
 
 def _slope(victim: Victim, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"]) -> Float[Tensor, " n"]:
@@ -118,7 +139,7 @@ def _beaten(
     budget: float,
     *,
     seed: int,
-) -> Iterator[str]:
+) -> Signs:
     """Say how many of the points that stand fall to random steps and to a short random search."""
     one_step = isinstance(attack, Fgsm)  # which a search of many queries may well outdo
     left = (found.right[-1] > 0).nonzero()[:, 0]
@@ -126,25 +147,27 @@ def _beaten(
     by_steps = fell.clone()
     search = Square(norm=attack.norm, queries=QUERIES)
     for some in victim.pieces(left):
-        draws = Draws(some.cpu(), len(x), seed, 1_000_000)
+        draws = Draws(some.cpu(), block_size(x), seed, 1_000_000)
         target = Target(victim=victim, x=x[some], y=y[some], budget=budget, draws=draws)
-        by_steps[some] = _random(target, attack.norm)
+        by_steps[some] = yield from _random(target, attack.norm)
         fell[some] = by_steps[some]
         if not one_step:
-            fell[some] |= victim.wrong(search.perturb(target), y[some])
+            moved = yield from search.search(target)
+            fell[some] |= victim.wrong(moved, y[some])
     broken = int(found.start.sum() - found.right[-1].sum())
     if int(by_steps.sum()) > max(1, ALLOWED * len(x), broken):
-        yield (
+        return [
             f"Random steps as long as the largest budget break {int(by_steps.sum())} points that "
             f"{attack.name} does not, and it breaks {broken}: gradient masking; {_advice(attack)}."
-        )
-    elif int(fell.sum()) > max(1, ALLOWED * len(x)):
-        who = "Random steps" if one_step else "Random steps or a short random search"
-        why = "one step goes astray" if one_step else "it ended in local optima"
-        yield (
-            f"{who} within the largest budget broke {int(fell.sum())} points that {attack.name} "
-            f"did not: {why}, or gradients are masked; {_advice(attack)}."
-        )
+        ]
+    if int(fell.sum()) <= max(1, ALLOWED * len(x)):
+        return []
+    who = "Random steps" if one_step else "Random steps or a short random search"
+    why = "one step goes astray" if one_step else "it ended in local optima"
+    return [
+        f"{who} within the largest budget broke {int(fell.sum())} points that {attack.name} "
+        f"did not: {why}, or gradients are masked; {_advice(attack)}."
+    ]
 
 
 def _advice(attack: Attack) -> str:
@@ -154,10 +177,11 @@ def _advice(attack: Attack) -> str:
     return "try 'autoattack', or 'square', which needs no gradients"
 
 
-def _random(target: Target, norm: str) -> Bool[Tensor, " n"]:
+def _random(target: Target, norm: str) -> Generator[None, None, Bool[Tensor, " n"]]:
     """Tell which points fall to random steps of full length."""
     fell = torch.zeros(len(target.x), dtype=torch.bool, device=target.x.device)
     for k in range(STEPS):
         step = on_edge(target.x, norm, target.draws.child(k))
         fell |= target.victim.wrong(target.victim.boxed(target.x + target.budget * step), target.y)
+        yield
     return fell

@@ -1,6 +1,6 @@
 """Attacking at every budget, and what each point's smallest breaking step was."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from inscape._core.progress import Bar, progress
-from inscape.robustness._balls import Draws, size, slack
+from inscape.robustness._balls import Draws, block_size, size, slack
 from inscape.robustness._victim import Victim
 from inscape.robustness.attack import Attack, Target
 from inscape.robustness.noise import Noise
@@ -29,9 +29,31 @@ class Found:
     moved: Float[Tensor, "n *d"]
     lengths: Float[Tensor, " n"]
 
+    @staticmethod
+    def joined(parts: "Sequence[Found]") -> "Found":
+        """Return what searches from several groups of points came to, one after the other."""
+        return Found(
+            start=torch.cat([part.start for part in parts]),
+            right=torch.cat([part.right for part in parts], dim=1),
+            moved=torch.cat([part.moved for part in parts]),
+            lengths=torch.cat([part.lengths for part in parts]),
+        )
+
+    def arranged(self, order: Callable[[Tensor], Tensor]) -> "Found":
+        """Return the same in another order of the points, which a function of rows brings."""
+        return Found(
+            start=order(self.start),
+            right=order(self.right.T).T,
+            moved=order(self.moved),
+            lengths=order(self.lengths),
+        )
+
 
 class Search:
-    """Points under attack, and the smallest breaking step known for each."""
+    """Points under attack, and the smallest breaking step known for each.
+
+    ``first`` is the number of the first of them: a point's random numbers depend on its own.
+    """
 
     def __init__(
         self,
@@ -39,70 +61,76 @@ class Search:
         victim: Victim,
         x: Float[Tensor, "n *d"],
         y: Int64[Tensor, " n"],
+        budgets: Sequence[float],
         *,
+        carry: bool,
         seed: int,
+        first: int = 0,
     ) -> None:
         self.attack, self.victim, self.x, self.y, self.seed = attack, victim, x, y, seed
+        self.budgets, self.first = budgets, first
+        self.carry = carry and not isinstance(attack, Noise)
         self.moved = x.clone()
         wrong = victim.wrong(x, y)
         self.start = (~wrong).to(x.dtype)
         self.lengths = torch.where(wrong, 0.0, torch.inf).to(x.dtype)
+        self._right: list[Tensor] = []
 
-    def run(self, budgets: Sequence[float], *, carry: bool) -> Found:
-        """Attack at every budget and return what was found."""
-        if carry and self.attack.minimal:
-            return self._once(budgets)
+    def run(self) -> Iterator[None]:
+        """Attack at every budget; one step for each batch of the model."""
+        minimal = self.carry and self.attack.minimal  # one run answers for every budget
+        budgets = self.budgets[-1:] if minimal else self.budgets
         each = self.attack.passes(self.victim.classes) * len(self.x)
         with progress(int(each * len(budgets)), label="attacking") as bar:
-            rows = []
             for k, budget in enumerate(budgets):
                 if isinstance(self.attack, Noise):
-                    rows.append(self._noisy(self.attack, budget, k))
+                    yield from self._noisy(self.attack, budget, k)
                 else:
-                    rows.append(~self._at(budget, k, bar, carry=carry))
+                    yield from self._at(budget, k, bar)
                 bar.done = int(each * (k + 1))
                 bar.advance(0, note=f"budget {budget:.3g}")
-        if carry and not isinstance(self.attack, Noise):
-            rows = [~self.broken(budget) for budget in budgets]
-        right = torch.stack([row.to(self.x.dtype) for row in rows])
-        return Found(start=self.start, right=right, moved=self.moved, lengths=self.lengths)
 
-    def _once(self, budgets: Sequence[float]) -> Found:
-        """Run an attack that seeks the smallest step: its one run answers for every budget."""
-        total = int(self.attack.passes(self.victim.classes) * len(self.x))
-        with progress(total, label="attacking") as bar:
-            self._at(budgets[-1], 0, bar, carry=True)
-            bar.done = total
-        right = torch.stack([(~self.broken(budget)).to(self.x.dtype) for budget in budgets])
-        return Found(start=self.start, right=right, moved=self.moved, lengths=self.lengths)
+    @property
+    def found(self) -> Found:
+        """Return what was found so far; budgets that were not tried yet leave all points right."""
+        if self.carry:
+            rows = [(~self.broken(budget)).to(self.x.dtype) for budget in self.budgets]
+        else:
+            rows = self._right + [self.start] * (len(self.budgets) - len(self._right))
+        return Found(
+            start=self.start,
+            right=torch.stack(rows),
+            moved=self.moved.clone(),
+            lengths=self.lengths.clone(),
+        )
 
     def broken(self, budget: float) -> Bool[Tensor, " n"]:
         """Tell which points are known to break within a budget."""
         return self.lengths <= budget + slack(self.x, budget, self.attack.norm)
 
-    def _at(self, budget: float, k: int, bar: Bar, *, carry: bool) -> Bool[Tensor, " n"]:
+    def _at(self, budget: float, k: int, bar: Bar) -> Iterator[None]:
         """Attack at one budget; without ``carry``, as if no other had been tried."""
-        standing = ~self.broken(budget if carry else 0.0)
-        broken = ~standing
-        rows = standing.nonzero()[:, 0]
-        for some in self.victim.pieces(rows):
-            broken[some] = self._attacked(some, budget, k, bar)
-        return broken
+        broken = self.broken(budget if self.carry else 0.0)
+        for some in self.victim.pieces((~broken).nonzero()[:, 0]):
+            broken[some] = yield from self._attacked(some, budget, k, bar)
+        self._right.append((~broken).to(self.x.dtype))
+
+    def _draws(self, rows: Int64[Tensor, " m"], *seeds: int) -> Draws:
+        return Draws(self.first + rows.cpu(), block_size(self.x), self.seed, *seeds)
 
     def _attacked(
         self, rows: Int64[Tensor, " m"], budget: float, k: int, bar: Bar
-    ) -> Bool[Tensor, " m"]:
+    ) -> Generator[None, None, Bool[Tensor, " m"]]:
         x, y = self.x[rows], self.y[rows]
-        draws = Draws(rows.cpu(), len(self.x), self.seed, k)
         target = Target(
             victim=self.victim,
             x=x,
             y=y,
             budget=budget,
-            draws=draws,
+            draws=self._draws(rows, k),
             tick=lambda passes: bar.advance(int(passes)),
         )
-        at = self.attack.perturb(target).detach()
+        at = (yield from self.attack.search(target)).detach()
         length = size(at - x, self.attack.norm)
         wrong = length > 0  # points that an attack gave back as they were are right still
         wrong[wrong.clone()] = self.victim.wrong(at[wrong], y[wrong])
@@ -111,8 +139,8 @@ class Search:
         self.lengths[rows[nearer]] = length[nearer]
         return wrong & (length <= budget + slack(x, budget, self.attack.norm))
 
-    def _noisy(self, attack: Noise, budget: float, k: int) -> Float[Tensor, " n"]:
-        """Return the share of noisy draws in which each point is right."""
+    def _noisy(self, attack: Noise, budget: float, k: int) -> Iterator[None]:
+        """Count in which fraction of the noisy draws each point is right."""
         right = torch.zeros(len(self.x), dtype=self.x.dtype, device=self.x.device)
         rows = torch.arange(len(self.x))
         for draw in range(attack.draws):
@@ -121,7 +149,7 @@ class Search:
                 x=self.x,
                 y=self.y,
                 budget=budget,
-                draws=Draws(rows, len(self.x), self.seed, k, draw),
+                draws=self._draws(rows, k, draw),
             )
             at = attack.perturb(target)
             wrong = self.victim.wrong(at, self.y)
@@ -129,4 +157,5 @@ class Search:
             nearer = wrong & (length < self.lengths)
             self.moved[nearer], self.lengths[nearer] = at[nearer], length[nearer]
             right += ~wrong
-        return right / attack.draws
+            yield
+        self._right.append(right / attack.draws)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from inscape._core import checks
+from inscape._core.anytime import most_rows
 from inscape._core.checks import Function
 from inscape._core.endings import ends_in_probability
 from inscape._core.functional import ROWS, jacobians, probe
@@ -122,7 +123,7 @@ def victim_of(f: Function, x: Float[Tensor, "n *d"], *, bounds: Bounds, memory: 
     found = probe(f, x)
     gradient = (x.numel() // len(x)) * x.element_size()
     kept = found.row_bytes - 3 * found.outputs * gradient  # of one gradient, not of each output's
-    rows = max(1, min(ROWS, memory // (kept + COPIES * gradient)))
+    rows = max(1, min(most_rows(ROWS), memory // (kept + COPIES * gradient)))
     low, high = _box(x, bounds)
     single = found.outputs == 1 and ends_in_probability(found.f, x)
     return Victim(

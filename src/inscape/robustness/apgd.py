@@ -1,6 +1,7 @@
 """APGD: projected gradient ascent that finds its own step size."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ from inscape._core import checks
 from inscape.robustness._balls import Draws, on_edge, spread, steepest
 from inscape.robustness._goals import difference_ratio, ratio_towards, rivals
 from inscape.robustness._victim import PointLoss, cross_entropy, mistaken
-from inscape.robustness.attack import Attack, Standing, Target
+from inscape.robustness.attack import Perturbing, Standing, Stepwise, Target
 
 LOSSES = {"ce": "apgd-ce", "dlr": "apgd-dlr", "targeted": "apgd-t"}
 #: Share of a step that goes where the gradient says; the rest goes on as before.
@@ -22,7 +23,7 @@ RISING = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
-class Apgd(Attack):
+class Apgd(Stepwise):
     r"""Auto-PGD (Croce and Hein 2020): ascent with momentum and a step size that halves.
 
     .. math:: z = P(x_k + \eta_k \, s(\nabla_x \ell)), \qquad
@@ -55,7 +56,7 @@ class Apgd(Attack):
         goals = min(self.goals, classes - 1) if self.loss == "targeted" else 1
         return 3.0 * (self.steps + 1) * self.restarts * goals
 
-    def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
+    def search(self, target: Target) -> Perturbing:
         """Return the first wrong iterate of each point, or the point itself if there is none."""
         standing = Standing(target)
         goals = torch.zeros(len(target.y), 1, dtype=torch.long, device=target.y.device)
@@ -64,7 +65,8 @@ class Apgd(Attack):
         for k in range(goals.shape[1]):
             for restart in range(self.restarts):
                 if len(standing):
-                    self._run(standing, goals[:, k], standing.target.draws.child(k, restart))
+                    draws = standing.target.draws.child(k, restart)
+                    yield from self._run(standing, goals[:, k], draws)
         return standing.found
 
     def _loss(self, goal: Int64[Tensor, " n"]) -> PointLoss:
@@ -72,8 +74,9 @@ class Apgd(Attack):
             return ratio_towards(goal)
         return cross_entropy if self.loss == "ce" else difference_ratio
 
-    def _run(self, standing: Standing, goals: Int64[Tensor, " all"], draws: Draws) -> None:
-
+    def _run(
+        self, standing: Standing, goals: Int64[Tensor, " all"], draws: Draws
+    ) -> Iterator[None]:
         now = standing.target
         at = now.x + now.budget * on_edge(now.x, self.norm, draws)
         climb = _Climb(self, standing, goals, now.within(at, self.norm))
@@ -81,6 +84,7 @@ class Apgd(Attack):
         for step in range(1, self.steps + 1):
             if len(standing) == 0:
                 return
+            yield
             climb.move(first=step == 1)
             if step in looks and len(standing):
                 climb.look(looks[step])

@@ -1,6 +1,6 @@
 """What every attack is: settings, and a way to move points until the classifier errs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, fields, replace
 
 import torch
@@ -8,8 +8,12 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from inscape._core import checks
+from inscape._core.anytime import finished
 from inscape.robustness._balls import NORMS, Draws, Norm, projected
 from inscape.robustness._victim import Victim
+
+#: Steps of an attack, one for each batch of the model; at the end where it would move the points.
+Perturbing = Generator[None, None, Float[Tensor, "n *d"]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -65,9 +69,22 @@ class Attack:
         """Return where the attack would move each point."""
         raise NotImplementedError(f"{type(self).__name__} must define perturb().")
 
+    def search(self, target: Target) -> Perturbing:
+        """Yield after each batch of the model, and return what ``perturb`` does."""
+        yield
+        return self.perturb(target)
+
     def __str__(self) -> str:
         chosen = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if f.name != "norm"]
         return f"{self.name}({', '.join([self.norm, *chosen])})"
+
+
+class Stepwise(Attack):
+    """An attack that can be stopped after each batch: it defines ``search`` alone."""
+
+    def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
+        """Return where the attack would move each point."""
+        return finished(self.search(target))
 
 
 class Standing:

@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 
-from jaxtyping import Float
-from torch import Tensor
-
 from inscape._core import checks
 from inscape.robustness._balls import Norm, size, slack
 from inscape.robustness.apgd import Apgd
-from inscape.robustness.attack import Attack, Standing, Target
+from inscape.robustness.attack import Attack, Perturbing, Standing, Stepwise, Target
 from inscape.robustness.fab import Fab
 from inscape.robustness.fgsm import Fgsm
 from inscape.robustness.noise import Noise
@@ -22,7 +19,7 @@ NAMES = ("noise", "fgsm", "fgsm-sign", "pgd", *PARTS, "autoattack")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AutoAttack(Attack):
+class AutoAttack(Stepwise):
     """The standard ensemble of Croce and Hein (2020), with nothing to tune.
 
     APGD on the cross-entropy, APGD towards nine other classes, FAB towards the same, and the Square
@@ -63,7 +60,7 @@ class AutoAttack(Attack):
         """Return the passes of all parts."""
         return sum(attack.passes(classes) for attack in self.attacks())
 
-    def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
+    def search(self, target: Target) -> Perturbing:
         """Return the first point within the budget that some part found, or the nearest beyond."""
         standing = Standing(target)
         for number, attack in enumerate(self.attacks()):
@@ -78,7 +75,7 @@ class AutoAttack(Attack):
                 draws=now.draws.child(number),
                 tick=now.tick,
             )
-            found = attack.perturb(sub)
+            found = yield from attack.search(sub)
             wrong = now.victim.wrong(found, now.y)
             standing.found[standing.rows[wrong]] = found[wrong]  # FAB's may lie beyond the budget
             most = now.budget + slack(now.x, now.budget, self.norm)

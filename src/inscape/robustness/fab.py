@@ -1,5 +1,6 @@
 """FAB: walk along the decision boundary towards the point it started from."""
 
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -7,11 +8,12 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from inscape._core import checks
+from inscape._core.inference import no_grad
 from inscape.robustness._balls import finite, inside, size, spread
 from inscape.robustness._goals import lead_of, rivals
 from inscape.robustness._hyperplane import nearest
 from inscape.robustness._victim import Victim
-from inscape.robustness.attack import Attack, Target
+from inscape.robustness.attack import Perturbing, Stepwise, Target
 
 #: How far beyond the linearised boundary a step goes.
 BEYOND = 1.05
@@ -24,7 +26,7 @@ HALVINGS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fab(Attack):
+class Fab(Stepwise):
     r"""Fast adaptive boundary attack (Croce and Hein 2020): seeks the *smallest* step that breaks.
 
     .. math:: x_{k+1} = P \bigl( (1 - \alpha)(x_k + \eta d_k) + \alpha (x_0 + \eta d_0) \bigr)
@@ -57,28 +59,30 @@ class Fab(Attack):
         each = 4.0 * min(self.goals, classes - 1) if self.targeted else 2.0 + 2.0 * classes
         return self.restarts * (self.steps * each + HALVINGS)
 
-    def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
+    def search(self, target: Target) -> Perturbing:
         """Return the nearest wrong point that was found for each, or the point itself."""
         if not self.targeted:
-            best, lengths = self._best(target, None)
+            best, lengths = yield from self._best(target, None)
             return _halved(target, best, lengths.isfinite())
         goals = rivals(target.victim, target.x, target.y, self.goals)
         copies, (n, many) = goals.numel(), goals.shape
         owners = torch.arange(n, device=goals.device).repeat_interleave(many)
         best, lengths = torch.empty_like(target.x[owners]), target.x.new_empty(copies)
         for some in target.victim.pieces(torch.arange(copies, device=goals.device)):
-            best[some], lengths[some] = self._best(target.of(owners[some]), goals.flatten()[some])
+            own = target.of(owners[some])
+            best[some], lengths[some] = yield from self._best(own, goals.flatten()[some])
         first = lengths.reshape(n, many).argmin(1) + many * torch.arange(n, device=goals.device)
         return _halved(target, best[first], lengths[first].isfinite())
 
     def _best(
         self, target: Target, goal: Int64[Tensor, " n"] | None
-    ) -> tuple[Float[Tensor, "n *d"], Float[Tensor, " n"]]:
+    ) -> Generator[None, None, tuple[Float[Tensor, "n *d"], Float[Tensor, " n"]]]:
         """Return the best of all restarts, and its length, infinite where nothing broke."""
         best = target.x.clone()
         length = torch.full_like(size(target.x, self.norm), torch.inf)
         for restart in range(self.restarts):
-            self._walk(target, self._start(target, length, restart), goal, best, length)
+            start = self._start(target, length, restart)
+            yield from self._walk(target, start, goal, best, length)
         return best, length
 
     def _start(
@@ -90,7 +94,7 @@ class Fab(Attack):
         step = inside(target.x, self.norm, target.draws.child(restart))
         return target.victim.boxed(target.x + step * spread(radius, step))
 
-    @torch.no_grad()
+    @no_grad
     def _walk(
         self,
         target: Target,
@@ -98,7 +102,7 @@ class Fab(Attack):
         goal: Int64[Tensor, " n"] | None,
         best: Float[Tensor, "n *d"],
         length: Float[Tensor, " n"],
-    ) -> None:
+    ) -> Iterator[None]:
         """Walk from ``at``, and write nearer wrong points into ``best`` and ``length``."""
         victim, x, y = target.victim, target.x, target.y
         for _ in range(self.steps):
@@ -111,6 +115,7 @@ class Fab(Attack):
             best[nearer] = at[nearer]
             length[nearer] = moved[nearer]
             at = torch.where(spread(wrong, at), x + BACK * (at - x), at)
+            yield
 
     def _onward(
         self,

@@ -1,5 +1,6 @@
 """PGD: many small steps along the gradient, never leaving the ball."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -9,11 +10,11 @@ from torch import Tensor
 from inscape._core import checks
 from inscape.robustness._balls import inside, projected_in_place, steepest
 from inscape.robustness._victim import cross_entropy, mistaken
-from inscape.robustness.attack import Attack, Standing, Target
+from inscape.robustness.attack import Perturbing, Standing, Stepwise, Target
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pgd(Attack):
+class Pgd(Stepwise):
     r"""Projected gradient ascent of the cross-entropy from a random start.
 
     .. math:: x_{k+1} = P \bigl( x_k + \eta \, s(\nabla_x \, \ell(f(x_k), y)) \bigr)
@@ -43,13 +44,13 @@ class Pgd(Attack):
         """Return a gradient for each step, and a last look."""
         return self.restarts * (3.0 * self.steps + 1)
 
-    def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
+    def search(self, target: Target) -> Perturbing:
         """Return the first wrong iterate of each point, or the point itself if there is none."""
         standing = Standing(target)
         for restart in range(self.restarts):
             if len(standing) == 0:
                 break
-            self._climb(standing, self._start(standing.target, restart))
+            yield from self._climb(standing, self._start(standing.target, restart))
         return standing.found
 
     def _start(self, target: Target, restart: int) -> Float[Tensor, "n *d"]:
@@ -58,12 +59,13 @@ class Pgd(Attack):
         step = inside(target.x, self.norm, target.draws.child(restart))
         return target.victim.boxed(target.x + target.budget * step)
 
-    def _climb(self, standing: Standing, at: Float[Tensor, "n *d"]) -> None:
+    def _climb(self, standing: Standing, at: Float[Tensor, "n *d"]) -> Iterator[None]:
         rate = 2.5 / self.steps if self.step_size is None else self.step_size
         for _ in range(self.steps):
             now = standing.target
             scores, _, gradient = now.victim.climb(at, now.y, cross_entropy)
             now.tick(3.0 * len(at))
+            yield
             at, gradient = standing.fell(at, mistaken(scores, now.y), gradient)
             if len(standing) == 0:
                 return

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -10,13 +10,16 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from inscape._core import NotApplicable, Result, Row, Summary, checks, generator, instrument
+from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core.anytime import anytime, meanwhile, stoppable
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY
+from inscape._core.inference import no_grad
 from inscape._core.result import PROPORTION, Range, wilson
+from inscape._core.sampling import Draw, draw_numbers
 from inscape.robustness._balls import Norm
 from inscape.robustness._doubts import doubts
-from inscape.robustness._search import Search
+from inscape.robustness._search import Found, Search
 from inscape.robustness._victim import Bounds, Victim, classes_of, victim_of
 from inscape.robustness.attack import Attack
 from inscape.robustness.autoattack import attack_named
@@ -28,6 +31,15 @@ SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 CROWD = 1000
 #: How many of them are asked for their distance.
 PROBED = 200
+#: Products of numbers that those distances may take: fewer points of larger inputs are asked.
+WORK = 2_000_000_000
+#: Points of the first group where the caller may stop; each group after it is twice as large.
+FIRST = 16
+#: What is said before the attack has ended on any point.
+UNFINISHED = (
+    "The attack has not ended on any point yet, so that the accuracy is that of what it found so "
+    "far: give it more time."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -110,7 +122,8 @@ class Robustness(Result):
     "found, a share of {value} is still right.",
     cites="madry2018towards; croce2020reliable",
 )
-@torch.no_grad()
+@anytime
+@no_grad
 def robustness(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -126,7 +139,7 @@ def robustness(
     examples: int = 6,
     seed: int = 0,
     memory: int = MEMORY,
-) -> Robustness | NotApplicable:
+) -> Iterator[Robustness | NotApplicable]:
     r"""Measure how many points stay right when each is moved by at most a budget.
 
     .. math:: A(c) = \frac{1}{n} \sum_i \min_{|\delta| \leq c}
@@ -168,34 +181,93 @@ def robustness(
     checks.whole(0, examples=examples)
     victim = victim_of(f, x, bounds=bounds, memory=memory)
     if y is not None and y.is_floating_point():
-        return NotApplicable(what="robustness", reason="the labels are real numbers, not classes")
+        yield NotApplicable(what="robustness", reason="the labels are real numbers, not classes")
+        return
     y = classes_of(y, x, victim.classes)
     chosen = attack if isinstance(attack, Attack) else attack_named(attack, norm)
     rival = rival_distance(x, y, chosen.norm, seed=seed) if budgets is None else 0.0
     steps = _steps(budgets, x, rival)
-    picks = torch.randperm(len(x), generator=generator(seed))[:points].sort().values.to(x.device)
-    some, labels = x[picks], y[picks]
-    found = Search(chosen, victim, some, labels, seed=seed).run(steps, carry=carry)
-    signs = doubts(chosen, victim, some, labels, found, steps, seed=seed) if sanity else ()
-    kept = _easiest(found.lengths, examples)
-    return Robustness(
-        budgets=torch.tensor([0.0, *steps], dtype=torch.float64),
-        accuracy=torch.cat([found.start[None], found.right]).double().mean(1).cpu(),
-        lengths=found.lengths.double().cpu(),
-        attack=chosen.name,
-        settings=str(chosen),
-        norm="std" if isinstance(chosen, Noise) else chosen.norm,
-        bounds=victim.range,
-        carry=carry,
-        rival=rival,
-        examples=picks[kept].cpu(),
-        before=some[kept].cpu(),
-        after=found.moved[kept].cpu(),
-        label=labels[kept].cpu(),
-        answer=_answers(victim, found.moved[kept]),
-        doubts=tuple(signs),
-        seed=seed,
-    )
+    draw = Draw(len(x), points, seed=seed, shuffled=True)
+    trial = _Trial(chosen, victim, steps, carry=carry, rival=rival, seed=seed)
+    best: Robustness | None = None
+    picks: list[Tensor] = []
+    parts: list[Found] = []
+    for some in draw.growing(FIRST, victim.rows):
+        search = trial.search(x[some], y[some], first=sum(map(len, picks)))
+        for _ in search.run():
+            if stoppable():
+                yield best or trial.unfinished(search.found)
+        picks.append(torch.arange(len(x))[some])
+        parts.append(search.found)
+        rows, found = draw.in_order(torch.cat(picks)), Found.joined(parts).arranged(draw.in_order)
+        best = trial.result(found, rows.to(x.device), x, y, examples)
+        yield best
+    if sanity and best is not None:
+        place = rows.to(x.device)
+        signs = doubts(chosen, victim, x[place], y[place], found, steps[-1], seed=seed)
+        said = yield from meanwhile(signs, best)
+        yield replace(best, doubts=said)
+
+
+class _Trial:
+    """A classifier, an attack and its budgets."""
+
+    def __init__(
+        self,
+        attack: Attack,
+        victim: Victim,
+        budgets: list[float],
+        *,
+        carry: bool,
+        rival: float,
+        seed: int,
+    ) -> None:
+        self._attack, self._victim, self._budgets = attack, victim, budgets
+        self._carry, self._rival, self._seed = carry, rival, seed
+
+    def search(self, x: Float[Tensor, "m *d"], y: Int64[Tensor, " m"], *, first: int) -> Search:
+        """Return the search for steps that break some points, the first of which has that number.
+
+        A point's random numbers belong to its number, whatever the other points are.
+        """
+        task = self._attack, self._victim, x, y, self._budgets
+        return Search(*task, carry=self._carry, seed=self._seed, first=first)
+
+    def unfinished(self, found: Found) -> Robustness:
+        """Return an upper bound while the first points are still under attack."""
+        nothing = torch.arange(0)
+        result = self.result(found, nothing, found.moved[:0], nothing, 0)
+        return replace(result, doubts=(UNFINISHED,))
+
+    def result(
+        self,
+        found: Found,
+        rows: Int64[Tensor, " m"],
+        x: Float[Tensor, "n *d"],
+        y: Int64[Tensor, " n"],
+        examples: int,
+    ) -> Robustness:
+        """Return what was found at some rows of ``x``."""
+        kept = _easiest(found.lengths, examples)
+        place, moved = rows[kept], found.moved[kept]
+        return Robustness(
+            budgets=torch.tensor([0.0, *self._budgets], dtype=torch.float64),
+            accuracy=torch.cat([found.start[None], found.right]).double().mean(1).cpu(),
+            lengths=found.lengths.double().cpu(),
+            attack=self._attack.name,
+            settings=str(self._attack),
+            norm="std" if isinstance(self._attack, Noise) else self._attack.norm,
+            bounds=self._victim.range,
+            carry=self._carry,
+            rival=self._rival,
+            examples=place.cpu(),
+            before=x[place].cpu(),
+            after=moved.cpu(),
+            label=y[place].cpu(),
+            answer=_answers(self._victim, moved),
+            doubts=(),
+            seed=self._seed,
+        )
 
 
 def _answers(victim: Victim, x: Float[Tensor, "k *d"]) -> Int64[Tensor, " k"]:
@@ -239,14 +311,16 @@ def rival_distance(
 ) -> float:
     """Return the median distance of a point to the nearest of another class; 0 without others.
 
-    Estimated from at most a thousand points.
+    Estimated from at most a thousand points, fewer of inputs above 10,000 numbers.
     """
-    picks = torch.randperm(len(x), generator=generator(seed))[:CROWD].to(x.device)
+    fewer = min(1.0, math.sqrt(WORK / (CROWD * PROBED * x[0].numel())))
+    crowded, probed = math.ceil(fewer * CROWD), math.ceil(fewer * PROBED)
+    picks = draw_numbers(len(x), crowded, seed=seed).to(x.device)
     crowd, labels = x[picks].flatten(1), y[picks]
     crowd = crowd.to(torch.promote_types(x.dtype, torch.float32))  # no distances in half precision
     order = 2.0 if norm == "l2" else math.inf
-    apart = torch.cdist(crowd[:PROBED], crowd, p=order)
-    apart[labels[:PROBED, None] == labels[None]] = torch.inf
+    apart = torch.cdist(crowd[:probed], crowd, p=order)
+    apart[labels[:probed, None] == labels[None]] = torch.inf
     nearest = apart.amin(1)
     nearest = nearest[nearest.isfinite()]
     return float(nearest.median()) if len(nearest) else 0.0

@@ -1,5 +1,6 @@
 """Square attack: random search with windows; it needs no gradients and sees through masking."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -7,17 +8,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import checks
+from inscape._core.inference import no_grad
 from inscape.robustness._balls import Draws, size, spread
 from inscape.robustness._victim import margin, mistaken
 from inscape.robustness._windows import Grid, bump, corners, grid_of, mask, share, window_size
-from inscape.robustness.attack import Attack, Standing, Target
+from inscape.robustness.attack import Perturbing, Standing, Stepwise, Target
 
 #: Keeps quotients finite where a window is empty.
 TINY = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Square(Attack):
+class Square(Stepwise):
     """Square attack (Andriushchenko et al. 2020): keep a random change if the margin shrinks.
 
     A change fills a window of the input: with one corner of the cube for each channel (linf), or
@@ -44,16 +46,16 @@ class Square(Attack):
         """Return one pass for each query."""
         return float(self.restarts * self.queries)
 
-    @torch.no_grad()
-    def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
+    @no_grad
+    def search(self, target: Target) -> Perturbing:
         """Return the first wrong point that was found for each, or the point itself."""
         standing = Standing(target)
         for restart in range(self.restarts):
             if len(standing):
-                self._search(standing, target.draws.child(restart))
+                yield from self._search(standing, target.draws.child(restart))
         return standing.found
 
-    def _search(self, standing: Standing, draws: Draws) -> None:
+    def _search(self, standing: Standing, draws: Draws) -> Iterator[None]:
         grid = grid_of(tuple(standing.target.x.shape[1:]))
         first = _stripes if self.norm == "linf" else _hills
         now = standing.target
@@ -64,6 +66,7 @@ class Square(Attack):
             tried = at if query == 0 else self._tried(now, at, grid, query, draws)
             scores = now.victim.judged(tried)
             now.tick(float(len(tried)))
+            yield
             margins = margin(scores, now.y)
             better = margins < low
             at = torch.where(spread(better, at), tried, at)

@@ -1,18 +1,19 @@
 """Values and slopes along lines, and the length scale of a process that has as much of both."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from inscape._core import checks
 from inscape._core.checks import Function
-from inscape._core.functional import Probe, jacobians
+from inscape._core.functional import Probe, chunks, jacobians
 
 #: The shortest length scale that is told, as a share of the longest.
 SHORTEST = 1e-6
@@ -39,34 +40,56 @@ class Moments:
 
 def along(
     found: Probe,
-    a: Float[Tensor, "lines *d"],
-    b: Float[Tensor, "lines *d"],
+    x: Float[Tensor, "n *d"],
+    ends: Int64[Tensor, "2 lines"],
     starts: Float64[Tensor, " lines"],
     knots: int,
     *,
     memory: int,
+) -> Iterator[Moments | None]:
+    """Walk along lines and yield their values and moments, some lines at a time.
+
+    None stands for a batch of the model that ends within a line.
+    """
+    rows = found.rows(memory)
+    per = max(1, rows // knots)
+    for first in range(0, ends.shape[1], per):
+        a, b = (x[end[first : first + per].to(x.device)][:, None] for end in ends)
+        t = times(starts[first : first + per], knots).to(x).reshape(-1, knots, *[1] * (x.ndim - 1))
+        at, way = (a + t * (b - a)).flatten(0, 1), (b - a).expand(-1, knots, *x.shape[1:])
+        parts: list[tuple[Tensor, Tensor]] = []
+        for part, ahead in zip(chunks(at, rows), chunks(way.flatten(0, 1), rows), strict=True):
+            yield from [None] if parts else []
+            parts.append(with_slopes(found.f, part, ahead))
+        y, dy = (
+            torch.cat(some).double().reshape(len(a), knots, -1) for some in zip(*parts, strict=True)
+        )
+        yield _moments((b - a)[:, 0], y, dy)
+
+
+def _moments(
+    way: Float[Tensor, "m *d"], y: Float64[Tensor, "m knots c"], dy: Float64[Tensor, "m knots c"]
 ) -> Moments:
-    """Walk along lines and keep the values, and the moments of values and slopes."""
-    per = max(1, found.rows(memory) // knots)
-    values, slopes = [], []
-    for first in range(0, len(a), per):
-        some = slice(first, first + per)
-        way = (b[some] - a[some])[:, None]
-        t = times(starts[some], knots).to(a).reshape(-1, knots, *[1] * (a.ndim - 1))
-        at = (a[some][:, None] + t * way).flatten(0, 1)
-        y, dy = with_slopes(found.f, at, way.expand(-1, knots, *a.shape[1:]).flatten(0, 1))
-        values.append(y.double().reshape(-1, knots, found.outputs))
-        slopes.append(dy.double().reshape(-1, knots, found.outputs).square().mean(1))
-    y = torch.cat(values)
+    """Return the moments of values and slopes at the knots of some lines."""
     checks.finite(y.flatten(1).sum(1), "lines")
-    squares = torch.cat(slopes)
+    squares = dy.square().mean(1)
     checks.finite(squares.sum(1), "lines")
     return Moments(
-        lengths=(b - a).double().flatten(1).norm(dim=1).cpu(),
+        lengths=way.double().flatten(1).norm(dim=1).cpu(),
         variances=y.var(1, correction=0).cpu(),
         slopes=squares.cpu(),
-        steps=(y.diff(dim=1) * knots).square().mean(1).cpu(),
+        steps=(y.diff(dim=1) * y.shape[1]).square().mean(1).cpu(),
         values=y.cpu(),
+    )
+
+
+def joined(parts: Sequence[Moments]) -> Moments:
+    """Return the moments of all lines of several parts."""
+    return Moments(
+        **{
+            field.name: torch.cat([getattr(part, field.name) for part in parts])
+            for field in fields(Moments)
+        }
     )
 
 
@@ -154,14 +177,14 @@ def best_process(
     """
     from inscape.kernels._starts import explains, fitted_process
 
-    lines = min(SAMPLE[0], len(a))
+    lines = (moments.lengths > 0).nonzero()[: SAMPLE[0], 0]  # one place says nothing of scales
     knots = moments.values.shape[1]
     some = torch.linspace(0, knots - 1, min(SAMPLE[1], knots)).round().long()
-    t = times(starts[:lines], knots)[:, some]
-    ends = [end[:lines].double().flatten(1).cpu()[:, None] for end in (a, b)]
+    t = times(starts[lines], knots)[:, some]
+    ends = [end[lines.to(end.device)].double().flatten(1).cpu()[:, None] for end in (a, b)]
     size = float(moments.lengths.square().mean().sqrt())
     points = (torch.lerp(ends[0], ends[1], t[..., None]) / size).flatten(0, 1)
-    y = moments.values[:lines, some].flatten(0, 1)
+    y = moments.values[lines][:, some].flatten(0, 1)
     y = y - y.mean(0)
     y = y / y.square().mean().sqrt().clamp(min=1e-300)
     found = fitted_process(points, y, bounds=(1e-6, 1e4), seed=seed)

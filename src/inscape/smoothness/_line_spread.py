@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from inscape._core import generator
-from inscape._core.result import Z95
+from inscape._core.result import Z95, student
 from inscape.smoothness._line_moments import SHORTEST, Moments, scale, spread, times
 
 #: Length scales of the table, in units of the size of the data.
@@ -19,10 +19,14 @@ DRAWS, WAVES = 40, 64
 
 
 def between_lines(
-    moments: Moments, knots: int, longest: float, *, resamples: int, seed: int
+    moments: Moments, value: float, longest: float, *, resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Return the interval of 95% of the length scale when lines are drawn again and again."""
-    lines = len(moments.lengths)
+    """Return the interval of 95% of the length scale when lines are drawn again and again.
+
+    That of the bootstrap, in logarithms, widened as Student's t is over the normal distribution:
+    resamples of few lines differ too little.
+    """
+    lines, knots = moments.values.shape[:2]
     squares = moments.lengths.square()
     grid = GRID * float(squares.mean().sqrt())
     drawn = torch.randint(lines, (resamples, lines), generator=generator(seed))
@@ -38,8 +42,9 @@ def between_lines(
         np.interp(math.log(max(ratio, 1e-300)), row, np.log(grid))
         for ratio, row in zip(ratios.nan_to_num(0.0).tolist(), expected.log().numpy(), strict=True)
     ]
-    low, high = np.quantile(np.minimum(np.exp(found), longest), [0.025, 0.975])
-    return float(low), float(high)
+    low, high = np.quantile(np.minimum(np.exp(found), longest), [0.025, 0.975]) / value
+    wider = student(lines) / Z95 * math.sqrt(lines / (lines - 1))
+    return value * min(low, 1.0) ** wider, min(value * max(high, 1.0) ** wider, longest)
 
 
 def between_draws(
@@ -85,7 +90,8 @@ class _Draws:
         seed: int,
     ) -> None:
         self._lengths, self._knots, self._seed = lengths, knots, seed
-        self._start, self._way = (end.double().flatten(1).cpu() for end in (a, b - a))
+        both = torch.cat([end.double().flatten(1).cpu() for end in (a, b - a)])
+        self._start, self._way = _coordinates(both).chunk(2)
         self._t = times(starts, knots)[..., None]
 
     def moments(self, length_scale: float, outputs: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -120,3 +126,15 @@ class _Draws:
         while high < longest and any(ratio <= border for ratio in ratios(high)):
             high *= 2
         return low, high if high < longest else math.inf
+
+
+def _coordinates(rows: Float64[Tensor, "m d"]) -> Float64[Tensor, "m k"]:
+    """Return rows with the same inner products that are no longer than there are of them.
+
+    Waves go in all directions alike, so that only inner products count.
+    """
+    if rows.shape[1] <= len(rows):
+        return rows
+    values, vectors = torch.linalg.eigh(rows @ rows.T)
+    coordinates: Tensor = vectors * values.clamp(min=0).sqrt()
+    return coordinates

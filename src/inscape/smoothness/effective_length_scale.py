@@ -1,19 +1,21 @@
 """Effective length scale: over what distance the function changes by as much as it varies."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from inscape._core import NotApplicable, Result, Row, Summary, checks, draw_pairs, instrument
+from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core.anytime import anytime, stoppable
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, probe
+from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
-from inscape._core.sampling import generator
-from inscape.smoothness._line_moments import Moments, along, best_process, scale, spread
+from inscape._core.sampling import draw_pair_numbers, generator
+from inscape.smoothness._line_moments import Moments, along, best_process, joined, scale, spread
 from inscape.smoothness._line_spread import between_draws, between_lines
 
 #: Scales beyond so many times the size of the data cannot be told from each other.
@@ -122,7 +124,8 @@ class EffectiveLengthScale(Result):
     cites="klindt2023controlling, section 3.3; rasmussen2006gaussian, section 4.1; our definition",
     exempt=("process", "unexplained"),  # a search ends elsewhere within its tolerance
 )
-@torch.no_grad()
+@anytime
+@no_grad
 def effective_length_scale(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -133,7 +136,7 @@ def effective_length_scale(
     resamples: int = 500,
     seed: int = 0,
     memory: int = MEMORY,
-) -> EffectiveLengthScale | NotApplicable:
+) -> Iterator[EffectiveLengthScale | NotApplicable]:
     r"""Measure the length scale of ``f`` along random lines through the data.
 
     .. math:: \frac{\sum_i \mathrm{Var}_t \, f(p_i(t))}{\sum_i \mathbb{E}_t \, f'(p_i(t))^2}
@@ -184,36 +187,71 @@ def effective_length_scale(
     checks.whole(1, resamples=resamples, memory=memory)
     found = probe(f, x)
     found.need_gradient()
-    a, b = draw_pairs(x, lines, seed=seed)
+    ends = draw_pair_numbers(len(x), lines, seed=seed)
     starts = torch.rand(lines, generator=generator(seed + 1), dtype=torch.float64)
-    moments = along(found, a, b, starts, knots, memory=memory)
-    reason = _reason_not(moments)
-    if reason is not None:
-        return NotApplicable(what="effective_length_scale", reason=reason)
-    longest = LONGEST * float(moments.lengths.square().mean().sqrt())
-    value = scale(moments.lengths, moments.variances, moments.slopes, knots, longest)
-    low, high = between_lines(moments, knots, longest, resamples=resamples, seed=seed + 2)
-    ends = between_draws(moments, a, b, starts, value, longest, seed=seed + 3)
-    by_output = [
-        scale(moments.lengths, moments.variances[:, [c]], moments.slopes[:, [c]], knots, longest)
-        for c in range(found.outputs)
-    ]
-    fitted = best_process(moments, a, b, starts, seed=seed) if process else (None, None)
-    return EffectiveLengthScale(
-        scale=torch.tensor(value, dtype=torch.float64),
-        interval=torch.tensor([min(low, value), max(high, value)], dtype=torch.float64),
-        source=torch.tensor(ends, dtype=torch.float64),
-        longest=longest,
-        by_output=torch.tensor(by_output, dtype=torch.float64),
-        lengths=moments.lengths,
-        variances=moments.variances,
-        slopes=moments.slopes,
-        process=fitted[0],
-        unexplained=fitted[1],
-        knots=knots,
-        outputs=found.outputs,
-        seed=seed,
-    )
+    parts: list[Moments] = []
+    best, count = None, 0
+    for part in along(found, x, ends, starts, knots, memory=memory):
+        parts += [part] if part is not None else []
+        done = sum(len(part.lengths) for part in parts)
+        if done == lines or (stoppable() and done >= max(2, 2 * count)):
+            best, count = _Lines(joined(parts), x, ends, starts).result(resamples, seed), done
+        if best is not None:
+            yield best
+    if process and isinstance(best, EffectiveLengthScale):
+        fitted = _Lines(joined(parts), x, ends, starts).process(seed)
+        yield replace(best, process=fitted[0], unexplained=fitted[1])
+
+
+class _Lines:
+    """The lines that were walked along so far, and what the function did there."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        x: Float[Tensor, "n *d"],
+        ends: Int64[Tensor, "2 lines"],
+        starts: Float64[Tensor, " lines"],
+    ) -> None:
+        self._moments, self._starts = moments, starts[: len(moments.lengths)]
+        first, second = ends[:, : len(moments.lengths)].to(x.device)
+        self._a, self._b = x[first], x[second]
+
+    def result(self, resamples: int, seed: int) -> EffectiveLengthScale | NotApplicable:
+        """Return the length scale with its intervals, without the process."""
+        moments = self._moments
+        reason = _reason_not(moments)
+        if reason is not None:
+            return NotApplicable(what="effective_length_scale", reason=reason)
+        _, knots, outputs = moments.values.shape
+        longest = LONGEST * float(moments.lengths.square().mean().sqrt())
+        value = scale(moments.lengths, moments.variances, moments.slopes, knots, longest)
+        low, high = between_lines(moments, value, longest, resamples=resamples, seed=seed + 2)
+        lines = self._a, self._b, self._starts
+        source = between_draws(moments, *lines, value, longest, seed=seed + 3)
+        by_output = [
+            scale(moments.lengths, variances[:, None], slopes[:, None], knots, longest)
+            for variances, slopes in zip(moments.variances.T, moments.slopes.T, strict=True)
+        ]
+        return EffectiveLengthScale(
+            scale=torch.tensor(value, dtype=torch.float64),
+            interval=torch.tensor([low, high], dtype=torch.float64),
+            source=torch.tensor(source, dtype=torch.float64),
+            longest=longest,
+            by_output=torch.tensor(by_output, dtype=torch.float64),
+            lengths=moments.lengths,
+            variances=moments.variances,
+            slopes=moments.slopes,
+            process=None,
+            unexplained=None,
+            knots=knots,
+            outputs=outputs,
+            seed=seed,
+        )
+
+    def process(self, seed: int) -> tuple[float, float] | tuple[None, None]:
+        """Return length scale and fraction of noise of the likeliest Gaussian process."""
+        return best_process(self._moments, self._a, self._b, self._starts, seed=seed)
 
 
 def _reason_not(moments: Moments) -> str | None:

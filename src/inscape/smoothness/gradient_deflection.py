@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
-from inscape._core import Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
+from inscape._core import Result, Row, Summary, checks, instrument, mean_summary
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, norm, probe
+from inscape._core.functional import MEMORY, Probe, norm, probe
+from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.smoothness.segments import values, walks
+from inscape._core.sampling import draw_pair_numbers
+from inscape.smoothness.segments import in_stages, values, walks
 
 #: Slopes of secants carry the rounding of the outputs; of affine maps in 3072 inputs up to 3.5.
 ROUNDINGS = 8
@@ -51,7 +54,8 @@ class GradientDeflection(Result):
     "the even pace of the straight way.",
     cites="kubo2019implicit, our reading",
 )
-@torch.no_grad()
+@anytime
+@no_grad
 def gradient_deflection(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -60,7 +64,7 @@ def gradient_deflection(
     knots: int = 100,
     seed: int = 0,
     memory: int = MEMORY,
-) -> GradientDeflection:
+) -> Iterator[GradientDeflection]:
     r"""Measure how unevenly ``f`` changes along chords between random pairs of points.
 
     .. math:: GD(f) = \mathbb{E}_{a,b} \, \sqrt{\int_0^1 \lVert g_{ab}(t) - (f(b) - f(a))
@@ -93,22 +97,49 @@ def gradient_deflection(
     checks.whole(1, pairs=pairs, memory=memory)
     checks.whole(2, knots=knots)
     found = probe(f, x)
-    a, b = draw_pairs(x, pairs, seed=seed)
-    ends = [values(found.f, end, rows=found.rows(memory)) for end in (a, b)]
-    straight = ends[1] - ends[0]
-    squares = straight.new_zeros(pairs)
-    for some, at in walks(a, b, knots, rows=found.rows(memory)):
+    rows, ends = found.rows(memory), draw_pair_numbers(len(x), pairs, seed=seed)
+
+    def walk(pairs: int, knots: int) -> Iterator[tuple[int, GradientDeflection | None]]:
+        return _walked(found, x, ends[:, :pairs], knots, rows, seed)
+
+    yield from in_stages(walk, pairs, knots, rows)
+
+
+def _walked(
+    found: Probe, x: Tensor, ends: Int64[Tensor, "2 pairs"], knots: int, rows: int, seed: int
+) -> Iterator[tuple[int, GradientDeflection | None]]:
+    """Yield the deflections of the chords so far, after each batch; None within a chord."""
+    deflections, distances = x.new_zeros(2, ends.shape[1])
+    straight, squares, steps, largest = x.new_zeros(1, 1), x.new_zeros(1), 0, 0.0
+    for some, at in walks(x, ends, knots, rows=rows):
         y = found.f(at.flatten(0, 1)).reshape(*at.shape[:2], -1)
-        slopes = (knots - 1) * y.diff(dim=1)
-        squares[some] += (slopes - straight[some, None]).square().sum((1, 2))
-    checks.finite(squares, "pairs")
-    deflections = (squares / (knots - 1)).sqrt()
-    rounding = torch.finfo(straight.dtype).eps * float(norm(torch.cat(ends), dim=1).max())
-    deflections[deflections <= ROUNDINGS * (knots - 1) * rounding] = 0
-    return GradientDeflection(
-        deflections=deflections,
-        distances=norm(straight, dim=1),
-        knots=knots,
-        outputs=found.outputs,
-        seed=seed,
-    )
+        if steps == 0:
+            whole = at.shape[1] == knots
+            tips = (y[:, 0], y[:, -1]) if whole else _tips(found, x, ends[:, some], rows)
+            straight, squares = tips[1] - tips[0], x.new_zeros(len(y))
+            largest = max(largest, float(norm(torch.cat(tips), dim=1).max()))
+        squares += ((knots - 1) * y.diff(dim=1) - straight[:, None]).square().sum((1, 2))
+        steps = (steps + at.shape[1] - 1) % (knots - 1)
+        if steps:
+            yield some.start, None
+            continue
+        deflections[some] = (squares / (knots - 1)).sqrt()
+        distances[some] = norm(straight, dim=1)
+        rounding = ROUNDINGS * (knots - 1) * torch.finfo(x.dtype).eps * largest
+        so_far = deflections[: some.stop]
+        result = GradientDeflection(
+            deflections=so_far.masked_fill(so_far <= rounding, 0),
+            distances=distances[: some.stop],
+            knots=knots,
+            outputs=found.outputs,
+            seed=seed,
+        )
+        yield some.stop, result
+
+
+def _tips(
+    found: Probe, x: Tensor, ends: Int64[Tensor, "2 m"], rows: int
+) -> tuple[Float[Tensor, "m c"], Float[Tensor, "m c"]]:
+    """Return the outputs at both ends of some chords."""
+    start, stop = (values(found.f, x[end], rows=rows) for end in ends.to(x.device))
+    return start, stop

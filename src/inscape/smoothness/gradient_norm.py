@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from inscape._core import Result, Row, Summary, checks, draw_rows, instrument, mean_summary
+from inscape._core import Result, Row, Summary, checks, instrument, mean_summary
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.front import Slopes
-from inscape._core.functional import MEMORY, chunks, live_jacobians, norm, probe
+from inscape._core.functional import MEMORY, live_jacobians, norm, probe
 from inscape._core.result import NONNEGATIVE, Range
+from inscape._core.sampling import Draw
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -43,6 +44,7 @@ class GradientNorm(Result):
     "the length of the step.",
     cites="volhejn2020smoothness, Definition 4, Eq. (3.1)",
 )
+@anytime
 def gradient_norm(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -50,7 +52,7 @@ def gradient_norm(
     points: int = 1000,
     seed: int = 0,
     memory: int = MEMORY,
-) -> GradientNorm:
+) -> Iterator[GradientNorm]:
     r"""Measure how steep ``f`` is at the data.
 
     .. math:: GN(f) = \mathbb{E}_x \, \lVert \nabla_x f(x) \rVert
@@ -74,10 +76,13 @@ def gradient_norm(
     checks.whole(1, points=points, memory=memory)
     found = probe(f, x)
     found.need_gradient()
-    x = draw_rows(x, points, seed=seed)
-    slopes = Slopes(found.f, rows=len(x) * found.outputs)
-    norms = torch.cat([slopes.norms(part) for part in chunks(x, found.rows(memory))])
-    return GradientNorm(norms=norms, outputs=found.outputs, seed=seed)
+    draw = Draw(len(x), points, seed=seed)
+    slopes = Slopes(found.f, rows=len(draw) * found.outputs)
+    norms, done = x.new_empty(len(draw)), 0
+    for some in draw.parts(found.rows(memory)):
+        part = slopes.norms(x[some])
+        norms[done : (done := done + len(part))] = part
+        yield GradientNorm(norms=draw.in_order(norms[:done]), outputs=found.outputs, seed=seed)
 
 
 def gradient_norm_penalty(f: Function, x: Float[Tensor, "n *d"]) -> Float[Tensor, ""]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from inscape._core import (
@@ -13,19 +13,28 @@ from inscape._core import (
     Row,
     Summary,
     checks,
-    draw_pairs,
     instrument,
     mean_summary,
 )
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.front import Slopes
-from inscape._core.functional import MEMORY, live_jacobians, norm, probe
+from inscape._core.functional import MEMORY, Probe, live_jacobians, norm, probe
 from inscape._core.pieces.line_graph import Rows
 from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.pieces.turning import turning
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.smoothness.segments import LARGE, halves, reduced, variation, walks
+from inscape._core.sampling import draw_pair_numbers
+from inscape.smoothness.segments import (
+    LARGE,
+    blocks,
+    halves,
+    in_stages,
+    reduced,
+    variation,
+    walks,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -63,6 +72,7 @@ class GradientPathLength(Result):
     "all; 0 would be a straight line.",
     cites="volhejn2020smoothness, Definition 7, Eq. (3.7)",
 )
+@anytime
 def gradient_path_length(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -72,7 +82,7 @@ def gradient_path_length(
     exact: bool = False,
     seed: int = 0,
     memory: int = MEMORY,
-) -> GradientPathLength:
+) -> Iterator[GradientPathLength]:
     r"""Measure how much the gradient of ``f`` changes along chords between random points.
 
     .. math:: PL_1(f) = PL_0(\nabla_x f) = \mathbb{E}_{a,b} \, TV_{[a,b]}(\nabla_x f)
@@ -102,26 +112,51 @@ def gradient_path_length(
     checks.whole(2, knots=knots)
     found = probe(f, x)
     found.need_gradient()
+    ends = draw_pair_numbers(len(x), pairs, seed=seed)
     if exact:
-        return _exactly(f, x, pairs, seed, memory)
-    a, b = draw_pairs(x, pairs, seed=seed)
-    lengths = a.new_zeros(pairs)
+        yield from _exactly(f, x, ends, seed, memory)
+        return
+    rows = found.rows(memory)
+
+    def walk(pairs: int, knots: int) -> Iterator[tuple[int, GradientPathLength | None]]:
+        return _walked(found, x, ends[:, :pairs], knots, rows, seed)
+
+    yield from in_stages(walk, pairs, knots, rows)
+
+
+def _walked(
+    found: Probe, x: Tensor, ends: Int64[Tensor, "2 pairs"], knots: int, rows: int, seed: int
+) -> Iterator[tuple[int, GradientPathLength | None]]:
+    """Yield the lengths of the chords so far, after each batch; None within a chord."""
+    pairs, steps = ends.shape[1], 0
+    lengths = x.new_zeros(pairs)
     large = pairs * knots * found.outputs * x[0].numel() > LARGE
     slopes = Slopes(found.f, rows=pairs * knots * found.outputs)
-    for some, at in walks(a, b, knots, rows=found.rows(memory)):
+    for some, at in walks(x, ends, knots, rows=rows):
         lengths[some] += _turns(slopes, at, large=large)
-    return GradientPathLength(lengths=lengths, knots=knots, outputs=found.outputs, seed=seed)
+        steps = (steps + at.shape[1] - 1) % (knots - 1)
+        if steps:
+            yield some.start, None
+            continue
+        result = GradientPathLength(
+            lengths=lengths[: some.stop], knots=knots, outputs=found.outputs, seed=seed
+        )
+        yield some.stop, result
 
 
-def _exactly(f: Function, x: Tensor, pairs: int, seed: int, memory: int) -> GradientPathLength:
-    """Sum the jumps of the gradient where a piecewise-linear network bends."""
+def _exactly(
+    f: Function, x: Tensor, ends: Int64[Tensor, "2 pairs"], seed: int, memory: int
+) -> Iterator[GradientPathLength]:
+    """Sum the jumps of the gradient at all bends of a piecewise-linear network."""
     net = piecewise(f, x)
-    a, b = draw_pairs(x.double(), pairs, seed=seed)
-    found, rows = lines(net, a, b, memory=memory), Rows(net, a, b, memory)
-    lengths, _ = turning(rows, found, instead="ask for an estimate")
-    return GradientPathLength(
-        lengths=lengths, knots=len(found.t), outputs=net.outputs, seed=seed, exact=True
-    )
+    lengths, knots = [], 0
+    for a, b in blocks(x, ends):
+        found, rows = lines(net, a, b, memory=memory), Rows(net, a, b, memory)
+        lengths.append(turning(rows, found, instead="ask for an estimate")[0])
+        knots += len(found.t)
+        yield GradientPathLength(
+            lengths=torch.cat(lengths), knots=knots, outputs=net.outputs, seed=seed, exact=True
+        )
 
 
 def _turns(slopes: Slopes, at: Float[Tensor, "m k *d"], *, large: bool) -> Float[Tensor, " m"]:

@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Int64
 from torch import Tensor
 
-from inscape._core import Bound, Result, Row, Summary, checks, draw_pairs, instrument, mean_summary
+from inscape._core import Bound, Result, Row, Summary, checks, instrument, mean_summary
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, norm, probe
+from inscape._core.functional import MEMORY, Probe, norm, probe
+from inscape._core.inference import no_grad
 from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.smoothness.segments import halves, reduced, values, variation, walks
+from inscape._core.sampling import draw_pair_numbers
+from inscape.smoothness.segments import blocks, halves, in_stages, reduced, variation, walks
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -88,7 +91,8 @@ def _sum_of_gaps(values: Float[Tensor, " m"], counts: Int[Tensor, " m"]) -> floa
     cites="volhejn2020smoothness, Definition 6, Eqs. (3.4)-(3.6)",
     bound=label_bound,
 )
-@torch.no_grad()
+@anytime
+@no_grad
 def path_length(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -98,7 +102,7 @@ def path_length(
     exact: bool = False,
     seed: int = 0,
     memory: int = MEMORY,
-) -> PathLength:
+) -> Iterator[PathLength]:
     r"""Measure how far ``f`` moves along chords between random pairs of points.
 
     .. math:: PL_0(f) = \mathbb{E}_{a,b} \, TV_{[a,b]}(f), \quad
@@ -125,38 +129,64 @@ def path_length(
     """
     checks.whole(1, pairs=pairs, memory=memory)
     checks.whole(2, knots=knots)
+    ends = draw_pair_numbers(len(x), pairs, seed=seed)
     if exact:
-        return _exactly(f, x, pairs, seed, memory)
+        yield from _exactly(f, x, ends, seed, memory)
+        return
     found = probe(f, x)
-    a, b = draw_pairs(x, pairs, seed=seed)
-    lengths = a.new_zeros(pairs)
-    for some, at in walks(a, b, knots, rows=found.rows(memory)):
+    rows = found.rows(memory)
+
+    def walk(pairs: int, knots: int) -> Iterator[tuple[int, PathLength | None]]:
+        return _walked(found, x, ends[:, :pairs], knots, rows, seed)
+
+    yield from in_stages(walk, pairs, knots, rows)
+
+
+def _walked(
+    found: Probe, x: Tensor, ends: Int64[Tensor, "2 pairs"], knots: int, rows: int, seed: int
+) -> Iterator[tuple[int, PathLength | None]]:
+    """Yield the lengths of the chords so far, after each batch; None within a chord."""
+    lengths, distances = x.new_zeros(2, ends.shape[1])
+    straight, steps = x.new_zeros(1, 1), 0
+    for some, at in walks(x, ends, knots, rows=rows):
         y = found.f(at.flatten(0, 1)).reshape(*at.shape[:2], -1)
         lengths[some] += variation(y, large=False)
-    ends = [values(found.f, end, rows=found.rows(memory)) for end in (a, b)]
-    return PathLength(
-        lengths=lengths,
-        distances=norm(ends[1] - ends[0], dim=1),
-        knots=knots,
-        outputs=found.outputs,
-        seed=seed,
-    )
+        straight = y[:, -1] - y[:, 0] + (straight if steps else 0)
+        steps = (steps + at.shape[1] - 1) % (knots - 1)
+        if steps:
+            yield some.start, None
+            continue
+        distances[some] = norm(straight, dim=1)
+        result = PathLength(
+            lengths=lengths[: some.stop],
+            distances=distances[: some.stop],
+            knots=knots,
+            outputs=found.outputs,
+            seed=seed,
+        )
+        yield some.stop, result
 
 
-def _exactly(f: Function, x: Tensor, pairs: int, seed: int, memory: int) -> PathLength:
+def _exactly(
+    f: Function, x: Tensor, ends: Int64[Tensor, "2 pairs"], seed: int, memory: int
+) -> Iterator[PathLength]:
     """Follow a piecewise-linear network through all its bends."""
     net = piecewise(f, x)
-    found = lines(net, *draw_pairs(x.double(), pairs, seed=seed), memory=memory)
-    lengths = found.variation()
-    starts, stops = found.offsets[:-1], found.offsets[1:] - 1
-    return PathLength(
-        lengths=lengths,
-        distances=norm(found.values[stops] - found.values[starts], dim=1),
-        knots=len(found.t),
-        outputs=net.outputs,
-        seed=seed,
-        exact=True,
-    )
+    lengths, distances, knots = [], [], 0
+    for a, b in blocks(x, ends):
+        found = lines(net, a, b, memory=memory)
+        lengths.append(found.variation())
+        starts, stops = found.offsets[:-1], found.offsets[1:] - 1
+        distances.append(norm(found.values[stops] - found.values[starts], dim=1))
+        knots += len(found.t)
+        yield PathLength(
+            lengths=torch.cat(lengths),
+            distances=torch.cat(distances),
+            knots=knots,
+            outputs=net.outputs,
+            seed=seed,
+            exact=True,
+        )
 
 
 def path_length_penalty(

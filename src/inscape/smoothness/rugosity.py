@@ -14,14 +14,15 @@ from inscape._core import (
     Row,
     Summary,
     checks,
-    draw_rows,
     generator,
     instrument,
     mean_summary,
 )
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, chunks, jacobians, norm, probe
 from inscape._core.result import NONNEGATIVE, Range
+from inscape._core.sampling import Draw
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -55,6 +56,7 @@ class Rugosity(Result):
     "input moves.",
     cites="lejeune2019implicit, our reading",
 )
+@anytime
 def rugosity(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -64,7 +66,7 @@ def rugosity(
     step: float = 0.1,
     seed: int = 0,
     memory: int = MEMORY,
-) -> Rugosity | NotApplicable:
+) -> Iterator[Rugosity | NotApplicable]:
     r"""Measure how much the slope of ``f`` changes within a short step from the data.
 
     .. math:: C_\varepsilon(f) = \mathbb{E}_x \, \mathbb{E}_u \,
@@ -103,19 +105,33 @@ def rugosity(
     distance = step * _spread(x)
     if distance == 0:
         reason = "all points are the same, so that there is no scale for a step: pass more data"
-        return NotApplicable(what="rugosity", reason=reason)
-    x, dice = draw_rows(x, points, seed=seed), generator(seed)
-    rows = max(1, found.rows(memory) // 2)  # two Jacobians of a row are held at once
-    sums = []
-    for part in chunks(x, rows):
-        base = jacobians(found.f, part)
-        ways = _directions(part, directions, dice)
-        moved = (jacobians(found.f, part + distance * way) - base for way in ways)
-        sums.append(sum((norm(change.flatten(1), dim=1) for change in moved), torch.zeros(1).to(x)))
-    changes = torch.cat(sums) / (directions * distance)
-    return Rugosity(
-        changes=changes, distance=distance, directions=directions, outputs=found.outputs, seed=seed
-    )
+        yield NotApplicable(what="rugosity", reason=reason)
+        return
+    draw, dice = Draw(len(x), points, seed=seed, shuffled=True), generator(seed)
+    rows = max(1, found.rows(memory) // 2)  # Jacobians of a row are held twice
+    changes, done = x.new_empty(len(draw)), 0
+    for picked in draw.parts(max(1, rows // (1 + directions))):
+        part = x[picked]
+        moved = part + distance * _directions(part, directions, dice)
+        some = slice(done, done := done + len(part))
+        changes[some] = _changes(found.f, part, moved, rows) / distance
+        yield Rugosity(
+            changes=draw.in_order(changes[:done]),
+            distance=distance,
+            directions=directions,
+            outputs=found.outputs,
+            seed=seed,
+        )
+
+
+def _changes(
+    f: Function, x: Float[Tensor, "m *d"], moved: Float[Tensor, "k m *d"], rows: int
+) -> Float[Tensor, " m"]:
+    """Return how far the Jacobian moves from each point to its moved ones, on average."""
+    every = torch.cat([x[None], moved]).flatten(0, 1)
+    slopes = torch.cat([jacobians(f, part).flatten(1) for part in chunks(every, rows)])
+    slopes = slopes.reshape(1 + len(moved), len(x), -1)
+    return norm(slopes[1:] - slopes[0], dim=2).mean(0)
 
 
 def _positive(step: float) -> None:

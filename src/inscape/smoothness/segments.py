@@ -1,45 +1,89 @@
 """Walking along segments: knots between pairs of points, in pieces that fit the memory."""
 
 import math
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from inscape._core import checks
+from inscape._core.anytime import stoppable
 from inscape._core.checks import Function
 from inscape._core.compiled import compiled
 from inscape._core.functional import chunks, norm
 
 #: Numbers from which on the compiled sum pays for being compiled.
 LARGE = 10_000_000
+#: Pairs and knots of a first, coarse answer where a batch is shorter than a walk.
+COARSE_PAIRS, COARSE_KNOTS = 16, 8
+#: Pairs that are cut exactly in one step at most where the caller may stop.
+BLOCK = 64
+
+R = TypeVar("R")
 
 
 def walks(
-    a: Float[Tensor, "pairs *d"], b: Float[Tensor, "pairs *d"], knots: int, *, rows: int
+    x: Float[Tensor, "n *d"], ends: Int64[Tensor, "2 pairs"], knots: int, *, rows: int
 ) -> Iterator[tuple[slice, Float[Tensor, "m k *d"]]]:
     """Yield which pairs, and their points at some consecutive knots, about ``rows`` at a time.
 
     Windows of one pair overlap by a knot, so that every step from knot to knot is in just one.
-    Both ends are exactly ``a`` and ``b``. All lie in one place, each over the one before: fresh
-    memory for every piece is slower to write and to read.
+    Both ends are exactly the points of ``x`` that ``ends`` numbers. All lie in one place, each over
+    the one before: fresh memory for every piece is slower to write and to read.
     """
-    at = torch.linspace(0, 1, knots, dtype=torch.float64).to(a)
-    at = at.reshape(1, -1, *[1] * (a.ndim - 1))
-    group, window = max(1, rows // knots), min(knots, max(2, rows))
+    at = torch.linspace(0, 1, knots, dtype=torch.float64).to(x)
+    at = at.reshape(1, -1, *[1] * (x.ndim - 1))
+    pairs, group, window = ends.shape[1], max(1, rows // knots), min(knots, max(2, rows))
     windows = [at[:, start : start + window] for start in range(0, knots - 1, window - 1)]
-    a, b = a.detach()[:, None], b.detach()[:, None]
-    space = a.new_empty(min(group, len(a)) * window * a[0].numel())
-    for first in range(0, len(a), group):
-        some = slice(first, first + group)
-        start, stop = a[some], b[some]
+    x, ends = x.detach(), ends.to(x.device)
+    space = x.new_empty(min(group, pairs) * window * x[0].numel())
+    for first in range(0, pairs, group):
+        some = slice(first, min(first + group, pairs))
+        start, stop = (x[end[some]][:, None] for end in ends)
         for t in windows:
-            shape = (len(start), t.shape[1], *a.shape[2:])
+            shape = (len(start), t.shape[1], *x.shape[1:])
             yield some, torch.lerp(start, stop, t, out=space[: math.prod(shape)].view(shape))
+
+
+def in_stages(
+    walk: Callable[[int, int], Iterator[tuple[int, R | None]]], pairs: int, knots: int, rows: int
+) -> Iterator[R]:
+    """Yield the results of walks along ever more pairs, one for each batch of the model.
+
+    Where one walk takes several batches and the caller may stop, a few pairs are walked along with
+    fewer knots first, so that there is a coarse answer soon.
+
+    Args:
+        walk: ``(pairs, knots) -> (pairs so far, result)`` for each batch; None before a walk ends.
+        pairs: Number of pairs.
+        knots: Number of knots.
+        rows: Knots that a batch may have.
+    """
+    best: R | None = None
+    count, coarse = 0, max(COARSE_KNOTS, rows)
+    stages = [(min(pairs, COARSE_PAIRS), coarse)] if stoppable() and coarse < knots else []
+    for stage in [*stages, (pairs, knots)]:
+        for done, result in walk(*stage):
+            if result is not None and done >= count:
+                best, count = result, done
+            if best is not None:
+                yield best
+
+
+def blocks(
+    x: Float[Tensor, "n *d"], ends: Int64[Tensor, "2 pairs"]
+) -> Iterator[tuple[Float64[Tensor, "m *d"], Float64[Tensor, "m *d"]]]:
+    """Yield both ends of all pairs at once; of ever more at a time where the caller may stop."""
+    first, pairs = 0, ends.shape[1]
+    size = 1 if stoppable() else pairs
+    while first < pairs:
+        some = ends[:, first : first + size].to(x.device)
+        yield x[some[0]].double(), x[some[1]].double()
+        first, size = first + size, min(2 * size, BLOCK)
 
 
 def values(f: Function, x: Float[Tensor, "m *d"], *, rows: int) -> Float[Tensor, "m c"]:

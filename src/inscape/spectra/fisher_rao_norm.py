@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -15,12 +14,14 @@ from inscape._core import (
     Row,
     Summary,
     checks,
-    generator,
     instrument,
     mean_summary,
 )
+from inscape._core.anytime import anytime
 from inscape._core.functional import MEMORY, probe
+from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
+from inscape._core.sampling import Draw
 from inscape._core.substitution import outputs_with, refuse_unread
 from inscape.spectra.directional import directional
 
@@ -62,7 +63,8 @@ class FisherRaoNorm(Result):
     "hundredth of {value} (root mean square over the points, of which a few may weigh most).",
     cites="liang2019fisher",
 )
-@torch.no_grad()
+@anytime
+@no_grad
 def fisher_rao_norm(
     model: nn.Module,
     x: Float[Tensor, "n *d"],
@@ -73,7 +75,7 @@ def fisher_rao_norm(
     points: int = 1000,
     seed: int = 0,
     memory: int = MEMORY,
-) -> FisherRaoNorm | NotApplicable:
+) -> Iterator[FisherRaoNorm | NotApplicable]:
     r"""Measure the length of the parameters in the metric that the loss gives them.
 
     .. math:: \lVert \theta \rVert_{fr}^2 = \langle \theta, I(\theta) \theta \rangle
@@ -115,29 +117,27 @@ def fisher_rao_norm(
     found.need_gradient()
     checks.labels(y, x)
     if not any(True for _ in model.parameters()):
-        return NotApplicable(what="fisher_rao_norm", reason="the model has no parameters")
+        yield NotApplicable(what="fisher_rao_norm", reason="the model has no parameters")
+        return
     refuse_unread(model, x)
     loss = _chosen(loss, y, found.outputs)
     targets = _targets(loss, y, found.outputs, x)
-    picks = _picks(len(x), points, seed=seed).to(x.device)
-    parts = []
-    for some in torch.tensor_split(picks, -(-len(picks) // found.rows(memory))):
+    draw = Draw(len(x), points, seed=seed)
+    squares, done = x.new_empty(len(draw)), 0
+    for some in draw.parts(found.rows(memory)):
         f, along = _moved(model, x[some])
         if labels == "data":
-            parts.append((_slopes(loss, f, targets[some]) * along).sum(1).square())
+            part = (_slopes(loss, f, targets[some]) * along).sum(1).square()
         else:
-            parts.append(_expected(loss, f, along))
-    squares = torch.cat(parts)
-    return FisherRaoNorm(
-        squares=squares, loss=loss, labels=labels, outputs=found.outputs, seed=seed
-    )
-
-
-def _picks(n: int, points: int, *, seed: int) -> Int64[Tensor, " m"]:
-    """Draw the numbers of the points, or take all in their order if there are no more."""
-    if points >= n:
-        return torch.arange(n)
-    return torch.randperm(n, generator=generator(seed))[:points]
+            part = _expected(loss, f, along)
+        squares[done : (done := done + len(part))] = part
+        yield FisherRaoNorm(
+            squares=draw.in_order(squares[:done]),
+            loss=loss,
+            labels=labels,
+            outputs=found.outputs,
+            seed=seed,
+        )
 
 
 def _moved(

@@ -1,0 +1,129 @@
+"""What every instrument that refines its result must keep."""
+
+from dataclasses import fields
+
+import pytest
+import torch
+from torch import nn
+
+from cases import dense, points
+from inscape._core import instruments
+from inscape._core.anytime import batches
+from inscape.robustness.robustness import UNFINISHED
+
+REGISTER = {
+    name: entry for name, entry in instruments().items() if hasattr(entry.function, "refine")
+}
+#: Settings with which each takes several steps in little time.
+SETTINGS = {
+    "effective_length_scale": {"lines": 9, "knots": 5, "resamples": 20},
+    "fisher_rao_norm": {"points": 50},
+    "gradient_deflection": {"pairs": 20, "knots": 12},
+    "gradient_norm": {"points": 50},
+    "gradient_path_length": {"pairs": 20, "knots": 12},
+    "path_length": {"pairs": 20, "knots": 12},
+    "robustness": {"points": 40},
+    "rugosity": {"points": 30, "directions": 2},
+}
+#: The field whose rows are the samples.
+SAMPLES = {
+    "effective_length_scale": "variances",
+    "fisher_rao_norm": "squares",
+    "gradient_deflection": "deflections",
+    "gradient_norm": "norms",
+    "gradient_path_length": "lengths",
+    "path_length": "lengths",
+    "robustness": "lengths",
+    "rugosity": "changes",
+}
+#: Rows that a trial call may have, before anything is measured.
+TRIAL = 4
+ROWS = 8
+
+
+class Counting(nn.Module):
+    """A network that keeps the size of the largest batch that it was called with."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.largest = inner, 0
+
+    def forward(self, x):
+        self.largest = max(self.largest, len(x))
+        return self.inner(x)
+
+
+def case():
+    """Return a smooth classifier, points that are more than anybody samples, and labels."""
+    x = points(60, 3)
+    return Counting(dense(3, 8, 2, act=nn.Tanh)).eval(), x, (x[:, 0] > 0).long()
+
+
+def steps(name, rows):
+    """Return the model and all results of a run whose batches have at most that many rows."""
+    model, x, y = case()
+    with batches(rows):
+        return model, list(REGISTER[name].refine(model, x, y, **SETTINGS[name]))
+
+
+def test_every_refinement_has_settings_here():
+    assert set(REGISTER) == set(SETTINGS) == set(SAMPLES)
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_no_batch_is_larger_than_allowed(name):
+    model, _ = steps(name, ROWS)
+    assert TRIAL <= ROWS
+    assert 0 < model.largest <= ROWS
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_every_step_has_a_summary_and_there_are_several(name):
+    _, results = steps(name, ROWS)
+    assert len(results) >= 3
+    for result in results:
+        summary = result.summary()
+        assert summary is not None
+        assert summary.basis
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_the_last_result_is_that_of_the_plain_call(name):
+    _, results = steps(name, ROWS)
+    model, x, y = case()
+    plain = REGISTER[name].measure(model, x, y, **SETTINGS[name])
+    assert type(results[-1]) is type(plain)
+    for field in fields(plain):
+        last, expected = getattr(results[-1], field.name), getattr(plain, field.name)
+        if isinstance(expected, torch.Tensor | float):
+            torch.testing.assert_close(last, expected)
+        else:
+            assert last == expected, field.name
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_samples_of_a_stopped_run_are_the_first_of_a_longer_one(name):
+    _, results = steps(name, ROWS)
+    fine = [result for result in results if _settings(result) == _settings(results[-1])]
+    samples = [getattr(result, SAMPLES[name]) for result in fine]
+    assert len(samples[0]) < len(samples[-1])
+    for few in samples:
+        torch.testing.assert_close(few, samples[-1][: len(few)])
+
+
+def _settings(result):
+    """Return how finely each sample is measured: a first answer may be a coarse one."""
+    return getattr(result, "knots", None), UNFINISHED in getattr(result, "doubts", ())
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_the_size_of_batches_does_not_change_the_samples(name):
+    samples = [getattr(steps(name, rows)[1][-1], SAMPLES[name]) for rows in (ROWS, 1000)]
+    torch.testing.assert_close(*samples)
+
+
+def test_rows_that_are_all_wanted_come_in_their_own_order_at_the_end():
+    model, x, y = case()
+    with batches(ROWS):
+        *_, last = REGISTER["gradient_norm"].refine(model, x, y, points=60)
+    torch.testing.assert_close(last.norms, REGISTER["gradient_norm"].measure(model, x, y).norms)
