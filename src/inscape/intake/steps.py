@@ -50,6 +50,9 @@ _MEMORY_FORMATS = {
 
 _STRIDED = 7
 
+#: What an instance norm is decomposed to, in eval mode too: it has no state to train.
+_INSTANCE_NORM = "torch.ops.aten._native_batch_norm_legit.no_stats"
+
 
 class UnfitProgramError(UnsupportedModelError):
     """A program that is safe to run but no function of single points; trust does not mend it."""
@@ -116,7 +119,7 @@ def read_step(node: Mapping[str, Any], main: torch.dtype) -> Step | None:
     for given in node["inputs"]:
         value = _argument(given["arg"])
         value = Here.DTYPE if value is main else value
-        if given["name"] in ("train", "training") and value is True:
+        if given["name"] in ("train", "training") and value is True and target != _INSTANCE_NORM:
             raise UnfitProgramError(
                 f"it was exported in training mode (see {target!r}): call model.eval() before "
                 "torch.export.export"
