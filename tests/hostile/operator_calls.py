@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from hostile.programs import members, node
+from hostile.sound_calls import SOUND, B, I
 from inscape.intake.exported import Archive, read_program
 from inscape.intake.operators import OPERATORS
 from inscape.intake.program import Program
@@ -46,6 +47,30 @@ class Draws:
         self._random = random.Random(seed)
         self.tensors: dict[str, Tensor] = {}
         self.dtype = torch.float32
+
+    def spoilt(self, sound: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments of a sound call, most of the time with some of them spoilt."""
+        self.tensors = {}
+        self._main, self._shape = torch.float32, (4, 6)
+        self._wild = self._random.choice((0.0, 0.1, 0.1, 0.3))
+        return [self._spoilt(value) for value in sound], {}
+
+    def _spoilt(self, value: Any) -> Any:
+        choose = self._random.choice
+        if isinstance(value, I | B):
+            dtype = torch.int64 if isinstance(value, I) else torch.bool
+            return self._constant(value.shape, choose(_DTYPES) if self._hostile() else dtype)
+        if isinstance(value, tuple):
+            shape = choose(_SHAPES) if self._hostile() else value
+            return self._constant(shape, choose(_DTYPES) if self._hostile() else torch.float32)
+        if isinstance(value, list):
+            spoilt = [self._spoilt(item) for item in value]
+            return spoilt + spoilt[:1] if self._hostile() else spoilt
+        if not self._hostile() or value is None or isinstance(value, str):
+            return value
+        if isinstance(value, bool):
+            return not value
+        return choose(_INTS) if isinstance(value, int) else choose(_FLOATS)
 
     def call(self, overload: Any) -> tuple[list[Any], dict[str, Any]]:
         """Return positional and keyword arguments; tensors by the names of constants."""
@@ -118,6 +143,9 @@ class Draws:
         dtype = self._random.choice(_DTYPES) if self._hostile() else self._main
         if "ind" in name or self._random.random() < 0.03:
             dtype = torch.float32 if self._random.random() < 0.1 else torch.int64
+        return self._constant(shape, dtype)
+
+    def _constant(self, shape: tuple[int, ...], dtype: torch.dtype) -> str:
         place = f"%c{len(self.tensors)}"
         self.tensors[place] = self._numbers(shape, dtype)
         return place
@@ -143,7 +171,8 @@ def program(target: str, draws: Draws) -> Program:
     """Return a program of one step with drawn arguments, as the reader makes it of an archive."""
     name, _, overload = target.removeprefix("torch.ops.aten.").partition(".")
     function = getattr(getattr(torch.ops.aten, name), overload)
-    args, kwargs = draws.call(function)
+    sound = SOUND.get(target.removeprefix("torch.ops.aten."))
+    args, kwargs = draws.call(function) if sound is None else draws.spoilt(sound)
     returned = [str(item.type) for item in function._schema.returns]
     results: list[Any] = [f"%r{i}" for i in range(len(returned))]
     if returned == ["List[Tensor]"]:

@@ -36,4 +36,4 @@ def test_no_allowed_operator_ends_the_process(part):
     counts = json.loads(process.stdout)
     assert counts.keys() == set(sorted(OPERATORS)[part::PARTS])
     answered = sum(counts.values()) / (DRAWS * len(counts))
-    assert answered > 0.25, "too few calls get as far as an operator's kernel"
+    assert answered > 0.35, "too few calls get as far as an operator's kernel"
