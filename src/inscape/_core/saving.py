@@ -67,7 +67,7 @@ def load(path: str | Path) -> Result:
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(
             f"{path} must hold all parts of a {name}, found others "
-            f"({type(error).__name__}: {str(error).partition(chr(10))[0]:.100}): save it again "
+            f"({type(error).__name__}: {str(error).partition(chr(10))[0]:.300}): save it again "
             "with result.save('name.json')."
         ) from error
 
