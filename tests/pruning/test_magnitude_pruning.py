@@ -93,7 +93,7 @@ def test_shared_weights_count_once():
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, 2.0, float("nan")])
 def test_a_fraction_lies_between_zero_and_one(fraction):
     model, x = dense(3, 8, 1), points(10, 3)
-    with pytest.raises(ValueError, match="fraction must (lie between 0 and 1|be finite), found"):
+    with pytest.raises(ValueError, match=r"fraction must (lie between 0 and 1|be finite), found"):
         magnitude_pruning(model, x, x[:, :1], fraction=fraction)
 
 
