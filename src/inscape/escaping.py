@@ -29,13 +29,22 @@ def visible(text: str) -> str:
     return _CONTROL.sub(_written_out, text)
 
 
+def visible_block(text: str) -> str:
+    r"""Return a text with its control characters written out, tabs too; line feeds stay.
+
+    >>> visible_block("two\nlines\t")
+    'two\nlines\\t'
+    """
+    return visible(text).replace("\t", "\\t")
+
+
 def visible_line(text: str) -> str:
     r"""Return a text with its control characters written out, tabs and line feeds too.
 
     >>> visible_line("two\nlines")
     'two\\nlines'
     """
-    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+    return visible_block(text).replace("\n", "\\n")
 
 
 def figure_label(text: str) -> str:
@@ -44,7 +53,7 @@ def figure_label(text: str) -> str:
     >>> figure_label("cost_$")
     'cost_\\$'
     """
-    return re.sub(r"\\*\$", r"\\$", visible_line(text))
+    return re.sub(r"\\*\$", r"\\$", visible_block(text))
 
 
 def csv_cell(value: object) -> object:

@@ -56,7 +56,12 @@ def text(value: object) -> str:
             return f"{value:.4g}"
         case list() | tuple():
             return ", ".join(map(text, value))
-    return visible_line(str(value))
+    return str(value)
+
+
+def _cell(value: object) -> str:
+    """Return a cell of a table, in one line whatever is in it."""
+    return visible_line(text(value))
 
 
 def aligned(
@@ -65,7 +70,7 @@ def aligned(
     """Return a header and the rows as aligned lines; the last column is wrapped to ``width``."""
     keys = _keys(rows)
     heads = [key.replace("_", " ") for key in keys]
-    cells = [[text(row.get(key)) for key in keys] for row in rows]
+    cells = [[_cell(row.get(key)) for key in keys] for row in rows]
     to_right = [key in right or _numeric(row.get(key) for row in rows) for key in keys]
     sizes = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     if width is not None:
@@ -121,7 +126,7 @@ def _print_rich(rows: Sequence[Row], title: str, right: Sequence[str]) -> None:
         padding=(0, 1, 0, 0),
     )
     for i, key in enumerate(keys := _keys(rows)):
-        cells = [text(row.get(key)) for row in rows]
+        cells = [_cell(row.get(key)) for row in rows]
         flush = key in right or _numeric(row.get(key) for row in rows)
         table.add_column(
             key.replace("_", " ").replace(" ", " " if fits else "\n"),
@@ -131,7 +136,7 @@ def _print_rich(rows: Sequence[Row], title: str, right: Sequence[str]) -> None:
             overflow="fold",
         )
     for row in rows:
-        table.add_row(*(Text(text(row.get(key))) for key in keys))
+        table.add_row(*(Text(_cell(row.get(key))) for key in keys))
     console.print(table)
 
 

@@ -6,7 +6,7 @@ from matplotlib.category import StrCategoryFormatter
 from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter, Formatter, FuncFormatter
 
-from inscape.escaping import figure_label, visible
+from inscape.escaping import figure_label, visible_block
 
 #: Formatters whose labels are names; those of numbers may write powers of ten as formulas.
 _OF_NAMES = (FixedFormatter, FuncFormatter, StrCategoryFormatter)
@@ -31,5 +31,5 @@ def literal(drawn: Artist) -> None:
     for text in drawn.findobj(Text):
         assert isinstance(text, Text)
         if id(text) not in ticks:
-            text.set_text(visible(text.get_text()).replace("\t", "\\t"))
+            text.set_text(visible_block(text.get_text()))
             text.set_parse_math(False)
