@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from inscape._core import checks
 from inscape._core.errors import UnsupportedModelError
+from inscape._core.graph_sources import without_graph_sources
 
 Kind = Literal["node", "channel"]
 
@@ -121,7 +122,8 @@ def structure(model: nn.Module, x: Float[Tensor, "n *d"]) -> Structure:
 def traced(model: nn.Module) -> fx.GraphModule:
     """Return the graph of a module's forward, or say that it has none."""
     try:
-        return fx.symbolic_trace(model)
+        with without_graph_sources():
+            return fx.symbolic_trace(model)
     except Exception as error:
         said = str(error).splitlines()[0] if str(error) else "no text"
         raise UnsupportedModelError(

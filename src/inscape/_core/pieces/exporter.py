@@ -1,6 +1,5 @@
 """The graph of a function by ``torch.export``, which leaves nothing of itself behind."""
 
-import linecache
 import logging
 import warnings
 import weakref
@@ -13,10 +12,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch.fx import graph_module
 
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
+from inscape._core.graph_sources import without_graph_sources
 from inscape._core.pieces.ops import is_random, place_of
 from inscape._core.pieces.pairs import values_alone
 from inscape._core.pieces.program import Program
@@ -102,14 +101,10 @@ def _without_leftovers() -> Iterator[None]:
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    sources = graph_module._loader.eval_cache
-    before = set(sources)
     try:
-        yield
+        with without_graph_sources():
+            yield
     finally:
-        for source in sources.keys() - before:
-            del sources[source]
-            linecache.cache.pop(source, None)
         FakeTensorMode.cache_clear()
         for method in vars(ShapeEnv).values():
             if hasattr(method, "cache_clear"):
