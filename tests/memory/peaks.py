@@ -19,7 +19,7 @@ from inscape.extrapolation import error_map
 from inscape.training import fit
 
 #: Bytes that each of them is given.
-BUDGET = 4 * 2**20
+BUDGET = 16 * 2**20
 
 
 def dense(*widths: int) -> nn.Sequential:
@@ -59,36 +59,37 @@ def held(result: Any) -> int:
 def cases() -> dict[str, Callable[[int], Any]]:
     """Return for each instrument a call that takes a budget."""
     torch.manual_seed(0)
-    wide, other, x, y = broad(), broad(), torch.randn(800, 8), torch.randint(2, (800,))
+    wide, other, x, y = broad(), broad(), torch.randn(2000, 8), torch.randint(2, (2000,))
     deep, rows, plane = dense(10, 100, 100, 1), torch.randn(100, 10), torch.randn(50, 2)
     small, some, targets = dense(32, 128, 2), torch.randn(300, 32), torch.randn(300, 2)
     run = fit(small, some, targets, lr=0.01, epochs=1, batch=150, record=1, progress=False)
+    map_net = nn.Sequential(
+        nn.Linear(2, 4000), *[nn.Tanh() for _ in range(3)], nn.Linear(4000, 1)
+    ).eval()
     smooth, maps, k = inscape.smoothness, inscape.regions, inscape.kernels
     calls: dict[str, Callable[[int], Any]] = {
         "gradient_norm": lambda m: smooth.gradient_norm(wide, x, memory=m),
-        "path_length": lambda m: smooth.path_length(wide, x, pairs=9, memory=m),
-        "gradient_path_length": lambda m: smooth.gradient_path_length(wide, x, pairs=9, memory=m),
-        "gradient_deflection": lambda m: smooth.gradient_deflection(wide, x, pairs=9, memory=m),
-        "rugosity": lambda m: smooth.rugosity(wide, x, points=300, memory=m),
+        "path_length": lambda m: smooth.path_length(wide, x, pairs=20, memory=m),
+        "gradient_path_length": lambda m: smooth.gradient_path_length(wide, x, pairs=20, memory=m),
+        "gradient_deflection": lambda m: smooth.gradient_deflection(wide, x, pairs=20, memory=m),
+        "rugosity": lambda m: smooth.rugosity(wide, x, points=500, memory=m),
         "effective_length_scale": lambda m: smooth.effective_length_scale(
-            wide, x, lines=40, resamples=9, memory=m
+            wide, x, lines=100, resamples=9, memory=m
         ),
         "extrapolation": lambda m: inscape.extrapolation.extrapolation(
-            wide, x, y, queries=x, peers=(), known=99, memory=m
+            wide, x, y, queries=x, answers=y, peers=(), known=99, memory=m
         ),
-        "error_map": lambda m: error_map(
-            dense(2, 500, 500, 1), torch.zeros_like, size=64, memory=m
-        ),
+        "error_map": lambda m: error_map(map_net, torch.zeros_like, size=80, memory=m),
         "robustness": lambda m: inscape.robustness.robustness(
-            wide, x, y, attack="fgsm", points=800, budgets=[0.5], sanity=False, memory=m
+            wide, x, y, attack="fgsm", points=2000, budgets=[0.5], sanity=False, memory=m
         ),
-        "lipschitz": lambda m: inscape.controls.lipschitz(wide, x, points=800, memory=m),
+        "lipschitz": lambda m: inscape.controls.lipschitz(wide, x, points=2000, memory=m),
         "fisher_rao_norm": lambda m: inscape.spectra.fisher_rao_norm(wide, x, y, memory=m),
         "interpolation": lambda m: inscape.landscape.interpolation(
-            wide, x, y, other=other, at=torch.linspace(0, 1, 3), memory=m
+            wide, x, y, other=other, at=torch.linspace(0, 1, 2), memory=m
         ),
-        "local_maps": lambda m: maps.local_maps(wide, x, points=800, patterns=False, memory=m),
-        "grid_regions": lambda m: maps.grid_regions(wide, x, grid=20, memory=m),
+        "local_maps": lambda m: maps.local_maps(wide, x, points=2000, patterns=False, memory=m),
+        "grid_regions": lambda m: maps.grid_regions(wide, x, grid=40, memory=m),
         "line_regions": lambda m: maps.line_regions(deep, rows, pairs=40, memory=m),
         "path_length, exact": lambda m: smooth.path_length(
             deep, rows, pairs=40, exact=True, memory=m

@@ -19,6 +19,8 @@ from inscape._core.functional import Probe, chunks, jacobians
 SHORTEST = 1e-6
 #: Values to which a process is fitted: so many lines, so many knots of each.
 SAMPLE = 20, 6
+#: Slopes differentiate the backward pass: autograd keeps so many times what a forward pass takes.
+DOUBLE_BACKWARD = 3
 
 Array = npt.NDArray[Any]
 
@@ -51,7 +53,7 @@ def along(
 
     None stands for a batch of the model that ends within a line.
     """
-    rows = found.rows(memory)
+    rows = found.rows(memory // DOUBLE_BACKWARD)
     per = max(1, rows // knots)
     for first in range(0, ends.shape[1], per):
         a, b = (x[end[first : first + per].to(x.device)][:, None] for end in ends)
