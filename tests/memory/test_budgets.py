@@ -20,6 +20,7 @@ CALLS = (
     "gradient_deflection",
     "rugosity",
     "effective_length_scale",
+    "local_maps",
     "plane_regions",
     "boundary",
 )

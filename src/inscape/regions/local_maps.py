@@ -200,16 +200,19 @@ def _check_sizes(x: Tensor, outputs: int, image: tuple[int, ...] | None) -> None
 
 def _maps(found: Probe, x: Tensor, rows: int) -> tuple[Tensor, Tensor]:
     """Return values and Jacobians, chunk by chunk."""
-    values, slopes = [], []
+    values = x.new_empty(len(x), found.outputs)  # at once: small parts would split the heap
+    slopes = x.new_empty(len(x), found.outputs, x[0].numel())
+    done = 0
     with progress(len(x), label="local maps") as bar:
         for part in chunks(x, rows):
+            at = slice(done, done + len(part))
             with torch.no_grad():
-                values.append(found.f(part.clone()).reshape(len(part), -1))
-            slopes.append(jacobians(found.f, part).detach())
+                values[at] = found.f(part.clone()).reshape(len(part), -1)
+            slopes[at] = jacobians(found.f, part).detach()
+            done += len(part)
             bar.advance(len(part))
-    together = torch.cat(slopes)
-    checks.finite(together.flatten(1).sum(1), "points")
-    return torch.cat(values), together
+    checks.finite(slopes.flatten(1).sum(1), "points")
+    return values, slopes
 
 
 def _read(f: Function, x: Tensor) -> tuple[Piecewise | None, str]:
