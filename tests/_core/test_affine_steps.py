@@ -1,12 +1,11 @@
 """Affine maps between bends: whole where they are full, columns within room and time."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from inscape._core.deadline import Deadline
 from inscape._core.pieces import affine
 from inscape._core.pieces.affine import ROWS, affine_steps
 from inscape._core.pieces.layers import matrix
@@ -94,13 +93,12 @@ def test_what_goes_straight_into_a_maximum_has_columns_without_any_run(monkeypat
 
 def test_columns_look_at_the_clock_and_the_room_between_parts(monkeypatch):
     monkeypatch.setattr(affine, "LARGEST", 1)
-    now = iter(range(100))
-    monkeypatch.setattr(affine, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    now = iter(range(1, 100))
     step, runs = affine_steps(normed(4 * ROWS), ROOM)[0], []
     run = step._run
     monkeypatch.setattr(step, "_run", lambda rows: runs.append(len(rows)) or run(rows))
     units = np.arange(4 * ROWS)
-    assert step.columns(units, ROOM, until=1.0) is None  # looks at 0, 1 and 2
+    assert step.columns(units, ROOM, Deadline(3.0, lambda: next(now))) is None  # looks three times
     assert runs[1:] == [ROWS, ROWS]  # after the probe
     assert step.columns(units, 8 * step.units * step.size - 1) is None
     assert step.columns(units, 8 * step.units * step.size) is not None
@@ -108,7 +106,7 @@ def test_columns_look_at_the_clock_and_the_room_between_parts(monkeypatch):
 
 def test_a_matrix_that_takes_too_long_is_left_to_the_graph():
     assert affine_steps(normed(20), ROOM)[0].dense is not None
-    assert affine_steps(normed(20), ROOM, until=0.0)[0].dense is None
+    assert affine_steps(normed(20), ROOM, Deadline(0.0))[0].dense is None
 
 
 @pytest.mark.parametrize("outputs", [1, 10, 33])

@@ -2,6 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from inscape._core.deadline import NEVER, Deadline
 from inscape._core.pieces.plane.turns import Turns
 
 
@@ -12,7 +13,7 @@ def in_threads(turns, first, second, threads=2):
 
 
 def test_the_second_step_comes_after_the_first_of_all_blocks_before():
-    turns, marked = Turns(1000, 7, float("inf")), set()
+    turns, marked = Turns(1000, 7, NEVER), set()
 
     def second(faces, room):
         assert marked >= set(range(int(faces[-1]) + 1))
@@ -23,7 +24,7 @@ def test_the_second_step_comes_after_the_first_of_all_blocks_before():
 
 
 def test_without_time_the_first_block_alone_is_done():
-    turns = Turns(1000, 7, 0.0)
+    turns = Turns(1000, 7, Deadline(0.0))
     in_threads(turns, lambda faces, room: None, lambda faces, room: len(faces))
     assert turns.found == {0: 7}
 
@@ -34,4 +35,4 @@ def test_nobody_waits_for_a_thread_that_failed():
             raise ArithmeticError("broken")
 
     with pytest.raises(ArithmeticError, match="broken"):
-        in_threads(Turns(1000, 7, float("inf")), first, lambda faces, room: None)
+        in_threads(Turns(1000, 7, NEVER), first, lambda faces, room: None)

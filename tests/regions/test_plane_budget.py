@@ -1,5 +1,6 @@
 """Budgets of planes: the clock is looked at everywhere, and what is left is right."""
 
+import itertools
 import sys
 from types import SimpleNamespace
 
@@ -8,13 +9,15 @@ import pytest
 import torch
 from torch import nn
 
-from inscape._core.pieces import affine
+from inscape._core.deadline import NEVER, Deadline, clock
 from inscape._core.pieces.affine import Step
 from inscape._core.pieces.piecewise import piecewise
-from inscape._core.pieces.plane import budget, sources, subdivision, turns, work
+from inscape._core.pieces.plane import budget, cells, sources, subdivision, tidy, work
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.workers import Workers
-from inscape.regions import plane_regions
+from inscape.regions import boundary, plane_regions
+
+planes = sys.modules["inscape.regions.plane_regions"]
 
 SQUARE = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]], dtype=torch.float64)
 
@@ -50,64 +53,155 @@ class Clock:
     def __init__(self, looks):
         self.looks = looks
 
-    def monotonic(self):
+    def __call__(self):
         self.looks -= 1
         return 0.0 if self.looks >= 0 else 1e6
 
 
+def cells_in_time(model, looks, **more):
+    """Cut the square until a clock jumps, and keep the cells that there was time for."""
+    marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    limits = budget.Budget(regions=10**6, deadline=Deadline(100.0, Clock(looks)), **more)
+    return cells(piecewise(model, SQUARE), marks, SQUARE.numpy(), budget=limits)
+
+
 @pytest.mark.parametrize("looks", [5, 12, 20, 26, 60])
 def test_wherever_the_time_ends_what_is_left_is_right(monkeypatch, looks):
-    clock = Clock(looks)
-    for module in (affine, budget, turns, work):
-        monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(sys.modules["inscape.regions.plane_regions"], "monotonic", lambda: 0.0)
     monkeypatch.setattr(work, "SOME", 16)
     model = dense(60, 12)
-    found = plane_regions(model, SQUARE, domain=SQUARE, seconds=100.0, threads=1)
+    cut = cells_in_time(model, looks)
+    assert cut.ended_by == "seconds"
+    whole = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
+    found = planes._result(tidy(cut), whole.frame, SQUARE, SQUARE, piecewise(model, SQUARE))
     assert not found.complete
     assert found.covered < 1
     assert_right(found, model)
 
 
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.8])
+def test_wherever_the_time_ends_a_strict_budget_is_spent_at_once(monkeypatch, part):
+    monkeypatch.setattr(work, "SOME", 16)
+    model, plenty = dense(60, 12), 10**6
+    calm = Clock(plenty)
+    marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    limits = budget.Budget(regions=10**6, deadline=Deadline(100.0, calm), strict=True)
+    cells(piecewise(model, SQUARE), marks, SQUARE.numpy(), budget=limits)
+    assert plenty - calm.looks > 10
+    with pytest.raises(budget.SpentError, match="seconds"):
+        cells_in_time(model, int(part * (plenty - calm.looks)), strict=True)
+
+
+def ticking(step=1.0):
+    """Return a clock that goes on each time it is looked at."""
+    count = itertools.count()
+    return lambda: step * next(count)
+
+
+@pytest.mark.parametrize("seconds", [60.0, 100.0, 150.0])
+def test_a_time_is_spent_on_ever_larger_windows_and_the_largest_is_whole(monkeypatch, seconds):
+    monkeypatch.setattr(work, "SOME", 16)
+    model = dense(60, 12)
+    now = ticking()
+    with clock(now):
+        found = plane_regions(model, SQUARE, domain=SQUARE, seconds=seconds, threads=1)
+    assert now() <= 1.1 * seconds + 10  # one look is a second here
+    assert (found.complete, found.ended_by) == (False, "seconds")
+    assert torch.equal(found.asked, SQUARE)
+    side = float(found.domain[2, 0])
+    torch.testing.assert_close(found.domain, side * SQUARE)
+    assert found.covered == pytest.approx(side**2)
+    assert 0 < found.covered < 1
+    alone = plane_regions(model, SQUARE, domain=found.domain, threads=1)
+    assert (found.cells, alone.complete) == (alone.cells, True)
+    torch.testing.assert_close(found.areas, alone.areas)
+    assert_right(found, model)
+    said = found.summary()
+    assert said.kind == "lower bound"
+    assert said.basis.startswith(f"budget reached (seconds), {found.covered:.1%} of the domain")
+
+
+def test_a_boundary_in_time_is_that_of_its_window(monkeypatch):
+    monkeypatch.setattr(work, "SOME", 16)
+    model = dense(60, 12)
+    with clock(ticking()):
+        found = boundary(model, SQUARE, domain=SQUARE, seconds=60.0, threads=1)
+    assert (found.complete, found.ended_by) == (False, "seconds")
+    alone = boundary(model, SQUARE, domain=found.domain, threads=1)
+    assert found.length == pytest.approx(alone.length)
+
+
+def test_enough_time_covers_all_and_says_so():
+    model = dense(12, 12)
+    with clock(ticking(1e-6)):
+        found = plane_regions(model, SQUARE, domain=SQUARE, seconds=100.0, threads=1)
+    whole = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
+    assert (found.complete, found.ended_by, found.covered) == (True, "complete", 1.0)
+    assert whole.ended_by == "complete"
+    assert found.cells == whole.cells
+
+
+def test_other_budgets_are_named():
+    model = dense(60, 12)
+    few = plane_regions(model, SQUARE, domain=SQUARE, regions=50, threads=1)
+    assert (few.complete, few.ended_by) == (False, "regions")
+    small = plane_regions(model, SQUARE, domain=SQUARE, memory=2**20, threads=1)
+    assert (small.complete, small.ended_by) == (False, "memory")
+    with clock(ticking(1e-6)):
+        both = plane_regions(model, SQUARE, domain=SQUARE, regions=50, seconds=100.0, threads=1)
+        one = plane_regions(
+            Apex().eval(), SQUARE, domain=SQUARE, regions=1, seconds=100.0, threads=1
+        )
+    assert (both.ended_by, both.cells <= 50) == ("regions", True)
+    assert float(both.areas.sum()) == pytest.approx(float(4 * both.covered))
+    assert (one.ended_by, one.cells) == ("regions", 1)
+
+
+class Apex(nn.Module):
+    """Two kinks that cross in the centre, so that no window has one cell."""
+
+    def forward(self, x):
+        return x.abs().sum(1, keepdim=True)
+
+
 def test_ranges_end_with_the_time(monkeypatch):
-    monkeypatch.setattr(work, "time", Clock(3))
     monkeypatch.setattr(work, "SOME", 10)
     one = object.__new__(work.Work)
-    one.workers, one.until = Workers(1), 1.0
+    one.workers, one.until = Workers(1), Deadline(1.0, Clock(3))
     assert one.in_time(95, lambda a, b: (a, b), 5) == [(0, 10), (10, 20), (20, 30), (30, 40)]
-    one.until = float("inf")
+    one.until = NEVER
     assert one.in_time(95, lambda a, b: (a, b), 5) == [(0, 95)]
     assert one.in_time(0, lambda a, b: (a, b), 5) == [(0, 0)]
 
 
 def test_the_clock_begins_with_the_call_and_not_after_the_export(monkeypatch):
     module, now = sys.modules["inscape.regions.plane_regions"], [50.0]
-    export, cells, seen = module.piecewise, module.cells, []
+    export, grow, seen = module.piecewise, module.windows, []
 
     def slow(*args):
         now[0] += 7.0
         return export(*args)
 
-    def watched(*args, budget, **more):
-        seen.append(budget.until)
-        return cells(*args, budget=budget, **more)
+    def watched(cut, finish, deadline):
+        seen.append(deadline.until)
+        return grow(cut, finish, deadline)
 
-    monkeypatch.setattr(module, "monotonic", lambda: now[0])
     monkeypatch.setattr(module, "piecewise", slow)
-    monkeypatch.setattr(module, "cells", watched)
-    plane_regions(dense(3), SQUARE, domain=SQUARE, seconds=4.0)
+    monkeypatch.setattr(module, "windows", watched)
+    with clock(lambda: now[0]):
+        plane_regions(dense(3), SQUARE, domain=SQUARE, seconds=4.0)
     assert seen == [54.0]
 
 
 def test_columns_are_told_when_to_stop_and_without_them_the_graph_is_asked(monkeypatch):
     model, x = convolution()
     monkeypatch.setattr(Step, "_matrix", lambda *_: None)
-    whole, until = plane_regions(model, x, regions=200, threads=1), []
+    domain = 0.05 * SQUARE + 0.3
+    whole, until = plane_regions(model, x, domain=domain, threads=1), []
     monkeypatch.setattr(Step, "columns", lambda self, units, room, end: until.append(end))
-    late = plane_regions(model, x, regions=200, seconds=1e6, threads=1)
-    assert len(until) == 2
-    assert all(np.isfinite(until))
-    assert late.cells == whole.cells
+    late = plane_regions(model, x, domain=domain, seconds=1e6, threads=1)
+    assert len(until) >= 2
+    assert all(np.isfinite(end.until) for end in until[2:])  # the first window has all its time
+    assert (late.cells, late.complete) == (whole.cells, True)
     torch.testing.assert_close(late.slopes, whole.slopes)
 
 

@@ -13,6 +13,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
+from inscape._core.deadline import clock
 from inscape._core.errors import BudgetError
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.result import NotApplicable
@@ -308,12 +309,12 @@ def test_least_squares_and_linear_programmes_find_the_same_faces(seed, monkeypat
     normals = draw.standard_normal((40, 4))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     slacks = draw.uniform(0.5, 2.0, 40)
-    by_least, sure = needed(normals, slacks, np.zeros(4), Budget(10**6, 60.0))
+    by_least, sure = needed(normals, slacks, np.zeros(4), Budget(10**6))
     assert sure.all()
     polytope = sys.modules["inscape.regions._polytope"]
     monkeypatch.setattr(polytope, "_reached", lambda *_: None)
     monkeypatch.setattr(polytope, "_shot", lambda n, s, *_: np.zeros(len(s), bool))
-    by_programme, sure = needed(normals, slacks, np.zeros(4), Budget(10**6, 60.0))
+    by_programme, sure = needed(normals, slacks, np.zeros(4), Budget(10**6))
     assert sure.all()
     assert 0 < by_least.sum() < 40
     assert by_least.tolist() == by_programme.tolist()
@@ -403,3 +404,19 @@ def test_smooth_networks_have_no_regions():
     found = region_at(dense(2, 3, 1, act=nn.Tanh), points(2, 2))
     assert isinstance(found, NotApplicable)
     assert "'tanh' in module '1'" in found.reason
+
+
+def test_a_longer_time_by_any_clock_leaves_fewer_faces_open():
+    net, x = dense(3, 30, 30, 1), points(1, 3)
+    full, opened = region_at(net, x), []
+    for seconds in (10.0, 20.0, 40.0):
+        count = itertools.count()
+        with clock(lambda count=count: float(next(count))):  # each look takes a second
+            found = region_at(net, x, seconds=seconds)
+        opened.append(int((~found.proven).sum()))
+        inside = found.contains(x + 0.1 * points(200, 3))
+        assert torch.equal(inside, full.contains(x + 0.1 * points(200, 3)))
+        assert found.status.startswith(f"budget spent: {opened[-1]} of {len(found.proven)} faces")
+        assert next(count) < 2 * seconds + 200  # every face that is left looks once
+    assert 60 > opened[0] > opened[1] > opened[2] > 0
+    assert full.proven.all()

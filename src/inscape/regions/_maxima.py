@@ -151,7 +151,7 @@ def by_programmes(slopes: Array, constants: Array) -> Whole:
         x = stretch * size * draw.standard_normal((256, slopes.shape[1]))
         sure[np.unique((x @ slopes.T + constants).argmax(1))] = True
     gone = np.zeros(len(constants), bool)
-    budget = Budget(10**9, float("inf"))
+    budget = Budget(10**9)
     for k in np.flatnonzero(~sure).tolist():
         others = np.flatnonzero(~gone & (np.arange(len(gone)) != k))
         rows, limits = slopes[others] - slopes[k], constants[k] - constants[others]

@@ -1,12 +1,12 @@
 """Polytopes normals u <= slacks around the origin: which faces count, how far, how large."""
 
-from dataclasses import dataclass, field
-from time import monotonic
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.deadline import NEVER, Deadline
 from inscape._core.progress import progress
 
 Array = npt.NDArray[np.float64]
@@ -24,12 +24,11 @@ ENDLESS = 1e7
 
 @dataclass(eq=False)
 class Budget:
-    """How many programmes (linear, least squares), and seconds, may still be spent."""
+    """How many programmes (linear, least squares) may still be solved, and until when."""
 
     programmes: int
-    seconds: float
+    deadline: Deadline = NEVER
     spent: int = 0
-    start: float = field(default_factory=monotonic)
 
     def left(self) -> bool:
         """Tell whether another programme may be solved."""
@@ -37,11 +36,11 @@ class Budget:
 
     def in_time(self) -> bool:
         """Tell whether the time is not up."""
-        return self.rest() > 0
+        return not self.deadline.passed()
 
     def rest(self) -> float:
         """Return the seconds that are left."""
-        return self.start + self.seconds - monotonic()
+        return self.deadline.left()
 
 
 def coordinates(normals: Array) -> tuple[Array, Array]:

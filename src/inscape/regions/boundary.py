@@ -1,5 +1,6 @@
 """Boundary: where the decision of a network changes in a plane, or its output has a level."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +14,11 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.checks import Function
 from inscape._core.pieces.plane import Frame
+from inscape._core.pieces.plane.budget import Ending
 from inscape._core.pieces.plane.chains import Chains
 from inscape._core.pieces.plane.contours import Cover, contours
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.regions.plane_regions import PlaneRegions, plane_regions
+from inscape.regions.plane_regions import PlaneRegions, cut_plane
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -26,7 +28,7 @@ class Boundary(Result):
     Polyline ``i`` has the points ``points[first[i]:first[i + 1]]`` in the plane's coordinates; a
     closed one ends with its first point. ``between[i]`` are the two outputs that are both largest
     along it; for the level set of one output, that output and -1. ``lengths`` are those in the
-    input space.
+    input space. ``domain``, ``asked``, ``covered`` and ``ended_by`` are as in ``PlaneRegions``.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -44,6 +46,8 @@ class Boundary(Result):
     covered: float
     complete: bool
     converted: str | None
+    ended_by: Ending | None = None
+    asked: Float64[Tensor, "sides 2"] | None = None
 
     @property
     def length(self) -> float:
@@ -86,7 +90,7 @@ class Boundary(Result):
         basis = f"{lines} {what}, {closed} of them closed"
         if self.complete:
             return Summary(value=self.length, kind="exact", basis=basis)
-        basis = f"budget reached, {self.covered:.1%} of the domain, {basis}"
+        basis = f"budget reached ({self.ended_by}), {self.covered:.1%} of the domain, {basis}"
         return Summary(value=self.length, kind="lower bound", basis=basis)
 
 
@@ -132,7 +136,7 @@ def boundary(
         level: Level of the one output.
         output: Draw the level set of this output, instead of where the largest changes.
         regions: Stop at this many cells.
-        seconds: Stop after this time.
+        seconds: Stop after this time, with the largest window whose boundary was found.
         memory: Stop before taking more than about this many bytes.
         threads: Threads; by default those of torch.
 
@@ -142,20 +146,25 @@ def boundary(
     >>> found.closed.tolist(), round(found.length, 6)
     ([True], 5.656854)
     """
-    cut = plane_regions(
-        f, x, plane=plane, domain=domain, regions=regions, seconds=seconds, memory=memory,
+
+    def line(regions: PlaneRegions) -> Boundary:
+        if regions.levels.shape[1] == 1 or output is not None:
+            return level_set(regions, output=output or 0, level=level)
+        if level != 0.0:
+            raise ValueError(
+                f"level must be 0 where the largest of several outputs decides, found {level}: "
+                "pass output as well, for the level set of one of them."
+            )
+        return decision_boundary(regions)
+
+    steps = cut_plane(
+        f, x, line, plane=plane, domain=domain, regions=regions, seconds=seconds, memory=memory,
         threads=threads,
     )  # fmt: skip
-    if isinstance(cut, NotApplicable):
-        return NotApplicable(what="boundary", reason=cut.reason)
-    if cut.levels.shape[1] == 1 or output is not None:
-        return level_set(cut, output=output or 0, level=level)
-    if level != 0.0:
-        raise ValueError(
-            f"level must be 0 where the largest of several outputs decides, found {level}: "
-            "pass output as well, for the level set of one of them."
-        )
-    return decision_boundary(cut)
+    found = deque(steps, maxlen=1).pop()
+    if isinstance(found, NotApplicable):
+        return NotApplicable(what="boundary", reason=found.reason)
+    return found
 
 
 def level_set(regions: PlaneRegions, *, output: int = 0, level: float = 0.0) -> Boundary:
@@ -237,5 +246,7 @@ def _result(
         axes=regions.axes,
         covered=regions.covered,
         complete=regions.complete,
+        ended_by=regions.ended_by,
+        asked=regions.asked,
         converted=regions.converted,
     )

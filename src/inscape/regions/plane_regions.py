@@ -1,11 +1,10 @@
 """Plane regions: all linear pieces of a network in a polygon of a plane, with their maps."""
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from time import monotonic
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -22,20 +21,25 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.checks import Function
+from inscape._core.deadline import NEVER, Deadline
 from inscape._core.pieces.piecewise import Piecewise, piecewise
-from inscape._core.pieces.plane import Budget, Frame, Tidy, cells, tidy
-from inscape._core.progress import progress
+from inscape._core.pieces.plane import Cells, Frame, Tidy, tidy
+from inscape._core.pieces.plane.budget import Ending, SpentError
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.regions._cutter import Cutter
 from inscape.regions._domain import plane_of, polygon_of, turns, window
 from inscape.regions._input_maps import input_maps
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
+from inscape.regions._windows import windows
+
+R = TypeVar("R")
 
 #: Bytes that may be taken unless the caller says otherwise.
 MEMORY = 2**33
 
-#: Bytes that a cell takes while it is made, with its edges and vertices.
-CELL_BYTES = 1500
+#: Fraction of the time for the matrices between the bends.
+PREPARING = 0.4
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -48,6 +52,10 @@ class PlaneRegions(Result):
     plane. ``edges`` join two vertices; ``neighbours`` are the cells on their left and right (-1:
     none) and ``makers`` the bend and the unit of it that made them (-1: side of the domain).
     ``converted`` names the precision of the model where it was another than float64.
+
+    ``ended_by`` names the budget that was spent, or is ``"complete"``. When the time was spent,
+    ``domain`` is a smaller window with the same centre as ``asked``, covered from side to side;
+    with any other budget some cells are missing. ``covered`` is the fraction of what was asked for.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -73,6 +81,8 @@ class PlaneRegions(Result):
     covered: float
     complete: bool
     converted: str | None
+    ended_by: Ending | None = None
+    asked: Float64[Tensor, "sides 2"] | None = None
 
     @property
     def cells(self) -> int:
@@ -161,7 +171,7 @@ class PlaneRegions(Result):
         basis = f"{self.regions} merged regions, {len(self.vertices)} vertices"
         if self.complete:
             return Summary(value=float(self.cells), kind="exact", basis=basis)
-        basis = f"budget reached, {self.covered:.1%} of the domain, {basis}"
+        basis = f"budget reached ({self.ended_by}), {self.covered:.1%} of the domain, {basis}"
         return Summary(value=float(self.cells), kind="lower bound", basis=basis)
 
 
@@ -225,7 +235,9 @@ def plane_regions(
 
     Layer by layer, every cell is cut by the units whose function changes sign on it. Neighbours
     differ by one unit, so their maps differ by a rank-one update, and the cost of a cell grows with
-    the width and not with its square. A budget ends early, with the cells found.
+    the width and not with its square. A budget of regions or memory ends early, with the cells
+    found. A time is spent on ever larger windows around the centre of the domain, each complete:
+    the largest is returned.
 
     Args:
         f: Network of affine operations and ReLU, LeakyReLU, PReLU, ReLU6, Hardtanh, abs, MaxPool,
@@ -237,7 +249,8 @@ def plane_regions(
         domain: Corners of a convex polygon in the plane's coordinates; by default a box around the
             points, a tenth wider.
         regions: Stop at this many cells.
-        seconds: Stop after this time; only the export of the network and one cell are never left.
+        seconds: Stop after this time, with the largest window that was covered; only the export of
+            the network and a window of about one cell are never left.
         memory: Stop before taking more than about this many bytes; 8 GB by default.
         threads: Threads; by default those of torch.
 
@@ -248,68 +261,76 @@ def plane_regions(
     >>> found.cells, found.regions, found.complete
     (4, 4, True)
     """
-    begin = monotonic()
+    steps = cut_plane(
+        f, x, lambda found: found, plane=plane, domain=domain, regions=regions, seconds=seconds,
+        memory=memory, threads=threads,
+    )  # fmt: skip
+    return deque(steps, maxlen=1).pop()
+
+
+def cut_plane(
+    f: Function,
+    x: Float[Tensor, "n *d"],
+    finish: Callable[[PlaneRegions], R],
+    *,
+    plane: Frame | None,
+    domain: Float[Tensor, "k 2"] | None,
+    regions: int,
+    seconds: float | None,
+    memory: int | None,
+    threads: int | None,
+) -> Iterator[R | NotApplicable]:
+    """Yield what ``finish`` makes of ever larger windows; without a time, of the whole domain."""
+    deadline = Deadline.after(seconds)
     checks.points(x)
     checks.whole(1, regions=regions, threads=1 if threads is None else threads)
+    if memory is not None:
+        checks.at_least(2**20, memory=memory)
     if x[0].numel() < 2:
         reason = "a plane needs at least two input dimensions, the model takes one"
-        return NotApplicable(what="plane_regions", reason=reason)
+        yield NotApplicable(what="plane_regions", reason=reason)
+        return
     try:
         net = piecewise(f, x)
     except UnsupportedModelError as error:
-        return refusal("plane_regions", f, x, error)
+        yield refusal("plane_regions", f, x, error)
+        return
     frame = plane_of(x, plane)
-    corners = polygon_of(domain, frame, x, given=plane is not None)
-    center, half = window(corners)
-    marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
-    points = frame.at(center + half * marks)
-    budget = _budget(net, begin, regions, seconds, memory)
-    with progress(len(net.bends), label="cutting the plane") as bar:
-        found = cells(
-            net,
-            points,
-            ((corners - center) / half).numpy(),
-            budget=budget,
-            threads=threads or torch.get_num_threads(),
-            on_round=lambda place, count: bar.advance(1),
-        )
-    return _result(tidy(found), frame, corners, center, half, net)
+    asked = polygon_of(domain, frame, x, given=plane is not None)
+    cutter = Cutter(net, frame, asked, regions, memory or MEMORY, threads)
+    if seconds is None:
+        yield finish(_regions(cutter, cutter.cut(1.0, NEVER, strict=False)))
+        return
+    cutter.prepare(deadline.part(PREPARING))
+
+    def finished(found: tuple[Cells, Tensor]) -> R:
+        return finish(_regions(cutter, found))
+
+    try:
+        for result, ended_by in windows(cutter.cut, finished, deadline):
+            yield replace(result, ended_by=ended_by)  # type: ignore[type-var]
+    except SpentError:  # not even the smallest window has so few cells
+        yield finish(_regions(cutter, cutter.cut(1.0, deadline, strict=False)))
 
 
-def _budget(
-    net: Piecewise, begin: float, regions: int, seconds: float | None, memory: int | None
-) -> Budget:
-    """Return where to stop; the memory of a cell is that of its arrays while it is made."""
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds must be above 0, found {seconds}: raise seconds.")
-    if memory is not None:
-        checks.at_least(2**20, memory=memory)
-    room = MEMORY if memory is None else memory
-    most = max(1, room // (CELL_BYTES + 64 * net.outputs + 4 * _pattern_bytes(net)))
-    until = float("inf") if seconds is None else begin + seconds
-    return Budget(regions=min(regions, most), until=until, memory=room)
-
-
-def _pattern_bytes(net: Piecewise) -> int:
-    shapes = [one.node.meta["val"].shape[1:] for one in net.bends]
-    return sum(
-        math.prod(map(int, shape)) // (8 if one.windows is None else 1)
-        for one, shape in zip(net.bends, shapes, strict=True)
-    )
+def _regions(cutter: Cutter, found: tuple[Cells, Tensor]) -> PlaneRegions:
+    """Return the cells of a window as a result."""
+    return _result(tidy(found[0]), cutter.frame, found[1], cutter.asked, cutter.net)
 
 
 def _result(
     found: Tidy,
     frame: Frame,
     corners: Float64[Tensor, "k 2"],
-    center: Float64[Tensor, " 2"],
-    half: Float64[Tensor, " 2"],
+    asked: Float64[Tensor, "k 2"],
     net: Piecewise,
 ) -> PlaneRegions:
+    center, half = window(corners)
     place = found.place * half.numpy() + center.numpy()
     maps = torch.from_numpy(found.maps)
     areas = found.areas * float(half.prod()) * frame.area
-    whole_area = float(turns(corners - center).sum()) / 2 * frame.area
+    whole_area = float(turns(asked - window(asked)[0]).sum()) / 2 * frame.area
+    is_complete = found.ended_by == "complete" and corners is asked
     return PlaneRegions(
         vertices=torch.from_numpy(place),
         corners=torch.from_numpy(found.corners),
@@ -331,7 +352,9 @@ def _result(
         center=center,
         origin=frame.origin,
         axes=frame.axes,
-        covered=1.0 if found.complete else min(1.0, float(areas.sum()) / whole_area),
-        complete=found.complete,
+        covered=1.0 if is_complete else min(1.0, float(areas.sum()) / whole_area),
+        complete=is_complete,
         converted=name_of(net.converted),
+        ended_by=found.ended_by,
+        asked=asked,
     )

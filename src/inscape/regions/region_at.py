@@ -21,6 +21,7 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.checks import Function
+from inscape._core.deadline import Deadline
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
@@ -204,7 +205,8 @@ def region_at(
         facets: Whether to measure the distances to the faces themselves, not to their planes only.
         box: Lowest and highest value of every input, whose sides then bound the region too.
         programmes: Least-squares and linear programmes that may be solved.
-        seconds: Time that they may take; what is not decided then is kept and said.
+        seconds: Time from the call on; what is not decided then is kept and said. The nearest
+            faces are decided first; the half-spaces themselves are always found.
         memory: Bytes that the half-spaces may take.
 
     >>> import torch
@@ -213,13 +215,13 @@ def region_at(
     ([1.0, 2.0], inf, False)
     """
     checks.at_least(0, programmes=programmes, seconds=seconds)
+    budget = Budget(programmes, Deadline.after(seconds) if seconds else Deadline(float("-inf")))
     checks.one_of(("irredundant", "all"), faces=faces)
     try:
         net, point = piecewise(f, x), _point(x, index)
     except UnsupportedModelError as error:
         return refusal("region_at", f, x, error)
     flat = point.flatten().numpy()
-    budget = Budget(programmes, seconds)
     given = half_spaces(net, point, memory)
     if box is not None:
         given = together(given, sides(_box(box, flat), flat))

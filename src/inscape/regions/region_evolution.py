@@ -94,6 +94,8 @@ class RegionEvolution(Result):
             **{name: getattr(self, name) for name in COMMON},
             covered=float(self.covered[index]),
             complete=bool(self.complete[index]),
+            ended_by="complete" if bool(self.complete[index]) else "regions",
+            asked=self.domain,
         )
 
     def boundary_at(self, index: int) -> Boundary:

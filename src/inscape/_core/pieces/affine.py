@@ -1,6 +1,5 @@
 """The affine maps between the bends of a chain: as matrices, or as columns of one where asked."""
 
-import time
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -10,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, fx
 
+from inscape._core.deadline import NEVER, Deadline
 from inscape._core.pieces.layers import LARGEST, is_chain, plain_weight, slopes_of
 from inscape._core.pieces.piecewise import Piecewise
 
@@ -28,7 +28,8 @@ FULL = 1 / 8
 #: Columns that tell the share for all.
 PROBES = 16
 
-FOREVER = float("inf")
+#: Bytes without end.
+ENDLESS = float("inf")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,7 +53,7 @@ class Step:
     ``room`` (bytes); else the graph itself is run.
     """
 
-    def __init__(self, net: Piecewise, at: int, room: float, until: float = FOREVER) -> None:
+    def __init__(self, net: Piecewise, at: int, room: float, deadline: Deadline = NEVER) -> None:
         self._net, self._at = net, at
         self._shape = tuple(int(n) for n in net.bends[at].node.meta["val"].shape[1:])
         one = net.bends[at]
@@ -64,9 +65,9 @@ class Step:
         probe = np.random.default_rng(1).standard_normal((1, self.units))
         self._is_same = self.size == self.units and np.array_equal(self._some(probe), probe)
         fits = one.windows is None and 8 * self.units * self.size <= room
-        self.dense = self._matrix(room, until) if fits else None
+        self.dense = self._matrix(room, deadline) if fits else None
 
-    def _matrix(self, room: float, until: float) -> Floats | None:
+    def _matrix(self, room: float, deadline: Deadline) -> Floats | None:
         """Return the transposed matrix; None where it is sparse, or is not to be had cheaply."""
         net, at = self._net, self._at
         last = at + 1 == len(net.bends)
@@ -80,7 +81,7 @@ class Step:
         if self.units * self.size > LARGEST:
             return None
         units = np.arange(self.units)
-        found = self.columns(units, room, until) if self._share(units) > FULL else None
+        found = self.columns(units, room, deadline) if self._share(units) > FULL else None
         return None if found is None else found.whole
 
     def linear(self, rows: Floats) -> Floats:
@@ -98,7 +99,7 @@ class Step:
         both = self.linear(np.concatenate([roots * signs for signs in self._signs])) ** 2
         return (both[: len(rows)] + both[len(rows) :]) / 2
 
-    def columns(self, units: Ints, room: float, until: float = FOREVER) -> Columns | None:
+    def columns(self, units: Ints, room: float, deadline: Deadline = NEVER) -> Columns | None:
         """Return the columns of some units; None where they take too much room (bytes) or time."""
         slot, start = np.zeros(self.units, np.int64), [0]
         slot[units] = np.arange(len(units))
@@ -112,7 +113,7 @@ class Step:
         whole = np.empty((len(units), self.size) if is_full else (0, self.size))
         taken = whole.nbytes
         for begin in range(0, len(units), ROWS):
-            if taken > room or time.monotonic() > until:
+            if taken > room or deadline.passed():
                 return None
             found = self._columns(units[begin : begin + ROWS])
             if is_full:
@@ -174,7 +175,7 @@ def _flat(values: Tensor, rows: int) -> Floats:
 
 @torch.no_grad()
 def affine_steps(
-    net: Piecewise, room: float = FOREVER, until: float = FOREVER
+    net: Piecewise, room: float = ENDLESS, deadline: Deadline = NEVER
 ) -> list[Step] | None:
     """Return the affine maps after each bend; None where the graph is no chain of simple bends.
 
@@ -185,6 +186,6 @@ def affine_steps(
         return None
     steps: list[Step] = []
     for at in range(len(net.bends)):
-        steps.append(Step(net, at, room, until))
+        steps.append(Step(net, at, room, deadline))
         room -= 0 if (found := steps[-1].dense) is None else found.nbytes
     return steps

@@ -1,6 +1,6 @@
 """Cut a polygon of a plane at every place where a network bends, layer by layer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape._core.pieces.affine import affine_steps
+from inscape._core.pieces.affine import Step, affine_steps
 from inscape._core.pieces.piecewise import Piecewise
-from inscape._core.pieces.plane.budget import Budget
+from inscape._core.pieces.plane.budget import Budget, Ending
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.kernels import ROUNDING
 from inscape._core.pieces.plane.maxima import cut_by_maxima
@@ -37,7 +37,7 @@ class Cells:
     history: History
     maps: Array
     noise: Array
-    complete: bool
+    ended_by: Ending
     threads: int
 
 
@@ -48,20 +48,22 @@ def cells(
     *,
     budget: Budget,
     threads: int = 1,
+    steps: Sequence[Step] | None = None,
     on_round: Callable[[str, int], None] = lambda place, faces: None,
 ) -> Cells:
     """Return all cells of a network in a convex polygon.
 
-    ``points`` are the inputs at (0, 0), (1, 0) and (0, 1) of the window's coordinates.
+    ``points`` are the inputs at (0, 0), (1, 0) and (0, 1) of the window's coordinates; ``steps``
+    the affine maps between the bends where they are known already.
     """
     history, workers, before = History(), Workers(threads), torch.get_num_threads()
     torch.set_num_threads(1)  # its sums would else depend on how many rows are taken at a time
     try:
-        source = _source(net, points, corners, history, budget)
+        source = _source(net, points, corners, history, budget, steps)
         work = Work(source, history, workers, budget, polygon(corners))
         for at, bend in enumerate(net.bends):
             work.until = budget.share(at, len(net.bends))
-            if not work.complete:
+            if work.ended_by != "complete":
                 work.plane = work.plane.compact()
             if bend.windows is None:
                 cut_by_signs(work, at)
@@ -76,7 +78,7 @@ def cells(
             history=history,
             maps=maps[:, :3],
             noise=noise,
-            complete=work.complete,
+            ended_by=work.ended_by,
             threads=threads,
         )
     finally:
@@ -90,9 +92,11 @@ def _source(
     corners: Array,
     history: History,
     budget: Budget,
+    steps: Sequence[Step] | None,
 ) -> Source:
     """Return where coefficients come from: a chain of affine maps where the graph is one."""
-    steps = affine_steps(net, budget.memory // 4, budget.share(0, len(net.bends)))
+    if steps is None:
+        steps = affine_steps(net, budget.memory // 4, budget.share(0, len(net.bends)))
     graph = Graph(net, points, _near(points, corners), history)
     return graph if steps is None else Chain(steps, net, graph, budget)
 

@@ -35,6 +35,9 @@ FEW = 16
 #: Faces are given to the graph in multiples of this, so that each comes out alike in any company.
 EIGHT = 8
 
+#: Where fewer faces than these fit into the memory, each goes through the graph alone.
+MANY = 32
+
 
 @runtime_checkable
 class Source(Protocol):
@@ -79,6 +82,7 @@ class Graph:
         self._sizes = [net.functions(points[:1], k).shape[1] for k in range(len(net.bends))]
         self._sizes.append(net.outputs)
         rows = max(1, MEMORY // (8 * 3 * (4 * max(self._sizes) + net.inputs)))
+        rows = rows if rows >= MANY else 1
         self._whole = min(EIGHT, rows)
         self._rows = rows // self._whole * self._whole
         self._near, self._squares = near, dict[int, Floats]()

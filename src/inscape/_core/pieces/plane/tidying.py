@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape._core.pieces.plane import merging, ordering
+from inscape._core.pieces.plane.budget import Ending
 from inscape._core.pieces.plane.cutting import Cells
 from inscape._core.pieces.plane.workers import Workers
 
@@ -38,7 +39,7 @@ class Tidy:
     merged: Array
     patterns: Array
     units: list[int]
-    complete: bool
+    ended_by: Ending
 
 
 def tidy(found: Cells) -> Tidy:
@@ -83,7 +84,7 @@ def _tidied(found: Cells, workers: Workers) -> Tidy:
         merged=_merged(sides, maps, noise, workers),
         patterns=_patterns(found, order, workers),
         units=found.history.units,
-        complete=found.complete,
+        ended_by=found.ended_by,
     )
 
 

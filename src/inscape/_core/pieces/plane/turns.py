@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.deadline import Deadline
+
 Array = npt.NDArray[Any]
 Step = Callable[[Array, int], Any]
 
@@ -18,8 +20,8 @@ NAP = 2e-5
 class Turns:
     """Blocks of faces that threads take in order, until none are left or the time is over."""
 
-    def __init__(self, faces: int, size: int, until: float) -> None:
-        self.faces, self.size, self.until = faces, size, until
+    def __init__(self, faces: int, size: int, deadline: Deadline) -> None:
+        self.faces, self.size, self.deadline = faces, size, deadline
         self.blocks = -(-faces // size)
         self.found: dict[int, Any] = {}
         self._next, self._lock = 0, Lock()
@@ -48,7 +50,7 @@ class Turns:
         """Return the next block; None where there is none, or no time for it."""
         with self._lock:
             block = self._next
-            if block >= self.blocks or (block and time.monotonic() > self.until):
+            if block >= self.blocks or (block and self.deadline.passed()):
                 return None
             self._next += 1
             return block

@@ -1,6 +1,5 @@
 """A plane while it is being cut: its faces so far, what they came from, and when to stop."""
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.pieces.plane.budget import Budget
+from inscape._core.deadline import NEVER
+from inscape._core.pieces.plane.budget import Budget, Ending, SpentError
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.sources import Source
 from inscape._core.pieces.plane.subdivision import Lines, Subdivision, cut
@@ -53,7 +53,8 @@ class Work:
         self.source, self.history, self.workers = source, history, workers
         self.budget, self.plane = budget, plane
         self.origin = np.arange(plane.faces)
-        self.until, self.complete = float("inf"), True
+        self.until = NEVER
+        self.ended_by: Ending = "complete"
         self.stalled = False
         self._rate = FIRST_RATE
 
@@ -79,11 +80,11 @@ class Work:
 
         The rest is left out when the time is over.
         """
-        if self.until == float("inf"):
+        if self.until.is_never:
             return self.workers.over(size, work, least)
         found: list[Any] = []
         for begin in range(0, max(size, 1), SOME):
-            if begin and time.monotonic() > self.until:
+            if begin and self.until.passed():
                 break
             some = min(SOME, size - begin)
             found += self.workers.over(some, partial(_moved, work, begin), least)
@@ -99,7 +100,7 @@ class Work:
         step = max(1, HELD // (32 * size))
         held = np.empty((min(step, faces), 4, size))
         for begin in range(0, faces, step):
-            if begin and time.monotonic() > self.until:
+            if begin and self.until.passed():
                 self.take(np.arange(begin))
                 break
             some = np.arange(begin, min(begin + step, faces))
@@ -136,8 +137,17 @@ class Work:
         return max(1, min(BLOCK // (32 * self.source.size(at)), max(each, 128), self.plane.faces))
 
     def take(self, faces: Array) -> None:
-        """Leave out all but some faces."""
-        self.complete = False
+        """Leave out all but some faces, for which there was no time."""
+        self._end("seconds")
+        self._take(faces)
+
+    def _end(self, budget: Ending) -> None:
+        """Take note of the first budget that was spent."""
+        if self.budget.strict:
+            raise SpentError(budget)
+        self.ended_by = budget if self.ended_by == "complete" else self.ended_by
+
+    def _take(self, faces: Array) -> None:
         self.plane = self.plane.taken(faces)
         self.divide(faces)
 
@@ -146,7 +156,7 @@ class Work:
 
         Those that need no further cut; if there are none, a few of the others.
         """
-        if time.monotonic() <= self.until or not len(active):
+        if not self.until.passed() or not len(active):
             return None
         done = without(self.plane.faces, active)
         return done if len(done) else active[: max(1, len(active) // HURRY)]
@@ -158,16 +168,19 @@ class Work:
 
     def cut(self, lines: Lines, at: int) -> tuple[Array, Array]:
         """Cut the faces by their lines, up to the budget; return the parents and the signs."""
-        before, start = self.plane.faces, time.monotonic()
-        left = max(self.until - start, 0.0)
-        most = int(min(self.budget.regions, before + 1 + self._rate * left))
+        before, clock = self.plane.faces, self.until.clock
+        start = clock()
+        left = max(self.until.until - start, 0.0)
+        in_time = before + 1 + self._rate * left
+        most = int(min(self.budget.regions, in_time))
         self.plane, parent, on = cut(self.plane, lines, at, self.workers, most)
         self.stalled = np.array_equal(parent, np.arange(before))
-        self._rate = (len(parent) + 1) / (time.monotonic() - start + 1e-6)
-        self.complete = self.complete and bool(parent[-1] == before - 1)
+        self._rate = (len(parent) + 1) / (clock() - start + 1e-6)
+        if parent[-1] != before - 1 or self.plane.faces > most:
+            self._end("seconds" if in_time < self.budget.regions else self.budget.limit)
         self.divide(parent)
         if self.plane.faces > most:
-            self.take(np.arange(most))
+            self._take(np.arange(most))
         return parent[: self.plane.faces], on[: self.plane.faces]
 
 
