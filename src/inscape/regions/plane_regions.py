@@ -1,5 +1,6 @@
 """Plane regions: all linear pieces of a network in a polygon of a plane, with their maps."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
