@@ -1,6 +1,7 @@
 """What queries find around them, whatever the network: data, hull, and what peers would say."""
 
 import hashlib
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import torch
@@ -42,7 +43,7 @@ def surroundings(
     domain: Bool[Tensor, " m"] | None,
     peers: tuple[str, ...],
     seed: int,
-) -> Surroundings:
+) -> Generator[None, None, Surroundings]:
     """Return the surroundings of queries; those asked for last are not computed again.
 
     ``domain`` tells which are in the training domain; None asks the distance.
@@ -51,9 +52,14 @@ def surroundings(
     key = _key(*known, queries, *given, said=f"{peers} {seed}")
     if key not in _kept:
         distances, near = nearest(known[0], queries)[0], reach(known[0], SHARE)
+        yield
         hull = convex_hull(known[0], flat=True)
         zones = _zones(hull, queries, distances <= near if domain is None else domain)
-        said = [PEERS[name](known, queries, seed) for name in peers]
+        yield
+        said = []
+        for name in peers:
+            said.append(PEERS[name](known, queries, seed))
+            yield
         found = Surroundings(
             distances=distances,
             zones=zones,

@@ -1,6 +1,7 @@
 """Extrapolation: how the error grows with the distance from the data, zone by zone."""
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -9,9 +10,11 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from inscape._core import Result, Row, Summary, checks, draw_rows, instrument, mean_summary
+from inscape._core.anytime import anytime, finished, meanwhile, stoppable
 from inscape._core.checks import Function
 from inscape._core.endings import ends_in_probability, lie_between_0_and_1
 from inscape._core.functional import MEMORY, Probe, chunks, probe
+from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range, share_summary, wilson
 from inscape._core.sampling import generator
 from inscape.extrapolation._peers import PEERS
@@ -24,7 +27,11 @@ ZONES = ("domain", "hull", "outside", "undecided")
 #: The share of errors that may be exactly zero where logarithms are smoothed.
 ZEROS = 0.05
 
+#: Queries, and known points, of a first answer where the caller may stop.
+FIRST_QUERIES, FIRST_KNOWN = 16, 64
+
 Domain = Callable[[Tensor], Tensor]
+Studying = Generator[None, None, "Extrapolation"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -142,7 +149,8 @@ class Extrapolation(Result):
     "{value}.",
     cites="klindt2023controlling, sections 3.1-3.2, figure 2",
 )
-@torch.no_grad()
+@anytime
+@no_grad
 def extrapolation(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -158,7 +166,7 @@ def extrapolation(
     folds: int = 5,
     seed: int = 0,
     memory: int = MEMORY,
-) -> Extrapolation:
+) -> Iterator[Extrapolation]:
     r"""Measure the error of ``f`` by zone and by distance from the data, beside simple models.
 
     .. math:: e(q) = \lVert f(q) - y(q) \rVert^2 / c, \quad r(q) = \min_i \lVert q - x_i \rVert
@@ -207,13 +215,42 @@ def extrapolation(
             raise ValueError(
                 "answers and target belong to queries, found none of these: pass queries as well."
             )
-        return study.folded(x, y, points, folds)
+
+        def folded(count: int, _: int) -> Studying:
+            return study.folded(x, y, max(count, min(points, 4 * folds)), folds)
+
+        yield from improved(folded, (points, 0), len(x))
+        return
     right = _right(queries, answers, target, x)
     if study.classes:
         right = _labels(right, queries, found.outputs, "the answers")
-    x, y = _some(x, y, known, seed=seed)
-    queries, right = _some(queries, right, points, seed=seed)
-    return study.result([study.errors(x, y, queries, right)], known=len(x), folds=0)
+
+    def asked(points: int, known: int) -> Studying:
+        data = _some(x, y, known, seed=seed)
+        return study.asked(*data, *_some(queries, right, points, seed=seed))
+
+    yield from improved(asked, (points, known), len(queries))
+
+
+def improved(
+    study: Callable[[int, int], Studying], sizes: tuple[int, int], available: int
+) -> Iterator[Extrapolation]:
+    """Yield the results for ever more queries and known points; the last alone if none can stop.
+
+    Args:
+        study: ``(queries, known points)`` to the steps that end with their result.
+        sizes: How many of both to come to.
+        available: How many queries there are.
+    """
+    points, known = min(sizes[0], available), sizes[1]
+    shares = (1 / 64, 1 / 16, 1 / 4) if stoppable() else ()
+    few = [max(FIRST_QUERIES, math.ceil(share * points)) for share in shares]
+    best = None
+    for count in [*sorted({count for count in few if count < points}), points]:
+        data = min(known, max(FIRST_KNOWN, math.ceil(known * count / points)))
+        steps = study(count, data) if count < points else study(*sizes)
+        best = (yield from meanwhile(steps, best)) if best is not None else finished(steps)
+        yield best
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +300,12 @@ class Study:
             )
         self._count = max(2, found.outputs) if self.classes else width
 
-    def folded(self, x: Tensor, y: Tensor, points: int, folds: int) -> Extrapolation:
+    def asked(self, x: Tensor, y: Tensor, queries: Tensor, right: Tensor) -> Studying:
+        """Return the errors at queries that were given; one step for each batch or model."""
+        part = yield from self.errors(x, y, queries, right)
+        return self.result([part], known=len(x), folds=0)
+
+    def folded(self, x: Tensor, y: Tensor, points: int, folds: int) -> Studying:
         """Take each fold of the data for queries to the others."""
         if len(x) < max(folds, 4):
             raise ValueError(
@@ -281,16 +323,22 @@ class Study:
         for fold in order.tensor_split(folds):
             rest = torch.ones(len(x), dtype=torch.bool, device=x.device)
             rest[fold] = False
-            parts.append(self.errors(x[rest], y[rest], x[fold], y[fold]))
+            parts.append((yield from self.errors(x[rest], y[rest], x[fold], y[fold])))
         return self.result(parts, known=len(x) - len(x) // folds, folds=folds)
 
-    def errors(self, x: Tensor, y: Tensor, queries: Tensor, right: Tensor) -> Part:
+    def errors(
+        self, x: Tensor, y: Tensor, queries: Tensor, right: Tensor
+    ) -> Generator[None, None, Part]:
         """Return distances, zones and errors of some queries to some data."""
-        outputs = torch.cat([checks.call(self._found.f, q) for q in chunks(queries, self._rows)])
-        outputs = outputs.detach().double().reshape(len(queries), -1).cpu()
+        parts = []
+        for batch in chunks(queries, self._rows):
+            parts.append(checks.call(self._found.f, batch).detach())
+            yield
+        outputs = torch.cat(parts).double().reshape(len(queries), -1).cpu()
         data, asked = (part.detach().double().flatten(1).cpu() for part in (x, queries))
         domain = None if self._domain is None else self._said(queries)
-        around = surroundings((data, self._columns(y)), asked, domain, self._peers, self._seed)
+        known = data, self._columns(y)
+        around = yield from surroundings(known, asked, domain, self._peers, self._seed)
         scores, doubts = self._read(outputs, queries, right)
         predictions = [scores, *around.predictions]
         return Part(

@@ -1,0 +1,157 @@
+"""Intervals hold what they promise: stopped early, in the middle and late, over 200 seeds.
+
+Functions have closed forms, or so many samples that what is left is no error. Data are drawn anew
+for each seed, so that also measures that use all points have something to estimate.
+"""
+
+import math
+from dataclasses import fields
+
+import pytest
+import torch
+
+from inscape._core import generator
+from inscape._core.anytime import batches
+from inscape._core.functional import MEMORY, probe
+from inscape._core.sampling import draw_pair_numbers
+from inscape.robustness import robustness
+from inscape.smoothness import (
+    gradient_deflection,
+    gradient_norm,
+    gradient_path_length,
+    path_length,
+    rugosity,
+)
+from inscape.smoothness._line_moments import Moments, along, joined, scale
+from inscape.smoothness._line_spread import between_lines
+from inscape.spectra import fisher_rao_norm
+
+SEEDS = 200
+#: How many samples a run has when it is stopped early, in the middle, and late.
+STOPS = (8, 24, 64)
+
+
+def gaussian(n, d, seed):
+    """Return points of a standard normal distribution."""
+    draw = torch.Generator().manual_seed(10_000 + seed)
+    return torch.randn(n, d, generator=draw, dtype=torch.float64)
+
+
+def parabola(x):
+    """Return half the squared length of each point: its gradient is the point itself."""
+    return x.square().sum(1, keepdim=True) / 2
+
+
+class Scaled(torch.nn.Module):
+    """One weight that scales the only input."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.tensor([[1.5]], dtype=torch.float64))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+def of_gradient_norm(seed):
+    # the length of a normal vector in the plane
+    return gradient_norm.refine(parabola, gaussian(64, 2, seed)), math.sqrt(math.pi / 2)
+
+
+def of_path_length(seed):
+    # along a line the sum over outputs is straight: the distance of two normal points in the plane
+    steps = path_length.refine(lambda x: 3 * x, gaussian(400, 2, seed), pairs=64, knots=3)
+    return steps, 3 * math.sqrt(math.pi)
+
+
+def of_gradient_path_length(seed):
+    steps = gradient_path_length.refine(parabola, gaussian(400, 2, seed), pairs=64, knots=3)
+    return steps, math.sqrt(math.pi)
+
+
+def of_gradient_deflection(seed):
+    # on a chord of length r slopes go from -r^2 / 2 to r^2 / 2 about their mean, evenly: with k
+    # knots their deviation is r^2 sqrt((1 - 1 / (k - 1)^2) / 12), and r^2 is 4 on average
+    steps = gradient_deflection.refine(parabola, gaussian(400, 2, seed), pairs=64, knots=5)
+    return steps, 4 * math.sqrt((1 - 1 / 16) / 12)
+
+
+def of_rugosity(seed):
+    # the slope of x^3 / 6 is x^2 / 2, which steps of length e change by |x + e / 2| or |x - e / 2|
+    x = gaussian(64, 1, seed)
+    step = 0.1
+    e = step * float((x - x.mean()).square().mean().sqrt())
+    tail = math.exp(-(e**2) / 8) / math.sqrt(2 * math.pi)
+    expected = 2 * tail + e / 2 * math.erf(e / 2 / math.sqrt(2))
+    return rugosity.refine(lambda x: x**3 / 6, x, step=step), expected
+
+
+def of_fisher_rao_norm(seed):
+    # f = w x with labels f - 2 and half squares: the derivative along w is 2 w x
+    x = gaussian(64, 1, seed)
+    return fisher_rao_norm.refine(Scaled().eval(), x, 1.5 * x - 2), 2 * 1.5
+
+
+def of_robustness(seed):
+    # right where x > 0 and the class is 1 and so on; moved by 1/2 those that are nearer to 0 fall
+    x = gaussian(64, 1, seed)
+    steps = robustness.refine(
+        lambda x: x, x, (x[:, 0] > 0).long(), attack="fgsm", budgets=[0.5], sanity=False
+    )
+    return steps, 1 - math.erf(0.5 / math.sqrt(2))
+
+
+ESTIMATORS = {
+    "gradient_norm": (of_gradient_norm, 1),
+    "path_length": (of_path_length, 3),
+    "gradient_path_length": (of_gradient_path_length, 3),
+    "gradient_deflection": (of_gradient_deflection, 5),
+    "rugosity": (of_rugosity, 10),
+    "fisher_rao_norm": (of_fisher_rao_norm, 1),
+    "robustness": (of_robustness, 1),
+}
+
+
+def samples_in(result):
+    """Return how many samples a result has."""
+    names = ("variances", "norms", "lengths", "deflections", "changes", "squares")
+    return next(len(getattr(result, name)) for name in names if hasattr(result, name))
+
+
+def covered(name, seeds=SEEDS):
+    """Return in which fraction of the runs the interval holds the truth, at each stop."""
+    make, rows = ESTIMATORS[name]
+    hits = dict.fromkeys(STOPS, 0)
+    for seed in range(seeds):
+        with batches(8 * rows):
+            steps, truth = make(seed)
+            results = {samples_in(result): result for result in steps}
+        for stop in STOPS:
+            summary = results[stop].summary()
+            hits[stop] += summary.low <= truth <= summary.high
+    return {stop: count / seeds for stop, count in hits.items()}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_intervals_cover_the_truth_however_early_a_run_is_stopped(name):
+    for stop, fraction in covered(name).items():
+        assert 0.90 <= fraction <= 0.99, (stop, fraction)
+
+
+def test_intervals_of_length_scales_cover_that_of_very_many_lines():
+    x, knots = 3 * gaussian(400, 2, 0), 6
+    f = probe(lambda x: torch.sin(2 * x[:, :1]) + torch.cos(x[:, 1:]), x)
+    ends = draw_pair_numbers(len(x), 200 * SEEDS, seed=0)
+    starts = torch.rand(ends.shape[1], generator=generator(1), dtype=torch.float64)
+    every = joined(list(along(f, x, ends, starts, knots, memory=MEMORY)))
+    longest = 10 * float(every.lengths.square().mean().sqrt())
+    truth = scale(every.lengths, every.variances, every.slopes, knots, longest)
+    for stop in STOPS:
+        hits = 0
+        for seed in range(SEEDS):
+            own = slice(200 * seed, 200 * seed + stop)
+            lines = Moments(**{part.name: getattr(every, part.name)[own] for part in fields(every)})
+            value = scale(lines.lengths, lines.variances, lines.slopes, knots, longest)
+            low, high = between_lines(lines, value, longest, resamples=500, seed=seed)
+            hits += low <= truth <= high
+        assert 0.90 <= hits / SEEDS <= 0.99, (stop, hits)
