@@ -49,17 +49,17 @@ class Trial:
 
 
 def trial(
-    experiment: str, scale: str, folder: Path, *, kills: int, seed: int = 0, longest: float = 4.0
+    experiment: str, scale: str, folder: Path, *, kills: int, seed: int = 0, longest: float = 2.0
 ) -> Trial:
     """Run an experiment calmly and with kills, and compare.
 
     Args:
         experiment: Its id.
         scale: Its scale.
-        folder: An empty folder, for records and ledgers.
-        kills: How often to kill.
+        folder: For records and ledgers; a calm run that is there already is only completed.
+        kills: How often to kill, unless all is done before.
         seed: Seed of the moments.
-        longest: Seconds to the latest kill, from up to three records after the workers' start.
+        longest: Seconds to the latest kill, from up to two records after the workers' start.
     """
     found, moments = Trial(), random.Random(seed)
     calm, rough = folder / "calm", folder / "rough"
@@ -70,8 +70,10 @@ def trial(
         stale = _semaphores()
         process = _start(experiment, scale, rough)
         _await_workers(process, stale)
-        _await_records(process, rough, len(known) + moments.randint(0, 3))
+        _await_records(process, rough, len(known) + moments.randint(0, 2))
         time.sleep(moments.uniform(0, longest))
+        if process.poll() is not None:  # all is done: nothing is left to kill
+            break
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         now = _records(rough)
@@ -162,14 +164,15 @@ def main() -> None:
     parser.add_argument("experiment")
     parser.add_argument("--scale", default="laptop")
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--folder", type=Path, help="where the calm run is; temporary if not given")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--longest", type=float, default=4.0)
+    parser.add_argument("--longest", type=float, default=2.0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = trial(
             given.experiment,
             given.scale,
-            Path(folder),
+            given.folder or Path(folder),
             kills=given.kills,
             seed=given.seed,
             longest=given.longest,
