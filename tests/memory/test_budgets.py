@@ -19,7 +19,6 @@ CALLS = (
     "gradient_path_length",
     "gradient_deflection",
     "rugosity",
-    "effective_length_scale",
     "local_maps",
     "plane_regions",
     "boundary",
