@@ -79,7 +79,7 @@ def cases() -> dict[str, Callable[[int], Any]]:
         "extrapolation": lambda m: inscape.extrapolation.extrapolation(
             wide, x, y, queries=x, answers=y, peers=(), known=99, memory=m
         ),
-        "error_map": lambda m: error_map(map_net, torch.zeros_like, size=80, memory=m),
+        "error_map": lambda m: error_map(map_net, lambda x: x[:, :1], size=80, memory=m),
         "robustness": lambda m: inscape.robustness.robustness(
             wide, x, y, attack="fgsm", points=2000, budgets=[0.5], sanity=False, memory=m
         ),
