@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 from torch.testing import assert_close
 
-from inscape._core.errors import BudgetError
+from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape.intake import open_model
 from inscape.intake.operators import OPERATORS, operation
 
@@ -114,3 +114,36 @@ def test_memory_is_compared_before_it_is_taken(export, tmp_path, monkeypatch):
         r"'torch\.ops\.aten\.mul\.Tensor' for inputs of shape \(4, 1000\): use smaller batches",
     ):
         program(torch.ones(4, 1000))
+
+
+X, H = torch.ones(5, 4, 6), torch.ones(1, 4, 3)
+PARAMS = [torch.ones(12, 6), torch.ones(12, 3), torch.ones(12), torch.ones(12)]
+UNSOUND: dict[str, tuple[str, tuple[object, ...], str]] = {
+    "stride": (
+        "conv_transpose1d.default",
+        (torch.ones(4, 6, 8), torch.ones(6, 6, 3), None, [32768]),
+        "a stride of at most 512, found 32768",
+    ),
+    "one state for two directions": (
+        "lstm.input",
+        (X, [H, H], PARAMS, True, 1, 0.0, False, True, False),
+        r"one initial state for each of its 2 layers and directions, found shapes \[\(1, 4, 3\)",
+    ),
+    "states that differ": (
+        "lstm.input",
+        (X, [torch.ones(6, 4, 3), H], PARAMS, True, 1, 0.0, False, False, False),
+        "one initial state for each of its 1 layers",
+    ),
+    "few weights": (
+        "lstm.input",
+        (X, [H, H], PARAMS[:2], True, 1, 0.0, False, False, False),
+        "4 or 5 weights for each of its 1 layers and directions, found 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSOUND)
+def test_arguments_that_kernels_take_on_trust_are_compared(name):
+    target, args, text = UNSOUND[name]
+    with pytest.raises(UnsupportedModelError, match=text):
+        operation(f"torch.ops.aten.{target}")(*args)

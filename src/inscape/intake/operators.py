@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from inscape._core.errors import UnsupportedModelError
+from inscape.intake.arguments import checked
 
 #: A word is an operator with its overload; where there is no full stop it is ``default``.
 _LISTED = """
@@ -129,7 +130,7 @@ def operation(target: str) -> Callable[..., Any]:
         return _weight_norm
     if target in OPERATORS | _targets(_SIZES):
         name, _, overload = target.removeprefix("torch.ops.aten.").partition(".")
-        function: Callable[..., Any] = getattr(getattr(torch.ops.aten, name), overload)
+        function = checked(getattr(getattr(torch.ops.aten, name), overload))
         return _filled_with_zeros(function) if target in _targets(_UNFILLED) else function
     name = target.removeprefix("_operator.")
     if target != name and name in (*_ARITHMETIC, *_COMPARISONS):
