@@ -19,10 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
+from inscape._core import leftovers
 from inscape.lab.record import content_hash, parsed
 from inscape.lab.store import Store
-
-SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass
@@ -64,12 +63,11 @@ def trial(
     found, moments = Trial(), random.Random(seed)
     calm, rough = folder / "calm", folder / "rough"
     _finish(_start(experiment, scale, calm))
-    before = _semaphores()
+    seen: set[str] = set()
     known: dict[str, bytes] = {}
     for _ in range(kills):
-        stale = _semaphores()
         process = _start(experiment, scale, rough)
-        _await_workers(process, stale)
+        _await_workers(process, folder, seen)
         _await_records(process, rough, len(known) + moments.randint(0, 2))
         time.sleep(moments.uniform(0, longest))
         if process.poll() is not None:  # all is done: nothing is left to kill
@@ -79,11 +77,12 @@ def trial(
         now = _records(rough)
         found.lost += [name for name, text in known.items() if now.get(name) != text]
         found.kills.append((len(known), len(now)))
-        found.left_by_kills |= _temporary(rough) | (_semaphores() - before)
+        seen |= _ledgers(folder)
+        found.left_by_kills |= _temporary(rough) | _semaphores(seen)
         known = now
     _finish(_start(experiment, scale, rough))
     found.lost += [name for name, text in known.items() if _records(rough).get(name) != text]
-    found.left = sorted(_temporary(rough) | (_semaphores() - before) | _ledgers(folder))
+    found.left = sorted(_temporary(rough) | _semaphores(seen) | _ledgers(folder))
     _compare(found, experiment, scale, Store(calm), Store(rough))
     return found
 
@@ -104,9 +103,9 @@ def _finish(process: subprocess.Popen[bytes]) -> None:
         raise RuntimeError(f"the experiment ended with {process.returncode}")
 
 
-def _await_workers(process: subprocess.Popen[bytes], stale: set[str]) -> None:
+def _await_workers(process: subprocess.Popen[bytes], folder: Path, seen: set[str]) -> None:
     """Wait until the pool of workers is there, or the run is over."""
-    while process.poll() is None and not _semaphores() - stale:
+    while process.poll() is None and not _semaphores(_ledgers(folder) - seen):
         time.sleep(0.05)
 
 
@@ -124,8 +123,10 @@ def _temporary(root: Path) -> set[str]:
     return {path.name for path in root.rglob("*") if path.name.endswith((".tmp", "-journal"))}
 
 
-def _semaphores() -> set[str]:
-    return {path.name for path in SHARED_MEMORY.glob("sem.inscape-*")}
+def _semaphores(ledgers: set[str]) -> set[str]:
+    """Return the semaphores of the processes of these ledgers, and of no other run beside."""
+    prefixes = tuple(f"sem.{leftovers._prefix(name)}-" for name in ledgers)
+    return {path.name for path in leftovers.SEMAPHORES.iterdir() if path.name.startswith(prefixes)}
 
 
 def _ledgers(folder: Path) -> set[str]:

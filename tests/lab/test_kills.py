@@ -2,11 +2,12 @@
 
 import pytest
 
-from kills import SHARED_MEMORY, trial
+from inscape._core.leftovers import SEMAPHORES
+from kills import trial
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="sees workers by their semaphores")
+@pytest.mark.skipif(not SEMAPHORES.is_dir(), reason="sees workers by their semaphores")
 def test_a_killed_experiment_goes_on_and_leaves_nothing_behind(tmp_path):
     found = trial("courtois/figure-8", "laptop", tmp_path, kills=4, longest=0.3)
     assert found.cells == 18
