@@ -100,7 +100,7 @@ SOUND: dict[str, list[Any]] = {
     "bilinear.default": [(4, 6), (4, 6), (2, 6, 6), (2,)],
     "_trilinear.default": [(4, 6), (2, 6, 6), (4, 6), [1, 3], [0], [1, 2], [2, 3], 1],
     "einsum.default": ["ij,jk->ik", [(4, 6), (6, 3)]],
-    "scaled_dot_product_attention.default": [*[(2, 2, 4, 8)] * 3, None, 0.0, False],
+    "scaled_dot_product_attention.default": [*[(2, 2, 4, 8)] * 3, (4, 4), 0.0, False],
     "_scaled_dot_product_flash_attention_for_cpu.default": [*[(2, 2, 4, 8)] * 3, 0.0, False],
     "embedding.default": [(5, 3), I((4,))],
     "one_hot.default": [I((4,)), 3],

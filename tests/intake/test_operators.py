@@ -134,12 +134,29 @@ UNSOUND: dict[str, tuple[str, tuple[object, ...], str]] = {
         (X, [torch.ones(6, 4, 3), H], PARAMS, True, 1, 0.0, False, False, False),
         "one initial state for each of its 1 layers",
     ),
+    "other heads": (
+        "_scaled_dot_product_flash_attention_for_cpu.default",
+        (torch.ones(2, 2, 4, 8), torch.ones(4, 6, 8, 8), torch.ones(2, 2, 4, 8)),
+        r"fit each other, found shapes \[\(2, 2, 4, 8\), \(4, 6, 8, 8\), \(2, 2, 4, 8\)\]",
+    ),
     "few weights": (
         "lstm.input",
         (X, [H, H], PARAMS[:2], True, 1, 0.0, False, False, False),
         "4 or 5 weights for each of its 1 layers and directions, found 2",
     ),
 }
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (4, 9), (1,), (2, 3, 4, 5)])
+def test_a_mask_that_does_not_fit_is_refused(shape):
+    q, k = torch.ones(2, 2, 4, 8), torch.ones(2, 2, 5, 8)
+    attention = operation("torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default")
+    with pytest.raises(UnsupportedModelError, match="and a mask that fit each other"):
+        attention(q, k, k, 0.0, False, attn_mask=torch.ones(shape))
+    for fitting in ((4, 5), (1, 5), (2, 1, 4, 5)):
+        mask = torch.zeros(fitting)
+        ours = attention(q, k, k, 0.0, False, attn_mask=mask)[0]
+        assert_close(ours, F.scaled_dot_product_attention(q, k, k, attn_mask=mask))
 
 
 @pytest.mark.parametrize("name", UNSOUND)

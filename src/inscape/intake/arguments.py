@@ -34,6 +34,8 @@ def _check_of(name: str) -> Check | None:
         return _check_convolution
     if name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
         return _check_recurrent
+    if name == "_scaled_dot_product_flash_attention_for_cpu":
+        return _check_attention
     return None
 
 
@@ -63,6 +65,24 @@ def _check_recurrent(given: Mapping[str, Any]) -> None:
         raise UnsupportedModelError(
             f"a recurrent layer must have {each[0]} or {each[1]} weights for each of its {count} "
             f"layers and directions, found {weights}: export it anew."
+        )
+
+
+def _check_attention(given: Mapping[str, Any]) -> None:
+    """Refuse queries, keys, values and a mask of which one is read beyond its end."""
+    query, key, value = (tuple(given[name].shape) for name in ("query", "key", "value"))
+    mask = given.get("attn_mask")
+    shapes = [query, key, value, *([] if mask is None else [tuple(mask.shape)])]
+    fits = len(query) == len(key) == 4 and key == value and query[:2] == key[:2]
+    fits = fits and query[3] == key[3] and all(size > 0 for size in query + key)
+    if fits and mask is not None:
+        scores = (*query[:3], key[2])
+        allowed = zip(scores[4 - mask.ndim :], mask.shape, strict=False)
+        fits = mask.ndim in (2, 4) and all(size in (1, full) for full, size in allowed)
+    if not fits:
+        raise UnsupportedModelError(
+            f"attention must have queries, keys, values and a mask that fit each other, found "
+            f"shapes {shapes}: export it anew."
         )
 
 
