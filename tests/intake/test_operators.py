@@ -127,12 +127,12 @@ UNSOUND: dict[str, tuple[str, tuple[object, ...], str]] = {
     "one state for two directions": (
         "lstm.input",
         (X, [H, H], PARAMS, True, 1, 0.0, False, True, False),
-        r"one initial state for each of its 2 layers and directions, found shapes \[\(1, 4, 3\)",
+        r"a state for each of its 2 layers and directions, found shapes \[\(1, 4, 3\)",
     ),
     "states that differ": (
         "lstm.input",
         (X, [torch.ones(6, 4, 3), H], PARAMS, True, 1, 0.0, False, False, False),
-        "one initial state for each of its 1 layers",
+        "a state for each of its 1 layers",
     ),
     "other heads": (
         "_scaled_dot_product_flash_attention_for_cpu.default",
@@ -142,7 +142,27 @@ UNSOUND: dict[str, tuple[str, tuple[object, ...], str]] = {
     "few weights": (
         "lstm.input",
         (X, [H, H], PARAMS[:2], True, 1, 0.0, False, False, False),
-        "4 or 5 weights for each of its 1 layers and directions, found 2",
+        r"must have 4 weights, found shapes \[\(12, 6\), \(12, 3\)\]: export it anew",
+    ),
+    "bias of a cell": (
+        "lstm_cell.default",
+        (X[0], [H[0], H[0]], *PARAMS[:3], torch.ones(1, 1, 1, 1)),
+        r"weights of 1 dimensions and 12 rows, found shapes \[\(1, 1, 1, 1\)\]",
+    ),
+    "input of a cell": (
+        "lstm_cell.default",
+        (X, [H[0], H[0]], *PARAMS),
+        "must have inputs and states of two dimensions",
+    ),
+    "input of a layer": (
+        "lstm.input",
+        (X[None], [H, H], PARAMS, True, 1, 0.0, False, False, False),
+        "must have an input of three dimensions",
+    ),
+    "bias of a layer": (
+        "lstm.input",
+        (X, [H, H], [*PARAMS[:3], torch.ones(1)], True, 1, 0.0, False, False, False),
+        "weights of 1 dimensions and 12 rows",
     ),
 }
 
@@ -164,3 +184,16 @@ def test_arguments_that_kernels_take_on_trust_are_compared(name):
     target, args, text = UNSOUND[name]
     with pytest.raises(UnsupportedModelError, match=text):
         operation(f"torch.ops.aten.{target}")(*args)
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN, "projected"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_recurrent_layers_of_pytorch_pass(layer, bias):
+    more = {"proj_size": 2} if layer == "projected" else {}
+    kind = nn.LSTM if layer == "projected" else layer
+    net = kind(6, 3, 2, bias=bias, bidirectional=True, **more).eval()
+    zeros = torch.zeros(4, 4, 2 if more else 3)
+    state = [zeros, torch.zeros(4, 4, 3)] if kind is nn.LSTM else zeros
+    name = {nn.LSTM: "lstm", nn.GRU: "gru", nn.RNN: "rnn_tanh"}[kind]
+    args = (X, state, list(net._flat_weights), bias, 2, 0.0, False, True, False)
+    assert_close(operation(f"torch.ops.aten.{name}.input")(*args)[0], net(X)[0])

@@ -11,6 +11,9 @@ from inscape._core.errors import UnsupportedModelError
 #: The largest entries of the arguments of a convolution; oneDNN crashes from a stride of 7,000 on.
 _LARGEST = {"stride": 512, "output_padding": 512, "padding": 65_536, "dilation": 65_536}
 
+#: Blocks of rows in the weights of recurrent layers.
+_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
 Check = Callable[[Mapping[str, Any]], None]
 
 
@@ -32,8 +35,9 @@ def checked(overload: torch._ops.OpOverload) -> Callable[..., Any]:
 def _check_of(name: str) -> Check | None:
     if name.startswith("conv"):
         return _check_convolution
-    if name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        return _check_recurrent
+    if name.removesuffix("_cell") in _GATES:
+        gates = _GATES[name.removesuffix("_cell")]
+        return _check_cell(gates) if name.endswith("_cell") else _check_recurrent(gates)
     if name == "_scaled_dot_product_flash_attention_for_cpu":
         return _check_attention
     return None
@@ -50,21 +54,54 @@ def _check_convolution(given: Mapping[str, Any]) -> None:
                 )
 
 
-def _check_recurrent(given: Mapping[str, Any]) -> None:
-    """Refuse states and weights that are not those of all layers and directions."""
-    count = given["num_layers"] * (2 if given["bidirectional"] else 1)
-    states = _listed(given["hx"])
-    if any(state.ndim not in (2, 3) or state.shape[0] != count for state in states):
+def _check_recurrent(gates: int) -> Check:
+    """Return a check of a recurrent layer with so many gates.
+
+    Its kernel splits what it computes into a piece for each layer, direction and gate,
+    and takes them without counting.
+    """
+
+    def check(given: Mapping[str, Any]) -> None:
+        count = given["num_layers"] * (2 if given["bidirectional"] else 1)
+        states, weights = _listed(given["hx"]), given["params"]
+        _demand(given["input"].ndim == 3, "an input of three dimensions", [given["input"]])
+        fits = all(state.ndim == 3 and state.shape[0] == count for state in states)
+        _demand(fits, f"a state for each of its {count} layers and directions", states)
+        hidden, projected = (gates * states[-1].shape[-1], states[0].shape[-1])
+        each = 4 if given["has_biases"] else 2
+        each += gates * projected != hidden  # the projection of an LSTM
+        _demand(len(weights) == count * each, f"{count * each} weights", weights)
+        for place, weight in enumerate(weights):
+            kind = place % each
+            rows = projected if each % 2 and kind == each - 1 else hidden
+            axes = 1 if kind in (2, 3) and each >= 4 else 2
+            fits = weight.ndim == axes and weight.shape[0] == rows
+            _demand(fits, f"weights of {axes} dimensions and {rows} rows", [weight])
+
+    return check
+
+
+def _check_cell(gates: int) -> Check:
+    """Return a check of one step of a recurrent layer with so many gates."""
+
+    def check(given: Mapping[str, Any]) -> None:
+        states = _listed(given["hx"])
+        fits = all(tensor.ndim == 2 for tensor in (given["input"], *states))
+        _demand(fits, "inputs and states of two dimensions", [given["input"], *states])
+        rows = gates * states[-1].shape[1]
+        for name, axes in (("w_ih", 2), ("w_hh", 2), ("b_ih", 1), ("b_hh", 1)):
+            weight = given.get(name)
+            fits = weight is None or (weight.ndim == axes and weight.shape[0] == rows)
+            _demand(fits, f"weights of {axes} dimensions and {rows} rows", [weight])
+
+    return check
+
+
+def _demand(fits: bool, expected: str, tensors: Sequence[Any]) -> None:
+    if not fits:
         raise UnsupportedModelError(
-            f"a recurrent layer must have one initial state for each of its {count} layers and "
-            f"directions, found shapes {[tuple(state.shape) for state in states]}: export it anew."
-        )
-    weights = len(given["params"])
-    each = (4, 5) if given["has_biases"] else (2, 3)  # one more where an LSTM has projections
-    if weights not in (count * each[0], count * each[1]):
-        raise UnsupportedModelError(
-            f"a recurrent layer must have {each[0]} or {each[1]} weights for each of its {count} "
-            f"layers and directions, found {weights}: export it anew."
+            f"a recurrent layer must have {expected}, found shapes "
+            f"{[tuple(tensor.shape) for tensor in tensors]}: export it anew."
         )
 
 
