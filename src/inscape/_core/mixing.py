@@ -117,7 +117,7 @@ def _moves_by_rounding(f: Function, rows: Tensor, trial: Tensor, again: Tensor) 
 
 def _repeats(again: Tensor, trial: Tensor) -> bool:
     """Tell whether a call repeated agrees; small outputs have no allowance of their own."""
-    share = max(1e-3, MARGIN * torch.finfo(trial.dtype).eps)
+    share = max(1e-3, 2 * torch.finfo(trial.dtype).eps)
     return float((again - trial).abs().max()) <= share * float(trial.abs().max())
 
 

@@ -193,7 +193,9 @@ def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
     mean = float(values.mean())
     if len(values) < 2:
         return Summary(value=mean, kind=kind, basis=basis)
-    low, high = positive_interval(mean, float(values.std() / len(values) ** 0.5), len(values))
+    size = float(values.abs().max()) or 1.0  # squares overflow soon
+    error = size * float((values / size).std()) / len(values) ** 0.5
+    low, high = positive_interval(mean, error, len(values))
     return Summary(value=mean, kind=kind, basis=basis, low=low, high=high)
 
 

@@ -109,6 +109,7 @@ def path_kernel(
     checks.module(model)
     checks.in_eval_mode(model)
     checks.points(x)
+    checks.labels(y, x)
     if trajectory is None:
         reason = "it needs a recorded training: pass fit(..., record=...).trajectory"
         return NotApplicable(what="path_kernel", reason=reason)

@@ -94,6 +94,7 @@ def magnitude_pruning(
     checks.whole(1, steps=steps)
     checks.at_least(0, slack=slack)
     check_tune(tune)
+    checks.seed(seed)
     checks.number(fraction=fraction)
     if not 0 < fraction < 1:
         raise ValueError(

@@ -180,7 +180,7 @@ def robustness(
     checks.whole(1, points=points, memory=memory)
     checks.whole(0, examples=examples)
     victim = victim_of(f, x, bounds=bounds, memory=memory)
-    if y is not None and y.is_floating_point():
+    if isinstance(y, Tensor) and y.is_floating_point():
         yield NotApplicable(what="robustness", reason="the labels are real numbers, not classes")
         return
     y = classes_of(y, x, victim.classes)
@@ -279,7 +279,8 @@ def _answers(victim: Victim, x: Float[Tensor, "k *d"]) -> Int64[Tensor, " k"]:
 def _steps(budgets: Sequence[float] | None, x: Tensor, rival: float) -> list[float]:
     """Return the budgets above 0, or say what is wrong with them."""
     if budgets is None:
-        scale = rival if rival > 0 else float(x.std()) * x[0].numel() ** 0.5 or 1.0
+        spread = float(x.std()) if x.numel() > 1 else 0.0
+        scale = rival if rival > 0 else spread * x[0].numel() ** 0.5 or 1.0
         return [share * scale for share in SHARES]
     found = _numbers(budgets)
     if not all(math.isfinite(budget) and budget >= 0 for budget in found):

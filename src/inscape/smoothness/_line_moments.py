@@ -76,9 +76,11 @@ def _moments(
     checks.finite(y.flatten(1).sum(1), "lines")
     squares = dy.square().mean(1)
     checks.finite(squares.sum(1), "lines")
+    variances = y.var(1, correction=0)
+    checks.finite(variances.sum(1), "lines")
     return Moments(
         lengths=way.double().flatten(1).norm(dim=1).cpu(),
-        variances=y.var(1, correction=0).cpu(),
+        variances=variances.cpu(),
         slopes=squares.cpu(),
         steps=(y.diff(dim=1) * y.shape[1]).square().mean(1).cpu(),
         values=y.cpu(),

@@ -66,6 +66,7 @@ def between_draws(
     """
     draws = _Draws(moments.lengths, a, b, starts, moments.values.shape[1], seed=seed)
     centred = moments.values.flatten(0, 1) - moments.values.flatten(0, 1).mean(0)
+    centred /= _power_of_two(float(centred.abs().max()))  # fourth powers overflow soon
     covariance = centred.T @ centred
     independent = float(covariance.trace() ** 2 / covariance.square().sum())
     if value < longest:
@@ -74,6 +75,11 @@ def between_draws(
             half = Z95 * float(np.std(np.log(found), ddof=1)) / math.sqrt(independent)
             return value * math.exp(-half), value * math.exp(half)
     return draws.ends(min(value, longest), longest, max(1, round(independent)))
+
+
+def _power_of_two(value: float) -> float:
+    """Return the power of two next below a number: to divide by it does not round; 1 for zero."""
+    return math.ldexp(1.0, math.frexp(value)[1] - 1) if value > 0 else 1.0
 
 
 class _Draws:

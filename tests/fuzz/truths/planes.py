@@ -137,7 +137,21 @@ def _crossings(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
         )
     for k in range(0, len(places), 2):
         if clear[k] and clear[k + 1] and decision[k] != decision[k + 1]:
+            if _tied(call, f, result, places[k], places[k + 1]):
+                continue
             yield holds("crossed", _crosses(result, places[k], places[k + 1]))
+
+
+def _tied(call: Call, f: Reference, result: Any, a: Tensor, b: Tensor) -> bool:
+    """Tell whether a walk goes through a piece on which the decision is undecided all over."""
+    t = torch.linspace(0, 1, 500, dtype=torch.float64)[:, None]
+    values = f.many_values(_inputs(call, result, a + t * (b - a)))
+    if values.shape[1] == 1 or result.level is not None:
+        gap = (values[:, result.output or 0] - (result.level or 0.0)).abs()
+    else:
+        top = values.topk(2).values
+        gap = top[:, 0] - top[:, 1]
+    return int((gap <= 1e-12 * values.abs().max()).sum()) > 2
 
 
 def _crosses(result: Any, a: Tensor, b: Tensor) -> bool:

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from fuzz.calls import Call
 from fuzz.claims import Claim, Unverifiable, at_least, at_most, equal, holds
+from fuzz.odd_networks import Hidden
 from fuzz.reference import Reference
 from fuzz.truths.common import labels, points
 
@@ -84,6 +85,7 @@ def _zero_smallest(
 
 
 def _layers(module: nn.Module) -> list[Any]:
+    module = module.calls[0] if isinstance(module, Hidden) else module
     return [layer for layer in module.modules() if isinstance(layer, LAYERS)]
 
 
@@ -123,6 +125,8 @@ def _without(f: Reference, name: str, unit: int) -> Reference:
         raise Unverifiable("which layer reads a unit")
     state = copy.deepcopy(f.module.state_dict())
     names = [n for n, layer in f.module.named_children() if isinstance(layer, LAYERS)]
+    if name not in names:
+        raise Unverifiable("which layer reads a unit")
     reader = names[names.index(name) + 1]
     weight = state[f"{reader}.weight"]
     width = _width(f.module, name)

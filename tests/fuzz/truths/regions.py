@@ -68,9 +68,10 @@ def region_at(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     reach = 1 + float(point.abs().max())
     yield at_least("inside", distances, torch.zeros_like(distances), scale=reach)
     yield equal("distances", result.distances, distances, scale=reach)
+    steepness = 1 + float(f.jacobians(points(call)).abs().max())
     for inner in _inside(result, point.flatten(), call.number):
         expected = f.value(inner.reshape(point.shape))
-        size = float((result.slopes.abs() @ inner.abs() + result.constants.abs()).max())
+        size = steepness * float(inner.abs().sum() + result.constants.abs().max())
         yield equal("affine", result.slopes @ inner + result.constants, expected, scale=size)
 
 

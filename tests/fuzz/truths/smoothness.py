@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fuzz.calls import Call
-from fuzz.claims import Claim, equal, holds
+from fuzz.claims import PLAIN, Claim, equal, holds
 from fuzz.reference import Reference
 from fuzz.truths.common import chords, drawn, points, seeded
 from fuzz.truths.lines import affine_pieces
@@ -91,7 +91,10 @@ def effective_length_scale(call: Call, f: Reference, result: Any) -> Iterator[Cl
         slopes.append(steep.square().mean(0))
     size = _size(f, a, b)
     yield equal("variances", result.variances, torch.stack(variances), scale=size**2)
-    yield equal("slopes", result.slopes, torch.stack(slopes))
+    steepest = max(float(f.jacobian(p).norm() * (b - a).flatten(1).norm(dim=1).max()) for p in a)
+    rounding = PLAIN * torch.finfo(call.network.dtype).eps * steepest**2
+    size = 2 * float(torch.stack(slopes).max()) ** 0.5 * steepest + rounding
+    yield equal("slopes", result.slopes, torch.stack(slopes), scale=size)
     yield equal("lengths", result.lengths, (b - a).flatten(1).norm(dim=1))
     low, high = result.interval.tolist()
     yield holds("the interval holds the scale", 0 <= low <= result.value <= high)

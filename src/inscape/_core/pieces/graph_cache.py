@@ -151,9 +151,21 @@ def _called(f: Function, mutated: tuple[str, ...], rows: Tensor) -> Any:
         copies = {name: f.get_buffer(name).clone() for name in mutated}
         call = partial(functional_call, f, copies)
     try:
-        return call(rows.clone())
+        values = call(rows.clone())
     except Exception:
         return checks.call(call, rows.clone())  # whose error says what to do
+    if mutated and isinstance(values, Tensor):
+        _refuse_drift(values, call(rows.clone()), mutated)
+    return values
+
+
+def _refuse_drift(values: Tensor, again: Tensor, mutated: tuple[str, ...]) -> None:
+    """Refuse a model whose outputs depend on buffers that its own calls change."""
+    if not torch.equal(values, again):
+        raise UnsupportedModelError(
+            "the model must give one output for one input, but two calls with the same batch "
+            f"differ, since forward writes to {', '.join(map(repr, mutated))}: take that out."
+        )
 
 
 def _rounding(x: Tensor) -> float:
