@@ -62,13 +62,13 @@ class Call:
 
     @torch.no_grad()
     def _mixture_shows(self) -> bool:
-        """Tell whether outputs move by more than rounding as a point comes alone.
+        """Tell whether outputs at a point in the middle move as it comes alone.
 
         Where they do not (equal points, saturated units, half precision) brute force decides.
         """
-        x = self.x.detach().clone()
-        whole = self.network.module(x.clone())
-        alone = torch.cat([self.network.module(point[None].clone()) for point in x])
+        x = self.x.detach().clone()[[0, len(self.x) // 2, -1]]
+        whole = self.network.module(x.clone())[1:2]
+        alone = self.network.module(x[1:2].clone())
         gap, size = (whole - alone).abs().max(), whole.abs().max()
         coarse = self.network.dtype is torch.bfloat16
         return not coarse and bool(gap > 1e-2 * size)

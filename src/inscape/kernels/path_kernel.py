@@ -126,7 +126,7 @@ def path_kernel(
     refuse_shape(queries, x)
     body = copy.deepcopy(model)
     stand_at(body, trajectory, 0)
-    refuse_inseparable(body, x)
+    refuse_inseparable(copy.deepcopy(body).double(), x.double())  # rounding hides weak mixtures
     task = Task.of(body, x, y, criterion, penalties, trajectory.trainable)
     recorded = Recorded(task=task, trajectory=trajectory, loss=loss, penalties=penalties)
     choices = Choices(mode, decay, by_step, by_layer, tolerance)

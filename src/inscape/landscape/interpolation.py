@@ -167,6 +167,8 @@ def interpolation(
     if align:
         ends[1], _ = aligned(model, *ends, x=x[:ALIGNED_BY])
     walker = copied(model, x)
+    walker.load_state_dict(ends[1])
+    probe(walker, x)  # what holds at one end (rows apart, finite outputs) need not at the other
     measure, rows = loss_function(name), found.rows(memory)
     losses, solved = [], []
     for share in places.tolist():

@@ -115,7 +115,12 @@ def variation(rows: Float[Tensor, "m c"]) -> float:
 
 def measured(found: Curve | NotApplicable, make: Callable[[Curve], R]) -> R | NotApplicable:
     """Turn a curve into a result; pass the reason on where there is none."""
-    return found if isinstance(found, NotApplicable) else make(found)
+    if isinstance(found, NotApplicable):
+        return found
+    result = make(found)
+    if (summary := result.summary()) is not None:  # finite values may have an infinite sum
+        checks.finite(torch.tensor([summary.value]), "intervals")
+    return result
 
 
 def spline(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor] | None:

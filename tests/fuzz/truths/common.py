@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from fuzz.calls import Call
+from inscape._core import draw_pairs
 
 
 def points(call: Call) -> Tensor:
@@ -33,8 +34,6 @@ def drawn(call: Call, default: int = 1000) -> Tensor:
 
 
 def chords(call: Call, name: str = "pairs") -> tuple[Tensor, Tensor]:
-    """Return both ends of the chords that an instrument draws with replacement."""
-    x = points(call)
-    shape = (2, int(call.settings[name]))
-    ends = torch.randint(len(x), shape, generator=seeded(call.settings.get("seed", 0)))
-    return x[ends[0]], x[ends[1]]
+    """Return both ends of the chords that an instrument draws with replacement: by its own draw."""
+    seed = call.settings.get("seed", 0)
+    return draw_pairs(points(call), int(call.settings[name]), seed=seed)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from fuzz.calls import Call
-from fuzz.claims import Claim, at_least, at_most, equal
+from fuzz.claims import Claim, Unverifiable, at_least, at_most, equal
 from fuzz.networks import PIECEWISE, SMOOTH
 from fuzz.reference import Reference
 from fuzz.truths.common import drawn, labels, points
@@ -38,6 +38,9 @@ def fisher_rao_norm(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     y, names = labels(call), [name for name, _ in f.module.named_parameters()]
     theta = torch.cat([p.detach().flatten().double() for p in f.module.parameters()])
     squares, x = [], points(call)
+    normalised = any(isinstance(m, nn.GroupNorm | nn.LayerNorm) for m in f.module.modules())
+    if normalised and float(x.abs().max()) > 1e90:
+        raise Unverifiable("third powers underflow inside of PyTorch's normalisation")
     for k in drawn(call).tolist():
         along = f.parameter_jacobian(x[k], names) @ theta
         slopes = list(_slopes(result, f.value(x[k]), y[k]))

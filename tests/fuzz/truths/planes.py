@@ -102,10 +102,10 @@ def _outside(corners: Tensor, place: Tensor) -> float:
 
 def boundary(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     if len(result.points):
-        values = f.many_values(_inputs(call, result, result.points))
-        size = float(values.abs().max()) + 1e3 * float(
-            f.jacobians(_inputs(call, result, result.points)).abs().max()
-        )
+        at = _inputs(call, result, result.points)
+        values = f.many_values(at)
+        reach = 1e3 + float(at.abs().max())
+        size = float(values.abs().max()) + reach * float(f.jacobians(at).abs().max())
         if result.level is not None:
             yield equal(
                 "level",

@@ -39,7 +39,9 @@ def _loss_and_score(call: Call, f: Reference, score: str) -> tuple[Tensor, Tenso
 
 def _curve(call: Call, result: Any, networks: list[Reference]) -> Iterator[Claim]:
     losses, scores = zip(*(_loss_and_score(call, f, result.score) for f in networks), strict=True)
-    yield equal("losses", result.losses, torch.stack(losses))
+    outputs = max(float(f.values(points(call)).abs().max()) for f in networks)
+    size = 2 * outputs * float(torch.stack(losses).max()) ** 0.5  # of what a square is made from
+    yield equal("losses", result.losses, torch.stack(losses), scale=size)
     yield equal(
         "scores",
         result.scores,

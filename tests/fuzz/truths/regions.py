@@ -92,6 +92,8 @@ def region_bounds(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     layers = [layer for layer in f.module.modules() if isinstance(layer, nn.Linear)]
     if type(f.module) is not nn.Sequential:
         raise Unverifiable("the widths of a module of one's own")
+    if any(isinstance(layer, nn.Conv1d | nn.Conv2d) for layer in f.module):
+        raise Unverifiable("the widths of convolutions")
     if tuple(call.x.shape[1:]) != call.network.shape:
         raise Unverifiable("layers that act along an axis of their own")
     widths = [layer.out_features for layer in layers[:-1]]
