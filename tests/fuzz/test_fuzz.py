@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import wraps
 
 import pytest
 import torch
@@ -56,6 +57,7 @@ def planted(monkeypatch, instrument, change):
     number = next(n for n in range(10**6) if judge(call(n, instrument)).outcome == "answered")
     entry = instruments()[instrument]
 
+    @wraps(entry.function)  # the signature tells whether labels are wanted
     def function(*args, **kwargs):
         return change(entry.function(*args, **kwargs))
 
@@ -78,7 +80,7 @@ def planted(monkeypatch, instrument, change):
         ("magnitude_pruning", "losses"),
     ],
 )
-def test_an_answer_that_is_off_by_a_thousandth_is_found(monkeypatch, instrument, field):
+def test_an_answer_that_is_off_by_five_percent_is_found(monkeypatch, instrument, field):
     def off(result):
         return replace(result, **{field: getattr(result, field) * 1.05 + 1e-3})
 
