@@ -61,7 +61,7 @@ def test_counts_are_whole(name, unchecked):
             X,
             X.to("meta").long(),
             ValueError,
-            r"x and y must be on one device, found cpu and meta: use y",
+            r"y must hold values, found a tensor on the meta device, which has none: load the data",
         ),
         (X.expand(6, 2), X, UnsupportedModelError, r"must accept a batch of shape \(2, 2\), but"),
     ],

@@ -140,8 +140,8 @@ def test_conv_nets_and_class_numbers():
 
 @pytest.mark.parametrize("penalty", [gradient_norm_penalty, path_length_penalty])
 def test_penalties_that_differentiate_by_the_input(penalty, monkeypatch):
-    # Reading a number while operations are written down is refused; see checks._all_finite.
-    monkeypatch.setattr(checks, "_all_finite", lambda tensor: True)
+    # Reading a number while operations are written down is refused; see checks.all_finite.
+    monkeypatch.setattr(checks, "all_finite", lambda tensor: True)
     xs, ys = data(2)
     agree(network, xs, ys, members=2, batch=8, epochs=2, penalties=[(0.1, penalty)])
 

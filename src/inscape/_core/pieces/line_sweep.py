@@ -126,8 +126,11 @@ class Sweep:
     def _sizes_after(self, node: fx.Node, knots: Knots, sizes: Values) -> Any:
         """Return the sizes of what an affine node makes of its summands."""
         for arg in arguments(node):
-            if isinstance(self._constant.get(arg), Tensor) and arg not in self._constant_sizes:
-                self._constant_sizes[arg] = self._constant[arg].abs()
+            constant = self._constant.get(arg)
+            if not isinstance(constant, Tensor) or not constant.is_floating_point():
+                continue  # masks and indices have no size
+            if arg not in self._constant_sizes:
+                self._constant_sizes[arg] = constant.abs()
         known = {**self._constant_sizes, **sizes}
         return sizes_after(node, self._constants(knots.groups), known)
 
