@@ -1,46 +1,24 @@
-import math
 from dataclasses import replace
 
-from inscape.report.references import ratio
 from inscape.report.sources import citation
-from inscape.report.story import definition, verdict
-from inscape.report.words import plain
+from inscape.report.story import definition, introduction
 
 
-def test_verdict_says_what_was_measured_and_how_it_compares(seen):
-    text = verdict(seen)
-    assert text.startswith(
+def test_introduction_says_what_was_measured(seen):
+    assert introduction(seen).startswith(
         "This Sequential maps 3 inputs to 1 output with 26 parameters. It was measured on the 20 "
         "test rows of steps, where its loss (mse) is "
     )
-    assert "Compared with " in text
 
 
-def test_verdict_names_the_five_families_that_differ_most(seen):
-    text = verdict(seen)
-    far = {}  # of each family, how far its farthest measure is off, and what is said of that
-    for measured in seen.measures:
-        for reference in measured.references:
-            if reference.name != "bound" and ratio(measured.summary, reference) is not None:
-                off = abs(math.log(measured.summary.value / reference.value))
-                words = f"{plain(measured.name)} {ratio(measured.summary, reference)}"
-                far.setdefault(measured.family, []).append((off, words, measured.name))
-    ranked = sorted((max(each) for each in far.values()), reverse=True)
-    assert all(words in text for _, words, _ in ranked[:5])
-    assert not any(words in text for _, words, _ in ranked[5:])
-    assert text.count(" as large") + text.count("about the same") == min(5, len(ranked))
-    compared = {name for each in far.values() for _, _, name in each}
-    assert f" {len(compared) - min(5, len(ranked))} other measures stand in the table." in text
-
-
-def test_verdict_of_a_classifier_tells_how_many_are_right(classified):
-    text = verdict(classified)
+def test_introduction_of_a_classifier_tells_how_many_are_right(classified):
+    text = introduction(classified)
     right = classified.scores[0].accuracy
     assert f"on all 50 rows of quarters, of which it classifies {right:.1%} correctly." in text
 
 
-def test_verdict_without_scores_and_measures(seen):
-    text = verdict(replace(seen, scores=(), measures=()))
+def test_introduction_without_scores_and_measures(seen):
+    text = introduction(replace(seen, scores=(), measures=()))
     assert text.endswith("on the 20 test rows of steps. Nothing was measured.")
 
 

@@ -20,10 +20,15 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
         print_json({**look.to_dict(), "page": None if page is None else str(page)})
         return
     from inscape.report.scale import SHORT
-    from inscape.report.story import verdict
+    from inscape.report.story import introduction
 
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
-    echo("\n".join(textwrap.wrap(verdict(look), width)) + "\n")
+    echo("\n".join(textwrap.wrap(introduction(look), width)) + "\n")
+    for finding in look.findings:
+        text = " ".join(filter(None, (finding.text, finding.advice)))
+        lines = textwrap.wrap(text, width, initial_indent="* ", subsequent_indent="  ")
+        echo("\n".join(lines))
+    echo("", nl=bool(look.findings))
     print_table(map(_row, look.measures), right=("this network", *SHORT.values()))
     others = [f"{row['measure']}: {row['status']}" for row in look.rows() if "value" not in row]
     others += _unavailable(look)

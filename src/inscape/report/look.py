@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from inscape._core.result import Scalar
 from inscape._core.trajectory import Trajectory
 from inscape.intake import OpenedModel, fit_together
 from inscape.report.attribution import ATTRIBUTION, Attribution
+from inscape.report.checkup import Checkup, checkup
 from inscape.report.explaining import explain as explained
 from inscape.report.explaining import plan
 from inscape.report.facts import data_facts, model_facts, provenance
+from inscape.report.findings import Finding, findings
 from inscape.report.parts import (
     DataFacts,
     LeftOut,
@@ -45,6 +48,12 @@ class Look:
     provenance: Provenance
     command: str
     attribution: Attribution | None = None
+    checkup: Checkup | None = None
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the sentences that open the page, the most worrying first."""
+        return findings(self)
 
     def rows(self) -> Iterator[dict[str, Scalar]]:
         """Yield one row for each instrument: its number and references, or why there is none."""
@@ -71,6 +80,7 @@ class Look:
             "provenance": asdict(self.provenance),
             "command": self.command,
             "attribution": None if self.attribution is None else self.attribution.to_dict(),
+            "findings": [asdict(finding) for finding in self.findings],
         }
         return {key: jsonable(value) for key, value in parts.items()}
 
@@ -144,6 +154,7 @@ def look(
         outcome = measure_all(subject, chosen, moved)
         fit = compare_all(subject, chosen, outcome, moved)
         other = scores(subject, given, fit.model, fit.label) if fit is not None else ()
+        seen = checkup(subject, None if fit is None else fit.model)
     return Look(
         model=model_facts(opened, subject.x, outputs=subject.probe.outputs),
         data=data_facts(given, rows=len(subject.x)),
@@ -155,6 +166,7 @@ def look(
         provenance=provenance(subject.x, seed=seed, budget=budget, spent=clock.spent),
         command=whole_command(command, budget, seed=seed),
         attribution=attribution,
+        checkup=seen,
     )
 
 

@@ -18,12 +18,13 @@ from inscape.extrapolation import Extrapolation
 from inscape.figures import caption, has_figure
 from inscape.report.attribution import Attribution
 from inscape.report.attribution_page import attribution_part
+from inscape.report.findings import CALM
 from inscape.report.look import Look, settings
 from inscape.report.parts import Measured
 from inscape.report.pictures import figure
 from inscape.report.scale import SHORT, scale
 from inscape.report.sources import citation
-from inscape.report.story import definition, verdict
+from inscape.report.story import definition, introduction
 from inscape.report.words import number, plain, seconds, setting, shape
 
 #: A page may not be larger than this, in bytes.
@@ -54,7 +55,8 @@ def page(look: Look) -> str:
             "page.html.j2",
             look=look,
             version=look.provenance.inscape,
-            verdict=verdict(look),
+            introduction=introduction(look),
+            calm=CALM,
             measures=[_section(measured, rows) for measured in look.measures],
             references=SHORT,
             style=style,

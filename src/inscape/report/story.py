@@ -2,20 +2,15 @@
 
 import html
 import inspect
-import math
 import re
 from dataclasses import dataclass
 
 from inscape.report.attribution import Attribution
 from inscape.report.look import Look
-from inscape.report.parts import Measured, Reference, Score
+from inscape.report.parts import Score
 from inscape.report.pictures import formula
-from inscape.report.references import ratio, times_as_large
 from inscape.report.scores import NETWORK
 from inscape.report.words import number, plain, shape
-
-#: Ratios that the opening paragraph may hold; the others stand in the table.
-MOST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +21,8 @@ class Definition:
     paragraphs: tuple[str, ...]
 
 
-def verdict(look: Look) -> str:
-    """Return in one paragraph what was measured and what came out."""
+def introduction(look: Look) -> str:
+    """Return in a few sentences what was measured on what; the findings come after it."""
     model, data = look.model, look.data
     sentences = [
         f"This {model.name} maps {shape(model.inputs)} {_many('input', model.inputs)} to "
@@ -38,9 +33,9 @@ def verdict(look: Look) -> str:
         + (f", {scored}." if (scored := _scored(look.scores)) else "."),
     ]
     explained = _explained(look.attribution)
-    if not look.measures:
-        return " ".join([*sentences, *(explained or ["Nothing was measured."])])
-    return " ".join([*sentences, *_comparisons(look.measures), *explained])
+    if not look.measures and not explained:
+        sentences.append("Nothing was measured.")
+    return " ".join([*sentences, *explained])
 
 
 def _explained(found: Attribution | None) -> list[str]:
@@ -50,34 +45,6 @@ def _explained(found: Attribution | None) -> list[str]:
     many = len(found.explained)
     what = "One prediction is" if many == 1 else f"{many} predictions are"
     return [f"{what} split into what each of {found.training_rows:,} training rows has added."]
-
-
-def _comparisons(measures: tuple[Measured, ...]) -> list[str]:
-    """Return a sentence for each model to compare with, on the measures that differ most.
-
-    Of each family there is one measure, held against the model that it differs from most.
-    """
-    known = [
-        (abs(math.log(times)), measured, reference)
-        for measured in measures
-        for reference in measured.references
-        if reference.name != "bound"
-        and (times := times_as_large(measured.summary, reference)) is not None
-    ]
-    most: dict[str, tuple[Measured, Reference]] = {}
-    for _, measured, reference in sorted(known, key=lambda found: -found[0]):
-        most.setdefault(measured.family, (measured, reference))
-    said: dict[str, list[str]] = {}
-    for measured, reference in list(most.values())[:MOST]:
-        text = f"{plain(measured.name)} {ratio(measured.summary, reference)}"
-        said.setdefault(reference.label, []).append(text)
-    found = [f"Compared with {label}: {', '.join(texts)}." for label, texts in said.items()]
-    left = len({measured.name for _, measured, _ in known}) - sum(map(len, said.values()))
-    return [*found, f"{_other(left)} in the table."] if left else found
-
-
-def _other(many: int) -> str:
-    return "One other measure stands" if many == 1 else f"{many} other measures stand"
 
 
 def _many(word: str, sizes: tuple[int, ...]) -> str:

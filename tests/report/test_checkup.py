@@ -1,0 +1,110 @@
+import pytest
+import torch
+from torch import nn
+
+from inscape.report import look
+from inscape.report.checkup import Checkup
+
+X = torch.randn(300, 4, generator=torch.Generator().manual_seed(0))
+Y = (X[:, 0] > 0).long() + 2 * (X[:, 1] > 0).long()
+
+
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 100), nn.ReLU(), nn.Linear(100, 20), nn.ReLU(), nn.Linear(20, 4)).eval()
+
+
+def seen(model, x=X, y=Y):
+    return look(model, (x, y), only="gradient_norm", quiet=True)
+
+
+def quarters(scale=1.0):
+    """Return a network that is right on all rows if they are divided by ``scale``."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 4)).eval()
+    with torch.no_grad():
+        model[0].weight.copy_(torch.tensor([[1.0, 0], [-1, 0], [0, 1], [0, -1]]) @ torch.eye(2, 4))
+        model[0].weight.div_(scale)
+        model[0].bias.zero_()
+        model[2].weight.copy_(
+            torch.tensor([[-1, 1, -1, 1], [1, -1, -1, 1], [-1, 1, 1, -1], [1, -1, 1, -1.0]])
+        )
+        model[2].bias.zero_()
+    return model
+
+
+def test_outputs_answers_and_labels_are_those_of_the_same_rows():
+    found = seen(quarters()).checkup
+    assert isinstance(found, Checkup)
+    assert found.n == 300
+    assert torch.equal(found.answers, found.labels)
+    assert found.linear.shape == (300, 4)
+
+
+def test_fresh_weights_are_seen_and_trained_ones_are_not():
+    assert seen(net()).checkup.fresh == ("0", "2")  # the last has too few weights
+    assert "untrained" in {finding.rule for finding in seen(net()).findings}
+    model = net()
+    with torch.no_grad():
+        model[0].weight.mul_(1.5)
+    assert seen(model).checkup.fresh == ("2",)
+
+
+def test_another_scaling_is_found():
+    shifted = nn.Sequential(quarters(), nn.Identity()).eval()
+    with torch.no_grad():
+        shifted[0][0].bias.copy_(torch.tensor([-0.5, 0.5, -0.5, 0.5]) / 255)
+        shifted[0][0].weight.mul_(1 / 255)
+    x = (X.clamp(-2, 2) + 2) / 4  # classes turn at one half, in units of 255
+    bright = 255 * x
+    right = seen(shifted, bright, Y)
+    assert right.scores[0].accuracy == pytest.approx(1.0, abs=0.02)
+    wrong = seen(shifted, x, Y)
+    assert max(wrong.checkup.scalings, key=wrong.checkup.scalings.get).startswith("--scale 0.0039")
+
+
+def test_dead_units_are_counted():
+    model = net()
+    with torch.no_grad():
+        model[0].bias[:10] = -100.0
+    found = seen(model).checkup
+    assert int(found.silent["1"].sum()) >= 10
+    assert found.dead >= 10 / 120
+
+
+def test_a_linear_network_is_linear():
+    fit = torch.linalg.lstsq(X, nn.functional.one_hot(Y).float()).solution
+    model = nn.Sequential(nn.Linear(4, 4, bias=False)).eval()
+    with torch.no_grad():
+        model[0].weight.copy_(fit.T)
+    found = seen(model).checkup
+    assert found.linearity is not None
+    assert found.linearity > 0.9
+    assert seen(net()).checkup.linearity < found.linearity
+
+
+def test_hooks_are_taken_off_again():
+    model = net()
+    seen(model)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_a_model_that_refuses_other_scalings_is_looked_at():
+    class Strict(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = net()
+
+        def forward(self, x):
+            if float(x.detach().abs().max()) > 10:
+                raise ValueError("out of range")
+            return self.net(x)
+
+    found = seen(Strict().eval())
+    assert found.checkup is not None
+    assert "--scale 0.00392156862745098" not in found.checkup.scalings
+
+
+def test_there_is_no_checkup_without_time():
+    found = look(net(), (X, Y), only="gradient_norm", quiet=True, budget=0.0)
+    assert found.checkup is None
+    assert found.findings == ()

@@ -1,0 +1,287 @@
+"""Every sentence of the opening has a case in which it is said, and one in which it is not."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from inscape._core import Result, Summary
+from inscape.report import findings as rules
+from inscape.report.checkup import Checkup
+from inscape.report.findings import CALM, LEAST, MOST, RULES, findings
+from inscape.report.parts import Measured, Reference, Score
+
+N = 200
+LABELS = torch.arange(N) % 4
+
+
+def scores_for(answers, size=5.0, classes=4):
+    return size * torch.nn.functional.one_hot(answers, classes).double()
+
+
+def with_errors(labels, wrong):
+    """Return answers of which the first ``wrong`` are the next class."""
+    answers = labels.clone()
+    answers[:wrong] = (answers[:wrong] + 1) % 4
+    return answers
+
+
+def checkup(answers=None, *, labels=LABELS, linear=None, **changes):
+    answers = with_errors(LABELS, 10) if answers is None else answers
+    draws = torch.Generator().manual_seed(0)
+    outputs = scores_for(answers) + torch.randn(N, 4, generator=draws).double()
+    fields = {
+        "outputs": outputs,
+        "labels": labels,
+        "answers": answers,
+        "targets": None,
+        "linear": None if linear is None else scores_for(linear),
+        "scalings": {"--scale 255": 0.2},
+        "plain": 0.95,
+        "tried": N,
+        "silent": {"1": torch.tensor([False] * 20)},
+        "fresh": (),
+        "weighed": 2,
+        "probabilities": False,
+    }
+    return Checkup(**{**fields, **changes})
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Attacked(Result):
+    doubts: tuple[str, ...] = ()
+
+
+def measure(name, value, low=None, high=None, linear=None, kind="estimate", result=None):
+    references = ()
+    if linear is not None:
+        references = (Reference(name="linear", label="logistic regression", value=linear),)
+    return Measured(
+        name=name,
+        title="",
+        family="",
+        meaning="",
+        cites="",
+        doc="",
+        result=result or Attacked(),
+        summary=Summary(value=value, low=low, high=high, kind=kind, basis="pgd, l2 1; more"),
+        references=references,
+        seconds=1.0,
+        command="",
+    )
+
+
+def score(rows, accuracy, n=1000):
+    return Score(
+        who="the network", rows=rows, n=n, loss_name="cross_entropy", loss=1.0, accuracy=accuracy
+    )
+
+
+def look(*measures, scores=(), task="classes", seen=None):
+    return SimpleNamespace(
+        measures=measures, scores=scores, data=SimpleNamespace(task=task), checkup=seen
+    )
+
+
+def zones(network, neighbour, spread=0.01):
+    from inscape.extrapolation import Extrapolation
+
+    draws = torch.Generator().manual_seed(0)
+    noise = spread * torch.randn(100, 2, generator=draws, dtype=torch.float64)
+    return Extrapolation(
+        distances=torch.ones(100, dtype=torch.float64),
+        zones=torch.full((100,), 2),
+        errors=(torch.tensor([network, neighbour], dtype=torch.float64) + noise).abs(),
+        models=("network", "nearest_neighbour"),
+        reach=1.0,
+        flat=False,
+        classes=False,
+        known=10,
+        folds=0,
+        seed=0,
+    )
+
+
+DEAD = {"1": torch.tensor([True] * 10 + [False] * 10)}
+DRAWN = torch.randint(4, (N,), generator=torch.Generator().manual_seed(1))
+NOT_0 = torch.where(LABELS == 0, 1, LABELS)
+STEP = torch.linspace(-1, 1, N, dtype=torch.float64)[:, None]
+
+#: Of each rule: a look and a checkup that it speaks of, a text in it, and those that it leaves.
+CASES = {
+    "chance": (look(), checkup(DRAWN), "no better than always answering", look(), checkup()),
+    "scaling": (
+        look(),
+        checkup(scalings={"--scale 255": 0.97}, plain=0.2),
+        "with --scale 255 it is right on 97.0% of 200 rows instead of 20.0%",
+        look(),
+        checkup(scalings={"--scale 255": 0.97}, plain=0.95),
+    ),
+    "untrained": (
+        look(),
+        checkup(fresh=("0", "2")),
+        "in all 2 layers they are distributed as PyTorch draws them",
+        look(),
+        checkup(fresh=("0",)),
+    ),
+    "never_predicted": (
+        look(), checkup(NOT_0), "Class 0 is never predicted, though 50 of 200 rows", look(),
+        checkup(),
+    ),
+    "masking": (
+        look(measure("robustness", 0.9, result=Attacked(doubts=("Noise is stronger.",)))),
+        checkup(),
+        "Its robustness may be an illusion: noise is stronger.",
+        look(measure("robustness", 0.9)),
+        checkup(),
+    ),
+    "no_better_than_linear": (
+        look(measure("robustness", 0.92, linear=0.96)),
+        checkup(linear=with_errors(LABELS, 11)),
+        "Logistic regression does as well (94.5% against 95.0% of 200 rows, difference not "
+        "significant), and holds better under attack (0.96 against 0.92).",
+        look(),
+        checkup(linear=with_errors(LABELS, 60)),
+    ),
+    "outside": (
+        look(measure("extrapolation", 1.0, result=zones(3.0, 1.0))),
+        checkup(),
+        "Outside the convex hull of its data a nearest neighbour errs less: 1 against 3",
+        look(measure("extrapolation", 1.0, result=zones(1.1, 1.0))),
+        checkup(),
+    ),
+    "brittle": (
+        look(measure("robustness", 0.5, linear=0.8)),
+        checkup(linear=with_errors(LABELS, 60)),
+        "under attack 0.50 of the answers stay right, against 0.80",
+        look(measure("robustness", 0.8, linear=0.8)),
+        checkup(linear=with_errors(LABELS, 60)),
+    ),
+    "memorised": (
+        look(scores=(score("training rows", 1.0), score("test rows", 0.8))),
+        checkup(),
+        "right on 100.0% of the training rows and 80.0% of the test rows",
+        look(scores=(score("training rows", 0.99), score("test rows", 0.97))),
+        checkup(),
+    ),
+    "nearly_linear": (
+        look(),
+        checkup(outputs=2 * scores_for(LABELS) + 1, linear=LABELS),
+        "a linear model explains 100.0% of the variance",
+        look(),
+        checkup(linear=with_errors(LABELS, 60)),
+    ),
+    "saturates": (
+        look(),
+        checkup(outputs=scores_for(LABELS, 50.0)),
+        "on 100% of 200 rows the largest is 1 to six digits",
+        look(),
+        checkup(),
+    ),
+    "dead_units": (
+        look(), checkup(silent=DEAD), "50% of its 20 ReLU units (channels) are off", look(),
+        checkup(),
+    ),
+    "wide": (
+        look(measure("rugosity", 1.0, low=0.1, high=3.0)),
+        checkup(),
+        "The interval of rugosity is too wide to use.",
+        look(measure("rugosity", 1.0, low=0.9, high=1.1)),
+        checkup(),
+    ),
+    "better_than_linear": (
+        look(),
+        checkup(linear=with_errors(LABELS, 60)),
+        "points more than logistic regression (70.0%)",
+        look(),
+        checkup(linear=with_errors(LABELS, 11)),
+    ),
+    "regression": (
+        look(task="regression"),
+        checkup(labels=None, outputs=STEP, targets=STEP + 0.1, linear=None),
+        "",
+        look(task="regression"),
+        checkup(labels=None, targets=None),
+    ),
+    "attacked": (
+        look(measure("robustness", 0.9)),
+        checkup(),
+        "Under attack (pgd, l2 1) at most 0.90 of the answers stay right.",
+        look(),
+        checkup(),
+    ),
+    "pieces": (
+        look(measure("plane_regions", 132.0, kind="exact")),
+        checkup(),
+        "On the slice through three examples it has 132 linear regions.",
+        look(),
+        checkup(),
+    ),
+}  # fmt: skip
+
+
+def regression_checkup(own, linear):
+    """Return a checkup of a regression whose errors have these standard deviations."""
+    draws = torch.Generator().manual_seed(0)
+    noise = torch.randn(2, N, 1, generator=draws, dtype=torch.float64)
+    seen = checkup(labels=None, outputs=STEP + own * noise[0], targets=STEP)
+    return Checkup(**{**vars_of(seen), "linear": STEP + linear * noise[1]})
+
+
+def vars_of(seen):
+    return {name: getattr(seen, name) for name in Checkup.__dataclass_fields__}
+
+
+def test_every_rule_has_a_case():
+    assert {rule.__name__ for rule in RULES} == set(CASES)
+
+
+@pytest.mark.parametrize("name", sorted(set(CASES) - {"regression"}))
+def test_rule_speaks_where_it_is_true_and_only_there(name):
+    said_of, shown, text, silent_of, other = CASES[name]
+    finding = getattr(rules, name)(said_of, shown)
+    assert finding is not None
+    assert text in finding.text
+    assert finding.text.endswith(".")
+    assert "{" not in finding.text
+    assert getattr(rules, name)(silent_of, other) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "linear", "severity", "text"),
+    [
+        (0.1, 1.0, 20, "is smaller than that of the linear model"),
+        (1.0, 0.1, 65, "is larger than that of the linear model"),
+        (0.5, 0.5, 65, "is not significantly smaller than that of the linear model"),
+    ],
+)
+def test_regression_is_held_against_the_linear_model(own, linear, severity, text):
+    finding = rules.regression(look(task="regression"), regression_checkup(own, linear))
+    assert text in finding.text
+    assert finding.severity == severity
+
+
+def test_warnings_come_first_and_at_most_seven_sentences_are_said():
+    worst = checkup(
+        DRAWN, scalings={"--scale 255": 0.99}, plain=0.2, fresh=("0", "2"), silent=DEAD,
+        linear=LABELS,
+    )  # fmt: skip
+    told = findings(look(measure("rugosity", 1.0, low=0.0, high=9.0), seen=worst))
+    assert [finding.severity for finding in told] == sorted(
+        (finding.severity for finding in told), reverse=True
+    )
+    assert told[0].rule == "chance"
+    assert LEAST <= len(told) <= MOST
+
+
+def test_where_nothing_worries_three_sentences_inform():
+    fine = checkup(linear=with_errors(LABELS, 60))
+    measures = (measure("robustness", 0.9), measure("plane_regions", 132.0, kind="exact"))
+    told = findings(look(*measures, seen=fine))
+    assert [finding.rule for finding in told] == ["better than linear", "attacked", "regions"]
+    assert all(finding.severity < CALM for finding in told)
+
+
+def test_without_a_checkup_there_are_no_findings():
+    assert findings(look(seen=None)) == ()
