@@ -11,7 +11,9 @@ Y = (X[:, 0] > 0).long() + 2 * (X[:, 1] > 0).long()
 
 def net():
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(4, 100), nn.ReLU(), nn.Linear(100, 20), nn.ReLU(), nn.Linear(20, 4)).eval()
+    return nn.Sequential(
+        nn.Linear(4, 100), nn.ReLU(), nn.Linear(100, 20), nn.ReLU(), nn.Linear(20, 4)
+    ).eval()
 
 
 def seen(model, x=X, y=Y):
@@ -52,7 +54,7 @@ def test_fresh_weights_are_seen_and_trained_ones_are_not():
 def test_another_scaling_is_found():
     shifted = nn.Sequential(quarters(), nn.Identity()).eval()
     with torch.no_grad():
-        shifted[0][0].bias.copy_(torch.tensor([-0.5, 0.5, -0.5, 0.5]) / 255)
+        shifted[0][0].bias.copy_(torch.tensor([-0.5, 0.5, -0.5, 0.5]))
         shifted[0][0].weight.mul_(1 / 255)
     x = (X.clamp(-2, 2) + 2) / 4  # classes turn at one half, in units of 255
     bright = 255 * x

@@ -35,7 +35,7 @@ WORSE = 1.5
 #: Fraction of dead units, of saturated rows, of explained variance that is worth a sentence.
 DEAD, SATURATED, LINEAR = 0.10, 0.50, 0.99
 #: Half width over value of an interval that is too wide to use.
-WIDE = 0.5
+WIDE = 1.0
 #: Difference in accuracy under attack that is worth a sentence.
 BRITTLE = 0.02
 
@@ -303,7 +303,7 @@ def wide(look: "Look", seen: Checkup) -> Finding | None:
         severity=25,
         text=f"The {'interval' if len(vague) == 1 else 'intervals'} of "
         f"{listed([plain(name) for name in vague])} {_is(len(vague))} too wide to use.",
-        advice="Look again with a longer --budget.",
+        advice="More data, or a longer --budget, narrow them.",
         section=vague[0],
     )
 
