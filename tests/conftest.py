@@ -34,12 +34,6 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("rounding")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Start every test, and the fixtures made for it, from one seed, whichever ran before it."""
-    torch.manual_seed(0)
-
-
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Return the folder of real data, or skip the test where there is none."""

@@ -54,6 +54,7 @@ def test_tensors_count_by_what_they_would_take():
         sizes.check_tensors(small.expand(2**20, 2**20), "f.pt")
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")  # told once for each process
 def test_only_dense_tensors_are_taken_from_files():
     place = torch.zeros(2, 1).long()
     kinds = {

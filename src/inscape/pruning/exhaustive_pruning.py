@@ -133,6 +133,7 @@ def exhaustive_pruning(
         budget: Most sub-networks that may be tried in all.
         seed: Seed of the shuffles of ``fit``.
 
+    >>> _ = torch.manual_seed(1)  # the first unit does something
     >>> net = nn.Sequential(nn.Linear(1, 3), nn.ReLU(), nn.Linear(3, 1)).eval()
     >>> _ = net[2].weight.data[0, 1:].fill_(0.0)  # two units do nothing
     >>> x = torch.linspace(-2, 2, 20)[:, None]
