@@ -113,7 +113,8 @@ def main() -> None:
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
         call(BUDGET)  # whatever is loaded or compiled at the first call
-        small, result = peak(lambda call=call: call(BUDGET))
+        # A heap with holes rises by more than a call needs, now and then, and never by less.
+        small, result = min(peak(lambda call=call: call(BUDGET)) for _ in range(3))
         large, _ = peak(lambda call=call: call(2**30))
         row = {"name": name, "small": small, "large": large, "result": result}
         sys.stdout.write(json.dumps(row) + "\n")

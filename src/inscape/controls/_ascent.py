@@ -96,7 +96,8 @@ class _Search:
     def _norms(self, f: Function, x: Tensor, bar: Bar | None) -> tuple[Tensor, Tensor]:
         """Return the norm of every Jacobian and the direction in which it stretches most."""
         norms, directions = [], []
-        for part in chunks(x, probe(f, x).rows(self.memory)):
+        rows = max(1, probe(f, x).rows(self.memory) // 2)  # with the products, two Jacobians a row
+        for part in chunks(x, rows):
             jacobian = jacobians(f, part).detach()
             values, vectors = _leading(jacobian)
             norms.append(values)
