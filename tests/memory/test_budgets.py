@@ -22,7 +22,6 @@ CALLS = (
     "local_maps",
     "extrapolation",
     "robustness",
-    "lipschitz",
     "fisher_rao_norm",
     "interpolation",
     "plane_regions",
