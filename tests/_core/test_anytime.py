@@ -1,8 +1,17 @@
 import inspect
+import math
 
 import torch
 
-from inscape._core.anytime import anytime, batches, most_rows, refinements, stoppable
+from inscape._core.anytime import (
+    anytime,
+    batches,
+    most_rows,
+    patience,
+    refinements,
+    step_within,
+    stoppable,
+)
 from inscape._core.inference import no_grad
 from inscape._core.sampling import Draw, draw_pair_numbers
 from inscape.smoothness import gradient_norm, path_length
@@ -23,6 +32,18 @@ def test_only_who_can_stop_is_told_so():
     assert halving(8.0)[1] is False
     assert all(told for _, told in halving.refine(8.0))
     assert not stoppable()
+
+
+def test_each_step_is_told_how_long_its_consumer_waits():
+    @anytime
+    def waiting():
+        while True:
+            yield patience()
+
+    steps = waiting.refine()
+    with step_within(2.0):
+        assert next(steps) == 2.0
+    assert next(steps) == math.inf
 
 
 def test_a_function_without_steps_has_one_refinement():

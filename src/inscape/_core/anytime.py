@@ -1,5 +1,6 @@
 """Anytime instruments: results that improve step by step; the plain call returns the last."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ R_co = TypeVar("R_co", covariant=True)
 _ROWS: ContextVar[int | None] = ContextVar("rows of a batch", default=None)
 #: Whether the caller may stop before the end, so that samples must come in random order.
 _STOPPABLE: ContextVar[bool] = ContextVar("stoppable", default=False)
+#: Seconds that the consumer gives the next step.
+_PATIENCE: ContextVar[float] = ContextVar("seconds of the next step", default=math.inf)
 
 
 @runtime_checkable
@@ -132,6 +135,25 @@ def most_rows(rows: int) -> int:
     """Return ``rows``, or the fewer that :func:`batches` allows."""
     limit = _ROWS.get()
     return rows if limit is None else min(rows, limit)
+
+
+@contextmanager
+def step_within(seconds: float) -> Iterator[None]:
+    """Give the steps that are taken inside at most so many seconds each."""
+    token = _PATIENCE.set(seconds)
+    try:
+        yield
+    finally:
+        _PATIENCE.reset(token)
+
+
+def patience() -> float:
+    """Return the seconds that the next step may take, infinite if nobody is waiting.
+
+    A step that is more than one batch of the model (a window of a plane, a long segment) asks for
+    it when it begins, and gives up in time with the best answer so far.
+    """
+    return _PATIENCE.get()
 
 
 def stoppable() -> bool:
