@@ -175,3 +175,29 @@ def test_random_draws_show_at_outputs_of_any_size():
         x = torch.linspace(1, 2, 12).reshape(4, 3).to(dtype)
         with pytest.raises(ValueError, match="two calls with the same batch differ"):
             probe(lambda z: 1e-7 * z * (1 + torch.rand_like(z)), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_random_outputs_of_few_bits_are_not_taken_for_repeated(dtype):
+    x = points(9, 3).to(dtype)
+
+    def noisy(z):  # one number for each call: three rows show no more bits than one
+        return z[:, :1] * (1 + torch.rand(()).to(dtype))
+
+    for seed in range(400):  # one in a hundred repeats its bits by chance in one call
+        torch.manual_seed(seed)
+        with pytest.raises(ValueError, match="two calls with the same batch differ"):
+            probe(noisy, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_short_numbers_take_more_calls_and_others_none(dtype):
+    calls = 0
+
+    def f(z):
+        nonlocal calls
+        calls += 1
+        return 2 * z
+
+    probe(f, points(9, 3).to(dtype))
+    assert calls == {torch.bfloat16: 6, torch.float16: 5, torch.float32: 3}[dtype]
