@@ -13,7 +13,7 @@ import inscape
 from fuzz import data, odd_networks
 from fuzz.extras import extra
 from fuzz.networks import Network, network, plain
-from fuzz.settings import FEW, LEGAL, MANY, SUITED, UNSUITED, illegal, settings
+from fuzz.settings import FEW, FEWEST, LEGAL, MANY, SUITED, UNSUITED, illegal, settings
 
 NAMES = tuple(LEGAL)
 #: Instruments that export the network, which takes longer than all the rest of a call.
@@ -23,6 +23,10 @@ EXPORTING = frozenset({
     "total_variation", "weights_product", "spectral_norm", "channel_pruning", "node_pruning",
     "exhaustive_pruning", "path_length", "gradient_path_length", "grid_regions",
 })  # fmt: skip
+#: Instruments that refuse nearly all odd networks, labels and settings: half as many odd networks.
+REFUSING = frozenset({"interpolation"})
+#: How often a network of one output has class numbers, which most instruments refuse.
+CLASSES_OF_ONE = 0.1
 #: One slot for each instrument that exports, four for each that does not.
 WHEEL = tuple(name for name in NAMES for _ in range(1 if name in EXPORTING else 4))
 
@@ -118,7 +122,8 @@ def call(number: int, instrument: str | None = None) -> Call:
 
 def _network(draw: Random, instrument: str) -> Network:
     few = instrument in EXPORTING
-    if draw.random() < 0.75 or (few and draw.random() < 0.5):
+    suited = few or instrument in REFUSING
+    if draw.random() < 0.75 or (suited and draw.random() < 0.5):
         builder = draw.choice(SUITED.get(instrument, [plain]))
         return network(builder, draw.randrange(FEW if few else MANY))
     builder = draw.choice([*odd_networks.BUILDERS, plain])
@@ -126,6 +131,18 @@ def _network(draw: Random, instrument: str) -> Network:
 
 
 def _points(draw: Random, instrument: str, chosen: Network, kinds: list[str]) -> tuple[Any, bool]:
+    while True:
+        own: list[str] = []
+        x, legal = _any_points(draw, instrument, chosen, own)
+        few = legal and len(x) < FEWEST.get(instrument, 0)
+        if not few or draw.random() < 0.2:
+            kinds += own
+            return x, legal
+
+
+def _any_points(
+    draw: Random, instrument: str, chosen: Network, kinds: list[str]
+) -> tuple[Any, bool]:
     share = draw.random()
     if share < 0.5:
         return data.gaussian(draw, chosen.shape, chosen.dtype), True
@@ -146,7 +163,7 @@ def _labels(draw: Random, chosen: Network, x: Any, instrument: str, kinds: list[
         kind, y = data.odd_labels(draw, n, outputs, chosen.dtype)
         kinds.append(kind)
         return y
-    classes = instrument == "robustness" or draw.random() < 0.4
+    classes = instrument == "robustness" or draw.random() < (0.4 if outputs > 1 else CLASSES_OF_ONE)
     return (data.class_labels if classes else data.real_labels)(draw, n, outputs, chosen.dtype)
 
 

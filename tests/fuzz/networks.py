@@ -71,14 +71,16 @@ def _activation(draw: Random, smooth: float) -> tuple[str, nn.Module]:
     return name, table[name]()
 
 
-def dense(draw: Random, *, depth: int, inputs: int, outputs: int, smooth: float) -> Network:
+def dense(
+    draw: Random, *, depth: int, inputs: int, outputs: int, smooth: float, narrowest: int = 1
+) -> Network:
     """Return a chain of dense layers."""
     name, _ = _activation(draw, smooth)
     table = {**PIECEWISE, **SMOOTH}
     layers: list[nn.Module] = []
     width = inputs
     for _ in range(depth):
-        after = draw.randint(1, 5)
+        after = draw.randint(narrowest, 5)
         layers += [nn.Linear(width, after, bias=draw.random() < 0.9), table[name]()]
         width = after
     layers.append(nn.Linear(width, outputs))
@@ -227,16 +229,22 @@ def classifier(draw: Random) -> Network:
     )
 
 
-def hidden(draw: Random) -> Network:
+def prunable(draw: Random) -> Network:
+    """Return a dense network with hidden layers, mostly of several units, that act alone."""
+    return hidden(draw, narrowest=draw.choice([1, 2, 2, 2]))
+
+
+def hidden(draw: Random, narrowest: int = 1) -> Network:
     """Return a dense network with at least one hidden layer, of units that act alone."""
     return _without(
-        (nn.PReLU, nn.Tanhshrink),
+        (nn.PReLU,),
         lambda: dense(
             draw,
             depth=draw.randint(1, 2),
             inputs=draw.randint(1, 3),
             outputs=draw.randint(1, 3),
             smooth=0.5,
+            narrowest=narrowest,
         ),
     )
 
@@ -244,7 +252,7 @@ def hidden(draw: Random) -> Network:
 def convolution(draw: Random) -> Network:
     """Return a network with convolutions."""
     builder = draw.choice([conv1d, conv2d])
-    return _without((nn.PReLU, nn.Tanhshrink), lambda: builder(draw))
+    return _without((nn.PReLU,), lambda: builder(draw))
 
 
 def chain(draw: Random) -> Network:

@@ -13,8 +13,8 @@ from fuzz.networks import Builder
 SUITED: dict[str, list[Builder]] = {
     "boolean_function": [networks.boolean],
     "channel_pruning": [networks.convolution],
-    "node_pruning": [networks.hidden],
-    "exhaustive_pruning": [networks.hidden],
+    "node_pruning": [networks.prunable],
+    "exhaustive_pruning": [networks.prunable],
     "boundary": [networks.planar],
     "closed_regions": [networks.simplex],
     "line_regions": [networks.planar, networks.kinked],
@@ -48,6 +48,9 @@ UNSUITED: dict[str, frozenset[str]] = {
 #: Instruments whose export costs so much that few networks are used again and again.
 FEW = 12
 MANY = 150
+
+#: Points that an instrument needs at least; fewer are drawn one time in five.
+FEWEST = {"extrapolation": 4, "neighbours": 4}
 
 SEEDS = [0, 1, 7, 12345, 2**31, np.int64(3)]
 BAD_SEEDS = [-1, 1.5, math.nan, "0", None, 2**70, [1]]
@@ -110,7 +113,8 @@ LEGAL: dict[str, Choices] = {
 }  # fmt: skip
 
 #: Settings that are drawn at every call, since the defaults would take too long.
-ALWAYS = ("pairs", "knots", "lines", "resamples", "process", "grid", "directions", "steps")
+ALWAYS = ("pairs", "knots", "lines", "resamples", "process", "grid", "directions", "steps",
+          "count", "folds")  # fmt: skip
 
 
 def settings(draw: Random, instrument: str) -> dict[str, Any]:

@@ -5,13 +5,15 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core.errors import UnsupportedModelError
 from inscape.pruning import cut, structure
 from inscape.pruning.cutting import flat_state, load_flat, weights
-from pruning.nets import NETS, conv, images
+from inscape.pruning.groups import ELEMENTWISE, ELEMENTWISE_CALLS
+from pruning.nets import NETS, conv, images, seeded
 
 
 def masked(model, group, keep):
@@ -50,6 +52,31 @@ def test_all_groups_at_once(net):
     assert_close(small(x), expected(x))
     again = structure(small, x)
     assert [group.units for group in again.groups] == [2] * len(groups)
+
+
+class Called(nn.Module):
+    """A network whose activation is a function."""
+
+    def __init__(self, act):
+        super().__init__()
+        self.first, self.last, self.act = nn.Linear(3, 5), nn.Linear(5, 2), act
+
+    def forward(self, x):
+        return self.last(self.act(self.first(x)))
+
+
+DROPOUTS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, functional.dropout, functional.dropout2d)
+
+
+@pytest.mark.parametrize(
+    "act", [a for a in (*ELEMENTWISE, *ELEMENTWISE_CALLS) if a not in DROPOUTS]
+)
+def test_cut_equals_masked_for_every_activation(act):
+    made = {nn.Threshold: lambda: nn.Threshold(0.1, -0.5)}.get(act, act)
+    model = seeded(Called(made() if isinstance(act, type) else act))
+    x, keep = points(9, 3), [0, 3]
+    (group,) = structure(model, x).groups
+    assert_close(cut(model, x, {group.name: keep})(x), masked(model, group, keep)(x))
 
 
 @pytest.mark.parametrize("net", NETS)

@@ -28,6 +28,7 @@ NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 ELEMENTWISE = (
     *(nn.ReLU, nn.LeakyReLU, nn.ReLU6, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish),
     *(nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid),
+    *(nn.Softsign, nn.Tanhshrink, nn.Softshrink, nn.Hardshrink, nn.LogSigmoid, nn.Threshold),
     *(nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d),
 )
 #: Modules that treat every channel alone, with the dimensions of the data that they need.
@@ -39,6 +40,8 @@ POOLS: dict[type[nn.Module], int] = {
 ELEMENTWISE_CALLS: tuple[Callable[..., Any], ...] = (
     *(functional.relu, functional.leaky_relu, functional.relu6, functional.elu, functional.selu),
     *(functional.gelu, functional.silu, functional.softplus, functional.hardtanh),
+    *(functional.celu, functional.mish, functional.hardswish, functional.hardsigmoid),
+    *(functional.softsign, functional.tanhshrink, functional.softshrink, functional.logsigmoid),
     *(functional.tanh, functional.sigmoid, functional.dropout, functional.dropout2d),
     *(torch.relu, torch.relu_, torch.tanh, torch.sigmoid, torch.abs, torch.sin, torch.cos),
 )
