@@ -8,8 +8,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from inscape._core import Instrument, checks, instruments
+from inscape._core import Instrument, NotApplicable, checks, instruments
 from inscape._core.result import Scalar
+from inscape._core.slices import SlicePicture
 from inscape._core.trajectory import Trajectory
 from inscape.intake import OpenedModel, fit_together
 from inscape.report.attribution import ATTRIBUTION, Attribution
@@ -30,6 +31,7 @@ from inscape.report.parts import (
 from inscape.report.pulse import pulse
 from inscape.report.runs import DRAWS, compare_all, measure_all
 from inscape.report.scores import NETWORK, scores
+from inscape.report.slice import ROWS, slice_of
 from inscape.report.subject import Clock, opened_data, opened_model, subject_of
 from inscape.report.words import jsonable, whole_command
 
@@ -49,6 +51,7 @@ class Look:
     command: str
     attribution: Attribution | None = None
     checkup: Checkup | None = None
+    slice: SlicePicture | NotApplicable | None = None
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -155,6 +158,8 @@ def look(
         fit = compare_all(subject, chosen, outcome, moved)
         other = scores(subject, given, fit.model, fit.label) if fit is not None else ()
         seen = checkup(subject, None if fit is None else fit.model)
+        pace = max(subject.pace, 1e-9)
+        cut = slice_of(subject, min(ROWS, int(0.05 * budget / pace)), given.names)
     return Look(
         model=model_facts(opened, subject.x, outputs=subject.probe.outputs),
         data=data_facts(given, rows=len(subject.x)),
@@ -167,6 +172,7 @@ def look(
         command=whole_command(command, budget, seed=seed),
         attribution=attribution,
         checkup=seen,
+        slice=cut,
     )
 
 

@@ -23,6 +23,7 @@ from inscape.report.look import Look, settings
 from inscape.report.parts import Measured
 from inscape.report.pictures import figure
 from inscape.report.scale import SHORT, scale
+from inscape.report.slice_section import slice_section
 from inscape.report.sources import citation
 from inscape.report.story import definition, introduction
 from inscape.report.words import number, plain, seconds, setting, shape
@@ -49,6 +50,7 @@ def save(look: Look, path: Path) -> Path:
 def page(look: Look) -> str:
     """Return the whole report as HTML, under two megabytes."""
     style = stylesheet("style.css", *(["attribution.css"] if look.attribution else []))
+    cut = slice_section(look)
     text = ""
     for rows in ROWS:
         text = rendered_page(
@@ -57,6 +59,7 @@ def page(look: Look) -> str:
             version=look.provenance.inscape,
             introduction=introduction(look),
             calm=CALM,
+            slice=cut,
             measures=[_section(measured, rows) for measured in look.measures],
             references=SHORT,
             style=style,

@@ -1,0 +1,107 @@
+"""The slice on a page: its figure, the examples that span it, and what it shows in words."""
+
+from typing import Any
+
+import torch
+from markupsafe import Markup
+
+from inscape._core import NotApplicable
+from inscape._core.slices import Anchor, SlicePicture
+from inscape.figures.drawing import rendered
+from inscape.figures.slices import draw_slice
+from inscape.regions.plane_regions import PlaneRegions
+from inscape.report.look import Look
+from inscape.report.parts import Measured
+from inscape.report.pictures import inline, thumbnail
+from inscape.report.words import listed, shape
+
+
+def slice_section(look: Look) -> dict[str, Any] | None:
+    """Return what the template needs to show the slice, or why there is none; None if not asked."""
+    found = look.slice
+    if found is None:
+        return None
+    if isinstance(found, NotApplicable):
+        return {"reason": found.reason}
+    regions = next(filter(None, (_same_plane(found, m) for m in look.measures)), None)
+    caption = slice_caption(found, regions)
+    drawn = rendered(draw_slice(found, regions)).decode()
+    return {
+        "reason": "",
+        "title": slice_title(found),
+        "figure": Markup(inline(drawn, prefix="slice", label=f"{slice_title(found)}. {caption}")),
+        "caption": caption,
+        "anchors": [_anchor(found, anchor) for anchor in found.anchors],
+    }
+
+
+def slice_title(found: SlicePicture) -> str:
+    """Return the heading of the slice."""
+    what = "What it decides" if found.classes and found.labelled else "Its largest output"
+    what = what if found.classes else "Its output"
+    return f"{what} on its two inputs" if found.whole else f"{what} between three examples"
+
+
+def slice_caption(found: SlicePicture, regions: PlaneRegions | None) -> str:
+    """Say how to read the figure, and what is on it."""
+    height, width = found.scores.shape[:2]
+    plane = "" if found.whole else "This is the plane through the examples A, B and C. "
+    if not found.classes:
+        color = "Colour is the output, white lines are its levels"
+    elif not found.labelled:
+        color = "Colour is the output that is largest, a black line is where that changes"
+    else:
+        color = (
+            "Colour is the class that the network answers, paler where it is less sure; a black "
+            "line is the decision boundary"
+        )
+    lines = ""
+    if regions is not None:
+        part = "" if regions.complete else f", found on {regions.covered:.1%} of the window"
+        lines = f" Faint lines are the edges of its {regions.cells:,} linear regions{part}."
+    return f"{plane}{color}, from {shape((width, height))} predictions.{lines} {_dots(found)}"
+
+
+def _dots(found: SlicePicture) -> str:
+    many = len(found.places)
+    if found.whole:
+        labels = " in the colour of their labels" if found.labelled else ""
+        return f"Dots are {many:,} of the examples{labels}."
+    if not many:
+        return (
+            f"None of {found.searched:,} further examples lies near this plane (within "
+            f"{found.distance:.3g})."
+        )
+    labels = ", in the colour of their labels" if found.labelled else ""
+    verb = "is the one example" if many == 1 else f"are the {many:,} examples"
+    return (
+        f"{'A dot' if many == 1 else 'Dots'} {verb} of {found.searched:,} within "
+        f"{found.distance:.3g} of this plane, projected onto it{labels}."
+    )
+
+
+def _anchor(found: SlicePicture, anchor: Anchor) -> dict[str, Any]:
+    """Return letter, picture and words of an example that the plane goes through."""
+    sure = "" if anchor.confidence is None else f" (probability {anchor.confidence:.2f})"
+    answer = f"answered {anchor.answer}{sure}" if anchor.answer else ""
+    label = f"labelled {anchor.label}" if anchor.label else ""
+    wrong = found.labelled and bool(anchor.label) and anchor.label != anchor.answer
+    return {
+        "letter": anchor.letter,
+        "row": anchor.row,
+        "words": listed([word for word in (label, answer) if word]),
+        "wrong": wrong,
+        "picture": thumbnail(anchor.input),
+    }
+
+
+def _same_plane(found: SlicePicture, measured: Measured) -> PlaneRegions | None:
+    """Return linear regions that were found in the plane of the slice."""
+    regions = measured.result
+    if not isinstance(regions, PlaneRegions) or regions.axes.shape != found.frame.axes.shape:
+        return None
+    size = float(torch.tensor(found.high).sub(torch.tensor(found.low)).abs().max())
+    same = torch.allclose(regions.axes, found.frame.axes, atol=1e-9) and torch.allclose(
+        regions.origin, found.frame.origin, atol=1e-9 * size
+    )
+    return regions if same else None
