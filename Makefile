@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
-.PHONY: look pages test lint types tests test-elsewhere gallery docs bench fuzz clean
+.PHONY: look pages test lint types tests test-elsewhere gallery docs index bench fuzz clean
 .DEFAULT_GOAL := look
 
 # Made anew whenever the pins or the project's metadata change.
@@ -59,7 +59,11 @@ docs: $(READY)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: $(READY)
+# What inscape list reads; installing makes it, and after a change of sources it may be made anew.
+index: $(READY)
+	$(BIN)/python -m inscape.index
+
+bench: index
 	$(BIN)/python benchmarks/smoothness.py
 	$(BIN)/python benchmarks/ensemble.py
 	$(BIN)/python benchmarks/regions.py

@@ -1,7 +1,9 @@
 """The built wheel works in an empty environment: it brings and names all that it needs."""
 
+import json
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,7 @@ def test_wheel_works_alone(installed, tmp_path):
     assert (package / "py.typed").exists()
     assert list(package.glob("report/templates/*.j2"))
     assert (package / "report/style.css").exists()
+    kept = json.loads((package / "index.json").read_text())
+    assert "smoothness/path_length.py" in kept
+    for name, said in kept.items():
+        assert said["checksum"] == zlib.crc32((package / name).read_bytes()), name

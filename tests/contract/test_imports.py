@@ -44,7 +44,7 @@ ALLOWED = {
         "smoothness",
         "spectra",
     },
-    "lab": {"_core", "data", "training"},
+    "lab": {"_core", "index", "data", "training"},
     "papers": {
         "_core",
         "index",

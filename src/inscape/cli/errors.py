@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from inscape.cli.parameters import convert_only_given
 from inscape.cli.terminal import echo
 
 FAILED = 1  # the run failed: disk, network, memory, budget
@@ -43,6 +44,8 @@ class Verbs(TyperGroup):
         debug = "--debug" in args
         args = [word for word in args if word != "--debug"]
         _words.set(tuple(args))
+        for command in (self, *self.commands.values()):
+            convert_only_given(command.get_params(ctx))
         return super().parse_args(ctx, ["--debug", *args] if debug and args else args)
 
     def invoke(self, ctx: Any) -> Any:

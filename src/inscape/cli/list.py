@@ -1,6 +1,5 @@
 """``inscape list``: what instruments and experiments there are."""
 
-import ast
 from dataclasses import asdict
 from typing import Annotated
 
@@ -24,11 +23,12 @@ def list_all(
     found = [entry for entry in index.entries() if group in (None, entry.family)]
     runs = [listing for listing in catalogue.experiments() if group in (None, listing.paper)]
     if as_json:
-        instruments = [{**asdict(entry), "question": question(entry.family)} for entry in found]
+        asked = {family: index.question(family) for family in families}
+        instruments = [{**asdict(entry), "question": asked[entry.family]} for entry in found]
         print_json({"instruments": instruments, "experiments": [asdict(run) for run in runs]})
         return
     for name in families:
-        print_table(_instruments(name, found), title=f"{name}: {question(name)}")
+        print_table(_instruments(name, found), title=f"{name}: {index.question(name)}")
     for name in papers:
         print_table(_experiments(name, runs), title=f"{name}: experiments, for inscape reproduce")
 
@@ -41,13 +41,5 @@ def _instruments(family: str, found: list[index.Entry]) -> list[dict[str, str]]:
     ]
 
 
-def _experiments(paper: str, runs: list[catalogue.Listing]) -> list[dict[str, str]]:
+def _experiments(paper: str, runs: list[index.Listing]) -> list[dict[str, str]]:
     return [{"name": run.id, "what": run.title} for run in runs if run.paper == paper]
-
-
-def question(family: str) -> str:
-    """Return the question that a family answers: the first sentence of its docstring."""
-    source = index.PACKAGE / family / "__init__.py"
-    said = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
-    asked, mark, _ = said.partition("?")
-    return asked + mark if mark else said.partition("\n")[0]

@@ -8,7 +8,6 @@ import typer
 
 from inscape import index
 from inscape.cli import experiments
-from inscape.cli.list import question
 from inscape.cli.names import nearest
 from inscape.cli.tables import print_json, text
 from inscape.cli.terminal import echo
@@ -61,7 +60,7 @@ def _of_instrument(entry: index.Entry) -> Record:
     record: Record = asdict(entry)
     del record["title"]
     return record | {
-        "family": f"{entry.family} ({question(entry.family)})",
+        "family": f"{entry.family} ({index.question(entry.family)})",
         "python": f"from inscape.{entry.family} import {entry.name}\n{_call(entry)}",
         "command_line": f"inscape look --only {entry.name}\n"
         "inscape look --model file.py:factory --weights weights.pt --data data.npz "

@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from inscape.lab.catalogue import Listing, experiments, paper_facts, papers
+    from inscape.index import Listing
+    from inscape.lab.catalogue import experiments, paper_facts, papers
     from inscape.lab.executors import Done, Executor, Failure, Task, executor
     from inscape.lab.experiment import Estimate, Experiment, Trend, Value, claim_hash
     from inscape.lab.planning import Plan, plan, recorded

@@ -5,43 +5,22 @@ dot, elsewhere for a dash. An experiment of one's own is any file that defines `
 id is its path, and in a store it is called after its folder and its name, ``own-folder/name``.
 """
 
-import ast
 import importlib
 import importlib.util
 import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from inscape.index import PAPERS, Listing, item_of
+from inscape.index import source as source_of
 from inscape.lab.experiment import Claim, Experiment, claim_hash
 
-PAPERS = Path(__file__).parents[1] / "papers"
 OWN = "own-"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listing:
-    """One line of ``inscape list``.
-
-    Attributes:
-        id: What ``inscape reproduce`` takes.
-        paper: The paper's folder.
-        item: The table or figure.
-        title: First line of the file's docstring.
-        same_as: Item whose records it shows, if it has none of its own.
-    """
-
-    id: str
-    paper: str
-    item: str
-    title: str
-    same_as: str = ""
 
 
 def papers() -> list[str]:
@@ -52,7 +31,7 @@ def papers() -> list[str]:
 def experiments(paper: str | None = None) -> list[Listing]:
     """Return the experiments of a paper, or of all; imports none of them."""
     files = sorted(PAPERS.glob("[a-z]*/[a-z]*.py"), key=_order)
-    found = [made for path in files if (made := _listing(path)) is not None]
+    found = [made for path in files if (made := source_of(path).experiment) is not None]
     if paper is None:
         return found
     if not any(listing.paper == paper for listing in found):
@@ -103,7 +82,7 @@ def path_of(id: str) -> Path:
         return path
     paper, _, item = id.partition("/")
     path = PAPERS / paper / f"{_stem(item)}.py"
-    listing = _listing(path) if path.is_file() else None
+    listing = source_of(path).experiment if path.is_file() else None
     if listing is None or listing.id != id:
         known = [listing.id for listing in experiments()]
         raise ValueError(f"no experiment is called {id!r}: {_offer(id, known)}")
@@ -115,7 +94,7 @@ def name_of(id: str) -> str:
     if not is_own(id):
         return id
     path = path_of(id)
-    return f"{OWN}{path.parent.name}/{_item(path.stem)}"
+    return f"{OWN}{path.parent.name}/{item_of(path.stem)}"
 
 
 def source(id: str) -> str:
@@ -156,7 +135,7 @@ def _sharers(id: str) -> Iterator[tuple[str, str]]:
     """Yield the experiments beside ``id`` whose records are in the end those of ``id``."""
     here = path_of(id)
     for path in sorted(here.parent.glob("[a-z]*.py")):
-        listing = _listing(path)
+        listing = source_of(path).experiment
         if path != here and listing is not None and listing.same_as:
             other = str(path) if is_own(id) else listing.id
             if path_of(source(other)) == here:
@@ -169,36 +148,6 @@ def _sibling(id: str, other: str) -> str:
     if is_own(id):
         return str(Path(id).with_name(f"{_stem(item)}.py"))
     return other if "/" in other else f"{id.partition('/')[0]}/{other}"
-
-
-def _listing(path: Path) -> Listing | None:
-    """Return the line of a file, or None if it defines no experiment; does not run it."""
-    return _parsed(path, path.stat().st_mtime_ns)
-
-
-@cache
-def _parsed(path: Path, stamp: int) -> Listing | None:
-    text = path.read_text(encoding="utf-8")
-    if "EXPERIMENT" not in text:
-        return None
-    tree = ast.parse(text)
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id="EXPERIMENT")], value=ast.Call() as call):
-                paper, item = path.parent.name, _item(path.stem)
-                title = (ast.get_docstring(tree) or "").partition("\n")[0]
-                shares = next((k.value for k in call.keywords if k.arg == "same_as"), None)
-                same_as = shares.value if isinstance(shares, ast.Constant) else ""
-                return Listing(
-                    id=f"{paper}/{item}", paper=paper, item=item, title=title, same_as=str(same_as)
-                )
-    return None
-
-
-def _item(stem: str) -> str:
-    """Return the name of a table or figure: ``table_4_1`` is ``table-4.1``, ``_a_1`` ``-A.1``."""
-    stem = re.sub(r"_([a-z])_(?=\d)", lambda found: f"_{found[1].upper()}.", stem)
-    return re.sub(r"(?<=\d)_(?=\d)", ".", stem).replace("_", "-")
 
 
 def _stem(item: str) -> str:
