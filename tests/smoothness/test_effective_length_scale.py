@@ -2,10 +2,12 @@ import math
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 from cases import points
 from inscape._core import NotApplicable, UnsupportedModelError, draw_pairs
+from inscape._core.functional import jacobians
 from inscape.models import mlp
 from inscape.smoothness import effective_length_scale
 from inscape.smoothness._line_moments import scale as matched_scale
@@ -299,3 +301,12 @@ def test_bad_settings_are_refused():
         quick(torch.sin, points(9, 1), resamples=0)
     with pytest.raises(UnsupportedModelError, match="must let gradients reach its input"):
         quick(lambda x: x.detach().sin(), points(9, 1))
+
+
+def test_slopes_are_right_where_second_derivatives_underflow():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 3), nn.GroupNorm(1, 3), nn.Tanh(), nn.Linear(3, 3)).eval()
+    x, way = 1e17 * points(9, 4).float(), 1e17 * points(9, 4, seed=2).float()
+    slope = with_slopes(net, x, way)[1].double()
+    jacobian = jacobians(net.double(), x.double())
+    assert_close(slope, torch.einsum("mcd,md->mc", jacobian, way.double()), rtol=1e-3, atol=1e-4)

@@ -95,16 +95,15 @@ class _Search:
 
     def _norms(self, f: Function, x: Tensor, bar: Bar | None) -> tuple[Tensor, Tensor]:
         """Return the norm of every Jacobian and the direction in which it stretches most."""
-        norms, directions = [], []
+        norms, directions = x.new_empty(len(x)), x.new_empty(len(x), x[0].numel())
         rows = max(1, probe(f, x).rows(self.memory) // 2)  # with the products, two Jacobians a row
+        done = 0
         for part in chunks(x, rows):
-            jacobian = jacobians(f, part).detach()
-            values, vectors = _leading(jacobian)
-            norms.append(values)
-            directions.append(vectors)
+            at = slice(done, done := done + len(part))
+            norms[at], directions[at] = _leading(jacobians(f, part).detach())
             if bar:
                 bar.advance(len(part))
-        return torch.cat(norms), torch.cat(directions)
+        return norms, directions
 
 
 def _leading(matrices: Float[Tensor, "n c D"]) -> tuple[Float[Tensor, " n"], Float[Tensor, "n D"]]:
