@@ -75,6 +75,7 @@ ALLOWED = {
         "extrapolation",
         "kernels",
         "regions",
+        "robustness",
         "smoothness",
         "figures",
         "lab",

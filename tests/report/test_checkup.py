@@ -4,6 +4,7 @@ from torch import nn
 
 from inscape.report import look
 from inscape.report.checkup import Checkup
+from inscape.report.draws import is_drawn
 
 X = torch.randn(300, 4, generator=torch.Generator().manual_seed(0))
 Y = (X[:, 0] > 0).long() + 2 * (X[:, 1] > 0).long()
@@ -103,10 +104,57 @@ def test_a_model_that_refuses_other_scalings_is_looked_at():
 
     found = seen(Strict().eval())
     assert found.checkup is not None
-    assert "--scale 0.00392156862745098" not in found.checkup.scalings
+    refused = "--scale 0.00392156862745098"
+    assert refused not in found.checkup.scalings
+    assert found.unchecked == (
+        f"The model refuses inputs with {refused} and --normalise mnist (ValueError: out of "
+        "range).",
+    )
 
 
-def test_there_is_no_checkup_without_time():
+def test_without_time_only_the_weights_are_looked_at_and_that_is_said():
     found = look(net(), (X, Y), only="gradient_norm", quiet=True, budget=0.0)
-    assert found.checkup is None
-    assert found.findings == ()
+    assert found.checkup.n == 0
+    assert found.unchecked == ("There was no time to look at the answers to single examples.",)
+    assert [finding.rule for finding in found.findings] == ["untrained"]
+
+
+def test_what_fails_is_told_and_the_rest_is_looked_at(monkeypatch):
+    def broken(model):
+        raise RuntimeError("no such\nluck")
+
+    monkeypatch.setattr("inscape.report.checkup.drawn_layers", broken)
+    found = seen(quarters())
+    assert found.checkup.n == 300
+    assert found.unchecked == (
+        "The weights were not held against an initialisation (RuntimeError: no such).",
+    )
+
+
+def test_copies_of_units_are_counted_and_only_those():
+    model = net()
+    assert int(seen(model).checkup.copies["1"].sum()) == 0
+    with torch.no_grad():
+        model[0].weight[90:] = 3 * model[0].weight[:10]
+        model[0].bias[90:] = 3 * model[0].bias[:10]
+    copies = seen(model).checkup.copies["1"]
+    assert copies.nonzero().flatten().tolist() == list(range(90, 100))
+    assert seen(model).checkup.duplicate == pytest.approx(10 / 120)
+
+
+def test_every_usual_draw_is_known_and_what_training_leaves_is_not():
+    torch.manual_seed(0)
+    draws = [
+        nn.init.kaiming_uniform_, nn.init.kaiming_normal_, nn.init.xavier_uniform_,
+        nn.init.xavier_normal_, lambda w: nn.init.kaiming_uniform_(w, a=5**0.5),
+        lambda w: nn.init.normal_(w, std=0.02),
+    ]  # fmt: skip
+    for draw in draws:
+        assert is_drawn(draw(torch.empty(20, 20)))
+        for shape in ((64, 48), (32, 16, 3, 3)):
+            weight = draw(torch.empty(shape))
+            assert is_drawn(weight)
+            assert not is_drawn(1.3 * weight)
+            heavy = weight * (1 + torch.randn(shape).square())  # as training leaves its tails
+            assert not is_drawn(heavy)
+    assert not is_drawn(torch.zeros(10, 20))

@@ -32,7 +32,8 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
     print_table(map(_row, look.measures), right=("this network", *SHORT.values()))
     others = [f"{row['measure']}: {row['status']}" for row in look.rows() if "value" not in row]
     others += _unavailable(look)
-    others += [f"{name} is in doubt: {doubt}" for name, doubt in _doubts(look)]
+    others += [f"warning, {name}: {warning}" for name, warning in _warnings(look)]
+    others += [f"not looked into: {sentence}" for sentence in look.unchecked]
     echo("\n".join(["", *others]) if others else "", nl=bool(others))
     if look.attribution is not None:
         print_attribution(look.attribution)
@@ -57,10 +58,10 @@ def _row(measured: "inscape.report.parts.Measured") -> dict[str, str]:
     }
 
 
-def _doubts(look: "inscape.report.Look") -> list[tuple[str, str]]:
+def _warnings(look: "inscape.report.Look") -> list[tuple[str, str]]:
     """Return the names of measures that may not be believed, each with a sentence that says why."""
-    doubts = [(one.name, getattr(one.result, "doubts", ())) for one in look.measures]
-    return [(name, doubt) for name, found in doubts for doubt in found]
+    said = [(measured.name, getattr(measured.result, "doubts", ())) for measured in look.measures]
+    return [(name, warning) for name, warnings in said for warning in warnings]
 
 
 def _unavailable(look: "inscape.report.Look") -> list[str]:

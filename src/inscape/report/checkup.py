@@ -1,30 +1,32 @@
-"""A checkup: what a few hundred rows show of a network at once, for the findings of a page."""
+"""A checkup: what a few hundred examples show of a network at once, for the findings of a page."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
 from inscape._core.functional import MEMORY
+from inscape.report.activations import Activations, recorded
+from inscape.report.draws import drawn_layers
 from inscape.report.linear import some_rows
 from inscape.report.subject import Subject
+from inscape.report.words import listed, one_line
 
-#: Rows that are looked at, at most.
+T = TypeVar("T")
+
+#: Examples that are looked at, at most.
 ROWS = 2000
-#: Share of the budget that a checkup may take.
-SHARE = 0.05
-#: Rows with which other scalings of the inputs are tried.
+#: Fraction of the budget that a checkup may take.
+FRACTION = 0.05
+#: Examples with which other scalings of the inputs are tried.
 TRIED = 500
 #: A probability that is nearer to 0 or 1 than this is saturated.
 SATURATED = 1e-6
-#: Weights that a layer must have for their distribution to say something.
-ENOUGH = 100
-#: How far the standard deviation of weights may be from that of a fresh draw.
-FRESH = 0.05
 
 #: Other scalings of the inputs that networks are usually trained with, by the option to type.
 SCALINGS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -33,25 +35,29 @@ SCALINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "--normalise 0.5,0.5": lambda x: (x - 0.5) / 0.5,
     "--normalise mnist": lambda x: (x - 0.1307) / 0.3081,
     "standardised columns": lambda x: (x - x.mean(0)) / x.std(0).clamp(min=1e-6),
+    "inputs from 0 to 1": lambda x: (x - x.amin()) / (x.amax() - x.amin()).clamp(min=1e-6),
 }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Checkup:
-    """What some measured rows show of a network.
+    """What some measured examples show of a network.
 
     Attributes:
         outputs: Its outputs, flat.
-        labels: The class of each of these rows, if the labels are classes.
-        answers: The class that the network puts each row into; empty for regression.
-        targets: The labels of these rows if they are real numbers.
-        linear: The outputs of the linear model on the same rows, if there is one.
-        scalings: Accuracy on some rows by another scaling of the inputs.
-        plain: Accuracy on those rows as they are.
+        labels: The class of each of these examples, if the labels are classes.
+        answers: The class that the network puts each example into; empty for regression.
+        targets: The labels of these examples if they are real numbers.
+        linear: The outputs of the linear model on the same examples, if there is one.
+        scalings: Accuracy on some examples by another scaling of the inputs.
+        plain: Accuracy on those examples as they are.
+        tried: How many these are.
         silent: For each ReLU layer, which units were never on.
-        fresh: Names of the layers whose weights are distributed as a fresh draw.
-        weighed: How many layers were compared with a fresh draw.
-        probabilities: Whether the outputs are probabilities.
+        copies: For each ReLU layer, which units are a multiple of an earlier one.
+        fresh: Names of the layers whose weights are distributed as an initialisation draws them.
+        weighed: How many layers were compared with an initialisation.
+        probabilities: Whether a single output is a probability.
+        problems: What could not be looked into, and why, a sentence each.
     """
 
     outputs: Float64[Tensor, "n c"]
@@ -66,43 +72,60 @@ class Checkup:
     fresh: tuple[str, ...]
     weighed: int
     probabilities: bool
+    copies: dict[str, Bool[Tensor, " units"]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
-        """Return the number of rows."""
+        """Return the number of examples."""
         return len(self.outputs)
 
     @cached_property
     def right(self) -> Bool[Tensor, " n"] | None:
-        """Tell which rows the network puts into their class."""
+        """Tell which examples the network puts into their class."""
         return None if self.labels is None else self.answers == self.labels
 
     @cached_property
     def linear_right(self) -> Bool[Tensor, " n"] | None:
-        """Tell which rows the linear model puts into their class."""
+        """Tell which examples the linear model puts into their class."""
         if self.labels is None or self.linear is None:
             return None
         return answers_of(self.linear, probability=self.probabilities) == self.labels
 
     def errors(self, outputs: Float64[Tensor, "n c"]) -> Float64[Tensor, " n"]:
-        """Return the squared error of each row, a mean over outputs."""
+        """Return the squared error of each example, a mean over outputs."""
         assert self.targets is not None
         return (outputs - self.targets).square().mean(1)
 
-    @property
-    def saturated(self) -> float:
-        """Return the fraction of rows whose largest probability is 1 to six digits."""
+    @cached_property
+    def confidence(self) -> Float64[Tensor, " n"]:
+        """Return the probability of the answer to each example."""
         if self.outputs.shape[1] == 1:
             p = self.outputs[:, 0] if self.probabilities else self.outputs[:, 0].sigmoid()
-            return float(((p < SATURATED) | (p > 1 - SATURATED)).double().mean())
-        p = self.outputs if self.probabilities else self.outputs.softmax(1)
-        return float((p.amax(1) > 1 - SATURATED).double().mean())
+            return torch.maximum(p, 1 - p)
+        sums = self.outputs.sum(1)
+        known = bool((self.outputs >= 0).all()) and bool(((sums - 1).abs() < 1e-4).all())
+        return (self.outputs if known else self.outputs.softmax(1)).amax(1)
+
+    @cached_property
+    def certain(self) -> Bool[Tensor, " n"]:
+        """Tell for which examples the largest probability is 1 to six digits."""
+        return self.confidence > 1 - SATURATED
+
+    @property
+    def saturated(self) -> float:
+        """Return the fraction of examples whose largest probability is 1 to six digits."""
+        return float(self.certain.double().mean()) if self.n else 0.0
 
     @property
     def dead(self) -> float:
-        """Return the fraction of ReLU units that are off on all rows."""
-        units = sum(len(layer) for layer in self.silent.values())
-        return sum(int(layer.sum()) for layer in self.silent.values()) / units if units else 0.0
+        """Return the fraction of ReLU units that are off on all examples."""
+        return _fraction(self.silent)
+
+    @property
+    def duplicate(self) -> float:
+        """Return the fraction of ReLU units that are a multiple of an earlier one."""
+        return _fraction(self.copies)
 
     @property
     def linearity(self) -> float | None:
@@ -122,6 +145,11 @@ class Checkup:
         return 1 - degrees * float(residual.square().sum()) / whole
 
 
+def _fraction(layers: dict[str, Tensor]) -> float:
+    units = sum(len(layer) for layer in layers.values())
+    return sum(int(layer.sum()) for layer in layers.values()) / units if units else 0.0
+
+
 def answers_of(outputs: Tensor, *, probability: bool) -> Int64[Tensor, " n"]:
     """Return the class that each row of outputs stands for."""
     if outputs.shape[1] > 1:
@@ -129,106 +157,127 @@ def answers_of(outputs: Tensor, *, probability: bool) -> Int64[Tensor, " n"]:
     return (outputs[:, 0] > (0.5 if probability else 0.0)).long()
 
 
-def checkup(subject: Subject, linear: nn.Module | None) -> Checkup | None:
-    """Return what some of the measured rows show of a network and of the linear model beside it.
+def checkup(subject: Subject, linear: nn.Module | None, *, rows: int | None = None) -> Checkup:
+    """Return what some of the measured examples show of a network and of the linear model.
 
-    As many rows, up to two thousand, as a twentieth of the budget allows; None if that is none.
+    As many examples as ``rows`` says, by default up to two thousand and as a twentieth of the
+    budget allows. What fails or has no time is left out and told in ``problems``.
     """
     passes = 2 + len(SCALINGS)
-    allowed = SHARE * subject.clock.budget / (passes * max(subject.pace, 1e-9))
-    rows = min(ROWS, len(subject.x), int(allowed))
-    if rows < 1:
-        return None
-    drawn = some_rows(len(subject.x), rows, seed=subject.seed).to(subject.x.device)
-    try:
-        return _checkup(subject, linear, drawn)
-    except Exception:  # this part may fail, the look may not
-        return None
+    allowed = FRACTION * subject.clock.budget / (passes * max(subject.pace, 1e-9))
+    count = min(ROWS, len(subject.x), int(allowed) if rows is None else rows)
+    drawn = some_rows(len(subject.x), max(count, 0), seed=subject.seed).to(subject.x.device)
+    problems: list[str] = []
+    if count < 1:
+        problems.append("There was no time to look at the answers to single examples.")
+    look = _Look(subject, drawn, problems)
+    with torch.no_grad():
+        return look.checkup(linear if count else None)
 
 
-@torch.no_grad()
-def _checkup(subject: Subject, linear: nn.Module | None, rows: Tensor) -> Checkup:
-    x, batch = subject.x[rows], subject.probe.rows(MEMORY)
-    classes = subject.task == "classes" and subject.y is not None
-    labels = subject.y[rows].flatten().long().cpu() if classes and subject.y is not None else None
-    silent: dict[str, Tensor] = {}
-    outputs = _outputs(subject.model, x, batch, silent)
-    targets = None
-    if subject.task == "regression" and subject.y is not None:
-        targets = subject.y[rows].reshape(len(x), -1).double().cpu()
-    probability = subject.probability
-    scalings: dict[str, float] = {}
-    tried = x[:TRIED]
-    if labels is not None:
+class _Look:
+    """The parts of a checkup, each of which may fail without the others."""
+
+    def __init__(self, subject: Subject, rows: Tensor, problems: list[str]) -> None:
+        self.subject, self.rows, self.problems = subject, rows, problems
+        self.x, self.batch = subject.x[rows], subject.probe.rows(MEMORY)
+        self.probability = self.attempt(
+            "what its output stands for was not found out", False, lambda: subject.probability
+        )
+
+    def attempt(self, what: str, otherwise: T, make: Callable[[], T]) -> T:
+        """Return what ``make`` gives; note what failed and why, and return something else."""
+        try:
+            return make()
+        except Exception as error:  # a part may fail, the look may not
+            said = f"{what[0].upper()}{what[1:]}"
+            self.problems.append(f"{said} ({type(error).__name__}: {one_line(error)}).")
+            return otherwise
+
+    def checkup(self, linear: nn.Module | None) -> Checkup:
+        subject = self.subject
+        units = Activations()
+        empty = torch.zeros(0, subject.probe.outputs, dtype=torch.float64)
+        outputs = empty
+        if len(self.x):
+            outputs = self.attempt(
+                "the answers to single examples were not looked at",
+                empty,
+                lambda: _outputs(subject.model, self.x, self.batch, units),
+            )
+        kept = len(outputs)
+        labels = self.labels()[:kept] if self.classes else None
+        answers = answers_of(outputs, probability=self.probability)
+        scalings = {} if labels is None or not kept else self.scalings(labels)
+        plain = math.nan
+        if labels is not None and kept:
+            plain = float((answers == labels)[:TRIED].double().mean())
+        none: tuple[tuple[str, ...], int] = ((), 0)
+        fresh, weighed = self.attempt(
+            "the weights were not held against an initialisation",
+            none,
+            lambda: drawn_layers(subject.model),
+        )
+        return Checkup(
+            outputs=outputs,
+            labels=labels,
+            answers=answers if self.classes else answers[:0],
+            targets=self.targets(kept),
+            linear=None if linear is None or not kept else self.linear(linear),
+            scalings=scalings,
+            plain=plain,
+            tried=min(TRIED, kept),
+            silent=units.silent,
+            copies=self.attempt("duplicate units were not looked for", {}, units.copies),
+            fresh=fresh,
+            weighed=weighed,
+            probabilities=self.probability,
+            problems=tuple(self.problems),
+        )
+
+    @property
+    def classes(self) -> bool:
+        return self.subject.task == "classes" and self.subject.y is not None
+
+    def labels(self) -> Tensor:
+        y = self.subject.y
+        assert y is not None
+        return y[self.rows].flatten().long().cpu()
+
+    def targets(self, kept: int) -> Tensor | None:
+        y = self.subject.y
+        if self.subject.task != "regression" or y is None or not kept:
+            return None
+        return y[self.rows].reshape(len(self.x), -1).double().cpu()
+
+    def linear(self, model: nn.Module) -> Tensor | None:
+        return self.attempt(
+            "the linear model was not held against it",
+            None,
+            lambda: _outputs(model, self.x, self.batch),
+        )
+
+    def scalings(self, labels: Tensor) -> dict[str, float]:
+        """Return the accuracy under each other scaling that the model accepts."""
+        tried, found, refused = self.x[:TRIED], dict[str, float](), dict[str, str]()
         for name, scaled in SCALINGS.items():
             try:
-                y = _outputs(subject.model, scaled(tried), batch)
-            except Exception:  # a model may refuse inputs that are scaled otherwise
+                outputs = _outputs(self.subject.model, scaled(tried), self.batch)
+            except Exception as error:  # a model may refuse inputs that are scaled otherwise
+                refused[name] = f"{type(error).__name__}: {one_line(error)}"
                 continue
-            right = answers_of(y, probability=probability) == labels[:TRIED]
-            scalings[name] = float(right.double().mean())
-    answers = answers_of(outputs, probability=probability)
-    plain = float((answers == labels)[:TRIED].double().mean()) if labels is not None else math.nan
-    fresh, weighed = _fresh_layers(subject.model)
-    return Checkup(
-        outputs=outputs,
-        labels=labels,
-        answers=answers if classes else answers[:0],
-        targets=targets,
-        linear=None if linear is None else _outputs(linear, x, batch),
-        scalings=scalings,
-        plain=plain,
-        tried=len(tried),
-        silent=silent,
-        fresh=fresh,
-        weighed=weighed,
-        probabilities=probability,
-    )
+            right = answers_of(outputs, probability=self.probability) == labels[:TRIED]
+            found[name] = float(right.double().mean())
+        if refused:
+            names, why = listed(list(refused)), next(iter(refused.values()))
+            self.problems.append(f"The model refuses inputs with {names} ({why}).")
+        return found
 
 
 def _outputs(
-    model: nn.Module, x: Tensor, batch: int, silent: dict[str, Tensor] | None = None
+    model: nn.Module, x: Tensor, batch: int, units: Activations | None = None
 ) -> Float64[Tensor, "n c"]:
-    """Return the outputs of a model, flat; note in ``silent`` which ReLU units are never on."""
-    hooks = []
-    if silent is not None:
-        for name, module in model.named_modules():
-            if type(module) is nn.ReLU:
-                hooks.append(module.register_forward_hook(_note(silent, name)))
-    try:
+    """Return the outputs of a model, flat, and note in ``units`` what its ReLU units do."""
+    with recorded(model, units):
         parts = [model(part).reshape(len(part), -1) for part in torch.split(x, batch)]
-    finally:
-        for hook in hooks:
-            hook.remove()
     return torch.cat(parts).double().cpu()
-
-
-def _note(silent: dict[str, Tensor], name: str) -> Callable[[nn.Module, object, Tensor], None]:
-    """Return a hook that notes which units, or channels of images, are off on all rows."""
-
-    def hook(module: nn.Module, given: object, output: Tensor) -> None:
-        units = output.transpose(0, 1).flatten(1) if output.ndim > 1 else output[None]
-        off = (units <= 0).all(1).cpu()
-        silent[name] = off & silent[name] if name in silent else off
-
-    return hook
-
-
-def _fresh_layers(model: nn.Module) -> tuple[tuple[str, ...], int]:
-    """Return the layers whose weights look drawn by PyTorch's default, and how many were weighed.
-
-    That draw is even between ±1/sqrt(fan in): no weight beyond, and a standard deviation of
-    that bound over the root of three.
-    """
-    fresh, weighed = [], 0
-    for name, module in model.named_modules():
-        kind = isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
-        if not kind or module.weight.numel() < ENOUGH:
-            continue
-        weighed += 1
-        weight = module.weight.detach().double()
-        bound = weight[0].numel() ** -0.5
-        spread = float(weight.std()) * 3**0.5 / bound
-        if float(weight.abs().max()) <= bound * (1 + 1e-6) and abs(spread - 1) < FRESH:
-            fresh.append(name)
-    return tuple(fresh), weighed

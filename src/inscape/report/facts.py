@@ -45,6 +45,7 @@ def data_facts(data: OpenedData, *, rows: int) -> DataFacts:
         notes=tuple(data.notes),
         settings={key: value for key, value in data.settings.items() if value is not None},
         guess=data.guess,
+        names=tuple(map(str, data.names)),
     )
 
 

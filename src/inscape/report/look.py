@@ -18,7 +18,8 @@ from inscape.report.checkup import Checkup, checkup
 from inscape.report.explaining import explain as explained
 from inscape.report.explaining import plan
 from inscape.report.facts import data_facts, model_facts, provenance
-from inscape.report.findings import Finding, findings
+from inscape.report.finding import Finding
+from inscape.report.findings import findings, unchecked
 from inscape.report.parts import (
     DataFacts,
     LeftOut,
@@ -58,6 +59,11 @@ class Look:
         """Return the sentences that open the page, the most worrying first."""
         return findings(self)
 
+    @cached_property
+    def unchecked(self) -> tuple[str, ...]:
+        """Return what the findings could not look into, and why, a sentence each."""
+        return unchecked(self)
+
     def rows(self) -> Iterator[dict[str, Scalar]]:
         """Yield one row for each instrument: its number and references, or why there is none."""
         for measured in self.measures:
@@ -84,6 +90,7 @@ class Look:
             "command": self.command,
             "attribution": None if self.attribution is None else self.attribution.to_dict(),
             "findings": [asdict(finding) for finding in self.findings],
+            "unchecked": list(self.unchecked),
         }
         return {key: jsonable(value) for key, value in parts.items()}
 

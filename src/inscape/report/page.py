@@ -18,7 +18,7 @@ from inscape.extrapolation import Extrapolation
 from inscape.figures import caption, has_figure
 from inscape.report.attribution import Attribution
 from inscape.report.attribution_page import attribution_part
-from inscape.report.findings import CALM
+from inscape.report.finding import CALM
 from inscape.report.look import Look, settings
 from inscape.report.parts import Measured
 from inscape.report.pictures import figure

@@ -39,7 +39,8 @@ class ModelFacts:
 class DataFacts:
     """What the data are, and which rows were measured.
 
-    ``guess`` is the note on what the labels are taken for, empty where that is known.
+    ``guess`` is the note on what the labels are taken for, empty where that is known; ``names`` are
+    what class numbers stand for, empty where these are the labels themselves.
     """
 
     name: str
@@ -54,6 +55,7 @@ class DataFacts:
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     guess: str = ""
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,7 @@ class Measured:
     references: tuple[Reference, ...]
     seconds: float
     command: str
+    work: str = ""
 
     def reference(self, name: str) -> Reference | None:
         """Return the reference of that name, if there is one."""
