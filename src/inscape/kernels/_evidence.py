@@ -33,6 +33,13 @@ def log_likelihood(
     return -fit / 2 - c * float(factor.diagonal().log().sum()) - n * c * math.log(2 * math.pi) / 2
 
 
+def solution(factor: Float64[Tensor, "n n"], y: Float64[Tensor, "n c"]) -> Float64[Tensor, "n c"]:
+    """Return K's inverse times ``y`` from the Cholesky factor, which is not copied for it."""
+    half = torch.linalg.solve_triangular(factor, y, upper=False)
+    whole: Tensor = torch.linalg.solve_triangular(factor.T, half, upper=True)
+    return whole
+
+
 def of_eigenvalues(kernel: Float64[Tensor, "n n"], y: Float64[Tensor, "n c"]) -> Evidence:
     """Return the evidence as a function of amplitude and noise, for a kernel that stays."""
     found = torch.linalg.eigh(kernel)
@@ -67,16 +74,18 @@ def of_distances(squares: Float64[Tensor, "n n"], y: Float64[Tensor, "n c"]) -> 
         if int(failed):
             return NOWHERE
         inverse = torch.cholesky_inverse(factor)
-        weights = torch.cholesky_solve(y, factor)
+        weights = solution(factor, y)
         value = log_likelihood(factor, weights, y)
-        # the derivative by any setting is the inner product of this with that of the kernel
-        sensitivity = (weights @ weights.T).sub_(inverse, alpha=c).div_(2)
-        trace = float(sensitivity.diagonal().sum())
-        grown.mul_(sensitivity)
+
+        def derivative(change: Tensor) -> float:
+            """Return the derivative by a setting from that of the kernel, which is symmetric."""
+            fit = (weights * (change @ weights)).sum()
+            return float(fit - c * torch.dot(change.reshape(-1), inverse.T.reshape(-1))) / 2
+
         by = {
-            "amplitude": float(grown.sum()),
-            "length_scale": float(grown.mul_(squares).sum()) * inverse_square,
-            "noise": trace * at["noise"],
+            "amplitude": derivative(grown),
+            "length_scale": derivative(grown.mul_(squares)) * inverse_square,
+            "noise": float(weights.square().sum() - c * inverse.trace()) / 2 * at["noise"],
         }
         return value, by
 

@@ -16,6 +16,7 @@ from inscape.kernels._evidence import (
     log_likelihood,
     of_distances,
     of_eigenvalues,
+    solution,
 )
 from inscape.kernels._grid import bells, likeliest, some_of
 from inscape.kernels._kernels import Rbf, Tangent, squared_distances
@@ -93,7 +94,7 @@ class GaussianProcess(Result):
         own = self.function.diagonal(x).mul_(self.amplitude)
         mean = cross @ self.weights
         known = torch.linalg.solve_triangular(self.factor, cross.T, upper=False)
-        return mean, (own - known.square().sum(0)).clamp(min=0)
+        return mean, (own - known.square_().sum(0)).clamp(min=0)
 
     def left_out(self) -> tuple[Float64[Tensor, "n *c"], Float64[Tensor, " n"]]:
         """Return mean and variance of each label (with noise) as all others predict it."""
@@ -180,7 +181,7 @@ def gaussian_process(
     if isinstance(kernel, Rbf):
         kernel = Rbf(length_scale=chosen["length_scale"])
     factor = _factor(kernel.matrix(points), chosen["amplitude"], chosen["noise"])
-    weights = torch.cholesky_solve(columns, factor)
+    weights = solution(factor, columns)
     return GaussianProcess(
         x=points,
         y=labels,
@@ -191,7 +192,7 @@ def gaussian_process(
         at_bounds=tuple(name for name in SETTINGS if name in fitted and _at(chosen[name], bounds)),
         restarts=restarts,
         seed=seed,
-        factor=_own(factor),
+        factor=factor.contiguous(),
         weights=_own(weights),
         log_likelihood=log_likelihood(factor, weights, columns),
     )
@@ -268,10 +269,10 @@ def _evidence(x: Tensor, y: Tensor, kernel: Kernel, fitted: Sequence[str]) -> Ev
 
 
 def _factor(kernel: Tensor, amplitude: float, noise: float) -> Float64[Tensor, "n n"]:
-    kernel = kernel * amplitude
-    kernel.diagonal().add_(noise)
-    factor: Tensor
-    factor, failed = torch.linalg.cholesky_ex(kernel)
+    """Return the Cholesky factor, row by row in memory; the kernel is overwritten."""
+    kernel.mul_(amplitude).diagonal().add_(noise)
+    transposed: Tensor  # column by column in memory
+    transposed, failed = torch.linalg.cholesky_ex(kernel, upper=True)
     if int(failed):
         least = 1e-14 * len(kernel) * float(kernel.diagonal().max())
         raise ValueError(
@@ -279,7 +280,7 @@ def _factor(kernel: Tensor, amplitude: float, noise: float) -> Float64[Tensor, "
             f"noise={noise:.3g}: raise noise, to {least:.0e} or so, or drop points that lie "
             "together."
         )
-    return factor
+    return transposed.T
 
 
 def _described(kernel: Kernel) -> dict[str, Any]:
