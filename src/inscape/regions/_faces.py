@@ -22,6 +22,8 @@ Whole = npt.NDArray[np.int64]
 CONSTANT = 1e-12
 #: Half-spaces closer than this, in direction and relative distance, are one.
 SAME = 1e-9
+#: Bytes for each entry of the half-spaces: a linear programme holds some thirty copies of them.
+PROGRAMME = 240
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,7 +68,7 @@ def half_spaces(net: Piecewise, point: Float64[Tensor, "*d"], memory: int) -> Fa
     normals, slacks, makers, constant = [], [], [], 0
     with progress(len(net.bends), label="half-spaces") as bar:
         for at, one in enumerate(net.bends):
-            found = affine_values(net, point, patterns, at=at)
+            found = affine_values(net, point, patterns, at=at, memory=memory)
             rows, slack, names = _rows(one, patterns[at][0], *found)
             length = np.linalg.norm(rows, axis=1)
             noise = NOISE * _sizes(one, names, around(net, point, patterns, at))
@@ -95,7 +97,7 @@ def _check_size(net: Piecewise, patterns: list[Tensor], memory: int) -> None:
     rows = 0
     for one, pattern in zip(net.bends, patterns, strict=True):
         rows += pattern.shape[1] * (1 if one.windows is None else one.windows.shape[1] - 1)
-    size = 16 * rows * net.inputs
+    size = PROGRAMME * rows * net.inputs
     if size > memory:
         raise BudgetError(
             f"the half-spaces must fit into {memory / 2**30:.2g} GiB, but {rows} of them in "

@@ -15,8 +15,8 @@ from inscape._core.progress import progress
 if TYPE_CHECKING:
     from inscape.regions.plane_regions import PlaneRegions
 
-#: Numbers that the values of one batch of rows may have: 32 MiB.
-BATCH = 2**22
+#: Bytes that the values of one batch of rows may take, and copies of them that the work takes.
+BATCH, COPIES = 2**25, 6
 #: Slopes and values along the plane may differ by this share of the largest of them.
 SAME = 1e-6
 
@@ -37,7 +37,8 @@ def input_maps(
     _refuse_other_model(regions, net)
     matrices = torch.empty(len(cells), net.outputs, net.inputs, dtype=torch.float64)
     constants = torch.empty(len(cells), net.outputs, dtype=torch.float64)
-    step = max(1, BATCH // max(1, net.inputs * net.outputs, *regions.units))
+    batch = min(BATCH, (memory - size) // COPIES)
+    step = max(1, batch // (8 * max(1, net.inputs * net.outputs, *regions.units)))
     with progress(len(cells), label="maps in input space") as bar:
         for first in range(0, len(cells), step):
             part = cells[first : first + step]

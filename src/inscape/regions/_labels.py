@@ -43,10 +43,10 @@ class Neighbours:
         self._before: Tensor | None = None
         self._at = 0
         self._shadows: list[Tensor] = []
+        self._places: list[Pairs] = []
 
     def pairs(self, row: Float64[Tensor, "p k"]) -> Pairs:
         """Return the pairs of points that are alike, of the next row of coefficients."""
-        shadows = row @ self._directions
         place = self.width * self._at + np.arange(self.width)
         found = [self._alike(row[1:], row[:-1], place[1:], place[:-1])]
         if self._before is not None:
@@ -58,8 +58,16 @@ class Neighbours:
             elif self.reach == "row":
                 found.append(self._far(row, old, place))
         self._before, self._at = row, self._at + 1
-        self._shadows.append(torch.cat([shadows, row.norm(dim=1, keepdim=True)], 1))
-        return np.concatenate(found)
+        pairs = np.concatenate(found)
+        self._keep(row, np.setdiff1d(place, pairs[:, 0]))
+        return pairs
+
+    def _keep(self, row: Float64[Tensor, "p k"], new: Pairs) -> None:
+        """Keep the shadows of points that are like none before: the firsts of all components."""
+        points = row[torch.from_numpy(new % self.width)]
+        shadows = points @ self._directions
+        self._shadows.append(torch.cat([shadows, points.norm(dim=1, keepdim=True)], 1))
+        self._places.append(new)
 
     def _alike(self, one: Tensor, two: Tensor, at: Pairs, by: Pairs) -> Pairs:
         near = self.tolerance * torch.maximum(one.norm(dim=1), two.norm(dim=1))
@@ -87,18 +95,20 @@ class Neighbours:
         equal maps are apart by rounding, which is far below any tolerance.
         """
         _, first = np.unique(labels.numpy(), return_index=True)
-        kinds = torch.cat(self._shadows)[torch.from_numpy(first)]
+        rows = np.searchsorted(np.concatenate(self._places), first)
+        kinds = torch.cat(self._shadows)[torch.from_numpy(rows)]
         order = kinds[:, 0].argsort()
         kinds, place = kinds[order], np.arange(len(order))
         size = len(self._directions)
         found: list[Pairs] = []
         for step in range(1, len(kinds)):
-            gaps = (kinds[step:, :-1] - kinds[:-step, :-1]).abs()
             near = self.tolerance * torch.maximum(kinds[step:, -1], kinds[:-step, -1])
-            if not bool((gaps[:, 0] <= near).any()):
+            some = ((kinds[step:, 0] - kinds[:-step, 0]).abs() <= near).nonzero()[:, 0]
+            if not len(some):
                 break
-            same = ((size * gaps.square().mean(1)).sqrt() <= near).numpy()
-            found.append(np.stack([place[step:][same], place[:-step][same]], 1))
+            gaps = kinds[some + step, :-1] - kinds[some, :-1]
+            same = some[(size * gaps.square().mean(1)).sqrt() <= near[some]].numpy()
+            found.append(np.stack([place[same + step], place[same]], 1))
         return int(joined(len(kinds), found).max()) + 1
 
 

@@ -14,6 +14,8 @@ from inscape._core.sampling import generator
 
 #: Corners of the unit cube at which a network with fixed patterns is asked for its sizes.
 CORNERS = 4
+#: Copies of the widest values that one evaluation of a batch takes.
+COPIES = 6
 
 
 def affine_values(
@@ -37,7 +39,8 @@ def affine_values(
 
     zero, here = values(torch.stack([torch.zeros_like(point), point]))
     slopes = torch.empty(len(zero), d, dtype=torch.float64)
-    rows = max(1, min(d, memory // (8 * max(len(zero), d))))
+    widest = max(len(zero), d, *(pattern.shape[1] for pattern in patterns))
+    rows = max(1, min(d, memory // (8 * COPIES * widest)))
     for start in range(0, d, rows):
         count = min(rows, d - start)
         steps = torch.zeros(count, d, dtype=torch.float64)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
@@ -20,6 +22,7 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
+from inscape._core.pieces.line_graph import Rows
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.pieces.plane.frame import Frame
 from inscape._core.progress import progress
@@ -221,7 +224,7 @@ def _by_pattern(
     """Give points of the grid with equal activation patterns one number."""
     net = piecewise(f, x)
     u, v = part.ticks(grid)
-    rows = max(1, memory // (64 * 8 * max(net.inputs, 1)))
+    rows = Rows(net, x[:1], x[:1], memory).most
     kinds: dict[bytes, int] = {}
     labels: list[int] = []
     with progress(grid, label="rows of the grid") as bar:
@@ -229,7 +232,12 @@ def _by_pattern(
             for points in chunks(part.row(u, at).to(x.dtype).double(), rows):
                 chosen = net.patterns(points)
                 keys = np.concatenate([one.numpy() for one in chosen], 1) if chosen else None
-                names = [b""] * len(points) if keys is None else [key.tobytes() for key in keys]
+                names = [b""] * len(points) if keys is None else [_digest(key) for key in keys]
                 labels += [kinds.setdefault(name, len(kinds)) for name in names]
             bar.advance()
     return torch.tensor(labels).reshape(grid, grid), len(kinds)
+
+
+def _digest(pattern: npt.NDArray[np.integer[npt.NBitBase]]) -> bytes:
+    """Return 16 bytes for an activation pattern: two patterns share them one time in 2**128."""
+    return blake2b(pattern.tobytes(), digest_size=16).digest()

@@ -184,7 +184,7 @@ def region_at(
     box: tuple[float, float] | None = None,
     programmes: int = 20_000,
     seconds: float = 60.0,
-    memory: int = 2**30,
+    memory: int = 2**32,
 ) -> RegionAt | NotApplicable:
     r"""Find the linear region that holds a point, in any number of dimensions.
 
@@ -207,7 +207,7 @@ def region_at(
         programmes: Least-squares and linear programmes that may be solved.
         seconds: Time from the call on; what is not decided then is kept and said. The nearest
             faces are decided first; the half-spaces themselves are always found.
-        memory: Bytes that the half-spaces may take.
+        memory: Bytes that the half-spaces and programmes with them may take; 4 GiB by default.
 
     >>> import torch
     >>> found = region_at(torch.abs, torch.tensor([[2.0, -1.0]]))
@@ -228,7 +228,7 @@ def region_at(
     found = merged(given, 1.0 + float(np.abs(flat).max()))
     found, proven, ball = _reduced(found, budget, remove=faces == "irredundant")
     measured = _facets(found, budget) if facets and proven.all() else None
-    slopes, values = affine_values(net, point, net.patterns(point[None]))
+    slopes, values = affine_values(net, point, net.patterns(point[None]), memory=memory)
     return RegionAt(
         point=point.flatten(),
         slopes=slopes,
