@@ -62,9 +62,9 @@ class Checkup:
 
     outputs: Float64[Tensor, "n c"]
     labels: Int64[Tensor, " n"] | None
-    answers: Int64[Tensor, " n"]
-    targets: Float64[Tensor, "n c"] | None
-    linear: Float64[Tensor, "n c"] | None
+    answers: Int64[Tensor, " answered"]
+    targets: Float64[Tensor, "n t"] | None
+    linear: Float64[Tensor, "n k"] | None
     scalings: dict[str, float]
     plain: float
     tried: int
@@ -92,7 +92,7 @@ class Checkup:
             return None
         return answers_of(self.linear, probability=self.probabilities) == self.labels
 
-    def errors(self, outputs: Float64[Tensor, "n c"]) -> Float64[Tensor, " n"]:
+    def errors(self, outputs: Float64[Tensor, "n k"]) -> Float64[Tensor, " n"]:
         """Return the squared error of each example, a mean over outputs."""
         assert self.targets is not None
         return (outputs - self.targets).square().mean(1)
