@@ -90,7 +90,7 @@ def test_a_generator_leaves_inference_mode_in_its_steps_alone():
     with torch.inference_mode(), batches(20):
         steps = path_length.refine(f, x.clone(), pairs=3, knots=12)
         lengths = [len(result.lengths) for result in steps if torch.is_inference_mode_enabled()]
-    assert lengths == [1, 2, 3]
+    assert lengths == [2, 3, 3, 3, 3]  # two coarse walks in a batch, then fine ones, one in each
 
 
 def test_gradients_are_off_within_steps_and_as_they_were_between():
@@ -110,10 +110,12 @@ def test_a_walk_that_takes_many_batches_begins_coarsely():
     x = torch.randn(20, 2, dtype=torch.float64)
     with batches(9):
         results = list(path_length.refine(torch.sin, x, pairs=20, knots=40))
-    coarse = [result for result in results if result.knots == 9]
-    assert [len(result.lengths) for result in coarse[:16]] == list(range(1, 17))
-    assert all(len(result.lengths) >= 16 for result in results[16:])
+    coarse = [result for result in results if result.knots == 8]
+    assert [len(result.lengths) for result in coarse[:15]] == list(range(2, 17))
+    assert all(len(result.lengths) >= 16 for result in results[15:])
+    assert {result.summary().kind for result in coarse} == {"lower bound"}
     assert results[-1].knots == 40
+    assert results[-1].summary().kind == "estimate"
     torch.testing.assert_close(
         results[-1].lengths, path_length(torch.sin, x, pairs=20, knots=40).lengths
     )

@@ -16,7 +16,7 @@ REGISTER = {
 }
 #: Settings with which each takes several steps in little time.
 SETTINGS = {
-    "effective_length_scale": {"lines": 9, "knots": 5, "resamples": 20},
+    "effective_length_scale": {"lines": 20, "knots": 5, "resamples": 20},
     "extrapolation": {"points": 40},
     "fisher_rao_norm": {"points": 50},
     "gradient_deflection": {"pairs": 20, "knots": 12},
@@ -116,7 +116,9 @@ def test_samples_of_a_stopped_run_are_the_first_of_a_longer_one(name):
 
 def _settings(result):
     """Return how finely each sample is measured: a first answer may be a coarse one."""
-    return getattr(result, "knots", None), UNFINISHED in getattr(result, "doubts", ())
+    names = ("knots", "directions", "projections")
+    how = tuple(getattr(result, name, None) for name in names)
+    return *how, UNFINISHED in getattr(result, "doubts", ())
 
 
 @pytest.mark.parametrize("name", SAMPLED)

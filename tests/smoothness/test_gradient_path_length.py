@@ -4,8 +4,9 @@ from torch.testing import assert_close
 
 from cases import CASES, dense, points
 from inscape._core import UnsupportedModelError, draw_pairs
+from inscape._core.anytime import batches
 from inscape.smoothness import gradient_path_length, gradient_path_length_penalty, weights_product
-from inscape.smoothness.segments import variation, walks
+from inscape.smoothness.segments import joined, variation, walks
 from oracles.smoothness import jacobian, on_segment
 
 
@@ -65,11 +66,33 @@ def test_compiled_and_plain_sum_agree(dtype):
 def test_walks_cover_every_step_once_whatever_the_rows(rows):
     a, b = points(4, 3), points(4, 3, seed=2)
     ends = torch.arange(8).reshape(2, 4)
-    total = torch.zeros(4, dtype=torch.float64)
-    for some, at in walks(torch.cat([a, b]), ends, 7, rows=rows):
-        assert at.shape[0] * at.shape[1] <= max(rows, 2)
-        total[some] += variation(at, large=False)
+    total, last = torch.zeros(4, dtype=torch.float64), None
+    for some, begins, at in walks(torch.cat([a, b]), ends, 7, rows=rows):
+        assert at.shape[0] * at.shape[1] <= rows
+        total[some] += variation(joined(None if begins else last, at), large=False)
+        last = at[:, -1].clone()
     assert_close(total, (b - a).norm(dim=1))
+
+
+class Veering(torch.nn.Module):
+    """A network whose input goes in through one linear map on one side of a plane alone."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x) if bool(x[0, 0] < 0) else self.inner(x) + 0 * x.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("projections", [0, 2])
+def test_a_front_that_comes_and_goes_along_a_chord_changes_nothing(projections):
+    x = points(2000, 40)
+    f = dense(40, 6, 5, 3, act=torch.nn.Tanh)
+    settings = {"pairs": 6, "knots": 30, "projections": projections}
+    with batches(4):
+        veering = gradient_path_length(Veering(f).eval(), x, **settings).lengths
+    assert_close(veering, gradient_path_length(f, x, **settings).lengths)
 
 
 def test_penalty_pairs_the_halves_and_takes_mean_or_sum():

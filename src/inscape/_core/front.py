@@ -7,6 +7,7 @@ off the graph that autograd has drawn of the call: what comes after the map may 
 """
 
 import math
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +16,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
+from inscape._core.anytime import finished
 from inscape._core.checks import Function
-from inscape._core.functional import norm, pulled_back, stacked
+from inscape._core.functional import norm, stacked, vjps
 
 #: A square that is a smaller share of the squares of its terms lost digits to cancellation.
 SHARE = 1 / 2
@@ -122,6 +124,15 @@ class Slopes:
 
     def at(self, x: Float[Tensor, "n *d"]) -> tuple[Float[Tensor, "n r w"], Front | None]:
         """Return the Jacobian of every row; or only its factor after a front, and that front."""
+        return finished(self.steps(x))
+
+    def steps(
+        self, x: Float[Tensor, "n *d"], vectors: Float[Tensor, "n k c"] | None = None
+    ) -> Generator[None, None, tuple[Float[Tensor, "n r w"], Front | None]]:
+        """Return what ``at`` does, with a step between backward passes.
+
+        With ``vectors``, their products with the Jacobian stand in the place of its rows.
+        """
         width = x.numel() // len(x)
         with torch.enable_grad():
             x = x.detach().requires_grad_()
@@ -134,8 +145,8 @@ class Slopes:
             else:
                 h, d = front.weight.shape
                 start, shape = GradientEdge(step, 0), (len(x), width // d, h)
-            found = pulled_back(y, start)
-        return stacked(found, shape, x), front
+        products = yield from vjps(y, start, vectors=vectors)
+        return stacked(products, shape, x), front
 
     def _front_of(self, step: Node, width: int) -> Front | None:
         """Return the linear map of that step of autograd, if there is one and its matrix pays."""

@@ -1,6 +1,6 @@
 """A module as a function of its input: probing, chunking and batched Jacobians."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from inscape._core import checks
-from inscape._core.anytime import most_rows
+from inscape._core.anytime import finished, most_rows
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.mixing import TRIAL, refuse_mixing, refuse_pairing, trial_rows
@@ -31,22 +31,29 @@ class Probe:
     """What a few trial rows tell about a function.
 
     ``f`` is the function itself; where it writes over its input, one that hands it a copy; where
-    it takes gradients itself, one that lets it do so under ``torch.no_grad``, too.
+    it takes gradients itself, one that lets it do so under ``torch.no_grad``, too. A row takes
+    ``row_bytes`` with the gradients of all its outputs, of which each takes ``gradient_bytes``.
     """
 
     f: Function
     outputs: int
     row_bytes: int
     has_gradient: bool = True
+    gradient_bytes: int = 0
 
     def need_gradient(self) -> None:
         """Refuse a function whose values vary but whose gradients do not reach the input."""
         if not self.has_gradient:
             raise _no_gradient()
 
-    def rows(self, memory: int) -> int:
-        """Return how many rows fit into ``memory`` bytes, at least one."""
-        return max(1, min(most_rows(ROWS), memory // self.row_bytes))
+    def rows(self, memory: int, *, gradients: int | None = None) -> int:
+        """Return how many rows fit into ``memory`` bytes, at least one.
+
+        ``gradients`` is how many are held of each row; by default one for each output.
+        """
+        fewer = 0 if gradients is None else self.outputs - gradients
+        row = max(1, self.row_bytes - fewer * self.gradient_bytes)
+        return max(1, min(most_rows(ROWS), memory // row))
 
 
 def _no_gradient() -> UnsupportedModelError:
@@ -73,11 +80,12 @@ def probe(f: Function, x: Float[Tensor, "n *d"]) -> Probe:
         f = _with_gradients(f)
         refuse_mixing(f, rows, trial)
     outputs = trial.shape[1]
-    gradients = outputs * (x.numel() // len(x)) * x.element_size()
+    gradient = 3 * (x.numel() // len(x)) * x.element_size()
     return Probe(
         f=f,
         outputs=outputs,
-        row_bytes=2 * kept // TRIAL + 3 * gradients,
+        row_bytes=2 * kept // TRIAL + outputs * gradient,
+        gradient_bytes=gradient,
         has_gradient=together.requires_grad or torch.equal(trial, trial[:1].expand_as(trial)),
     )
 
@@ -174,24 +182,44 @@ def pulled_back(
     y: Float[Tensor, "n *c"], to: GradientEdge, *, live: bool = False
 ) -> list[Tensor | None]:
     """Return for each output its gradient with respect to ``to``; None where it is constant."""
+    return finished(vjps(y, to, live=live))
+
+
+def vjps(
+    y: Float[Tensor, "n *c"],
+    to: GradientEdge,
+    *,
+    vectors: Float[Tensor, "n k c"] | None = None,
+    live: bool = False,
+) -> Generator[None, None, list[Tensor | None]]:
+    """Return vector-Jacobian products with respect to ``to``, with a step between two of them.
+
+    Those of each output alone, or of ``k`` vectors for each row; None where there is no gradient.
+    """
     y = y if y.ndim == 2 else y.reshape(len(y), -1)
+    if vectors is None:
+        columns = torch.split(y, 1, dim=1) if y.shape[1] > 1 else (y,)
+        pairs = [(column, torch.ones_like(column)) for column in columns]
+    else:
+        pairs = [(y, vector) for vector in vectors.to(y).unbind(1)]
     if not y.requires_grad:  # a constant function
-        return [None] * y.shape[1]
-    columns = torch.split(y, 1, dim=1) if y.shape[1] > 1 else (y,)
-    found: list[Tensor | None] = []
-    for column in columns:
-        (gradient,) = torch.autograd.grad(
-            column,
+        return [None] * len(pairs)
+    products: list[Tensor | None] = []
+    for values, vector in pairs:
+        if products:
+            yield
+        (product,) = torch.autograd.grad(
+            values,
             (to,),
-            torch.ones_like(column),
-            retain_graph=live or len(columns) > 1,
+            vector,
+            retain_graph=live or len(products) + 1 < len(pairs),
             create_graph=live,
             allow_unused=True,
         )
-        if gradient is None and bool((column != column[0]).any()):
+        if product is None and bool((values != values[0]).any()):
             raise _no_gradient()
-        found.append(gradient)
-    return found
+        products.append(product)
+    return products
 
 
 def stacked(

@@ -10,6 +10,9 @@ from torch import Tensor
 from inscape._core import checks
 from inscape._core.anytime import stoppable
 
+#: Samples of a first answer at most, where the caller may stop.
+FIRST = 8
+
 
 def generator(seed: int) -> torch.Generator:
     """Return a private generator; the same seed gives the same draws on every device."""

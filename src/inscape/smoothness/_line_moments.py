@@ -55,7 +55,7 @@ def along(
 
     None stands for a batch of the model that ends within a line.
     """
-    rows = found.rows(memory // DOUBLE_BACKWARD)
+    rows = found.rows(memory // DOUBLE_BACKWARD, gradients=1)
     per = max(1, rows // knots)
     kept = _empty(ends.shape[1], knots, found.outputs)
     for first in range(0, ends.shape[1], per):
@@ -233,7 +233,7 @@ def best_process(
     t = times(starts[lines], knots)[:, some]
     ends = [end[lines.to(end.device)].double().flatten(1).cpu()[:, None] for end in (a, b)]
     size = float(moments.lengths.square().mean().sqrt())
-    points = (torch.lerp(ends[0], ends[1], t[..., None]) / size).flatten(0, 1)
+    points = coordinates((torch.lerp(ends[0], ends[1], t[..., None]) / size).flatten(0, 1))
     y = moments.values[lines][:, some].flatten(0, 1)
     y = y - y.mean(0)
     y = y / y.square().mean().sqrt().clamp(min=1e-300)
@@ -242,3 +242,12 @@ def best_process(
     if unknown or found.length_scale is None or not explains(found):
         return None, None
     return found.length_scale * size, found.noise / (found.noise + found.amplitude)
+
+
+def coordinates(rows: Float64[Tensor, "m d"]) -> Float64[Tensor, "m k"]:
+    """Return rows with the same inner products that are no longer than there are of them."""
+    if rows.shape[1] <= len(rows):
+        return rows
+    values, vectors = torch.linalg.eigh(rows @ rows.T)
+    shorter: Tensor = vectors * values.clamp(min=0).sqrt()
+    return shorter

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from inscape._core import generator
 from inscape._core.result import Z95, student
-from inscape.smoothness._line_moments import SHORTEST, Moments, scale, spread, times
+from inscape.smoothness._line_moments import SHORTEST, Moments, coordinates, scale, spread, times
 
 #: Length scales of the table, in units of the size of the data.
 GRID = np.geomspace(1e-5, 100, 281)
@@ -97,7 +97,8 @@ class _Draws:
     ) -> None:
         self._lengths, self._knots, self._seed = lengths, knots, seed
         both = torch.cat([end.double().flatten(1).cpu() for end in (a, b - a)])
-        self._start, self._way = _coordinates(both).chunk(2)
+        # waves go in all directions alike, so that only inner products count
+        self._start, self._way = coordinates(both).chunk(2)
         self._t = times(starts, knots)[..., None]
 
     def moments(self, length_scale: float, outputs: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -132,15 +133,3 @@ class _Draws:
         while high < longest and any(ratio <= border for ratio in ratios(high)):
             high *= 2
         return low, high if high < longest else math.inf
-
-
-def _coordinates(rows: Float64[Tensor, "m d"]) -> Float64[Tensor, "m k"]:
-    """Return rows with the same inner products that are no longer than there are of them.
-
-    Waves go in all directions alike, so that only inner products count.
-    """
-    if rows.shape[1] <= len(rows):
-        return rows
-    values, vectors = torch.linalg.eigh(rows @ rows.T)
-    coordinates: Tensor = vectors * values.clamp(min=0).sqrt()
-    return coordinates

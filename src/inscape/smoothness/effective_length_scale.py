@@ -11,12 +11,21 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.anytime import anytime, stoppable
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, probe
+from inscape._core.functional import MEMORY, Probe, probe
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import draw_pair_numbers, generator
-from inscape.smoothness._line_moments import Moments, along, best_process, joined, scale, spread
+from inscape.smoothness._line_moments import (
+    DOUBLE_BACKWARD,
+    Moments,
+    along,
+    best_process,
+    joined,
+    scale,
+    spread,
+)
 from inscape.smoothness._line_spread import between_draws, between_lines
+from inscape.smoothness.segments import COARSE_GRADIENTS, Stage, in_stages, stages
 
 #: Scales beyond so many times the size of the data cannot be told from each other.
 LONGEST = 10.0
@@ -112,6 +121,9 @@ class EffectiveLengthScale(Result):
         return Summary(value=self.value, kind="estimate", basis=basis, low=low, high=high)
 
 
+Answer = EffectiveLengthScale | NotApplicable
+
+
 @instrument(
     reads="function",
     cost="seconds",
@@ -189,18 +201,46 @@ def effective_length_scale(
     found.need_gradient()
     ends = draw_pair_numbers(len(x), lines, seed=seed)
     starts = torch.rand(lines, generator=generator(seed + 1), dtype=torch.float64)
+
+    def measure(stage: Stage) -> Iterator[tuple[int, Answer | None]]:
+        fit = process and stage == fine
+        return _walked(found, x, (ends, starts), stage, resamples, seed, memory, process=fit)
+
+    fine = Stage(lines, knots)
+    rows = found.rows(memory // DOUBLE_BACKWARD, gradients=1)
+    plan = stages(fine, rows, coarse_knots=COARSE_GRADIENTS)
+    answers: Iterator[Answer] = in_stages(measure, plan)
+    yield from answers
+
+
+def _walked(
+    found: Probe,
+    x: Float[Tensor, "n *d"],
+    drawn: tuple[Int64[Tensor, "2 lines"], Float64[Tensor, " lines"]],
+    stage: Stage,
+    resamples: int,
+    seed: int,
+    memory: int,
+    *,
+    process: bool,
+) -> Iterator[tuple[int, Answer | None]]:
+    """Yield what twice as many lines say as the time before, and None after other batches."""
+    count, knots, _ = stage
+    ends, starts = drawn[0][:, :count], drawn[1][:count]
     parts: list[Moments] = []
-    best, count = None, 0
+    done = said = 0
     for part in along(found, x, ends, starts, knots, memory=memory):
         parts += [part] if part is not None else []
-        done = sum(len(part.lengths) for part in parts)
-        if done == lines or (stoppable() and done >= max(2, 2 * count)):
-            best, count = _Lines(joined(parts), x, ends, starts).result(resamples, seed), done
-        if best is not None:
-            yield best
-    if process and isinstance(best, EffectiveLengthScale):
-        fitted = _Lines(joined(parts), x, ends, starts).process(seed)
-        yield replace(best, process=fitted[0], unexplained=fitted[1])
+        done += len(part.lengths) if part is not None else 0
+        if part is None or (done < count and not (stoppable() and done >= max(2, 2 * said))):
+            yield done, None
+            continue
+        walked, said = _Lines(joined(parts), x, ends, starts), done
+        result = walked.result(resamples, seed)
+        yield done, result
+    if process and isinstance(result, EffectiveLengthScale):
+        scale, unexplained = walked.process(seed)
+        yield done, replace(result, process=scale, unexplained=unexplained)
 
 
 class _Lines:

@@ -13,9 +13,17 @@ from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, Probe, norm, probe
 from inscape._core.inference import no_grad
-from inscape._core.result import NONNEGATIVE, Range
+from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_pair_numbers
-from inscape.smoothness.segments import in_stages, values, walks
+from inscape.smoothness.segments import (
+    COARSE_KNOTS,
+    Stage,
+    in_stages,
+    joined,
+    stages,
+    values,
+    walks,
+)
 
 #: Slopes of secants carry the rounding of the outputs; of affine maps in 3072 inputs up to 3.5.
 ROUNDINGS = 8
@@ -23,7 +31,10 @@ ROUNDINGS = 8
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GradientDeflection(Result):
-    """Deviation of the slope along each of the chords from the slope of the straight way."""
+    """Deviation of the slope along each of the chords from the slope of the straight way.
+
+    ``coarse`` tells a first answer, from fewer knots than were asked for.
+    """
 
     range: ClassVar[Range] = NONNEGATIVE
 
@@ -32,6 +43,7 @@ class GradientDeflection(Result):
     knots: int
     outputs: int
     seed: int
+    coarse: bool = False
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each chord: its deflection and the straight way between its ends."""
@@ -40,9 +52,10 @@ class GradientDeflection(Result):
             yield {"gradient_deflection": deflection, "straight": distance}
 
     def summary(self) -> Summary:
-        """Return the mean over the chords."""
+        """Return the mean over the chords, a lower bound where it is coarse."""
         basis = f"{len(self.deflections)} pairs x {self.knots} knots"
-        return mean_summary(self.deflections, kind="estimate", basis=basis)
+        kind: Kind = "lower bound" if self.coarse else "estimate"
+        return mean_summary(self.deflections, kind=kind, basis=basis)
 
 
 @instrument(
@@ -99,28 +112,38 @@ def gradient_deflection(
     found = probe(f, x)
     rows, ends = found.rows(memory), draw_pair_numbers(len(x), pairs, seed=seed)
 
-    def walk(pairs: int, knots: int) -> Iterator[tuple[int, GradientDeflection | None]]:
-        return _walked(found, x, ends[:, :pairs], knots, rows, seed)
+    def measure(stage: Stage) -> Iterator[tuple[int, GradientDeflection | None]]:
+        coarse = stage.places < knots
+        return _walked(found, x, ends[:, : stage.samples], stage.places, rows, seed, coarse=coarse)
 
-    yield from in_stages(walk, pairs, knots, rows)
+    yield from in_stages(measure, stages(Stage(pairs, knots), rows, coarse_knots=COARSE_KNOTS))
 
 
 def _walked(
-    found: Probe, x: Tensor, ends: Int64[Tensor, "2 pairs"], knots: int, rows: int, seed: int
+    found: Probe,
+    x: Tensor,
+    ends: Int64[Tensor, "2 pairs"],
+    knots: int,
+    rows: int,
+    seed: int,
+    *,
+    coarse: bool,
 ) -> Iterator[tuple[int, GradientDeflection | None]]:
     """Yield the deflections of the chords so far, after each batch; None within a chord."""
     deflections, distances = x.new_zeros(2, ends.shape[1])
-    straight, squares, steps, largest = x.new_zeros(1, 1), x.new_zeros(1), 0, 0.0
-    for some, at in walks(x, ends, knots, rows=rows):
+    straight, squares, last = x.new_zeros(1, 1), x.new_zeros(1), None
+    passed, largest = 0, 0.0
+    for some, begins, at in walks(x, ends, knots, rows=rows):
         y = found.f(at.flatten(0, 1)).reshape(*at.shape[:2], -1)
-        if steps == 0:
+        if begins:
             whole = at.shape[1] == knots
             tips = (y[:, 0], y[:, -1]) if whole else _tips(found, x, ends[:, some], rows)
-            straight, squares = tips[1] - tips[0], x.new_zeros(len(y))
+            straight, squares, last, passed = tips[1] - tips[0], x.new_zeros(len(y)), None, 0
             largest = max(largest, float(norm(torch.cat(tips), dim=1).max()))
+        y, passed = joined(last, y), passed + at.shape[1]
         squares += ((knots - 1) * y.diff(dim=1) - straight[:, None]).square().sum((1, 2))
-        steps = (steps + at.shape[1] - 1) % (knots - 1)
-        if steps:
+        if passed < knots:
+            last = y[:, -1].clone()  # y may lie where the next knots go
             yield some.start, None
             continue
         deflections[some] = (squares / (knots - 1)).sqrt()
@@ -133,6 +156,7 @@ def _walked(
             knots=knots,
             outputs=found.outputs,
             seed=seed,
+            coarse=coarse,
         )
         yield some.stop, result
 

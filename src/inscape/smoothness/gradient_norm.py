@@ -7,24 +7,37 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from inscape._core import Result, Row, Summary, checks, instrument, mean_summary
-from inscape._core.anytime import anytime
+from inscape._core import Result, Row, Summary, checks, instrument
+from inscape._core.anytime import anytime, meanwhile, stoppable
 from inscape._core.checks import Function
 from inscape._core.front import Slopes
-from inscape._core.functional import MEMORY, live_jacobians, norm, probe
+from inscape._core.functional import MEMORY, Probe, live_jacobians, norm, probe
 from inscape._core.result import NONNEGATIVE, Range
-from inscape._core.sampling import Draw
+from inscape._core.sampling import FIRST, Draw
+from inscape.smoothness._projection import (
+    Directions,
+    coarse_projections,
+    jacobian_norms,
+    passes_for,
+    projected_summary,
+    projections_for,
+)
+from inscape.smoothness.segments import Stage, in_stages
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GradientNorm(Result):
-    """Norm of the gradient at each of the points."""
+    """Norm of the gradient at each of the points.
+
+    Exact where ``projections`` is 0, else from so many random vectors at each point.
+    """
 
     range: ClassVar[Range] = NONNEGATIVE
 
     norms: Float[Tensor, " points"]
     outputs: int
     seed: int
+    projections: int = 0
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each point."""
@@ -32,13 +45,13 @@ class GradientNorm(Result):
 
     def summary(self) -> Summary:
         """Return the mean over the points."""
-        return mean_summary(self.norms, kind="estimate", basis=f"{len(self.norms)} points")
+        return projected_summary(self.norms, f"{len(self.norms)} points", self.projections)
 
 
 @instrument(
     reads="function",
     cost="instant",
-    work=lambda n, c: min(n, 1000) * (1 + 2 * c),
+    work=lambda n, c: min(n, 1000) * (1 + 2 * passes_for(c)),
     samples="points",
     meaning="At a typical data point, a tiny step moves the output by at most {value} times "
     "the length of the step.",
@@ -50,6 +63,7 @@ def gradient_norm(
     x: Float[Tensor, "n *d"],
     *,
     points: int = 1000,
+    projections: int | None = None,
     seed: int = 0,
     memory: int = MEMORY,
 ) -> Iterator[GradientNorm]:
@@ -58,15 +72,22 @@ def gradient_norm(
     .. math:: GN(f) = \mathbb{E}_x \, \lVert \nabla_x f(x) \rVert
 
     For several outputs the Frobenius norm of the Jacobian. The norm at each point is exact up to
-    rounding; the mean is an estimate over the data's distribution, with its standard error.
-    Costs one forward and ``c`` backward passes of ``points`` rows; less where the input goes in
-    through one narrowing linear map.
+    rounding for up to 32 outputs; the mean is an estimate over the data's distribution, with its
+    interval. Costs one forward and ``c`` backward passes of ``points`` rows; less where the input
+    goes in through one narrowing linear map.
+
+    For more outputs the norm at each point comes from products of the Jacobian with ``k`` random
+    vectors, :math:`\mathbb{E} \lVert J^T v \rVert^2 = \lVert J \rVert_F^2`, at the cost of ``k``
+    backward passes. The root of their mean is jackknifed: what is left of its bias is at most
+    0.07% of the norm for 8 vectors (0.4% for 4), for which the interval has room.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
         x: Points of the data.
         points: How many of them to use, drawn without replacement; all if there are no more.
-        seed: Seed of that draw.
+        projections: Random vectors at each point; 0 takes the whole Jacobian, None does so up to 32
+            outputs and takes 8 vectors beyond.
+        seed: Seed of all draws.
         memory: Bytes that the working set may take.
 
     >>> import torch
@@ -76,13 +97,44 @@ def gradient_norm(
     checks.whole(1, points=points, memory=memory)
     found = probe(f, x)
     found.need_gradient()
-    draw = Draw(len(x), points, seed=seed)
-    slopes = Slopes(found.f, rows=len(draw) * found.outputs)
+    vectors = projections_for(found.outputs, projections)
+    fine = Stage(min(points, len(x)), 1, vectors)
+
+    def measure(stage: Stage) -> Iterator[tuple[int, GradientNorm | None]]:
+        return _norms(found, x, stage, seed, memory)
+
+    yield from in_stages(measure, point_stages(fine, found, memory))
+
+
+def point_stages(fine: Stage, found: Probe, memory: int) -> list[Stage]:
+    """Return the stages of points: before the asked one a coarse one, if that is of use.
+
+    Where the caller may stop and a batch has few rows, a few points come first, each measured at
+    one place with two random projections of its Jacobian.
+    """
+    coarse = Stage(min(FIRST, fine.samples), 1, coarse_projections(found.outputs))
+    short = found.rows(memory, gradients=coarse.projections or None) < FIRST
+    return [coarse, fine] if stoppable() and short and coarse[1:] != fine[1:] else [fine]
+
+
+def _norms(
+    found: Probe, x: Float[Tensor, "n *d"], stage: Stage, seed: int, memory: int
+) -> Iterator[tuple[int, GradientNorm | None]]:
+    """Yield the norms at the points so far, after each backward pass; None before their last."""
+    k = stage.projections
+    draw = Draw(len(x), stage.samples, seed=seed, shuffled=k > 0)
+    slopes = Slopes(found.f, rows=len(draw) * (k or found.outputs))
+    vectors = Directions(found.outputs, k, seed=seed ^ 1)
     norms, done = x.new_empty(len(draw)), 0
-    for some in draw.parts(found.rows(memory)):
-        part = slopes.norms(x[some])
-        norms[done : (done := done + len(part))] = part
-        yield GradientNorm(norms=draw.in_order(norms[:done]), outputs=found.outputs, seed=seed)
+    for some in draw.growing(FIRST, found.rows(memory, gradients=k or None)):
+        part = x[some]
+        products = jacobian_norms(slopes, part, vectors.draw(len(part)))
+        values = yield from meanwhile(products, (done, None))
+        norms[done : (done := done + len(part))] = values
+        result = GradientNorm(
+            norms=draw.in_order(norms[:done]), outputs=found.outputs, seed=seed, projections=k
+        )
+        yield done, result
 
 
 def gradient_norm_penalty(f: Function, x: Float[Tensor, "n *d"]) -> Float[Tensor, ""]:

@@ -15,16 +15,28 @@ from inscape._core.functional import MEMORY, Probe, norm, probe
 from inscape._core.inference import no_grad
 from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
-from inscape._core.result import NONNEGATIVE, Range
+from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_pair_numbers
-from inscape.smoothness.segments import blocks, halves, in_stages, reduced, variation, walks
+from inscape.smoothness.segments import (
+    COARSE_KNOTS,
+    Stage,
+    blocks,
+    halves,
+    in_stages,
+    joined,
+    reduced,
+    stages,
+    variation,
+    walks,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PathLength(Result):
     """Length of the output's path along each of the chords, by secants between the knots.
 
-    Where it is exact, ``knots`` counts those of all chords: their ends and every bend.
+    Where it is exact, ``knots`` counts those of all chords: their ends and every bend. ``coarse``
+    tells a first answer, from fewer knots than were asked for.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -35,6 +47,7 @@ class PathLength(Result):
     outputs: int
     seed: int
     exact: bool = False
+    coarse: bool = False
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each chord: the path and the straight way between its ends."""
@@ -42,10 +55,11 @@ class PathLength(Result):
             yield {"path_length": length, "straight": distance}
 
     def summary(self) -> Summary:
-        """Return the mean over the chords."""
+        """Return the mean over the chords, a lower bound where it is coarse."""
         way = ", exact along each chord" if self.exact else f" x {self.knots} knots"
         basis = f"{len(self.lengths)} pairs{way}"
-        return mean_summary(self.lengths, kind="estimate", basis=basis)
+        kind: Kind = "lower bound" if self.coarse else "estimate"
+        return mean_summary(self.lengths, kind=kind, basis=basis)
 
 
 def label_bound(x: Tensor, y: Tensor) -> Bound | None:
@@ -136,33 +150,44 @@ def path_length(
     found = probe(f, x)
     rows = found.rows(memory)
 
-    def walk(pairs: int, knots: int) -> Iterator[tuple[int, PathLength | None]]:
-        return _walked(found, x, ends[:, :pairs], knots, rows, seed)
+    def measure(stage: Stage) -> Iterator[tuple[int, PathLength | None]]:
+        coarse = stage.places < knots
+        return _walked(found, x, ends[:, : stage.samples], stage.places, rows, seed, coarse=coarse)
 
-    yield from in_stages(walk, pairs, knots, rows)
+    yield from in_stages(measure, stages(Stage(pairs, knots), rows, coarse_knots=COARSE_KNOTS))
 
 
 def _walked(
-    found: Probe, x: Tensor, ends: Int64[Tensor, "2 pairs"], knots: int, rows: int, seed: int
+    found: Probe,
+    x: Tensor,
+    ends: Int64[Tensor, "2 pairs"],
+    knots: int,
+    rows: int,
+    seed: int,
+    *,
+    coarse: bool,
 ) -> Iterator[tuple[int, PathLength | None]]:
     """Yield the lengths of the chords so far, after each batch; None within a chord."""
     lengths, distances = x.new_zeros(2, ends.shape[1])
-    straight, steps = x.new_zeros(1, 1), 0
-    for some, at in walks(x, ends, knots, rows=rows):
+    first, last, passed = x.new_zeros(1, 1), None, 0
+    for some, begins, at in walks(x, ends, knots, rows=rows):
         y = found.f(at.flatten(0, 1)).reshape(*at.shape[:2], -1)
+        if begins:
+            first, last, passed = y[:, 0].clone(), None, 0  # y may lie where the next knots go
+        y, passed = joined(last, y), passed + at.shape[1]
         lengths[some] += variation(y, large=False)
-        straight = y[:, -1] - y[:, 0] + (straight if steps else 0)
-        steps = (steps + at.shape[1] - 1) % (knots - 1)
-        if steps:
+        if passed < knots:
+            last = y[:, -1].clone()
             yield some.start, None
             continue
-        distances[some] = norm(straight, dim=1)
+        distances[some] = norm(y[:, -1] - first, dim=1)
         result = PathLength(
             lengths=lengths[: some.stop],
             distances=distances[: some.stop],
             knots=knots,
             outputs=found.outputs,
             seed=seed,
+            coarse=coarse,
         )
         yield some.stop, result
 

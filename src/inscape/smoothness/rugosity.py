@@ -1,11 +1,12 @@
 """Rugosity: how far the function is from affine in the neighbourhood of the data."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from inscape._core import (
@@ -16,18 +17,33 @@ from inscape._core import (
     checks,
     generator,
     instrument,
-    mean_summary,
 )
-from inscape._core.anytime import anytime
+from inscape._core.anytime import anytime, meanwhile
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, chunks, jacobians, norm, probe
+from inscape._core.front import Slopes
+from inscape._core.functional import MEMORY, Probe, norm, probe
 from inscape._core.result import NONNEGATIVE, Range
-from inscape._core.sampling import Draw
+from inscape._core.sampling import FIRST, Draw
+from inscape.smoothness._projection import (
+    Directions,
+    passes_for,
+    projected_summary,
+    projections_for,
+    unbiased,
+)
+from inscape.smoothness.gradient_norm import point_stages
+from inscape.smoothness.segments import Stage, in_stages
+
+#: Rows whose distances from the mean are summed at once.
+BLOCK = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Rugosity(Result):
-    """Change of the Jacobian per unit of distance around each of the points."""
+    """Change of the Jacobian per unit of distance around each of the points.
+
+    Jacobians are whole where ``projections`` is 0, else products with so many random vectors.
+    """
 
     range: ClassVar[Range] = NONNEGATIVE
 
@@ -36,6 +52,7 @@ class Rugosity(Result):
     directions: int
     outputs: int
     seed: int
+    projections: int = 0
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each point."""
@@ -44,13 +61,13 @@ class Rugosity(Result):
     def summary(self) -> Summary:
         """Return the mean over the points."""
         basis = f"{len(self.changes)} points x {self.directions} directions"
-        return mean_summary(self.changes, kind="estimate", basis=basis)
+        return projected_summary(self.changes, basis, self.projections)
 
 
 @instrument(
     reads="function",
     cost="instant",
-    work=lambda n, c: 5 * min(n, 1000) * (1 + 2 * c),
+    work=lambda n, c: 5 * min(n, 1000) * (1 + 2 * passes_for(c)),
     samples="points",
     meaning="Around a typical data point, the slope changes by {value} for each unit that the "
     "input moves.",
@@ -64,6 +81,7 @@ def rugosity(
     points: int = 1000,
     directions: int = 4,
     step: float = 0.1,
+    projections: int | None = None,
     seed: int = 0,
     memory: int = MEMORY,
 ) -> Iterator[Rugosity | NotApplicable]:
@@ -80,8 +98,10 @@ def rugosity(
     so that it has a limit for short steps also where the slope jumps. For a smooth function that
     limit is the mean of :math:`\lVert H u \rVert`.
 
-    Zero for an affine function. An estimate over points and directions, with the standard error
-    over points. Costs ``points * (1 + directions)`` Jacobians.
+    Zero for an affine function. An estimate over points and directions, with the interval over
+    points. Costs ``points * (1 + directions)`` Jacobians; for more than 32 outputs these are
+    products with ``k`` random vectors, the same ones for all steps from a point, as in
+    :func:`~inscape.smoothness.gradient_norm`, with a bias of at most 0.07% for 8 vectors.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
@@ -89,7 +109,9 @@ def rugosity(
         points: How many of them to use, drawn without replacement; all if there are no more.
         directions: Steps from each point.
         step: Length of a step, as a share of the root mean square distance of ``x`` from its mean.
-        seed: Seed of both draws.
+        projections: Random vectors at each point; 0 takes whole Jacobians, None does so up to 32
+            outputs and takes 8 vectors beyond.
+        seed: Seed of all draws.
         memory: Bytes that the working set may take.
 
     >>> import torch
@@ -107,31 +129,62 @@ def rugosity(
         reason = "all points are the same, so that there is no scale for a step: pass more data"
         yield NotApplicable(what="rugosity", reason=reason)
         return
-    draw, dice = Draw(len(x), points, seed=seed, shuffled=True), generator(seed)
-    rows = max(1, found.rows(memory) // 2)  # Jacobians of a row are held twice
+    fine = Stage(min(points, len(x)), directions, projections_for(found.outputs, projections))
+
+    def measure(stage: Stage) -> Iterator[tuple[int, Rugosity | None]]:
+        return _changes(found, x, stage, distance, seed, memory)
+
+    yield from in_stages(measure, point_stages(fine, found, memory))
+
+
+def _changes(
+    found: Probe, x: Float[Tensor, "n *d"], stage: Stage, distance: float, seed: int, memory: int
+) -> Iterator[tuple[int, Rugosity | None]]:
+    """Yield the changes around the points so far, after each pass; None before the last."""
+    _, directions, k = stage
+    draw, dice = Draw(len(x), stage.samples, seed=seed, shuffled=True), generator(seed)
+    vectors = Directions(found.outputs, k, seed=seed ^ 1)
+    rows = max(1, found.rows(memory, gradients=k or None) // 2)  # Jacobians are held twice
     changes, done = x.new_empty(len(draw)), 0
-    for picked in draw.parts(max(1, rows // (1 + directions))):
+    for picked in draw.growing(FIRST, max(1, rows // (1 + directions))):
         part = x[picked]
         moved = part + distance * _directions(part, directions, dice)
-        some = slice(done, done := done + len(part))
-        changes[some] = _changes(found.f, part, moved, rows) / distance
-        yield Rugosity(
+        steps = _moved_by(found, part, moved, vectors.draw(len(part)), rows)
+        values = yield from meanwhile(steps, (done, None))
+        changes[done : (done := done + len(part))] = values / distance
+        result = Rugosity(
             changes=draw.in_order(changes[:done]),
             distance=distance,
             directions=directions,
             outputs=found.outputs,
             seed=seed,
+            projections=k,
         )
+        yield done, result
 
 
-def _changes(
-    f: Function, x: Float[Tensor, "m *d"], moved: Float[Tensor, "k m *d"], rows: int
-) -> Float[Tensor, " m"]:
+def _moved_by(
+    found: Probe,
+    x: Float[Tensor, "m *d"],
+    moved: Float[Tensor, "k m *d"],
+    vectors: Float64[Tensor, "m r c"] | None,
+    rows: int,
+) -> Generator[None, None, Float[Tensor, " m"]]:
     """Return how far the Jacobian moves from each point to its moved ones, on average."""
     every = torch.cat([x[None], moved]).flatten(0, 1)
-    slopes = torch.cat([jacobians(f, part).flatten(1) for part in chunks(every, rows)])
-    slopes = slopes.reshape(1 + len(moved), len(x), -1)
-    return norm(slopes[1:] - slopes[0], dim=2).mean(0)
+    whole = Slopes(found.f, rows=0)
+    parts = []
+    own = None if vectors is None else vectors.repeat(1 + len(moved), 1, 1)
+    for first in range(0, len(every), rows):
+        some = slice(first, first + rows)
+        gradients, _ = yield from whole.steps(every[some], None if own is None else own[some])
+        parts.append(gradients)
+        yield
+    gradients = torch.cat(parts).reshape(1 + len(moved), len(x), *parts[0].shape[1:])
+    changes = gradients[1:] - gradients[0]
+    if vectors is None:
+        return norm(changes.flatten(2), dim=2).mean(0)
+    return unbiased(norm(changes, dim=3)).mean(0).to(x)
 
 
 def _positive(step: float) -> None:
@@ -141,9 +194,10 @@ def _positive(step: float) -> None:
 
 
 def _spread(x: Float[Tensor, "n *d"]) -> float:
-    """Return the root mean square distance of the points from their mean."""
-    centred = (x.double() - x.double().mean(0)).flatten(1)
-    return float(centred.square().sum(1).mean().sqrt())
+    """Return the root mean square distance of the points from their mean, some rows at a time."""
+    blocks = torch.split(x, BLOCK)
+    mean = torch.stack([block.double().sum(0) for block in blocks]).sum(0) / len(x)
+    return math.sqrt(sum(float((block - mean).square().sum()) for block in blocks) / len(x))
 
 
 def _directions(

@@ -1,8 +1,8 @@
 """Walking along segments: knots between pairs of points, in pieces that fit the memory."""
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,11 @@ from inscape._core.functional import chunks, norm
 
 #: Numbers from which on the compiled sum pays for being compiled.
 LARGE = 10_000_000
-#: Pairs and knots of a first, coarse answer where a batch is shorter than a walk.
-COARSE_PAIRS, COARSE_KNOTS = 16, 8
+#: Pairs of a first, coarse answer where a batch is shorter than a few walks; knots of values there,
+#: and of gradients, which cost more.
+COARSE_PAIRS, COARSE_KNOTS, COARSE_GRADIENTS = 16, 8, 4
+#: Walks that a batch should have room for in a coarse answer.
+COARSE_WALKS = 4
 #: Pairs that are cut exactly in one step at most where the caller may stop.
 BLOCK = 64
 
@@ -28,46 +31,69 @@ R = TypeVar("R")
 
 def walks(
     x: Float[Tensor, "n *d"], ends: Int64[Tensor, "2 pairs"], knots: int, *, rows: int
-) -> Iterator[tuple[slice, Float[Tensor, "m k *d"]]]:
-    """Yield which pairs, and their points at some consecutive knots, about ``rows`` at a time.
+) -> Iterator[tuple[slice, bool, Float[Tensor, "m k *d"]]]:
+    """Yield which pairs, whether their walk begins, and the next knots: ``rows`` in all at most.
 
-    Windows of one pair overlap by a knot, so that every step from knot to knot is in just one.
     Both ends are exactly the points of ``x`` that ``ends`` numbers. All lie in one place, each over
     the one before: fresh memory for every piece is slower to write and to read.
     """
     at = torch.linspace(0, 1, knots, dtype=torch.float64).to(x)
     at = at.reshape(1, -1, *[1] * (x.ndim - 1))
-    pairs, group, window = ends.shape[1], max(1, rows // knots), min(knots, max(2, rows))
-    windows = [at[:, start : start + window] for start in range(0, knots - 1, window - 1)]
+    pairs, group, windows = ends.shape[1], max(1, rows // knots), -(-knots // rows)
+    window = -(-knots // windows)
     x, ends = x.detach(), ends.to(x.device)
     space = x.new_empty(min(group, pairs) * window * x[0].numel())
     for first in range(0, pairs, group):
         some = slice(first, min(first + group, pairs))
         start, stop = (x[end[some]][:, None] for end in ends)
-        for t in windows:
+        for knot in range(0, knots, window):
+            t = at[:, knot : knot + window]
             shape = (len(start), t.shape[1], *x.shape[1:])
-            yield some, torch.lerp(start, stop, t, out=space[: math.prod(shape)].view(shape))
+            points = torch.lerp(start, stop, t, out=space[: math.prod(shape)].view(shape))
+            yield some, knot == 0, points
+
+
+def joined(last: Tensor | None, values: Float[Tensor, "m k *w"]) -> Float[Tensor, "m j *w"]:
+    """Return values at knots with those at the last knot of the window before, if there was one."""
+    return values if last is None else torch.cat([last[:, None], values], dim=1)
+
+
+class Stage(NamedTuple):
+    """How many samples are taken, at how many places each is measured, and with what vectors."""
+
+    samples: int
+    places: int
+    projections: int = 0
+
+
+def stages(fine: Stage, rows: int, *, coarse_knots: int, projections: int = 0) -> list[Stage]:
+    """Return the stages of walks: before the asked one a coarse one, if that is of use.
+
+    Where the caller may stop and a batch has no room for a few walks, a few pairs are walked along
+    with fewer knots, and fewer random projections, first.
+    """
+    knots = min(fine.places, max(coarse_knots, rows // COARSE_WALKS))
+    coarse = Stage(min(fine.samples, COARSE_PAIRS), knots, projections)
+    short = rows < COARSE_WALKS * fine.places
+    return [coarse, fine] if stoppable() and short and coarse[1:] != fine[1:] else [fine]
 
 
 def in_stages(
-    walk: Callable[[int, int], Iterator[tuple[int, R | None]]], pairs: int, knots: int, rows: int
+    measure: Callable[[Stage], Iterator[tuple[int, R | None]]], stages: Sequence[Stage]
 ) -> Iterator[R]:
-    """Yield the results of walks along ever more pairs, one for each batch of the model.
+    """Yield the results of ever more samples, one for each batch of the model.
 
-    Where one walk takes several batches and the caller may stop, a few pairs are walked along with
-    fewer knots first, so that there is a coarse answer soon.
+    One sample has no interval: the first result has two, unless one is all that was asked for.
 
     Args:
-        walk: ``(pairs, knots) -> (pairs so far, result)`` for each batch; None before a walk ends.
-        pairs: Number of pairs.
-        knots: Number of knots.
-        rows: Knots that a batch may have.
+        measure: Yields samples so far and their result for each batch; None within a sample.
+        stages: The stages; results of a finer one count once they have as many samples.
     """
     best: R | None = None
-    count, coarse = 0, max(COARSE_KNOTS, rows)
-    stages = [(min(pairs, COARSE_PAIRS), coarse)] if stoppable() and coarse < knots else []
-    for stage in [*stages, (pairs, knots)]:
-        for done, result in walk(*stage):
+    count = 0
+    for stage in stages:
+        count = max(count, min(2, stage.samples))
+        for done, result in measure(stage):
             if result is not None and done >= count:
                 best, count = result, done
             if best is not None:

@@ -21,10 +21,12 @@ from inscape._core.anytime import anytime
 from inscape._core.functional import MEMORY, probe
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
-from inscape._core.sampling import Draw
+from inscape._core.sampling import FIRST, Draw
 from inscape._core.substitution import outputs_with, refuse_unread
 from inscape.spectra.directional import directional
 
+#: The backward pass is differentiated: autograd keeps so many times what a forward pass takes.
+DOUBLE_BACKWARD = 3
 LOSSES = ("auto", "squared_error", "cross_entropy", "bce_logits")
 
 
@@ -124,13 +126,15 @@ def fisher_rao_norm(
     targets = _targets(loss, y, found.outputs, x)
     draw = Draw(len(x), points, seed=seed)
     squares, done = x.new_empty(len(draw)), 0
-    for some in draw.parts(found.rows(memory)):
+    for some in draw.growing(FIRST, found.rows(memory // DOUBLE_BACKWARD, gradients=1)):
         f, along = _moved(model, x[some])
         if labels == "data":
             part = (_slopes(loss, f, targets[some]) * along).sum(1).square()
         else:
             part = _expected(loss, f, along)
         squares[done : (done := done + len(part))] = part
+        if done < min(2, len(draw)):
+            continue  # one point has no interval
         yield FisherRaoNorm(
             squares=draw.in_order(squares[:done]),
             loss=loss,
