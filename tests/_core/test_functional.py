@@ -8,7 +8,15 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core.errors import UnsupportedModelError
-from inscape._core.functional import ROWS, Probe, chunks, jacobians, live_jacobians, probe
+from inscape._core.functional import (
+    ROWS,
+    Probe,
+    chunks,
+    jacobians,
+    live_jacobians,
+    probe,
+    probes_kept,
+)
 from inscape._core.sampling import draw_pairs, draw_rows
 from inscape.smoothness import gradient_norm
 
@@ -210,3 +218,19 @@ def test_functions_that_fail_without_gradients_and_with_them_are_named():
 
     with pytest.raises(UnsupportedModelError, match="it raised RuntimeError: no luck"):
         probe(f, points(9, 3))
+
+
+def test_a_function_is_probed_once_where_that_is_kept():
+    calls = []
+    f = lambda x: (calls.append(len(x)), x)[1]  # noqa: E731
+    x = points(5, 2)
+    with probes_kept():
+        first, second = probe(f, x), probe(f, x[:3])
+        assert first is second
+        assert sum(calls) == 7
+        probe(f, points(4, 3))  # rows of another kind are tried
+        assert sum(calls) == 14
+        with pytest.raises(ValueError, match="must be finite"):
+            probe(f, x * torch.inf)
+    probe(f, x)
+    assert sum(calls) == 21

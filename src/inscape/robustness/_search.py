@@ -39,6 +39,15 @@ class Found:
             lengths=torch.cat([part.lengths for part in parts]),
         )
 
+    def after(self, first: int) -> "Found":
+        """Return the same without the first points."""
+        return Found(
+            start=self.start[first:],
+            right=self.right[:, first:],
+            moved=self.moved[first:],
+            lengths=self.lengths[first:],
+        )
+
     def arranged(self, order: Callable[[Tensor], Tensor]) -> "Found":
         """Return the same in another order of the points, which a function of rows brings."""
         return Found(

@@ -19,10 +19,12 @@ from inscape._core.result import PROPORTION, Range, wilson
 from inscape._core.sampling import Draw, draw_numbers
 from inscape.robustness._balls import Norm
 from inscape.robustness._doubts import doubts
+from inscape.robustness._glance import Glance
 from inscape.robustness._search import Found, Search
 from inscape.robustness._victim import Bounds, Victim, classes_of, victim_of
 from inscape.robustness.attack import Attack
 from inscape.robustness.autoattack import attack_named
+from inscape.robustness.fgsm import Fgsm
 from inscape.robustness.noise import Noise
 
 #: Default budgets, as shares of the usual distance to the nearest point of another class.
@@ -35,10 +37,10 @@ PROBED = 200
 WORK = 2_000_000_000
 #: Points of the first group where the caller may stop; each group after it is twice as large.
 FIRST = 16
-#: What is said before the attack has ended on any point.
+#: What is said before the attack has ended on all points of a first look.
 UNFINISHED = (
-    "The attack has not ended on any point yet, so that the accuracy is that of what it found so "
-    "far: give it more time."
+    "The attack has ended on {done} of {count} points so far, and one step along the gradient "
+    "stands for it at the others: give it more time."
 )
 
 
@@ -148,7 +150,8 @@ def robustness(
     An attack seeks the minimum and may miss it, so that the accuracy is an upper bound of the true
     one; intervals (Wilson, 95%) are for the draw of the points. Points that are broken are not
     attacked again: at each budget those count for which any step of at most that length was found.
-    Signs that the attack was blind rather than the network robust are told in ``doubts``.
+    Signs that the attack was blind rather than the network robust are told in ``doubts``. Steps of
+    ``refine`` begin with one step along the gradient from a few points, and a doubt says so.
 
     Args:
         f: Classifier: one score for each class, or one output that is positive for class 1.
@@ -189,18 +192,30 @@ def robustness(
     steps = _steps(budgets, x, rival)
     draw = Draw(len(x), points, seed=seed, shuffled=True)
     trial = _Trial(chosen, victim, steps, carry=carry, rival=rival, seed=seed)
+    quick: Found | None = None
+    if stoppable() and not isinstance(chosen, Noise | Fgsm):
+        for quick in trial.glances(
+            x, y, Draw(len(x), min(points, FIRST), seed=seed, shuffled=True)
+        ):
+            yield trial.unfinished(quick, 0)
     best: Robustness | None = None
     picks: list[Tensor] = []
     parts: list[Found] = []
+    done = 0
     for some in draw.growing(FIRST, victim.rows):
-        search = trial.search(x[some], y[some], first=sum(map(len, picks)))
+        search = trial.search(x[some], y[some], first=done)
         for _ in search.run():
             if stoppable():
-                yield best or trial.unfinished(search.found)
+                yield best or trial.unfinished(search.found if quick is None else quick, 0)
         picks.append(torch.arange(len(x))[some])
         parts.append(search.found)
-        rows, found = draw.in_order(torch.cat(picks)), Found.joined(parts).arranged(draw.in_order)
-        best = trial.result(found, rows.to(x.device), x, y, examples)
+        done += len(picks[-1])
+        if quick is not None and done < len(quick.lengths):
+            best = trial.unfinished(Found.joined([*parts, quick.after(done)]), done)
+        else:
+            rows = draw.in_order(torch.cat(picks))
+            found = Found.joined(parts).arranged(draw.in_order)
+            best = trial.result(found, rows.to(x.device), x, y, examples)
         yield best
     if sanity and best is not None:
         place = rows.to(x.device)
@@ -233,11 +248,25 @@ class _Trial:
         task = self._attack, self._victim, x, y, self._budgets
         return Search(*task, carry=self._carry, seed=self._seed, first=first)
 
-    def unfinished(self, found: Found) -> Robustness:
+    def glances(
+        self, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"], draw: Draw
+    ) -> Iterator[Found]:
+        """Yield what one step along the gradient breaks of a few points, ever more of them."""
+        parts: list[Found] = []
+        for some in draw.growing(2, self._victim.rows):
+            place = torch.arange(len(x))[some].to(x.device)
+            task = self._victim, x[place], y[place], self._budgets
+            glance = Glance(*task, norm=self._attack.norm, carry=self._carry)
+            for _ in glance.run():
+                yield Found.joined(parts or [glance.found])
+            parts.append(glance.found)
+            yield Found.joined(parts)
+
+    def unfinished(self, found: Found, done: int) -> Robustness:
         """Return an upper bound while the first points are still under attack."""
         nothing = torch.arange(0)
         result = self.result(found, nothing, found.moved[:0], nothing, 0)
-        return replace(result, doubts=(UNFINISHED,))
+        return replace(result, doubts=(UNFINISHED.format(done=done, count=len(found.lengths)),))
 
     def result(
         self,

@@ -200,7 +200,8 @@ class _Walk:
         m, k = at.shape[:2]
         every = None if vectors is None else vectors.repeat_interleave(k, dim=0)
         rows, front = yield from self._slopes.steps(at.flatten(0, 1), every)
-        return rows.reshape(m, k, *rows.shape[1:]), front
+        width = rows[0].numel() if front is None else rows.shape[-1]  # whole ones in one row
+        return rows.reshape(m, k, -1, width), front
 
 
 def _exactly(
@@ -223,7 +224,7 @@ def _after(
     last_front: Front | None,
     rows: Float[Tensor, "m k r w"],
     front: Front | None,
-) -> tuple[Float[Tensor, "m j r w"], Front | None]:
+) -> tuple[Float[Tensor, "m j q u"], Front | None]:
     """Return gradients at the last knot and at those after it, as factors of one front or whole."""
     if last_front is not front:
         last, rows, front = _whole(last, last_front), _whole(rows, front), None
@@ -232,7 +233,7 @@ def _after(
 
 def _whole(rows: Float[Tensor, "m k r w"], front: Front | None) -> Float[Tensor, "m k 1 d"]:
     """Return gradients without a front, those of all outputs in one row."""
-    return (rows if front is None else rows @ front.weight).flatten(2)[:, :, None]
+    return rows if front is None else (rows @ front.weight).flatten(2)[:, :, None]
 
 
 def _turns(
@@ -240,6 +241,8 @@ def _turns(
 ) -> Float[Tensor, " m"]:
     """Return how much the gradient turns over the ``k`` knots of each of ``m`` walks."""
     m, k = rows.shape[:2]
+    if k == 1:
+        return rows.new_zeros(m)
     if front is None and projections == 0:
         return variation(rows.flatten(2), large=large)
     changes, count = rows.diff(dim=1), m * (k - 1) * (projections or 1)
