@@ -1,5 +1,7 @@
 """Neighbours against sorting by hand, and scikit-learn's search on written-out features."""
 
+import sys
+
 import pytest
 import torch
 from scipy.stats import spearmanr
@@ -10,6 +12,7 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape._core import NotApplicable
 from inscape.kernels import neighbours, tangent_features
+from inscape.kernels.tangent_kernel import MEMORY
 
 MODEL, X, QUERIES = dense(3, 7, 2), points(20, 3), points(6, 3, seed=4)
 
@@ -92,3 +95,17 @@ def test_refusals_and_what_does_not_apply():
     found = neighbours(frozen, X)
     assert isinstance(found, NotApplicable)
     assert found.status == "not applicable: the model has no trainable parameters"
+
+
+@pytest.mark.parametrize("queries", [None, QUERIES], ids=["among themselves", "queries"])
+def test_queries_ranked_a_few_at_a_time_have_the_same_neighbours(queries, monkeypatch):
+    whole = neighbours(MODEL, X, queries=queries, count=4)
+    module = sys.modules["inscape.kernels.neighbours"]
+    monkeypatch.setattr(module, "SORTED", MEMORY // (3 * len(X)))
+    parts = neighbours(MODEL, X, queries=queries, count=4)
+    assert parts.chance == whole.chance
+    assert parts.points == whole.points
+    assert torch.equal(parts.by_kernel, whole.by_kernel)
+    assert torch.equal(parts.by_distance, whole.by_distance)
+    for name in ("cosines", "distances", "agreement", "correlation"):
+        assert_close(getattr(parts, name), getattr(whole, name))

@@ -148,4 +148,4 @@ def _rule(nodes: int) -> tuple[Float64[Tensor, " m"], Float64[Tensor, " m"]]:
 
 def per_block(row: int, memory: int, queries: int) -> int:
     """Return for how many queries, of so many bytes each, gradients are written out at once."""
-    return max(1, min(queries, BLOCK // row, memory // row))
+    return max(1, min(queries, BLOCK // row, memory // (2 * row)))  # half is for their average

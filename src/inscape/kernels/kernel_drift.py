@@ -123,41 +123,52 @@ def kernel_drift(
         reason = "it needs a recorded training: pass fit(..., record=...).trajectory"
         return NotApplicable(what="kernel_drift", reason=reason)
     chosen = chosen_steps(trajectory, steps)
-    body, kernels, lengths = copied(model, x), [], []
+    body, first, last = copied(model, x), chosen[0], chosen[-1]
+    ends: dict[int, Tensor] = {}
+    rows: dict[int, _Comparison] = {}
+    lengths: dict[int, Tensor] = {}
     with progress(len(chosen), label="kernels of steps") as bar:
-        for step in chosen:
+        for step in dict.fromkeys((first, last, *chosen)):  # the ends first: no other is kept
             stand_at(body, trajectory, step)
             found = tangent_kernel(body, x, outputs=outputs, normalised=normalised, memory=memory)
             if not isinstance(found, TangentKernel):
                 return NotApplicable(what="kernel_drift", reason=found.reason)
-            kernels.append(found.kernel.detach().flatten())
+            kernel = found.kernel.detach().flatten()
+            if step in (first, last):
+                ends[step] = kernel
+            else:
+                rows[step] = _compared(kernel, ends[first], ends[last])
             trained = [p.detach() for p in body.parameters() if p.requires_grad]
-            lengths.append(torch.cat([p.flatten() for p in trained]).double().norm())
+            lengths[step] = torch.cat([p.flatten() for p in trained]).double().norm()
             bar.advance()
+    rows |= {step: _compared(kernel, ends[first], ends[last]) for step, kernel in ends.items()}
+    columns = zip(*(rows[step] for step in chosen), strict=True)
+    norms, correlation, cosine, change = (torch.tensor(c, dtype=torch.float64) for c in columns)
     return KernelDrift(
         steps=torch.tensor(chosen),
-        **_against_both_ends(kernels),
-        parameter_norms=torch.stack(lengths).cpu(),
+        norms=norms,
+        correlation=correlation,
+        cosine=cosine,
+        change=change,
+        parameter_norms=torch.stack([lengths[step] for step in chosen]).cpu(),
         points=len(x),
         outputs=outputs,
         normalised=normalised,
     )
 
 
-def _against_both_ends(kernels: list[Tensor]) -> dict[str, Tensor]:
-    """Return norms of kernels, and correlation, cosine and change against the first and last."""
-    ends = [kernels[0].double(), kernels[-1].double()]
-    rows: dict[str, list[list[float]]] = {"correlation": [], "cosine": [], "change": []}
-    norms = []
-    for one in (kernel.double() for kernel in kernels):
-        norms.append(float(one.norm()))
-        rows["correlation"].append([_cosine(one - one.mean(), end - end.mean()) for end in ends])
-        rows["cosine"].append([_cosine(one, end) for end in ends])
-        rows["change"].append(
-            [_ratio(float((one - end).norm()), float(end.norm())) for end in ends]
-        )
-    found = {name: torch.tensor(part, dtype=torch.float64) for name, part in rows.items()}
-    return {"norms": torch.tensor(norms, dtype=torch.float64), **found}
+_Comparison = tuple[float, list[float], list[float], list[float]]
+
+
+def _compared(kernel: Tensor, start: Tensor, end: Tensor) -> _Comparison:
+    """Return the norm of a kernel, and correlation, cosine and change against both ends."""
+    one = kernel.double()
+    correlation, cosine, change = [], [], []
+    for other in (start.double(), end.double()):
+        correlation.append(_cosine(one - one.mean(), other - other.mean()))
+        cosine.append(_cosine(one, other))
+        change.append(_ratio(float((one - other).norm()), float(other.norm())))
+    return float(one.norm()), correlation, cosine, change
 
 
 def _cosine(one: Tensor, two: Tensor) -> float:

@@ -1,8 +1,8 @@
 """Neighbours: which points a network takes for alike, and which only look alike."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Float64, Int64, Real
@@ -13,6 +13,9 @@ from inscape._core.result import PROPORTION, Range
 from inscape.kernels import _inputs
 from inscape.kernels._kernels import squared_distances
 from inscape.kernels.tangent_kernel import MEMORY, TangentKernel, tangent_kernel
+
+#: Bytes for each query and point that sorting, ranking and distances take.
+SORTED = 160
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -88,7 +91,8 @@ def neighbours(
         x: Points among which neighbours are sought, such as the training data.
         queries: Points whose neighbours are sought; by default each of ``x`` among the others.
         count: Neighbours of each query.
-        memory: Bytes that gradients of points may take beside the kernel itself.
+        memory: Bytes that gradients of points, then lists of neighbours in the making, may take
+            beside the kernel itself.
     """
     checks.in_eval_mode(model)
     _inputs.points(x)
@@ -106,17 +110,36 @@ def neighbours(
     )
     if not isinstance(kernel, TangentKernel):
         return NotApplicable(what="neighbours", reason=kernel.reason)
-    distances = squared_distances(asked.double(), x.double()).sqrt()
-    return _ranked(kernel.kernel.detach(), distances, count, among)
+    cosines = kernel.kernel.detach()
+    rows = max(1, memory // (SORTED * len(x)))
+    parts = []
+    for first in range(0, len(asked), rows):
+        some = slice(first, first + rows)
+        distances = squared_distances(asked[some].double(), x.double()).sqrt_()
+        own = torch.arange(first, first + len(distances)) if queries is None else None
+        parts.append(_ranked(cosines[some], distances, count, own))
+    return parts[0] if len(parts) == 1 else _joined(parts)
+
+
+def _joined(parts: Sequence[Neighbours]) -> Neighbours:
+    """Return the neighbours of all queries of several parts."""
+    names = [field.name for field in fields(Neighbours) if field.name not in ("chance", "points")]
+    whole: dict[str, Any] = {name: torch.cat([getattr(p, name) for p in parts]) for name in names}
+    return replace(parts[0], **whole)
 
 
 def _ranked(
-    cosines: Float[Tensor, "q n"], distances: Float64[Tensor, "q n"], count: int, among: int
+    cosines: Float[Tensor, "q n"],
+    distances: Float64[Tensor, "q n"],
+    count: int,
+    own: Int64[Tensor, " q"] | None,
 ) -> Neighbours:
-    if among < cosines.shape[1]:  # a point is no neighbour of its own: it goes to the end
-        cosines, distances = cosines.clone(), distances.clone()
-        cosines.fill_diagonal_(-torch.inf)
-        distances.fill_diagonal_(torch.inf)
+    """Return the neighbours of some queries; ``own`` are their numbers where they are points."""
+    among = cosines.shape[1]
+    if own is not None:  # a point is no neighbour of its own: it goes to the end
+        among -= 1
+        cosines = cosines.scatter(1, own[:, None].to(cosines.device), -torch.inf)
+        distances.scatter_(1, own[:, None].to(distances.device), torch.inf)
     near = cosines.sort(dim=1, descending=True, stable=True)
     close = distances.sort(dim=1, stable=True)
     by_kernel, by_distance = near.indices[:, :count], close.indices[:, :count]

@@ -147,14 +147,15 @@ def _split(recorded: Recorded, queries: Tensor, choices: Choices, memory: int) -
             f"{held + row:,} for the gradients of one query, found memory={memory:,}: raise memory "
             f"to at least {held + row + between:,}, or record more checkpoints."
         )
-    at_once = per_block(row, memory - held - between, len(queries))
-    rows = max(1, (memory - between - at_once * row) // held) if held else len(queries)
+    spare = memory - held - between  # a third each: carried, gradients of a block, their average
+    at_once = per_block(row, 2 * spare // 3 if held else spare, len(queries))
+    rows = max(1, (memory - between - 2 * at_once * row) // held) if held else len(queries)
     parts = torch.tensor_split(queries, -(-len(queries) // rows))
     with progress(steps * len(parts), label="going back through the training") as bar:
         found = [_pass(recorded, torch.split(some, at_once), choices, bar) for some in parts]
     blocks = [block for one in found for block in one]
     return gathered(
-        [block.sums for block in blocks],
+        [sums for sums, _ in blocks],
         initial,
         final,
         choices,
@@ -163,7 +164,7 @@ def _split(recorded: Recorded, queries: Tensor, choices: Choices, memory: int) -
         passes=len(parts),
         taken=held * max(map(len, parts)) + between,
         disk=0,
-        nodes=max(block.slopes.nodes for block in blocks),
+        nodes=max(nodes for _, nodes in blocks),
         precision=task.precision,
     )
 
@@ -186,8 +187,13 @@ class _Block:
         self.adjoint = Adjoint(trajectory.settings, rows, network.parameters, decay=choices.decay)
 
 
-def _pass(recorded: Recorded, parts: Sequence[Tensor], choices: Choices, bar: Bar) -> list[_Block]:
-    """Go back once with some queries, a block of them after the other at each step."""
+def _pass(
+    recorded: Recorded, parts: Sequence[Tensor], choices: Choices, bar: Bar
+) -> list[tuple[Sums, int]]:
+    """Go back once with some queries, a block of them after the other at each step.
+
+    Returns the sums of each block and its number of nodes; what was carried is freed.
+    """
     task, trajectory = recorded.task, recorded.trajectory
     network = task.network
     queries, sizes = torch.cat(list(parts)), [len(some) for some in parts]
@@ -217,4 +223,4 @@ def _pass(recorded: Recorded, parts: Sequence[Tensor], choices: Choices, bar: Ba
         bar.advance(1)
     for block in blocks:
         block.sums.decay += block.adjoint.share_of_start(recorded.weights(0))
-    return blocks
+    return [(block.sums, block.slopes.nodes) for block in blocks]
