@@ -87,16 +87,16 @@ def test_modules_that_are_registered_twice(name):
 
 def test_the_model_is_left_alone_where_gradients_cannot_be_mapped():
     def forward(self, x):
-        self.last = self.norm(self.again(x).tanh())
+        self.last = self.pair(self.again(x, x).tanh(), x)
         return self.last * (1 if self.last.sum().item() < 99 else 2)
 
-    norm = nn.GroupNorm(1, 4)
-    model, x = built(lambda: Net(forward, norm=norm, again=norm)), points(3, 4)
+    pair = nn.Bilinear(4, 4, 4)
+    model, x = built(lambda: Net(forward, pair=pair, again=pair)), points(3, 4)
     expected = jacobian(model, x)
     found = tangent_kernel(model, x)
     assert_close(found.kernel, torch.einsum("nip,mjp->nmij", expected, expected))
-    assert dict(found.layers)["norm.weight"] == "written out, one by one"
-    assert model.norm.weight.requires_grad
+    assert dict(found.layers)["pair.weight"] == "written out, one by one"
+    assert model.pair.weight.requires_grad
     assert model.last.tolist()  # a tensor of a transform that is over has no numbers
 
 

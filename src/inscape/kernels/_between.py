@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from inscape.kernels._factors import Tangents, tangents
 from inscape.kernels._outers import WRITTEN
+from inscape.kernels._tangents import Tangents, tangents
 
 #: What makes the weights of outputs in a sum out of the outputs themselves.
 Pull = Callable[[Tensor], Tensor]

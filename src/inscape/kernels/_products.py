@@ -1,26 +1,18 @@
-"""Inner products of two sets of gradients, added up over the parameters, block after block.
-
-Rows of gradients are kept output after output, so that a block of the kernel is a matrix product
-times a Gram matrix of the points that is the same for all outputs.
-"""
+"""Kernels of sets of points: inner products of their gradients, block after block."""
 
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape._core.progress import progress
-from inscape.kernels._factors import Outer, Spread, Tangents, Written, paired, tangents
+from inscape.kernels._blocks import Block
+from inscape.kernels._factors import Factor, Written
 from inscape.kernels._inputs import numbers_like
-
-#: Points of a block at most: larger tiles gain nothing.
-MOST = 512
-
-#: Numbers of a tile of places at most.
-TILE = 2**23
+from inscape.kernels._plan import Plan
+from inscape.kernels._tangents import Backward, gathered
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,10 +28,18 @@ class Filled:
     ways: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Some outputs at some points."""
+
+    outputs: slice
+    points: slice
+
+
 def filled(
-    model: nn.Module, x: Tensor, others: Tensor | None, *, outputs: str, count: int, rows: int
+    model: nn.Module, x: Tensor, others: Tensor | None, *, outputs: str, count: int, plan: Plan
 ) -> Filled:
-    """Return the kernel of all points; ``rows`` of them have their gradients in memory at once."""
+    """Return the kernel of all points, by the blocks of a plan."""
     columns = x if others is None else others
     shapes = {
         "full": (count, len(x), count, len(columns)),
@@ -47,29 +47,114 @@ def filled(
         "trace": (len(x), len(columns)),
     }
     like = numbers_like(model, x)
-    kernel = like.new_empty(shapes[outputs])
+    pairs = list(_pairs(len(x), len(columns), count, plan, outputs, symmetric=others is None))
+    kernel = like.new_empty(shapes[outputs]) if len(pairs) > 1 else like.new_empty(0)
+    if outputs == "trace":
+        kernel.zero_()
     squares = [like.new_zeros(count, len(x)), like.new_zeros(count, len(columns))]
-    pairs = list(_pairs(len(x), len(columns), rows, symmetric=others is None))
-    here: tuple[slice, Tangents] | None = None
     ways: dict[str, str] = {}
+    left: tuple[_Part, Backward] | None = None
     with progress(len(pairs), label="multiplying gradients") as bar:
         for one, two in pairs:
-            if here is None or here[0] != one:
-                here = one, tangents(model, x[one])
+            if left is None or left[0] != one:
+                left = one, Backward(model, x[one.points], rows=one.outputs)
             same = others is None and one == two
-            there = here[1] if same else tangents(model, columns[two])
-            ways.update(here[1].ways + there.ways)
-            block = _block(kernel, outputs, one, two)
-            fill(block, here[1], there, outputs=outputs, same=same)
-            if others is None and not same:
-                _block(kernel, outputs, two, one).copy_(_turned(block, outputs))
-            elif others is not None:
-                squares[0][:, one], squares[1][:, two] = here[1].squares, there.squares
+            right = left[1] if same else Backward(model, columns[two.points], rows=two.outputs)
+            lengths = None if others is None else _lengths(squares, one, two)
+            product = _Product(model, left[1], right, outputs, plan, lengths)
+            block = product.block(like)
+            ways.update(product.ways)
+            if len(pairs) == 1:
+                kernel = block
+                break
+            _place(kernel, outputs, one, two, block, mirrored=others is None and not same)
             bar.advance(1)
-    lengths = [s.sum(0) if outputs == "trace" else s for s in squares]
+    totals = [s.sum(0) if outputs == "trace" else s for s in squares]
     if others is None:
-        lengths = [_own(kernel, outputs)] * 2
-    return Filled(kernel=kernel, squares=(lengths[0], lengths[1]), ways=tuple(ways.items()))
+        totals = [_own(kernel, outputs)] * 2
+    return Filled(kernel=kernel, squares=(totals[0], totals[1]), ways=tuple(ways.items()))
+
+
+class _Product:
+    """Inner products of two sets of gradients."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        left: Backward,
+        right: Backward,
+        outputs: str,
+        plan: Plan,
+        lengths: tuple[Tensor, Tensor] | None,
+    ) -> None:
+        self._model, self._left, self._right = model, left, right
+        self._outputs, self._plan, self._lengths = outputs, plan, lengths
+        self.ways: dict[str, str] = {}
+        for part in () if lengths is None else lengths:
+            part.zero_()
+
+    def block(self, like: Tensor) -> Tensor:
+        """Return the block of the kernel."""
+        left, right = self._left, self._right
+        block = Block(
+            self._outputs,
+            (left.rows, len(left.y)),
+            (right.rows, len(right.y)),
+            same=left is right,
+            like=like,
+        )
+        for f, h, way in self._factors():
+            taken = block.add(f, h, self._plan.piece)
+            self.ways.update(dict.fromkeys(f.names, way or taken))
+            for lengths, factor in zip(self._lengths or (), (f, h), strict=False):
+                lengths += factor.squares
+        return block.total()
+
+    def _factors(self) -> Iterator[tuple[Factor, Factor, str | None]]:
+        """Yield factors of both sets side by side, of the same parameters and form.
+
+        Where what a module does depends on the points, a parameter may be taken in two ways, or act
+        in one set alone: then all are written out, parameter by parameter.
+        """
+        left, right = self._left, self._right
+        if left is not right and left.forms != right.forms:
+            yield from self._written()
+            return
+        for group in self._plan.groups:
+            weights = [weight for weight in group if weight in left.layers]
+            factors = left.factors(weights)
+            if left is right:
+                yield from ((factor, factor, None) for factor in factors)
+            else:
+                for f, h in zip(factors, right.factors(weights), strict=True):
+                    yield f, h, None
+        rest = left.rest()
+        if rest is not None:
+            other = rest if left is right else right.rest()
+            assert other is not None
+            yield rest[0], other[0], rest[1]
+
+    def _written(self) -> Iterator[tuple[Factor, Factor, str | None]]:
+        one, two = (
+            gathered(side, self._model).by_parameter() for side in (self._left, self._right)
+        )
+        for name in one.keys() | two.keys():
+            j, h = one.get(name), two.get(name)
+            yield (
+                Written(names=(name,), j=_zeros(self._left, h) if j is None else j),
+                Written(names=(name,), j=_zeros(self._right, j) if h is None else h),
+                "written out",
+            )
+
+
+def _zeros(side: Backward, like: Tensor | None) -> Tensor:
+    """Return the gradients of a parameter that does not act at some points."""
+    assert like is not None
+    return like.new_zeros(side.rows, len(side.y), like.shape[2])
+
+
+def _lengths(squares: list[Tensor], one: _Part, two: _Part) -> tuple[Tensor, Tensor]:
+    return squares[0][one.outputs, one.points], squares[1][two.outputs, two.points]
 
 
 def _own(kernel: Tensor, outputs: str) -> Tensor:
@@ -79,100 +164,39 @@ def _own(kernel: Tensor, outputs: str) -> Tensor:
     return kernel.diagonal(dim1=-2, dim2=-1).clone()
 
 
-def _pairs(n: int, m: int, rows: int, *, symmetric: bool) -> Iterator[tuple[slice, slice]]:
-    ones, twos = _slices(n, rows), _slices(m, rows)
+def _pairs(
+    n: int, m: int, count: int, plan: Plan, outputs: str, *, symmetric: bool
+) -> Iterator[tuple[_Part, _Part]]:
+    rows = _slices(count, plan.outputs)
+    ones, twos = (
+        [_Part(some, part) for some in rows for part in _slices(size, plan.points)]
+        for size in (n, m)
+    )
     for k, one in enumerate(ones):
         for two in twos[k:] if symmetric else twos:
-            yield one, two
+            if outputs == "full" or one.outputs == two.outputs:
+                yield one, two
 
 
 def _slices(n: int, rows: int) -> list[slice]:
-    pieces = -(-n // min(rows, MOST))
+    pieces = -(-n // rows)
     cuts = [n * k // pieces for k in range(pieces + 1)]
     return [slice(a, b) for a, b in itertools.pairwise(cuts)]
 
 
-def _block(kernel: Tensor, outputs: str, one: slice, two: slice) -> Tensor:
+def _place(
+    kernel: Tensor, outputs: str, one: _Part, two: _Part, block: Tensor, *, mirrored: bool
+) -> None:
+    """Put a block to its place in the kernel, and mirrored to the other side of the diagonal."""
     if outputs == "full":
-        return kernel[:, one, :, two]
-    return kernel[:, one, two] if outputs == "diagonal" else kernel[one, two]
-
-
-def _turned(block: Tensor, outputs: str) -> Tensor:
-    return block.permute(2, 3, 0, 1) if outputs == "full" else block.transpose(-1, -2)
-
-
-def fill(
-    out: Tensor, one: Tangents, two: Tangents, *, outputs: str = "full", same: bool = False
-) -> None:
-    """Write the inner products of two sets of gradients to a block of a kernel.
-
-    Args:
-        out: Block of the kernel, as in :class:`Filled`.
-        one: Gradients of the rows.
-        two: Gradients of the columns.
-        outputs: Which pairs of outputs.
-        same: Whether both are one set: then only half of the pairs of outputs is computed.
-    """
-    buffer = out.new_empty(0)
-    pairs = paired(one, two)
-    grams = [f.gram(h) if isinstance(f, Outer) and isinstance(h, Outer) else None for f, h in pairs]
-    for i in range(one.rows):
-        if outputs == "full":
-            js = slice(i if same else 0, None)
-            into = out[i, :, js]
-        else:
-            js = slice(i, i + 1)
-            into = (out if outputs == "trace" else out[i])[:, None]
-        if outputs != "trace" or i == 0:
-            into.zero_()
-        for (f, h), gram in zip(pairs, grams, strict=True):
-            if isinstance(f, Outer) and isinstance(h, Outer) and gram is not None:
-                _add_outer(into, f, h, gram, i, js, buffer)
-            elif isinstance(f, Written) and isinstance(h, Written):
-                into.add_(_tile(f.j[i], h.j[js], buffer))
-            elif isinstance(f, Spread) and isinstance(h, Spread):
-                _add_places(into, f, h, i, js)
-    if outputs == "full" and same:
-        for i in range(len(out)):
-            for j in range(i + 1, len(out)):
-                out[j, :, i] = out[i, :, j].T
-
-
-def _add_outer(
-    into: Tensor, f: Outer, h: Outer, gram: Tensor, i: int, js: slice, buffer: Tensor
-) -> None:
-    """Add the product of both Gram matrices; one of them is a number where all points are alike."""
-    if f.alike is None or h.alike is None:
-        into.addcmul_(_tile(f.g[i], h.g[js], buffer), gram[:, None])
-        return
-    for k, inner in enumerate((h.alike[js] @ f.alike[i]).tolist()):
-        if inner:
-            into[:, k].add_(gram, alpha=inner)
-
-
-def _tile(
-    rows: Float[Tensor, "n p"], columns: Float[Tensor, "s m p"], buffer: Tensor
-) -> Float[Tensor, "n s m"]:
-    """Return the inner products of rows and columns, in memory that is used again and again."""
-    s, m, p = columns.shape
-    buffer.resize_(len(rows) * s * m)
-    tile = buffer.view(len(rows), s * m)
-    return torch.mm(rows, columns.reshape(s * m, p).T, out=tile).view(len(rows), s, m)
-
-
-def _add_places(into: Tensor, f: Spread, h: Spread, i: int, js: slice) -> None:
-    """Add sums over pairs of places, a few points at a time."""
-    columns = h.g[js]
-    s, m, t, o = columns.shape
-    pair = max(1, t * f.g.shape[2])
-    wide = max(1, min(m, TILE // pair))
-    rows = max(1, TILE // (wide * pair))
-    for start, first in itertools.product(range(0, len(into), rows), range(0, m, wide)):
-        some, others = slice(start, start + rows), slice(first, first + wide)
-        inner = f.places(h, some, others)
-        left = f.g[i, some].flatten(0, 1)
-        for k in range(s):
-            tile = left @ columns[k, others].reshape(-1, o).T
-            tile.mul_(inner)
-            into[some, k, others] += tile.view(-1, f.g.shape[2], inner.shape[1] // t, t).sum((1, 3))
+        kernel[one.outputs, one.points, two.outputs, two.points] = block
+        if mirrored:
+            kernel[two.outputs, two.points, one.outputs, one.points] = block.permute(2, 3, 0, 1)
+    elif outputs == "diagonal":
+        kernel[one.outputs, one.points, two.points] = block
+        if mirrored:
+            kernel[one.outputs, two.points, one.points] = block.transpose(1, 2)
+    else:
+        kernel[one.points, two.points] += block
+        if mirrored:
+            kernel[two.points, one.points] += block.T

@@ -13,7 +13,8 @@ from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape._core.inference import outside_inference
 from inscape._core.result import PROPORTION, Range
 from inscape.kernels import _inputs
-from inscape.kernels._factors import Tangents, bytes_of_a_point, tangents
+from inscape.kernels._plan import sizes
+from inscape.kernels._tangents import Tangents, tangents
 
 #: Bytes that features may take unless the caller says otherwise.
 MEMORY = 2**30
@@ -62,7 +63,7 @@ def tangent_features(
             "tangent_kernel, which does not write them out."
         )
     features = like.new_zeros(len(x), rows * sum(named.values()))
-    one = bytes_of_a_point(model, x) + taken // len(x)
+    one = sizes(model, x).at_once(count) + taken // len(x)
     start, reached = 0, False
     pieces = -(-len(x) // max(1, min(256, memory // one)))
     for some in torch.tensor_split(x, pieces):

@@ -8,14 +8,13 @@ from jaxtyping import Float, Real
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.errors import BudgetError
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.kernels import _inputs
-from inscape.kernels._factors import bytes_of_a_point
+from inscape.kernels._plan import plan, sizes
 from inscape.kernels._products import filled
 
 #: Bytes that gradients may take unless the caller says otherwise.
-MEMORY = 2**28
+MEMORY = 2**30
 
 Outputs = Literal["full", "diagonal", "trace"]
 
@@ -91,13 +90,16 @@ def tangent_kernel(
     .. math:: K_{ij}(x, x') = \sum_p \frac{\partial f_i(x)}{\partial \theta_p}
               \frac{\partial f_j(x')}{\partial \theta_p}
 
-    Exact up to rounding, at the parameters as they are. Linear maps are taken as products of two
-    Gram matrices, of what comes in and of what comes back; convolutions, tables and weights
-    used at several places as sums of such, or written out where that is cheaper; normalisations and
-    everything else written out, also maps whose first axis does not count the points (such as of
-    tokens of all points in one row). How each parameter was taken is seen from what the module does
-    with it in a call and in a trial on a few points, and told in the result. With one set of points
-    only half of the kernel is computed.
+    Exact up to rounding, at the parameters as they are. Linear maps are products of two Gram
+    matrices, of their inputs and of the gradients at their outputs; convolutions, tables and
+    weights used at several places are sums of such, or per-sample gradients are written out, a
+    piece of the parameters at a time: whichever takes fewer operations. So are parameters that are
+    added, multiplied or expanded, and those of normalisations. All others are written out by
+    ``torch.func``, also where a map mixes points with something else. How each parameter acts is
+    seen from one call and from a trial on a few points, and told in the result. With one set of
+    points only half of the kernel is computed. All points go through the module at once if
+    ``memory`` allows, else in blocks of points and then of outputs, which are computed anew for
+    each pair of blocks.
 
     Args:
         model: A module in eval mode; its trainable parameters count.
@@ -107,7 +109,7 @@ def tangent_kernel(
             their sum.
         normalised: Divide by the lengths of both gradients: a cosine (of the outputs together for
             the trace); 0 where a gradient vanishes.
-        memory: Bytes that gradients of points may take beside the kernel itself.
+        memory: Bytes that a call of the module and its gradients may take beside the kernel.
 
     >>> import torch
     >>> net = torch.nn.Linear(2, 1).eval()
@@ -125,8 +127,8 @@ def tangent_kernel(
     if not any(p.requires_grad for p in model.parameters()):
         reason = "the model has no trainable parameters"
         return NotApplicable(what="tangent_kernel", reason=reason)
-    rows = _rows(bytes_of_a_point(model, x), memory, len(x) if others is None else 0)
-    made = filled(model, x, others, outputs=outputs, count=count, rows=rows)
+    blocks = plan(sizes(model, x), len(x), count, memory, symmetric=others is None)
+    made = filled(model, x, others, outputs=outputs, count=count, plan=blocks)
     reached = dict(made.ways)
     _inputs.refuse_unreached(reached)
     if normalised:
@@ -155,18 +157,6 @@ def _alike(x: Tensor, others: Tensor) -> None:
             f"both sets of points must have one shape and dtype, found {tuple(x.shape[1:])} in "
             f"{x.dtype} and {tuple(others.shape[1:])} in {others.dtype}: convert others."
         )
-
-
-def _rows(one: int, memory: int, n: int) -> int:
-    """Return how many points may have their gradients in memory: all ``n``, or half on a side."""
-    one, least = max(one, 1), 1 if n == 1 else 2
-    if least * one > memory:
-        some = "1 point" if least == 1 else "2 points"
-        raise BudgetError(
-            f"the gradients of {some} take {least * one:,} bytes, found memory={memory:,}: "
-            "raise memory to at least that."
-        )
-    return n if n and n * one <= memory else memory // (2 * one)
 
 
 def _divide(kernel: Tensor, squares: Tensor, more: Tensor, outputs: str) -> None:
