@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape.cli.explained import print_attribution
-from inscape.kernels import PathWatch, _products, path_kernel, tangent_kernel
+from inscape.kernels import PathWatch, _blocks, path_kernel, tangent_kernel
 from inscape.report.attribution import Attribution, Explained, Others, Prediction, Push
 from inscape.report.attribution_page import attribution_part
 from inscape.report.page import environment
@@ -92,7 +92,7 @@ def test_slopes_that_are_learned(n, outputs, slopes):
 
 @pytest.mark.parametrize(("rows", "way"), [(5, "written out"), (40, "sum over places")])
 def test_tables_are_written_out_where_that_is_cheaper(rows, way, monkeypatch):
-    monkeypatch.setattr(_products, "TILE", 64)  # less than all points of a row of the kernel
+    monkeypatch.setattr(_blocks, "TILE", 64)  # less than all points of a row of the kernel
     model = Words(rows).double().eval()
     found = tangent_kernel(model, 4 * points(5, 6))
     assert dict(found.layers)["table.weight"] == way

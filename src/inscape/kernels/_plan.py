@@ -44,8 +44,8 @@ class Sizes:
     def least(self, sides: int, points: int, outputs: int) -> int:
         """Return the bytes of so many points and outputs on each side, one weight at a time."""
         layer = max((outputs * (s.held + s.work) + s.point for s in self.layers), default=0)
-        block = 2 * self.number * (points * outputs) ** 2 if sides > 1 else 0
-        return sides * points * (self.call + max(layer, outputs * self.others)) + block
+        block = self.number * (points * outputs) ** 2
+        return sides * (points * (self.call + max(layer, outputs * self.others)) + block)
 
     def at_once(self, outputs: int) -> int:
         """Return the bytes of all gradients of one point."""
