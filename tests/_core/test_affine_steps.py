@@ -1,11 +1,11 @@
-"""Affine maps between bends: whole where they are full, columns within room and time."""
+"""Affine maps between bends: whole where they are full, columns within room, in steps."""
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from inscape._core.deadline import Deadline
+from inscape._core.anytime import finished
 from inscape._core.pieces import affine
 from inscape._core.pieces.affine import ROWS, affine_steps
 from inscape._core.pieces.layers import matrix
@@ -20,6 +20,10 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+def steps_of(*args):
+    return finished(affine_steps(*args))
 
 
 def net_of(*parts, shape=(2,)):
@@ -47,10 +51,10 @@ def exact(net, at):
 def test_a_full_matrix_stays_whole_however_large_and_takes_its_room(monkeypatch):
     monkeypatch.setattr(affine, "LARGEST", 1)
     net = net_of(nn.Linear(2, 30), nn.ReLU(), nn.Linear(30, 20), nn.ReLU(), nn.Linear(20, 1))
-    for at, step in enumerate(affine_steps(net, ROOM)):
+    for at, step in enumerate(steps_of(net, ROOM)):
         np.testing.assert_array_equal(step.dense.T, exact(net, at))
     sizes = 8 * 30 * 20, 8 * 20
-    kept = {room: [s.dense is not None for s in affine_steps(net, room)] for room in
+    kept = {room: [s.dense is not None for s in steps_of(net, room)] for room in
             (sum(sizes), sum(sizes) - 1, sizes[0] - 1, 0)}  # fmt: skip
     assert list(kept.values()) == [[True, True], [True, False], [False, True], [False, False]]
 
@@ -60,7 +64,7 @@ def test_a_matrix_of_zeros_does_not_stay_whole():
     net = net_of(nn.Linear(2, 30), nn.ReLU(), layer, nn.ReLU(), nn.Linear(20, 1))
     with torch.no_grad():
         layer.weight *= torch.arange(30) < 3
-    first, last = affine_steps(net, ROOM)
+    first, last = steps_of(net, ROOM)
     assert first.dense is None
     assert last.dense is not None
 
@@ -68,14 +72,14 @@ def test_a_matrix_of_zeros_does_not_stay_whole():
 def test_full_columns_come_whole_and_others_sparse(monkeypatch):
     monkeypatch.setattr(affine, "LARGEST", 1)
     net, units = normed(40), np.array([2, 3, 7, 39])
-    step = affine_steps(net, ROOM)[0]
+    step = steps_of(net, ROOM)[0]
     assert step.dense is None
-    found = step.columns(units, ROOM)
+    found = finished(step.columns(units, ROOM))
     np.testing.assert_allclose(found.whole[found.slot[units]], exact(net, 0).T[units], rtol=1e-12)
     conv = net_of(nn.Conv1d(1, 2, 3), nn.ReLU(), nn.Conv1d(2, 2, 3), nn.ReLU(), nn.Flatten(),
                   nn.Linear(72, 1), shape=(1, 40))  # fmt: skip
-    step, want = affine_steps(conv, ROOM)[0], exact(conv, 0)
-    found, at = step.columns(units, ROOM), np.zeros_like(want[:, units])
+    step, want = steps_of(conv, ROOM)[0], exact(conv, 0)
+    found, at = finished(step.columns(units, ROOM)), np.zeros_like(want[:, units])
     assert found.whole is None
     for k, j in enumerate(found.slot[units]):
         span = slice(found.start[j], found.start[j + 1])
@@ -84,34 +88,30 @@ def test_full_columns_come_whole_and_others_sparse(monkeypatch):
 
 
 def test_what_goes_straight_into_a_maximum_has_columns_without_any_run(monkeypatch):
-    step, units = affine_steps(pooled(), ROOM)[0], np.array([5, 6, 100])
+    step, units = steps_of(pooled(), ROOM)[0], np.array([5, 6, 100])
     monkeypatch.setattr(step, "_run", None)
-    found = step.columns(units, ROOM)
+    found = finished(step.columns(units, ROOM))
     np.testing.assert_array_equal(found.index, units)
     np.testing.assert_array_equal(found.value, np.ones(3))
 
 
-def test_columns_look_at_the_clock_and_the_room_between_parts(monkeypatch):
+def test_columns_are_made_in_steps_and_look_at_the_room_between_parts(monkeypatch):
     monkeypatch.setattr(affine, "LARGEST", 1)
-    now = iter(range(1, 100))
-    step, runs = affine_steps(normed(4 * ROWS), ROOM)[0], []
+    step, runs = steps_of(normed(4 * ROWS), ROOM)[0], []
     run = step._run
     monkeypatch.setattr(step, "_run", lambda rows: runs.append(len(rows)) or run(rows))
     units = np.arange(4 * ROWS)
-    assert step.columns(units, ROOM, Deadline(3.0, lambda: next(now))) is None  # looks three times
+    columns = step.columns(units, ROOM)
+    assert [next(columns) for _ in range(3)] == [None] * 3
     assert runs[1:] == [ROWS, ROWS]  # after the probe
-    assert step.columns(units, 8 * step.units * step.size - 1) is None
-    assert step.columns(units, 8 * step.units * step.size) is not None
-
-
-def test_a_matrix_that_takes_too_long_is_left_to_the_graph():
-    assert affine_steps(normed(20), ROOM)[0].dense is not None
-    assert affine_steps(normed(20), ROOM, Deadline(0.0))[0].dense is None
+    columns.close()
+    assert finished(step.columns(units, 8 * step.units * step.size - 1)) is None
+    assert finished(step.columns(units, 8 * step.units * step.size)) is not None
 
 
 @pytest.mark.parametrize("outputs", [1, 10, 33])
 def test_rows_come_out_alike_to_the_last_bit_in_any_company(outputs):
-    step = affine_steps(pooled(outputs), ROOM)[1]
+    step = steps_of(pooled(outputs), ROOM)[1]
     rows = np.random.default_rng(0).standard_normal((130, step.units))
     whole = step.linear(rows)
     for begin, end in [(0, 1), (0, 2), (3, 6), (5, 12), (90, 99), (0, 97), (1, 130)]:

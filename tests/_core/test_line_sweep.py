@@ -6,18 +6,24 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import points
-from inscape._core.deadline import Deadline
+from inscape._core.deadline import NEVER, Deadline
 from inscape._core.functional import jacobians
 from inscape._core.pieces import line_graph
 from inscape._core.pieces.line_graph import Rows
-from inscape._core.pieces.line_prefix import cut_graph
+from inscape._core.pieces.line_prefix import joined, windows
 from inscape._core.pieces.line_segments import NARROW, Lines
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.pieces.program import Program
 
 
-def cut(f, a, b, **settings):
-    return Lines(**cut_graph(Rows(piecewise(f, a), a, b, 2**30), NARROW, **settings))
+def cut(f, a, b, deadline=NEVER):
+    """Cut segments, and stop after the operation at which the time is over."""
+    parts = []
+    for part in windows(Rows(piecewise(f, a), a, b, 2**30), NARROW, deadline):
+        parts += [] if part is None else [part]
+        if parts and deadline.passed():
+            break
+    return Lines(**joined(parts))
 
 
 class Convolutions(nn.Module):

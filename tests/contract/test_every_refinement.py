@@ -1,6 +1,7 @@
 """What every instrument that refines its result must keep."""
 
 from dataclasses import fields
+from math import inf
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch import nn
 
 from cases import dense, points
 from inscape._core import instruments
-from inscape._core.anytime import batches
+from inscape._core.anytime import batches, step_within
 from inscape.robustness.robustness import UNFINISHED as SENTENCE
 
 REGISTER = {
@@ -16,28 +17,38 @@ REGISTER = {
 }
 #: Settings with which each takes several steps in little time.
 SETTINGS = {
+    "boundary": {},
     "effective_length_scale": {"lines": 20, "knots": 5, "resamples": 20},
     "extrapolation": {"points": 40},
     "fisher_rao_norm": {"points": 50},
     "gradient_deflection": {"pairs": 20, "knots": 12},
     "gradient_norm": {"points": 50},
     "gradient_path_length": {"pairs": 20, "knots": 12},
+    "line_regions": {"pairs": 20},
     "path_length": {"pairs": 20, "knots": 12},
+    "plane_regions": {},
+    "region_at": {},
     "robustness": {"points": 40},
     "rugosity": {"points": 30, "directions": 2},
 }
 #: The field whose rows are the samples.
 SAMPLES = {
+    "boundary": None,  # windows are wider, and each is cut anew
     "effective_length_scale": "variances",
     "extrapolation": None,  # each stage draws its folds anew
     "fisher_rao_norm": "squares",
     "gradient_deflection": "deflections",
     "gradient_norm": "norms",
     "gradient_path_length": "lengths",
+    "line_regions": "slopes",
     "path_length": "lengths",
+    "plane_regions": None,  # as boundary
+    "region_at": None,  # one point
     "robustness": "lengths",
     "rugosity": "changes",
 }
+#: Those that need a piecewise-linear network, whose steps are as short as the consumer asks.
+LINEAR = {"boundary", "line_regions", "plane_regions", "region_at"}
 SAMPLED = [name for name in SAMPLES if SAMPLES[name] is not None]
 #: How a result says that its attack has not ended on all points yet.
 UNFINISHED = SENTENCE.partition("{")[0]
@@ -54,20 +65,21 @@ class Counting(nn.Module):
         self.inner, self.largest = inner, 0
 
     def forward(self, x):
-        self.largest = max(self.largest, len(x))
+        if not torch.compiler.is_exporting():
+            self.largest = max(self.largest, len(x))
         return self.inner(x)
 
 
-def case():
-    """Return a smooth classifier, points that are more than anybody samples, and labels."""
-    x = points(60, 3)
-    return Counting(dense(3, 8, 2, act=nn.Tanh)).eval(), x, (x[:, 0] > 0).long()
+def case(name):
+    """Return a classifier, points that are more than anybody samples, and labels."""
+    x, act = points(60, 3), nn.ReLU if name in LINEAR else nn.Tanh
+    return Counting(dense(3, 8, 2, act=act)).eval(), x, (x[:, 0] > 0).long()
 
 
 def steps(name, rows):
     """Return the model and all results of a run whose batches have at most that many rows."""
-    model, x, y = case()
-    with batches(rows):
+    model, x, y = case(name)
+    with batches(rows), step_within(1e-9 if name in LINEAR else inf):
         return model, list(REGISTER[name].refine(model, x, y, **SETTINGS[name]))
 
 
@@ -95,7 +107,7 @@ def test_every_step_has_a_summary_and_there_are_several(name):
 @pytest.mark.parametrize("name", REGISTER)
 def test_the_last_result_is_that_of_the_plain_call(name):
     _, results = steps(name, ROWS)
-    model, x, y = case()
+    model, x, y = case(name)
     plain = REGISTER[name].measure(model, x, y, **SETTINGS[name])
     assert type(results[-1]) is type(plain)
     for field in fields(plain):
@@ -130,7 +142,7 @@ def test_the_size_of_batches_does_not_change_the_samples(name):
 
 
 def test_rows_that_are_all_wanted_come_in_their_own_order_at_the_end():
-    model, x, y = case()
+    model, x, y = case("gradient_norm")
     with batches(ROWS):
         *_, last = REGISTER["gradient_norm"].refine(model, x, y, points=60)
     torch.testing.assert_close(last.norms, REGISTER["gradient_norm"].measure(model, x, y).norms)

@@ -7,6 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from cases import dense, points
+from inscape._core import BudgetError
+from inscape._core.anytime import step_within
 from inscape._core.deadline import clock
 from inscape._core.pieces import line_layers, line_segments
 from inscape.regions import line_regions
@@ -41,17 +43,18 @@ def assert_prefix(found, whole):
     assert 0 < found.covered < 1
 
 
-@pytest.mark.parametrize("seconds", [3, 40, 100])
+@pytest.mark.parametrize("seconds", [30, 60, 100])
 def test_a_graph_is_covered_from_the_first_line_on(seconds):
     f, x = dense(3, 10, 10, 2), points(20, 3)
     assert_prefix(spent(f, x, seconds), line_regions(f, x))
 
 
-@pytest.mark.parametrize("seconds", [1, 6, 20])
+@pytest.mark.parametrize("seconds", [1, 4, 8])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_chain_of_matrices_is_covered_from_the_first_line_on(seconds, threads, monkeypatch):
     monkeypatch.setattr(line_segments, "SMALL", 0)
     monkeypatch.setattr(line_segments, "BLOCK", 4)
+    monkeypatch.setattr(line_segments, "LEAVES", 1)
     monkeypatch.setattr(line_layers, "CHUNK", 1)
     f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
     before = torch.get_num_threads()
@@ -86,8 +89,54 @@ def test_the_summary_is_a_mean_of_whole_segments_or_a_lower_bound():
     ended = found.t[found.offsets[1:] - 1] == 1
     assert (said.kind, said.value) == ("estimate", float(found.cells[ended].double().mean()))
     assert said.basis == f"seconds spent, {found.covered:.1%} of 19 segments covered"
-    one = spent(f, x[:2], 3).summary()
+    one = spent(f, x[:2], 30).summary()
     assert (one.kind, one.value) == ("lower bound", 1.0)
+
+
+def test_too_short_a_time_says_where_it_went():
+    f, x = dense(3, 10, 10, 2), points(20, 3)
+    said = (
+        "the time must do for one linear region, but 3 s are over, 1 s of it for torch.export: "
+        r"raise seconds \(a network of the same structure is not exported again\), or take fewer "
+        "inputs, as by smaller images."
+    )
+    with pytest.raises(BudgetError, match=said):
+        spent(f, x, 3)
+
+
+def test_steps_are_short_and_each_result_is_a_longer_prefix(monkeypatch):
+    from inscape._core.pieces import line_graph
+
+    monkeypatch.setattr(line_graph, "MOST", 16)
+    f, x = dense(3, 10, 10, 2), points(20, 3)
+    now = ticking()
+    with clock(now), step_within(10.0):
+        results, times = [], [now()]
+        for result in line_regions.refine(f, x):
+            results.append(result)
+            times.append(now())
+    steps = torch.tensor(times).diff()
+    assert len(results) > 5
+    assert float(steps[1:].max()) <= 10.0 + 3  # what was begun is one operation
+    whole = line_regions(f, x)
+    for result in results:
+        assert result.complete or assert_prefix(result, whole) is None
+    assert results[-1].complete
+    assert_close(results[-1].slopes, whole.slopes)
+
+
+def test_chains_of_matrices_refine_too(monkeypatch):
+    monkeypatch.setattr(line_segments, "SMALL", 0)
+    monkeypatch.setattr(line_segments, "BLOCK", 4)
+    monkeypatch.setattr(line_segments, "LEAVES", 1)
+    f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
+    whole = line_regions(f, x)
+    with clock(ticking()), step_within(1.0):
+        results = list(line_regions.refine(f, x))
+    assert len(results) > 3
+    for result in results[:-1]:
+        assert result.complete or assert_prefix(result, whole) is None
+    assert_close(results[-1].t, whole.t)
 
 
 def test_enough_time_is_no_budget():

@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from inscape._core.deadline import NEVER, Deadline, clock
+from inscape._core import BudgetError
+from inscape._core.anytime import finished, step_within
+from inscape._core.deadline import clock
 from inscape._core.pieces.affine import Step
 from inscape._core.pieces.piecewise import piecewise
-from inscape._core.pieces.plane import budget, cells, sources, subdivision, tidy, work
+from inscape._core.pieces.plane import budget, cutting, sources, subdivision, tidy, work
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.workers import Workers
 from inscape.regions import boundary, plane_regions
@@ -47,48 +50,47 @@ def assert_right(found, model):
         torch.testing.assert_close(found.slopes[cell], slopes[0, :, 0])
 
 
-class Clock:
-    """A clock that jumps once it was looked at some times."""
-
-    def __init__(self, looks):
-        self.looks = looks
-
-    def __call__(self):
-        self.looks -= 1
-        return 0.0 if self.looks >= 0 else 1e6
-
-
-def cells_in_time(model, looks, **more):
-    """Cut the square until a clock jumps, and keep the cells that there was time for."""
+def steps_of(model, **more):
+    """Return the steps in which the cells of the square are cut."""
     marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
-    limits = budget.Budget(regions=10**6, deadline=Deadline(100.0, Clock(looks)), **more)
-    return cells(piecewise(model, SQUARE), marks, SQUARE.numpy(), budget=limits)
+    limits = budget.Budget(regions=10**6, **more)
+    net = piecewise(model, SQUARE)
+    return cutting.cutting(
+        net, marks, marks[1:], SQUARE.numpy(), budget=limits, watched=True, threads=2
+    )
 
 
-@pytest.mark.parametrize("looks", [5, 12, 20, 26, 60])
-def test_wherever_the_time_ends_what_is_left_is_right(monkeypatch, looks):
+@pytest.mark.parametrize("part", [0.0, 0.2, 0.5, 0.9])
+def test_wherever_the_work_is_stopped_nothing_is_left_behind(monkeypatch, part):
+    monkeypatch.setattr(work, "SOME", 16)
+    model, before = dense(60, 12), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with clock(ticking()):
+            number = sum(1 for _ in steps_of(model))
+            assert number > 10
+            steps = steps_of(model)
+            for _ in range(int(part * number)):
+                next(steps)
+                assert torch.get_num_threads() == 2
+            workers = threading.active_count()
+            steps.close()
+        assert threading.active_count() <= workers
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_small_steps_give_the_cells_of_one_large_step(monkeypatch):
     monkeypatch.setattr(work, "SOME", 16)
     model = dense(60, 12)
-    cut = cells_in_time(model, looks)
-    assert cut.ended_by == "seconds"
+    with clock(ticking()):
+        cut = finished(steps_of(model))
     whole = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
     found = planes._result(tidy(cut), whole.frame, SQUARE, SQUARE, piecewise(model, SQUARE))
-    assert not found.complete
-    assert found.covered < 1
-    assert_right(found, model)
-
-
-@pytest.mark.parametrize("part", [0.2, 0.5, 0.8])
-def test_wherever_the_time_ends_a_strict_budget_is_spent_at_once(monkeypatch, part):
-    monkeypatch.setattr(work, "SOME", 16)
-    model, plenty = dense(60, 12), 10**6
-    calm = Clock(plenty)
-    marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
-    limits = budget.Budget(regions=10**6, deadline=Deadline(100.0, calm), strict=True)
-    cells(piecewise(model, SQUARE), marks, SQUARE.numpy(), budget=limits)
-    assert plenty - calm.looks > 10
-    with pytest.raises(budget.SpentError, match="seconds"):
-        cells_in_time(model, int(part * (plenty - calm.looks)), strict=True)
+    assert (found.cells, found.complete) == (whole.cells, True)
+    torch.testing.assert_close(found.areas, whole.areas)
+    torch.testing.assert_close(found.slopes, whole.slopes)
 
 
 def ticking(step=1.0):
@@ -118,6 +120,27 @@ def test_a_time_is_spent_on_ever_larger_windows_and_the_largest_is_whole(monkeyp
     said = found.summary()
     assert said.kind == "lower bound"
     assert said.basis.startswith(f"budget reached (seconds), {found.covered:.1%} of the domain")
+
+
+def test_steps_are_short_and_windows_ever_wider(monkeypatch):
+    monkeypatch.setattr(work, "SOME", 16)
+    model, now = dense(60, 12), ticking(0.01)
+    with clock(now), step_within(0.3):
+        results, times = [], [now()]
+        for result in plane_regions.refine(model, SQUARE, domain=SQUARE, threads=1):
+            results.append(result)
+            times.append(now())
+    assert max(b - a for a, b in itertools.pairwise(times[1:])) <= 0.3 + 0.05
+    covered = [result.covered for result in results]
+    assert covered == sorted(covered)
+    assert len(set(covered)) > 3
+    assert [result.complete for result in results[:-1]] == [False] * (len(results) - 1)
+    whole = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
+    assert (results[-1].complete, results[-1].cells) == (True, whole.cells)
+    for result in results[:: len(results) // 3]:
+        alone = plane_regions(model, SQUARE, domain=result.domain, threads=1)
+        assert result.cells == alone.cells
+        assert_right(result, model)
 
 
 def test_a_boundary_in_time_is_that_of_its_window(monkeypatch):
@@ -163,46 +186,50 @@ class Apex(nn.Module):
         return x.abs().sum(1, keepdim=True)
 
 
-def test_ranges_end_with_the_time(monkeypatch):
-    monkeypatch.setattr(work, "SOME", 10)
+def test_ranges_are_taken_some_at_a_time_where_somebody_looks_at_the_clock():
     one = object.__new__(work.Work)
-    one.workers, one.until = Workers(1), Deadline(1.0, Clock(3))
-    assert one.in_time(95, lambda a, b: (a, b), 5) == [(0, 10), (10, 20), (20, 30), (30, 40)]
-    one.until = NEVER
-    assert one.in_time(95, lambda a, b: (a, b), 5) == [(0, 95)]
-    assert one.in_time(0, lambda a, b: (a, b), 5) == [(0, 0)]
+    one.workers, one.watched = Workers(1), True
+    with clock(ticking()):
+        steps = one.over(35, lambda a, b: (a, b), 5, some=10)
+        assert len([next(steps) for _ in range(4)]) == 4
+        with pytest.raises(StopIteration) as end:
+            next(steps)
+    assert end.value.value == [(0, 10), (10, 20), (20, 30), (30, 35)]
+    one.watched = False
+    assert finished(one.over(95, lambda a, b: (a, b), 5)) == [(0, 95)]
+    assert finished(one.over(0, lambda a, b: (a, b), 5)) == [(0, 0)]
 
 
-def test_the_clock_begins_with_the_call_and_not_after_the_export(monkeypatch):
+def test_the_clock_begins_with_the_call_and_an_export_that_takes_it_all_is_told(monkeypatch):
     module, now = sys.modules["inscape.regions.plane_regions"], [50.0]
-    export, grow, seen = module.piecewise, module.windows, []
+    export = module.piecewise
 
     def slow(*args):
         now[0] += 7.0
         return export(*args)
 
-    def watched(cut, finish, deadline):
-        seen.append(deadline.until)
-        return grow(cut, finish, deadline)
-
     monkeypatch.setattr(module, "piecewise", slow)
-    monkeypatch.setattr(module, "windows", watched)
-    with clock(lambda: now[0]):
+    said = (
+        "the time must do for a window of about one linear region, but 4 s are over, 7 s of it "
+        r"for torch.export: raise seconds \(a network of the same structure is not exported "
+        r"again\), or cut lines with line_regions, which is quicker."
+    )
+    with clock(lambda: now[0]), pytest.raises(BudgetError, match=said):
         plane_regions(dense(3), SQUARE, domain=SQUARE, seconds=4.0)
-    assert seen == [54.0]
+    with clock(lambda: now[0]):
+        assert plane_regions(dense(3), SQUARE, domain=SQUARE, seconds=8.0).complete
 
 
-def test_columns_are_told_when_to_stop_and_without_them_the_graph_is_asked(monkeypatch):
+def test_columns_are_made_in_steps_and_without_them_the_graph_is_asked(monkeypatch):
     model, x = convolution()
-    monkeypatch.setattr(Step, "_matrix", lambda *_: None)
+    monkeypatch.setattr(Step, "_matrix", lambda *_: iter(()))
     domain = 0.05 * SQUARE + 0.3
-    whole, until = plane_regions(model, x, domain=domain, threads=1), []
-    monkeypatch.setattr(Step, "columns", lambda self, units, room, end: until.append(end))
-    late = plane_regions(model, x, domain=domain, seconds=1e6, threads=1)
-    assert len(until) >= 2
-    assert all(np.isfinite(end.until) for end in until[2:])  # the first window has all its time
-    assert (late.cells, late.complete) == (whole.cells, True)
-    torch.testing.assert_close(late.slopes, whole.slopes)
+    whole, asked = plane_regions(model, x, domain=domain, threads=1), []
+    monkeypatch.setattr(Step, "columns", lambda self, units, room: iter(asked.append(units) or ()))
+    without = plane_regions(model, x, domain=domain, threads=1)
+    assert len(asked) >= 1
+    assert (without.cells, without.complete) == (whole.cells, True)
+    torch.testing.assert_close(without.slopes, whole.slopes)
 
 
 def test_for_a_few_faces_no_columns_are_made(monkeypatch):
@@ -224,7 +251,7 @@ def test_for_a_few_faces_no_columns_are_made(monkeypatch):
 def test_full_columns_give_the_cells_of_the_whole_matrix(monkeypatch):
     model = dense(12, 12)
     whole = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
-    monkeypatch.setattr(Step, "_matrix", lambda *_: None)
+    monkeypatch.setattr(Step, "_matrix", lambda *_: iter(()))
     found = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
     assert found.cells == whole.cells
     torch.testing.assert_close(found.areas, whole.areas)
@@ -238,6 +265,7 @@ def test_the_graph_gives_faces_alike_to_the_last_bit_in_any_company():
     history, bits = History(), np.random.default_rng(0).integers(0, 2**30, (50, 1))
     history.add(bits.astype(np.uint64), 30, np.zeros(50, np.int64))
     graph = sources.Graph(piecewise(model, points), points, points, history)
+    finished(graph.measured())
     whole, faces = np.empty((50, 4, 10)), np.arange(50)
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -313,7 +313,7 @@ def test_least_squares_and_linear_programmes_find_the_same_faces(seed, monkeypat
     assert sure.all()
     polytope = sys.modules["inscape.regions._polytope"]
     monkeypatch.setattr(polytope, "_reached", lambda *_: None)
-    monkeypatch.setattr(polytope, "_shot", lambda n, s, *_: np.zeros(len(s), bool))
+    monkeypatch.setattr(polytope, "_shot", lambda *_: iter(()))
     by_programme, sure = needed(normals, slacks, np.zeros(4), Budget(10**6))
     assert sure.all()
     assert 0 < by_least.sum() < 40
@@ -409,7 +409,7 @@ def test_smooth_networks_have_no_regions():
 def test_a_longer_time_by_any_clock_leaves_fewer_faces_open():
     net, x = dense(3, 30, 30, 1), points(1, 3)
     full, opened = region_at(net, x), []
-    for seconds in (10.0, 20.0, 40.0):
+    for seconds in (60.0, 80.0, 120.0):
         count = itertools.count()
         with clock(lambda count=count: float(next(count))):  # each look takes a second
             found = region_at(net, x, seconds=seconds)

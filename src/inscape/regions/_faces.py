@@ -8,22 +8,17 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape._core import BudgetError
 from inscape._core.pieces.bends import Bend
-from inscape._core.pieces.line_sizes import NOISE
-from inscape._core.pieces.piecewise import Piecewise
-from inscape._core.progress import progress
-from inscape.regions._probing import affine_values, around
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
 #: A slope below this share of a unit's values is rounding: the unit is constant in the cell.
 CONSTANT = 1e-12
-#: Half-spaces closer than this, in direction and relative distance, are one.
-SAME = 1e-9
 #: Bytes for each entry of the half-spaces: a linear programme holds some thirty copies of them.
 PROGRAMME = 240
+#: Half-spaces closer than this, in direction and relative distance, are one.
+SAME = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,26 +56,6 @@ class Faces:
         )
 
 
-def half_spaces(net: Piecewise, point: Float64[Tensor, "*d"], memory: int) -> Faces:
-    """Return a half-space for each unit that is not constant in the cell of a point."""
-    patterns = net.patterns(point[None])
-    _check_size(net, patterns, memory)
-    normals, slacks, makers, constant = [], [], [], 0
-    with progress(len(net.bends), label="half-spaces") as bar:
-        for at, one in enumerate(net.bends):
-            found = affine_values(net, point, patterns, at=at, memory=memory)
-            rows, slack, names = _rows(one, patterns[at][0], *found)
-            length = np.linalg.norm(rows, axis=1)
-            noise = NOISE * _sizes(one, names, around(net, point, patterns, at))
-            moves = (length > CONSTANT * np.abs(slack)) & (length > noise)
-            constant += int((~moves).sum())
-            normals.append(rows[moves] / length[moves, None])
-            slacks.append(np.maximum(slack[moves] / length[moves], 0.0))
-            makers.append(np.insert(names[moves], 0, at, axis=1))
-            bar.advance()
-    return _faces(net.inputs, normals, slacks, makers, constant)
-
-
 def _faces(
     d: int, normals: list[Array], slacks: list[Array], makers: list[Whole], constant: int
 ) -> Faces:
@@ -93,20 +68,9 @@ def _faces(
     )
 
 
-def _check_size(net: Piecewise, patterns: list[Tensor], memory: int) -> None:
-    rows = 0
-    for one, pattern in zip(net.bends, patterns, strict=True):
-        rows += pattern.shape[1] * (1 if one.windows is None else one.windows.shape[1] - 1)
-    size = PROGRAMME * rows * net.inputs
-    if size > memory:
-        raise BudgetError(
-            f"the half-spaces must fit into {memory / 2**30:.2g} GiB, but {rows} of them in "
-            f"{net.inputs} dimensions take {size / 2**30:.2g} GiB: raise memory, or cut the cell "
-            "by a line or a plane (line_regions, plane_regions)."
-        )
-
-
-def _rows(one: Bend, pattern: Tensor, slopes: Tensor, values: Tensor) -> tuple[Array, Array, Whole]:
+def rows_of(
+    one: Bend, pattern: Tensor, slopes: Tensor, values: Tensor
+) -> tuple[Array, Array, Whole]:
     """Return rows and slacks of row (y - point) <= slack, with the unit and its rival."""
     if one.windows is None:
         sign = torch.where(pattern.bool(), -1.0, 1.0).double()
@@ -125,7 +89,7 @@ def _rows(one: Bend, pattern: Tensor, slopes: Tensor, values: Tensor) -> tuple[A
     return rows.numpy(), slack.numpy(), pairs
 
 
-def _sizes(one: Bend, names: Whole, sizes: Float64[Tensor, " m"]) -> Array:
+def sizes_of(one: Bend, names: Whole, sizes: Float64[Tensor, " m"]) -> Array:
     """Return what the row of each half-space is summed from: for a window its largest entry."""
     largest = sizes if one.windows is None else sizes[one.windows].amax(1)
     found: Array = largest.numpy()[names[:, 0]]

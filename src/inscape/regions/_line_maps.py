@@ -1,45 +1,115 @@
-"""What the pieces of lines have beside their slopes: patterns, and affine maps in input space."""
+"""What the pieces of lines have beside their slopes: patterns, affine maps, turning gradients."""
+
+from collections.abc import Iterator
 
 import torch
-from jaxtyping import Integer
+from jaxtyping import Float64, Integer
 from torch import Tensor
 
-from inscape._core import BudgetError
-from inscape._core.deadline import Deadline
+from inscape._core import BudgetError, UnsupportedModelError
 from inscape._core.functional import jacobians
 from inscape._core.pieces.line_graph import Rows, differentiable, settled_patterns
 from inscape._core.pieces.line_segments import Lines
+from inscape._core.pieces.turning import Jumps, summed
 
 #: Numbers that maps in input space, or patterns, may hold in all: 512 MiB of float64.
 LARGEST = 2**26
 
+#: Pieces at a time where somebody looks at the clock in between.
+WATCHED = 16
 
-def patterns_of(rows: Rows, found: Lines, deadline: Deadline) -> Integer[Tensor, "pieces units"]:
-    """Return the choices of all units in the middle of the pieces that there is time for."""
-    units = sum(len(p[0]) for p in rows.net.patterns(rows.a[:1]))
-    _refuse_large(len(found.segment) * units, "patterns")
-    parts = []
-    for _, at in rows.parts(found.segment, found.middles):
-        parts.append(torch.cat(settled_patterns(rows.net, at), 1))
-        if deadline.passed():
-            break
-    return torch.cat(parts)
+#: What to do with a model whose gradient does not belong to its values.
+GRADIENTS = "leave gradients out"
 
 
-def maps_of(rows: Rows, found: Lines, deadline: Deadline) -> tuple[Tensor, Tensor]:
-    """Return matrix and constant of the affine maps of the pieces that there is time for.
+class Details:
+    """What is asked for beside slopes, of ever more pieces in their order."""
 
-    A line that runs inside a kink has the map of the pattern in the middle there, with ties off.
-    """
-    net = rows.net
-    _refuse_large(len(found.segment) * net.outputs * net.inputs, "maps")
-    matrices, constants = [], []
-    for _, at in rows.parts(found.segment, found.middles):
-        matrices.append(jacobians(differentiable(net), at))
-        constants.append(net.values(at) - (matrices[-1] @ at.flatten(1)[:, :, None])[:, :, 0])
-        if deadline.passed():
-            break
-    return torch.cat(matrices), torch.cat(constants)
+    def __init__(self, rows: Rows, *, patterns: bool, maps: bool, gradients: bool) -> None:
+        self._rows, self._net = rows, rows.net
+        self._wants_patterns, self._wants_maps = patterns, maps
+        self._patterns: list[Tensor] = []
+        self._matrices: list[Tensor] = []
+        self._constants: list[Tensor] = []
+        self._jumps = Jumps(rows, GRADIENTS) if gradients else None
+        self._units = sum(len(p[0]) for p in self._net.patterns(rows.a[:1])) if patterns else 0
+        self._looked_at = 0
+        self.error: UnsupportedModelError | None = None  # not of the lines, but of what was asked
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Tell whether there is anything to do."""
+        return self._wants_patterns or self._wants_maps or self._jumps is not None
+
+    def steps(self, found: Lines, *, watched: bool) -> Iterator[None]:
+        """Look at the pieces that were not known before, some at a time."""
+        if self._jumps is not None:
+            try:
+                yield from self._jumps.steps(found)
+            except UnsupportedModelError as error:
+                self.error = error
+                raise
+        if self._wants_patterns or self._wants_maps:
+            yield from self._middles(found, watched)
+
+    def _middles(self, found: Lines, watched: bool) -> Iterator[None]:
+        pieces, net = len(found.segment), self._net
+        if self._wants_patterns:
+            _refuse_large(pieces * self._units, "patterns")
+        if self._wants_maps:
+            _refuse_large(pieces * net.outputs * net.inputs, "maps")
+        step = min(WATCHED, self._rows.most) if watched else self._rows.most
+        for first in range(self._looked_at, pieces, step):
+            some = slice(first, min(first + step, pieces))
+            self._look(self._rows.at(found.segment[some], found.middles[some]))
+            self._looked_at = some.stop
+            yield
+
+    def _look(self, at: Float64[Tensor, "k *d"]) -> None:
+        """Take patterns and maps at some points.
+
+        A line that runs inside a kink has the map of the pattern in the middle there, ties off.
+        """
+        net = self._net
+        if self._wants_patterns:
+            self._patterns.append(torch.cat(settled_patterns(net, at), 1))
+        if self._wants_maps:
+            matrices = jacobians(differentiable(net), at)
+            self._matrices.append(matrices)
+            self._constants.append(net.values(at) - (matrices @ at.flatten(1)[:, :, None])[:, :, 0])
+
+    def of(self, found: Lines) -> Lines:
+        """Return the first pieces, of which everything is known."""
+        done = [len(found.slopes)]
+        if self._jumps is not None:
+            done.append(self._jumps.done)
+        if self._wants_patterns or self._wants_maps:
+            done.append(self._looked_at)
+        return found if min(done) == done[0] else found.first(min(done))
+
+    def is_begun(self) -> bool:
+        """Tell whether everything is known of one piece at least."""
+        looked_at = self._looked_at or not (self._wants_patterns or self._wants_maps)
+        return bool(looked_at and (self._jumps is None or self._jumps.done))
+
+    def patterns(self, pieces: int) -> Integer[Tensor, "pieces units"] | None:
+        """Return the choices of all units in the middle of the first pieces."""
+        return torch.cat(self._patterns)[:pieces] if self._wants_patterns else None
+
+    def maps(self, pieces: int) -> tuple[Tensor | None, Tensor | None]:
+        """Return matrix and constant of the affine maps of the first pieces."""
+        if not self._wants_maps:
+            return None, None
+        return torch.cat(self._matrices)[:pieces], torch.cat(self._constants)[:pieces]
+
+    def turned(
+        self, found: Lines, *, joined: bool, closed: bool
+    ) -> tuple[Float64[Tensor, " n"] | None, Float64[Tensor, " joints"] | None]:
+        """Return the gradient's variation inside segments, and its jumps from one to the next."""
+        if self._jumps is None:
+            return None, None
+        jumps = self._jumps.closed(found) if closed else self._jumps.known()
+        return summed(found, jumps, joined=joined, closed=closed)
 
 
 def _refuse_large(numbers: int, name: str) -> None:

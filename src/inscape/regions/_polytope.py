@@ -1,11 +1,13 @@
 """Polytopes normals u <= slacks around the origin: which faces count, how far, how large."""
 
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.anytime import finished
 from inscape._core.deadline import NEVER, Deadline
 from inscape._core.progress import progress
 
@@ -18,6 +20,10 @@ TOUCH = 1e-9
 RAYS = 4
 #: Numbers in the largest least-squares problem: unlike linear programmes they cannot be stopped.
 SQUARES = 2**22
+#: Seconds that a linear programme takes for each of its numbers before it looks at the clock.
+SETUP = 5e-7
+#: Numbers of a product of normals and rays: about twenty milliseconds.
+PRODUCT = 2**28
 #: Balls larger than this many times the cell's size have no end.
 ENDLESS = 1e7
 
@@ -29,10 +35,16 @@ class Budget:
     programmes: int
     deadline: Deadline = NEVER
     spent: int = 0
+    longest: float = 0.0
 
     def left(self) -> bool:
-        """Tell whether another programme may be solved."""
-        return self.spent < self.programmes and self.in_time()
+        """Tell whether another programme may be solved: one that cannot be stopped must fit."""
+        fits = self.deadline.is_never or self.deadline.left() > self.longest
+        return self.spent < self.programmes and fits
+
+    def allows(self, size: int) -> bool:
+        """Tell whether there is time to set up a linear programme of so many numbers."""
+        return self.deadline.is_never or self.deadline.left() > SETUP * size
 
     def in_time(self) -> bool:
         """Tell whether the time is not up."""
@@ -75,6 +87,8 @@ def largest_ball(normals: Array, slacks: Array, budget: Budget) -> tuple[Array, 
     m, r = normals.shape
     if m <= r and rank(normals) == m:  # a corner that opens into all of space
         return np.zeros(r), np.inf
+    if not budget.allows(normals.size):
+        return np.zeros(r), np.nan
     size = _size(slacks)
     ones = np.ones((m, 1))
     goal = np.append(np.zeros(r), -1.0)
@@ -95,7 +109,7 @@ def is_bounded(normals: Array, budget: Budget) -> bool | None:
     m, d = normals.shape
     if m <= d:
         return False
-    if not budget.in_time():
+    if not budget.allows(normals.size):
         return None
     if rank(normals) < d:
         return False
@@ -105,7 +119,14 @@ def is_bounded(normals: Array, budget: Budget) -> bool | None:
 
 
 def needed(normals: Array, slacks: Array, start: Array, budget: Budget) -> tuple[Flags, Flags]:
-    """Tell which half-spaces make a face, and for which that is sure.
+    """Tell which half-spaces make a face, and for which that is sure."""
+    return finished(deciding(normals, slacks, start, budget))
+
+
+def deciding(
+    normals: Array, slacks: Array, start: Array, budget: Budget
+) -> Generator[tuple[Flags, Flags], None, tuple[Flags, Flags]]:
+    """Tell which half-spaces make a face, and for which that is sure; after each step, so far.
 
     Rays from ``start``, a point inside, find most of the faces: the half-space that a ray leaves
     first makes one. For each other, least squares finds a point beyond it inside all others or
@@ -122,34 +143,47 @@ def needed(normals: Array, slacks: Array, start: Array, budget: Budget) -> tuple
     slacks = slacks - normals @ jitter
     size = _size(slacks)
     slacks = slacks / size
-    keeps = _shot(normals, slacks, draw, budget)
+    keeps = np.zeros(m, bool)
+    for _ in _shot(normals, slacks, draw, budget, keeps):
+        yield keeps | ~keeps, keeps.copy()
     sure = keeps.copy()
     open_ = [int(k) for k in np.argsort(slacks) if not keeps[k]]
     with progress(len(open_), label="redundant faces") as bar:
         for k in open_:
             if not sure[k]:
                 _decide(k, normals, slacks, keeps, sure, budget)
+                yield keeps | ~sure, sure
             bar.advance()
+            if not budget.left():
+                break
     return keeps | ~sure, sure
 
 
-def _shot(normals: Array, slacks: Array, draw: np.random.Generator, budget: Budget) -> Flags:
-    """Return the half-spaces that some ray from the origin leaves first.
+def _shot(
+    normals: Array, slacks: Array, draw: np.random.Generator, budget: Budget, hit: Flags
+) -> Iterator[None]:
+    """Mark the half-spaces that some ray from the origin leaves first.
 
     Rays go straight at each plane, at each plane while keeping from all others as well as can be,
     and at random.
     """
-    hit = np.zeros(len(slacks), bool)
     scaled = normals / slacks[:, None]
     square = scaled.T @ scaled
     aimed = np.linalg.solve(square + 1e-12 * np.trace(square) * np.eye(len(square)), scaled.T).T
-    anywhere = [draw.standard_normal(normals.shape) for _ in range(RAYS)]
-    for directions in [normals, aimed, *anywhere]:
-        for rays in np.array_split(directions, 1 + normals.size // 2**20):
+    m, r = normals.shape
+    step = max(1, PRODUCT // (m * r))
+    for directions in [normals, aimed, *[None] * RAYS]:
+        for begin in range(0, m, step):
+            some = slice(begin, min(begin + step, m))
+            rays = (
+                draw.standard_normal((some.stop - begin, r))
+                if directions is None
+                else directions[some]
+            )
             if budget.in_time():
                 first = _first(normals @ rays.T, slacks)
                 hit[first[first >= 0]] = True
-    return hit
+                yield
 
 
 def _first(speed: Array, slacks: Array) -> npt.NDArray[np.int64]:
@@ -172,7 +206,9 @@ def _decide(
         return
     if normals.size <= SQUARES:
         budget.spent += 1
+        begin = budget.deadline.clock()
         known = _reached(k, normals, slacks, keeps | ~sure)
+        budget.longest = max(budget.longest, budget.deadline.clock() - begin)
         if known is not None:
             keeps[k], sure[k] = known, True
             return

@@ -12,8 +12,6 @@ from inscape._core.pieces.line_sizes import NOISE, with_sizes
 from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.sampling import generator
 
-#: Corners of the unit cube at which a network with fixed patterns is asked for its sizes.
-CORNERS = 4
 #: Copies of the widest values that one evaluation of a batch takes.
 COPIES = 6
 
@@ -49,20 +47,6 @@ def affine_values(
     noise = 1e-14 * (zero.abs() + slopes.abs().amax(1))
     slopes[slopes.abs() <= noise[:, None]] = 0.0
     return slopes, here
-
-
-def around(
-    net: Piecewise, point: Float64[Tensor, "*d"], patterns: Sequence[Tensor], at: int
-) -> Float64[Tensor, " m"]:
-    """Return what the functions of a bend are summed from where their slopes are taken.
-
-    A few corners of the unit cube stand for all unit vectors.
-    """
-    corners = torch.randn(CORNERS, *point.shape, generator=generator(0), dtype=torch.float64).sign()
-    rows = torch.cat([torch.zeros_like(point)[None], point[None], corners])
-    fixed = [pattern.expand(len(rows), -1) for pattern in patterns]
-    group = torch.zeros(len(rows), dtype=torch.int64)
-    return with_sizes(net, rows, at, group, fixed)[1][0]
 
 
 def ties(

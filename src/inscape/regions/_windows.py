@@ -1,79 +1,188 @@
 """Ever larger windows around a centre, each covered from side to side, until the time is over."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from math import sqrt
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from inscape._core.deadline import NEVER, Deadline
+import numpy as np
+import numpy.typing as npt
+
+from inscape._core.anytime import stoppable
 from inscape._core.pieces.plane.budget import Ending, SpentError
+from inscape._core.pieces.stepping import Turn
 
 C = TypeVar("C")
 R = TypeVar("R")
 
-#: Side of the first window, relative to what was asked for.
-FIRST = 2.0**-10
+#: Side of the first window relative to that of the centre's own region, and of what was asked for.
+INSIDE, FIRST = 0.5, 2.0**-4
 
-#: A window is at most so many times as wide as the one before it, which tells how long it takes.
+#: Half side below which the first window is not made, relative to what was asked for.
+NARROWEST = 2.0**-30
+
+#: A window takes at most so many times as long as the one before it, which tells how long.
 MOST = 16.0
+
+#: How many times as long the next window takes where there is no end to the time.
+STEADY = 4.0
+
+#: Seconds that every window takes, whatever the clock can tell.
+TICK = 1e-6
 
 #: Windows that are wider by less than this are not worth their time.
 LEAST = 1.1
 
-#: Fraction of the time that is left for which the next window is chosen.
-USED = 0.75
+#: Fraction of the time that is left for which the last window is chosen.
+USED = 0.8
 
 
-@dataclass(eq=False)
-class _Pace:
-    """What the last window took: all of it, and what followed the cutting."""
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """A window that was covered: its side, its cells, and its seconds (some after the cutting)."""
 
     side: float
+    cells: int
     seconds: float
     after: float
 
-    def growth(self, deadline: Deadline) -> float:
-        """Return how many times as wide a window the time is going to do for."""
-        if deadline.is_never:
-            return MOST
-        return min(MOST, sqrt(max(0.0, USED * deadline.left()) / max(self.seconds, 1e-9)))
 
-    def cutting(self, growth: float, deadline: Deadline) -> Deadline:
-        """Return when the cutting has to end, so that there is time for what follows it."""
-        if deadline.is_never:
-            return deadline
-        later = min(self.after * growth**2, 0.5 * max(0.0, deadline.left()))
-        return Deadline(deadline.until - later, deadline.clock)
+@dataclass(eq=False)
+class Forecast:
+    """How long windows are going to take, from those before them.
+
+    ``radii`` are the half sides, relative to what was asked for, from which on the lines of units
+    cut a window, in order.
+    """
+
+    radii: npt.NDArray[np.float64]
+    covered: list[_Window] = field(default_factory=list)
+
+    @property
+    def first(self) -> float:
+        """Return the side of the first window: about one cell."""
+        near = self.radii[self.radii > 0]
+        side = INSIDE * float(near[0]) if len(near) else 1.0
+        return min(FIRST, max(NARROWEST, side))
+
+    def cells(self, side: float) -> float:
+        """Return about how many cells a window is going to have."""
+        last = self.covered[-1]
+        return last.cells * self._cells(side) / self._cells(last.side)
+
+    def _cells(self, side: float) -> float:
+        lines = float(np.searchsorted(self.radii, side))
+        return 1.0 + lines + lines**2 / 4
+
+    def seconds(self, side: float) -> float:
+        """Return about how long a window is going to take."""
+        last = self.covered[-1]
+        return last.seconds + self._each() * max(0.0, self.cells(side) - last.cells)
+
+    def after(self, side: float) -> float:
+        """Return about how long is needed once a window is cut."""
+        last = self.covered[-1]
+        return last.after * self.cells(side) / last.cells
+
+    def _each(self) -> float:
+        """Return the seconds of one more cell."""
+        last = self.covered[-1]
+        if len(self.covered) > 1:
+            before = self.covered[-2]
+            if last.cells > before.cells and last.seconds > before.seconds:
+                return (last.seconds - before.seconds) / (last.cells - before.cells)
+        return last.seconds / last.cells
+
+    def next(self, seconds: float) -> float:
+        """Return the side of the widest window that takes at most so long."""
+        low, high = self.covered[-1].side, 1.0
+        if self.seconds(high) <= seconds:
+            return high
+        for _ in range(40):
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if self.seconds(middle) <= seconds else (low, middle)
+        return low
 
 
 def windows(
-    cut: Callable[[float, Deadline], C], finish: Callable[[C], R], deadline: Deadline
+    cut: Callable[[float], Generator[None, None, C]],
+    finish: Callable[[C], R],
+    count: Callable[[C], int],
+    forecast: Forecast,
+    turn: Turn,
 ) -> Iterator[tuple[R, Ending]]:
     """Yield what is found in ever larger windows, with what ended them.
 
-    ``cut(side, deadline)`` covers a window of that side, relative to what was asked for, or raises
-    ``SpentError``; ``finish`` makes a result of it. The first window is tiny, and has all the time
-    that it needs; each other is chosen by what the one before it took.
+    ``cut(side)`` covers a window of that side, relative to what was asked for, in small steps, or
+    raises ``SpentError``; ``finish`` makes a result of it. The first window is tiny; each other is
+    chosen by what those before it took. Between steps the best result so far is yielded again.
     """
-    side, growth, spent = FIRST, MOST, SpentError("seconds")
-    pace: _Pace | None = None
+    side: float = forecast.first
+    too_wide: float | None = None
+    best: R | None = None
+    spent: Ending = "seconds"
     while True:
-        begin = deadline.clock()
+        begin = turn.deadline.clock()
+        after = forecast.after(side) if forecast.covered else 0.0
         try:
-            found = cut(side, NEVER if pace is None else pace.cutting(growth, deadline))
+            found = yield from _in_steps(cut(side), best, turn, after)
         except SpentError as error:
-            if pace is None:
+            if best is None:
                 raise
-            spent, growth = error, sqrt(growth)
+            if error.budget == "seconds":
+                yield best, "seconds"
+                return
+            spent, too_wide = error.budget, side
         else:
-            middle, result = deadline.clock(), finish(found)
-            end = deadline.clock()
-            pace, growth = _Pace(side, end - begin, end - middle), MOST
-            yield result, "complete" if side == 1.0 else "seconds"
+            middle = turn.deadline.clock()
+            best = finish(found)
+            end = turn.deadline.clock()
+            seconds = max(end - begin, TICK)
+            forecast.covered.append(_Window(side, count(found), seconds, end - middle))
+            yield best, "complete" if side == 1.0 else "seconds"
+            turn.begin()
             if side == 1.0:
                 return
-        growth = min(growth, pace.growth(deadline))
-        if growth < LEAST:
-            yield result, spent.budget
+        following = _following(forecast, turn, too_wide)
+        if following is None:
+            yield best, spent
             return
-        side = min(1.0, pace.side * growth)
+        side = following
+
+
+def _following(forecast: Forecast, turn: Turn, too_wide: float | None) -> float | None:
+    """Return the side of the next window; None where none is worth its time."""
+    last, deadline = forecast.covered[-1], turn.deadline
+    if too_wide is not None:  # for a budget other than the time
+        side = (last.side * too_wide) ** 0.5
+        return side if side >= LEAST * last.side and not deadline.passed() else None
+    if deadline.is_never:
+        return max(min(1.0, LEAST * last.side), forecast.next(STEADY * last.seconds))
+    final = USED * deadline.left()
+    seconds = final
+    if final > MOST * last.seconds:  # too far to foresee: a window in between tells more
+        seconds = min(MOST * last.seconds, max(2 * last.seconds, final / MOST))
+    side = forecast.next(seconds)
+    if final > MOST * last.seconds:
+        side = max(side, min(1.0, LEAST * last.side))
+    return side if side >= min(1.0, LEAST * last.side) and seconds > 0 else None
+
+
+def _in_steps(
+    work: Generator[None, None, C], best: Any, turn: Turn, after: float
+) -> Generator[tuple[Any, Ending], None, C]:
+    """Do the work, and yield the best result so far whenever a step is over."""
+    shows = stoppable() and best is not None
+    try:
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                found: C = end.value
+                return found
+            if not turn.deadline.is_never and turn.deadline.left() <= after:
+                raise SpentError("seconds")
+            if shows and turn.is_over():
+                yield best, "seconds"
+                turn.begin()
+    finally:
+        work.close()

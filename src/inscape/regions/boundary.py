@@ -1,6 +1,5 @@
 """Boundary: where the decision of a network changes in a plane, or its output has a level."""
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.pieces.plane import Frame
 from inscape._core.pieces.plane.budget import Ending
@@ -102,6 +102,7 @@ class Boundary(Result):
     meaning="In this window, the line at which the decision changes is {value} long.",
     cites="sattelberg2026linearity, chapters 5 and 6",
 )
+@anytime
 def boundary(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -114,7 +115,7 @@ def boundary(
     seconds: float | None = None,
     memory: int | None = None,
     threads: int | None = None,
-) -> Boundary | NotApplicable:
+) -> Iterator[Boundary | NotApplicable]:
     r"""Find where the decision of a network changes in a polygon of a plane.
 
     .. math:: \{x : f(x) = \ell\}, \qquad
@@ -161,10 +162,10 @@ def boundary(
         f, x, line, plane=plane, domain=domain, regions=regions, seconds=seconds, memory=memory,
         threads=threads,
     )  # fmt: skip
-    found = deque(steps, maxlen=1).pop()
-    if isinstance(found, NotApplicable):
-        return NotApplicable(what="boundary", reason=found.reason)
-    return found
+    for found in steps:
+        if isinstance(found, NotApplicable):
+            found = NotApplicable(what="boundary", reason=found.reason)
+        yield found
 
 
 def level_set(regions: PlaneRegions, *, output: int = 0, level: float = 0.0) -> Boundary:

@@ -19,23 +19,18 @@ from inscape._core import (
     draw_pairs,
     instrument,
 )
+from inscape._core.anytime import anytime, stoppable
 from inscape._core.checks import Function
-from inscape._core.deadline import Deadline
 from inscape._core.functional import norm
+from inscape._core.inference import no_grad
 from inscape._core.pieces.line_graph import ROOM, Rows
-from inscape._core.pieces.line_segments import lines
+from inscape._core.pieces.line_segments import Cutting, Lines, cutting_of
 from inscape._core.pieces.piecewise import piecewise
-from inscape._core.pieces.turning import jumps, summed
+from inscape._core.pieces.stepping import Turn
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.regions._line_maps import maps_of, patterns_of
+from inscape.regions._line_maps import Details
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
-
-#: What to do with a model whose gradient does not belong to its values.
-GRADIENTS = "leave gradients out"
-
-#: Fraction of the time for the cutting where each piece is then looked at by itself.
-CUTTING = 0.4
 
 #: How often pairs are drawn anew while some of them join a point to itself.
 DRAWS = 100
@@ -149,7 +144,8 @@ class LineRegions(Result):
     example=lambda model, x, y: {"pairs": 100},
     exempt=("patterns",),
 )
-@torch.no_grad()
+@anytime
+@no_grad
 def line_regions(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -163,7 +159,7 @@ def line_regions(
     seed: int = 0,
     seconds: float | None = None,
     memory: int = ROOM,
-) -> LineRegions | NotApplicable:
+) -> Iterator[LineRegions | NotApplicable]:
     r"""Cut lines through the input space into the pieces on which ``f`` is linear.
 
     .. math:: f(a + t (b - a)) = y_k + (t - t_k) \, s_k \quad (t_k \leq t \leq t_{k+1}), \quad
@@ -175,6 +171,7 @@ def line_regions(
     layers costs less than its evaluation at the breakpoints; any other graph two to three such
     evaluations, less where its last layers bend most. Lines are cut from their beginning on, window
     by window, each exact through all layers: what is covered when the time is over is exact.
+    ``line_regions.refine`` yields ever longer prefixes.
 
     Args:
         f: A piecewise-linear network in eval mode.
@@ -187,8 +184,8 @@ def line_regions(
         gradients: Whether to sum the jumps of the whole gradient, at the vertices too; costs a
             forward and ``c`` backward passes for each piece.
         seed: Seed of the draw of pairs.
-        seconds: Stop after this time, with what is covered; only the export of the network and the
-            first few pieces are never left.
+        seconds: Stop after this time, with what is covered; ``BudgetError`` where it does not do
+            for a single piece. Only the export of the network is never left.
         memory: Bytes that the working set may take.
 
     >>> import torch
@@ -197,32 +194,74 @@ def line_regions(
     >>> found.t.tolist(), found.slopes.flatten().tolist()
     ([0.0, 0.25, 1.0], [0.0, 1.0])
     """
-    deadline = Deadline.after(seconds)
+    turn = Turn(seconds)
     checks.whole(1, memory=memory)
     checks.points(x)
     a, b = _segments(x, to, closed=closed, pairs=pairs, seed=seed)
     try:
         net = piecewise(f, x)
-        part = CUTTING if patterns or maps or gradients else 1.0
-        found = lines(net, a, b, memory=memory, deadline=deadline.part(part))
     except UnsupportedModelError as error:
-        return refusal("line_regions", f, x, error)
-    checks.finite(found.slopes.sum(1), "pieces")
+        yield refusal("line_regions", f, x, error)
+        return
+    turn.exported()
     rows = Rows(net, a, b, memory)
-    turns = jumps(rows, found, instead=GRADIENTS, deadline=deadline) if gradients else None
-    matrices, constants = maps_of(rows, found, deadline) if maps else (None, None)
-    choices = patterns_of(rows, found, deadline) if patterns else None
-    known = [len(part) for part in (turns, matrices, choices) if part is not None]
-    found = found.first(min([len(found.slopes), *known]))
-    pieces, whole = len(found.slopes), len(a)
-    lengths, covered = norm((b - a).flatten(1), dim=1), found.covered
-    is_complete = len(covered) == whole and float(covered[-1]) == 1.0
-    joined = to is None and pairs is None
-    turned: tuple[Tensor | None, Tensor | None] = (None, None)
-    if turns is not None:
-        turned = summed(found, turns, joined=joined, closed=closed and is_complete)
+    details = Details(rows, patterns=patterns, maps=maps, gradients=gradients)
+    try:
+        joined = to is None and pairs is None
+        for found in _found(rows, details, turn):
+            checks.finite(found.slopes.sum(1), "pieces")
+            yield _result(
+                rows, found, details, joined=joined, closed=closed, seed=seed if pairs else None
+            )
+    except UnsupportedModelError as error:
+        if error is details.error:
+            raise
+        yield refusal("line_regions", f, x, error)
+
+
+def _found(rows: Rows, details: Details, turn: Turn) -> Iterator[Lines]:
+    """Yield ever more pieces: the first ones soon, then after each step, then all in time."""
+    cutting = cutting_of(rows.net, rows.a, rows.b, memory=rows.memory)
+    is_shown = not stoppable()
+    for _ in _work(cutting, details, turn):
+        if not (cutting.is_begun and (details.is_begun() or not details.is_asked_for)):
+            if turn.deadline.passed():
+                raise turn.spent("one linear region", "take fewer inputs, as by smaller images")
+            continue
+        if turn.deadline.passed():
+            break
+        if not is_shown or turn.is_over():
+            yield details.of(cutting.lines())
+            is_shown = True
+            turn.begin()
+    yield details.of(cutting.lines())
+
+
+def _work(cutting: Cutting, details: Details, turn: Turn) -> Iterator[None]:
+    """Cut, and look at the pieces that are cut: at once where somebody looks at the clock."""
+    watched, begun = turn.is_watched, 0
+    for _ in cutting.steps(turn.deadline, watched=watched):
+        yield
+        if watched and details.is_asked_for and cutting.is_begun:
+            found = cutting.lines()
+            if len(found.slopes) > begun:
+                yield from details.steps(found, watched=True)
+                begun = len(found.slopes)
+    if details.is_asked_for:
+        yield from details.steps(cutting.lines(), watched=watched)
+
+
+def _result(
+    rows: Rows, found: Lines, details: Details, *, joined: bool, closed: bool, seed: int | None
+) -> LineRegions:
+    """Return what is known of the segments."""
+    pieces, asked, covered = len(found.slopes), len(rows.a), found.covered
+    is_complete = len(covered) == asked and float(covered[-1]) == 1.0
+    variation, jumps = details.turned(found, joined=joined, closed=closed and is_complete)
+    matrices, constants = details.maps(pieces)
+    lengths = norm((rows.b - rows.a).flatten(1), dim=1)
     total, begun = float(lengths.sum()), slice(len(covered))
-    a, b, lengths = a[begun], b[begun], lengths[begun]
+    lengths = lengths[begun]
     return LineRegions(
         t=found.t,
         offsets=found.offsets,
@@ -233,17 +272,17 @@ def line_regions(
         lengths=lengths,
         variation=found.variation(),
         slope_variation=found.turning() / lengths,
-        starts=a,
-        stops=b,
-        patterns=None if choices is None else choices[:pieces],
-        maps=None if matrices is None else matrices[:pieces],
-        biases=None if constants is None else constants[:pieces],
-        gradient_variation=turned[0],
-        vertex_jumps=turned[1],
-        converted=name_of(net.converted),
-        seed=seed if pairs else None,
+        starts=rows.a[begun],
+        stops=rows.b[begun],
+        patterns=details.patterns(pieces),
+        maps=matrices,
+        biases=constants,
+        gradient_variation=variation,
+        vertex_jumps=jumps,
+        converted=name_of(rows.net.converted),
+        seed=seed,
         covered=1.0 if is_complete else float((covered * lengths).sum()) / total,
-        asked=whole,
+        asked=asked,
         ended_by="complete" if is_complete else "seconds",
     )
 

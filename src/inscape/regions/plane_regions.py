@@ -1,8 +1,7 @@
 """Plane regions: all linear pieces of a network in a polygon of a plane, with their maps."""
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
@@ -21,11 +20,13 @@ from inscape._core import (
     checks,
     instrument,
 )
+from inscape._core.anytime import anytime
+from inscape._core.anytime import finished as all_steps
 from inscape._core.checks import Function
-from inscape._core.deadline import NEVER, Deadline
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.pieces.plane import Cells, Frame, Tidy, tidy
 from inscape._core.pieces.plane.budget import Ending, SpentError
+from inscape._core.pieces.stepping import Turn
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions._cutter import Cutter
 from inscape.regions._domain import plane_of, polygon_of, turns, window
@@ -35,12 +36,10 @@ from inscape.regions._refusal import refusal
 from inscape.regions._windows import windows
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 #: Bytes that may be taken unless the caller says otherwise.
 MEMORY = 2**33
-
-#: Fraction of the time for the matrices between the bends.
-PREPARING = 0.4
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -214,6 +213,7 @@ def _power_of_two(value: float) -> float:
     cites="sattelberg2026linearity, Eqs. (5.6)-(5.7), (6.2)",
     exempt=("patterns", "makers"),
 )
+@anytime
 def plane_regions(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -224,7 +224,7 @@ def plane_regions(
     seconds: float | None = None,
     memory: int | None = None,
     threads: int | None = None,
-) -> PlaneRegions | NotApplicable:
+) -> Iterator[PlaneRegions | NotApplicable]:
     r"""Find all linear pieces of a network in a polygon of a plane, with the map of each.
 
     .. math:: f(x) = v(x_0) + J(x_0) (x - x_0) \quad \text{on the piece of } x_0
@@ -238,7 +238,7 @@ def plane_regions(
     differ by one unit, so their maps differ by a rank-one update, and the cost of a cell grows with
     the width and not with its square. A budget of regions or memory ends early, with the cells
     found. A time is spent on ever larger windows around the centre of the domain, each complete:
-    the largest is returned.
+    the largest is returned, and ``plane_regions.refine`` yields them one after the other.
 
     Args:
         f: Network of affine operations and ReLU, LeakyReLU, PReLU, ReLU6, Hardtanh, abs, MaxPool,
@@ -250,8 +250,8 @@ def plane_regions(
         domain: Corners of a convex polygon in the plane's coordinates; by default a box around the
             points, a tenth wider.
         regions: Stop at this many cells.
-        seconds: Stop after this time, with the largest window that was covered; only the export of
-            the network and a window of about one cell are never left.
+        seconds: Stop after this time, with the largest window that was covered; ``BudgetError``
+            where it does not do for one of about one cell. Only the export is never left.
         memory: Stop before taking more than about this many bytes; 8 GB by default.
         threads: Threads; by default those of torch.
 
@@ -262,11 +262,10 @@ def plane_regions(
     >>> found.cells, found.regions, found.complete
     (4, 4, True)
     """
-    steps = cut_plane(
+    yield from cut_plane(
         f, x, lambda found: found, plane=plane, domain=domain, regions=regions, seconds=seconds,
         memory=memory, threads=threads,
     )  # fmt: skip
-    return deque(steps, maxlen=1).pop()
 
 
 def cut_plane(
@@ -281,8 +280,11 @@ def cut_plane(
     memory: int | None,
     threads: int | None,
 ) -> Iterator[R | NotApplicable]:
-    """Yield what ``finish`` makes of ever larger windows; without a time, of the whole domain."""
-    deadline = Deadline.after(seconds)
+    """Yield what ``finish`` makes of ever larger windows.
+
+    Where nobody waits and there is no time limit, of the whole domain alone.
+    """
+    turn = Turn(seconds)
     checks.points(x)
     checks.whole(1, regions=regions, threads=1 if threads is None else threads)
     if memory is not None:
@@ -299,19 +301,43 @@ def cut_plane(
     frame = plane_of(x, plane)
     asked = polygon_of(domain, frame, x, given=plane is not None)
     cutter = Cutter(net, frame, asked, regions, memory or MEMORY, threads)
-    if seconds is None:
-        yield finish(_regions(cutter, cutter.cut(1.0, NEVER, strict=False)))
-        return
-    cutter.prepare(deadline.part(PREPARING))
+    turn.exported()
 
     def finished(found: tuple[Cells, Tensor]) -> R:
         return finish(_regions(cutter, found))
 
+    if not turn.is_watched:
+        yield finished(all_steps(cutter.cut(1.0, strict=False, watched=False)))
+        return
     try:
-        for result, ended_by in windows(cutter.cut, finished, deadline):
+        forecast = _in_time(cutter.prepare(), turn)
+        for result, ended_by in windows(cutter.cut, finished, _count, forecast, turn):
             yield replace(result, ended_by=ended_by)  # type: ignore[type-var]
-    except SpentError:  # not even the smallest window has so few cells
-        yield finish(_regions(cutter, cutter.cut(1.0, deadline, strict=False)))
+    except SpentError as error:
+        if error.budget == "seconds":
+            raise turn.spent(
+                "a window of about one linear region",
+                "cut lines with line_regions, which is quicker",
+            ) from None
+        # not even the smallest window has so few cells
+        yield finished(_in_time(cutter.cut(1.0, strict=False), turn))
+
+
+def _count(found: tuple[Cells, Tensor]) -> int:
+    return found[0].plane.faces
+
+
+def _in_time(work: Generator[None, None, T], turn: Turn) -> T:
+    """Return what some work returns, unless the time is over before."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if turn.deadline.passed():
+            work.close()
+            raise SpentError("seconds")
 
 
 def _regions(cutter: Cutter, found: tuple[Cells, Tensor]) -> PlaneRegions:

@@ -20,30 +20,20 @@ from inscape._core import (
     checks,
     instrument,
 )
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.deadline import Deadline
-from inscape._core.pieces.piecewise import piecewise
-from inscape._core.progress import progress
-from inscape._core.result import NONNEGATIVE, Range
-from inscape.regions._faces import Array, Faces, half_spaces, merged, sides, together
-from inscape.regions._polytope import (
-    Budget,
-    Flags,
-    coordinates,
-    facet_distance,
-    is_bounded,
-    largest_ball,
-    needed,
-    polygon,
-)
+from inscape._core.pieces.piecewise import Piecewise, piecewise
+from inscape._core.pieces.stepping import Turn
+from inscape._core.result import NONNEGATIVE, Kind, Range
+from inscape.regions._cell_search import ON, Search, in_turns
+from inscape.regions._faces import Array
+from inscape.regions._polytope import Budget, polygon
 from inscape.regions._precision import name_of
-from inscape.regions._probing import affine_values
 from inscape.regions._refusal import refusal
 
 #: Coordinates beyond this leave too few digits to tell slopes from rounding.
 FAR = 1e9
-#: Relative to the point: what is nearer than this to a face lies on it.
-ON = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -56,7 +46,9 @@ class RegionAt(Result):
     rival) for each unit that makes a face; the rival is the entry of a window of max pooling that
     wins beyond it, -1 elsewhere. ``proven`` faces are known to be irredundant. The largest ball
     inside has its middle at ``centre`` (one of several, maybe) and the radius ``inscribed``, NaN
-    where the time did not do, as ``bounded`` is None then.
+    where the time did not do, as ``bounded``, ``slopes`` and ``constants`` are None then. Of the
+    half-spaces, ``constraints``, those that seemed nearest were ``examined`` where time or memory
+    did not do for all: the cell is smaller than what the faces enclose.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -66,8 +58,8 @@ class RegionAt(Result):
     }
 
     point: Float64[Tensor, " D"]
-    slopes: Float64[Tensor, "c D"]
-    constants: Float64[Tensor, " c"]
+    slopes: Float64[Tensor, "c D"] | None
+    constants: Float64[Tensor, " c"] | None
     normals: Float64[Tensor, "m D"]
     offsets: Float64[Tensor, " m"]
     distances: Float64[Tensor, " m"]
@@ -80,6 +72,7 @@ class RegionAt(Result):
     centre: Float64[Tensor, " D"]
     bounded: bool | None
     constraints: int
+    examined: int
     constant: int
     programmes: int
     faces: str
@@ -107,6 +100,8 @@ class RegionAt(Result):
         if self.radius <= 0.0:
             return "the cell has no inside: the point lies on several kinks at once"
         spent = []
+        if self.examined < self.constraints:
+            spent.append(f"only {self.examined} of {self.constraints} half-spaces were looked at")
         left = int((~self.proven).sum())
         if self.faces == "irredundant" and left:
             spent.append(f"{left} of {len(self.proven)} faces may be redundant")
@@ -161,7 +156,10 @@ class RegionAt(Result):
     def summary(self) -> Summary:
         """Return the distance from the point to its nearest face."""
         basis = f"{len(self.distances)} faces of {self.constraints} half-spaces"
-        return Summary(value=self.ball, kind="exact", basis=f"{basis}, point {self.index}")
+        if self.examined < self.constraints:
+            basis = f"nearest of {self.examined} examined of {self.constraints} half-spaces"
+        kind: Kind = "exact" if self.examined == self.constraints else "upper bound"
+        return Summary(value=self.ball, kind=kind, basis=f"{basis}, point {self.index}")
 
 
 @instrument(
@@ -174,6 +172,7 @@ class RegionAt(Result):
     cites="sattelberg2026linearity, Eqs. (5.25), (6.1)",
     exempt=("makers", "centre", "programmes"),
 )
+@anytime
 def region_at(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -185,7 +184,7 @@ def region_at(
     programmes: int = 20_000,
     seconds: float = 60.0,
     memory: int = 2**32,
-) -> RegionAt | NotApplicable:
+) -> Iterator[RegionAt | NotApplicable]:
     r"""Find the linear region that holds a point, in any number of dimensions.
 
     .. math:: v(x) = J x + y \quad \mathrm{where} \quad Q x \leq p
@@ -194,8 +193,9 @@ def region_at(
     above zero, of equal entries the first is the largest), so that two neighbouring cells may
     share one map. Exact up to rounding: every half-space comes from one unit with the patterns of
     those before it fixed; doubles are merged, constant units left out, and redundant ones removed
-    by rays, least squares and linear programmes. Costs ``d`` forward passes for each bend, and
-    about one least-squares problem for each half-space.
+    by rays, least squares and linear programmes. Costs ``d`` forward and ``c`` backward passes, and
+    about one least-squares problem for each half-space. ``region_at.refine`` yields the nearest
+    faces first.
 
     Args:
         f: A piecewise-linear network in eval mode.
@@ -205,9 +205,11 @@ def region_at(
         facets: Whether to measure the distances to the faces themselves, not to their planes only.
         box: Lowest and highest value of every input, whose sides then bound the region too.
         programmes: Least-squares and linear programmes that may be solved.
-        seconds: Time from the call on; what is not decided then is kept and said. The nearest
-            faces are decided first; the half-spaces themselves are always found.
-        memory: Bytes that the half-spaces and programmes with them may take; 4 GiB by default.
+        seconds: Time from the call on; what is not decided then is kept and said, the nearest
+            faces are decided first. Where it does not do for all half-spaces, those that seem
+            nearest are looked at. With 0 all half-spaces are found, and nothing more.
+        memory: Bytes that the half-spaces and programmes with them may take, 4 GiB by default;
+            where it does not do, the nearest are looked at.
 
     >>> import torch
     >>> found = region_at(torch.abs, torch.tensor([[2.0, -1.0]]))
@@ -215,38 +217,49 @@ def region_at(
     ([1.0, 2.0], inf, False)
     """
     checks.at_least(0, programmes=programmes, seconds=seconds)
-    budget = Budget(programmes, Deadline.after(seconds) if seconds else Deadline(float("-inf")))
+    turn = Turn(seconds or None)
+    budget = Budget(programmes, turn.deadline if seconds else Deadline(float("-inf")))
     checks.one_of(("irredundant", "all"), faces=faces)
     try:
         net, point = piecewise(f, x), _point(x, index)
     except UnsupportedModelError as error:
-        return refusal("region_at", f, x, error)
+        yield refusal("region_at", f, x, error)
+        return
+    turn.exported()
     flat = point.flatten().numpy()
-    given = half_spaces(net, point, memory)
-    if box is not None:
-        given = together(given, sides(_box(box, flat), flat))
-    found = merged(given, 1.0 + float(np.abs(flat).max()))
-    found, proven, ball = _reduced(found, budget, remove=faces == "irredundant")
-    measured = _facets(found, budget) if facets and proven.all() else None
-    slopes, values = affine_values(net, point, net.patterns(point[None]), memory=memory)
+    search = Search(
+        net, point, budget, memory,
+        box=None if box is None else _box(box, flat), remove=faces == "irredundant", facets=facets,
+    )  # fmt: skip
+    for _ in in_turns(search, turn):
+        yield _result(search, net, faces=faces, index=index)
+
+
+def _result(search: Search, net: Piecewise, *, faces: str, index: int) -> RegionAt:
+    """Return what is known of the region."""
+    found, point, (centre, radius) = search.found, search.point.flatten(), search.ball
+    order = np.lexsort((found.distances, found.layers))
+    found, proven = found.chosen(order), search.proven[order]
+    facets = None if search.facets is None else torch.from_numpy(search.facets[order])
     return RegionAt(
-        point=point.flatten(),
-        slopes=slopes,
-        constants=values - slopes @ point.flatten(),
+        point=point,
+        slopes=search.map[0],
+        constants=search.map[1],
         normals=torch.from_numpy(found.normals),
-        offsets=torch.from_numpy(found.distances + found.normals @ flat),
+        offsets=torch.from_numpy(found.distances + found.normals @ point.numpy()),
         distances=torch.from_numpy(found.distances),
-        facet_distances=measured,
+        facet_distances=facets,
         layers=torch.from_numpy(found.layers),
         proven=torch.from_numpy(proven),
         makers=torch.from_numpy(found.makers),
         places=tuple(one.place for one in net.bends),
-        inscribed=torch.tensor(ball[1], dtype=torch.float64),
-        centre=point.flatten() + torch.from_numpy(ball[0]),
-        bounded=box is not None or _bounded(found, budget),
-        constraints=len(given.distances),
+        inscribed=torch.tensor(radius, dtype=torch.float64),
+        centre=point + torch.from_numpy(centre),
+        bounded=search.bounded,
+        constraints=search.constraints,
+        examined=search.examined,
         constant=found.constant,
-        programmes=budget.spent,
+        programmes=search.budget.spent,
         faces=faces,
         index=index,
         converted=name_of(net.converted),
@@ -276,44 +289,3 @@ def _box(box: tuple[float, float], point: Array) -> tuple[Array, Array]:
             f"{point.min():.4g} to {point.max():.4g}: widen the box."
         )
     return np.full(len(point), float(low)), np.full(len(point), float(high))
-
-
-def _reduced(
-    found: Faces, budget: Budget, *, remove: bool
-) -> tuple[Faces, Flags, tuple[Array, float]]:
-    """Return the faces that count in their order, which are sure, and the largest ball.
-
-    A point on a face is no place to start from: the middle of the ball is taken then.
-    """
-    everything = np.ones(len(found.distances), bool)
-    if not len(everything):
-        return found, everything, (np.zeros(found.normals.shape[1]), float("inf"))
-    inner, basis = coordinates(found.normals)
-    start = np.zeros(len(basis))
-    if found.distances.min() <= ON:
-        start, radius = largest_ball(inner, found.distances, budget)
-        remove = remove and radius > 0.0
-    proven = ~everything
-    if remove:
-        keeps, sure = needed(inner, found.distances, start, budget)
-        found, inner, proven = found.chosen(np.flatnonzero(keeps)), inner[keeps], sure[keeps]
-    centre, radius = largest_ball(inner, found.distances, budget)
-    order = np.lexsort((found.distances, found.layers))
-    found, proven = found.chosen(order), proven[order]
-    return found, proven, (centre @ basis if np.isfinite(radius) else 0.0 * centre @ basis, radius)
-
-
-def _facets(found: Faces, budget: Budget) -> Float64[Tensor, " m"]:
-    """Return the distances to the faces themselves; NaN once the time is up."""
-    inner, _ = coordinates(found.normals)
-    distances = torch.full((len(inner),), float("nan"), dtype=torch.float64)
-    with progress(len(inner), label="distances to faces") as bar:
-        for k in range(len(inner)):
-            if budget.in_time():
-                distances[k] = facet_distance(k, inner, found.distances)
-            bar.advance()
-    return distances
-
-
-def _bounded(found: Faces, budget: Budget) -> bool | None:
-    return is_bounded(found.normals, budget) if len(found.distances) else False

@@ -1,5 +1,6 @@
 """The affine maps between the bends of a chain: as matrices, or as columns of one where asked."""
 
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -9,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, fx
 
-from inscape._core.deadline import NEVER, Deadline
+from inscape._core.inference import no_grad
 from inscape._core.pieces.layers import LARGEST, is_chain, plain_weight, slopes_of
 from inscape._core.pieces.piecewise import Piecewise
 
@@ -49,11 +50,11 @@ class Columns:
 class Step:
     """The affine map from what comes out of one bend to what the next looks at.
 
-    ``dense`` is its transposed matrix where that is well filled and at hand within the time and
-    ``room`` (bytes); else the graph itself is run.
+    ``dense`` is its transposed matrix where that is well filled and was made; else the graph itself
+    is run.
     """
 
-    def __init__(self, net: Piecewise, at: int, room: float, deadline: Deadline = NEVER) -> None:
+    def __init__(self, net: Piecewise, at: int) -> None:
         self._net, self._at = net, at
         self._shape = tuple(int(n) for n in net.bends[at].node.meta["val"].shape[1:])
         one = net.bends[at]
@@ -64,10 +65,15 @@ class Step:
         self._signs = np.random.default_rng(0).choice([-1.0, 1.0], (2, self.units))
         probe = np.random.default_rng(1).standard_normal((1, self.units))
         self._is_same = self.size == self.units and np.array_equal(self._some(probe), probe)
-        fits = one.windows is None and 8 * self.units * self.size <= room
-        self.dense = self._matrix(room, deadline) if fits else None
+        self.dense: Floats | None = None
 
-    def _matrix(self, room: float, deadline: Deadline) -> Floats | None:
+    def prepared(self, room: float) -> Iterator[None]:
+        """Make the matrix in small steps, where it fits into the room (bytes)."""
+        fits = self._net.bends[self._at].windows is None and 8 * self.units * self.size <= room
+        if fits:
+            self.dense = yield from self._matrix(room)
+
+    def _matrix(self, room: float) -> Generator[None, None, Floats | None]:
         """Return the transposed matrix; None where it is sparse, or is not to be had cheaply."""
         net, at = self._net, self._at
         last = at + 1 == len(net.bends)
@@ -81,7 +87,9 @@ class Step:
         if self.units * self.size > LARGEST:
             return None
         units = np.arange(self.units)
-        found = self.columns(units, room, deadline) if self._share(units) > FULL else None
+        if self._share(units) <= FULL:
+            return None
+        found = yield from self.columns(units, room)
         return None if found is None else found.whole
 
     def linear(self, rows: Floats) -> Floats:
@@ -99,8 +107,8 @@ class Step:
         both = self.linear(np.concatenate([roots * signs for signs in self._signs])) ** 2
         return (both[: len(rows)] + both[len(rows) :]) / 2
 
-    def columns(self, units: Ints, room: float, deadline: Deadline = NEVER) -> Columns | None:
-        """Return the columns of some units; None where they take too much room (bytes) or time."""
+    def columns(self, units: Ints, room: float) -> Generator[None, None, Columns | None]:
+        """Return the columns of some units, or None where they take too much room (bytes)."""
         slot, start = np.zeros(self.units, np.int64), [0]
         slot[units] = np.arange(len(units))
         if self._is_same:
@@ -113,8 +121,9 @@ class Step:
         whole = np.empty((len(units), self.size) if is_full else (0, self.size))
         taken = whole.nbytes
         for begin in range(0, len(units), ROWS):
-            if taken > room or deadline.passed():
+            if taken > room:
                 return None
+            yield
             found = self._columns(units[begin : begin + ROWS])
             if is_full:
                 whole[begin : begin + ROWS] = found
@@ -173,19 +182,18 @@ def _flat(values: Tensor, rows: int) -> Floats:
     return flat
 
 
-@torch.no_grad()
-def affine_steps(
-    net: Piecewise, room: float = ENDLESS, deadline: Deadline = NEVER
-) -> list[Step] | None:
+@no_grad
+def affine_steps(net: Piecewise, room: float = ENDLESS) -> Generator[None, None, list[Step] | None]:
     """Return the affine maps after each bend; None where the graph is no chain of simple bends.
 
-    All matrices together take at most ``room`` bytes.
+    All matrices together take at most ``room`` bytes; they are made in small steps.
     """
     simple = all(one.slope is not None or one.windows is not None for one in net.bends)
     if not net.bends or not simple or not is_chain(net):
         return None
     steps: list[Step] = []
     for at in range(len(net.bends)):
-        steps.append(Step(net, at, room, deadline))
+        steps.append(Step(net, at))
+        yield from steps[-1].prepared(room)
         room -= 0 if (found := steps[-1].dense) is None else found.nbytes
     return steps

@@ -1,18 +1,23 @@
 """Cut segments window by window, each exact through all layers: what is covered is a prefix."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf, isfinite
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from inscape._core.deadline import NEVER, Deadline
+from inscape._core.deadline import NEVER, Clock, Deadline
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.pieces.line_graph import Rows
 from inscape._core.pieces.line_sweep import Knots, Sweep, Swept
+from inscape._core.pieces.stepping import step_seconds
 
-#: Seconds that a window takes where there is a deadline.
+R = TypeVar("R")
+
+#: Seconds that a window takes where anybody looks at the clock.
 STEP = 0.25
 
 #: Rows that are worth a longer time, since some of each batch are no knots.
@@ -40,12 +45,14 @@ class _Pace:
 
     def rows(self, deadline: Deadline) -> int:
         """Return how many rows the next batch may have."""
-        if deadline.is_never:
+        seconds = step_seconds()
+        if deadline.is_never and not isfinite(seconds):
             return self.most
         if self.per_row is None:
             return ONE_PIECE
-        rows = max(float(WORTH), STEP / self.per_row)
-        return int(max(ONE_PIECE, min(self.most, rows, deadline.left() / self.per_row)))
+        rows = max(float(WORTH), min(STEP, seconds / 2) / self.per_row)
+        left = deadline.left() / self.per_row if not deadline.is_never else inf
+        return int(max(ONE_PIECE, min(self.most, rows, left)))
 
     def reach(self, rows: int) -> float:
         """Return how many segments, or which part of one, are likely to fill so many rows."""
@@ -60,29 +67,47 @@ class _Pace:
         self.stretch = 1.0
 
 
-def windows(rows: Rows, narrow: float, deadline: Deadline = NEVER) -> Iterator[Swept]:
-    """Yield parts of the segments, one after the other, until all are cut or the time is over.
+def windows(rows: Rows, narrow: float, deadline: Deadline = NEVER) -> Iterator[Swept | None]:
+    """Yield parts of the segments, one after the other, and None after each operation of one.
 
-    The first part is always finished. A part ends at a knot, or where its segment does.
+    A part ends at a knot, or where its segment does. How much goes into one depends on the time
+    that is left and on how long whoever waits for the next answer is going to wait.
     """
     sweep, pace, segment, t = Sweep(rows, narrow), _Pace(rows.most), 0, 0.0
-    while segment < len(rows.a) and not (pace.pieces and deadline.passed()):
+    while segment < len(rows.a):
         most = pace.rows(deadline)
         knots = _window(len(rows.a), segment, t, pace.reach(most), most)
         pieces = max(1, (most - knots.groups - 1) // 2)
-        begin = deadline.clock()
-        swept = sweep.run(knots, pieces, deadline if pace.pieces else NEVER)
-        if swept is None:
-            return
-        swept = _until_a_knot(swept, knots)
+        watch = _Stopwatch(deadline.clock)
+        swept = _until_a_knot((yield from watch.timed(sweep.steps(knots, pieces))), knots)
         if swept is None:
             pace.stretch *= 4.0
             continue
         _refuse_curved(swept, rows)
         last, end = int(swept.knots.segment[-1]), float(swept.knots.t[-1])
-        pace.went(swept, last + end - segment - t, deadline.clock() - begin)
+        pace.went(swept, last + end - segment - t, watch.seconds)
         yield swept
         segment, t = (last, end) if end < 1.0 else (last + 1, 0.0)
+
+
+class _Stopwatch:
+    """Measures how long a generator takes, without the time that passes between its steps."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self.seconds = clock, 0.0
+
+    def timed(self, steps: Generator[None, None, R]) -> Generator[None, None, R]:
+        """Go through the steps, and return what they return."""
+        while True:
+            begin = self._clock()
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: R = end.value
+                return result
+            finally:
+                self.seconds += self._clock() - begin
+            yield
 
 
 def _window(segments: int, segment: int, t: float, reach: float, rows: int) -> Knots:
@@ -127,9 +152,9 @@ def joined(parts: Sequence[Swept]) -> dict[str, Tensor]:
     }
 
 
-def cut_graph(rows: Rows, narrow: float, deadline: Deadline = NEVER) -> dict[str, Tensor]:
-    """Return t, offsets, values and slopes of all segments, or of those that there is time for."""
-    return joined(list(windows(rows, narrow, deadline)))
+def cut_graph(rows: Rows, narrow: float) -> dict[str, Tensor]:
+    """Return t, offsets, values and slopes of all segments."""
+    return joined([part for part in windows(rows, narrow) if part is not None])
 
 
 def _refuse_curved(swept: Swept, rows: Rows) -> None:

@@ -1,22 +1,25 @@
 """Cut many segments of the input space at every place where a network bends, in float64."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cached_property
-from threading import local
+from functools import cached_property, partial
+from itertools import chain, islice
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
+from inscape._core.anytime import stoppable
 from inscape._core.deadline import NEVER, Deadline
 from inscape._core.functional import norm
 from inscape._core.pieces.layers import Layers, layers
 from inscape._core.pieces.line_graph import ROOM, Rows
 from inscape._core.pieces.line_layers import BLOCK, Cutter, Leaves
-from inscape._core.pieces.line_prefix import INSIDE, cut_graph, refuse_off
+from inscape._core.pieces.line_prefix import INSIDE, joined, refuse_off, windows
+from inscape._core.pieces.line_sweep import Swept
 from inscape._core.pieces.piecewise import Piecewise
 
 #: Knots nearer than this share of their segment are one: coincident bends count once.
@@ -27,6 +30,9 @@ EQUAL = 2.0**-40
 
 #: Units on all segments together up to which the compiled way does not pay for being compiled.
 SMALL = 2**15
+
+#: Chunks of pieces that a thread takes before it looks at the clock.
+LEAVES = 8
 
 #: Pieces in which the network itself is asked whether it is as straight as it should be.
 ASKED = 64
@@ -128,63 +134,155 @@ def lines(
     b: Float64[Tensor, "n *d"],
     *,
     memory: int = ROOM,
-    deadline: Deadline = NEVER,
 ) -> Lines:
-    """Return all knots of a network on the segments from ``a`` to ``b``, or those in time.
+    """Return all knots of a network on the segments from ``a`` to ``b``.
 
     Exact up to rounding: every unit's zero is solved for on the pieces where it is affine, layer
     by layer. A chain of matrices goes from piece to piece by what flips; any other graph, and a
     small task, is evaluated at the knots, layer by layer.
     """
-    chain = layers(net)
-    if chain and len(a) * sum(map(len, chain.slopes)) <= SMALL:
-        chain = None
+    cutting = cutting_of(net, a, b, memory=memory)
+    for _ in cutting.steps(NEVER, watched=False):
+        pass
+    return cutting.lines()
+
+
+@runtime_checkable
+class Cutting(Protocol):
+    """Segments while they are cut."""
+
+    def steps(self, deadline: Deadline, *, watched: bool) -> Iterator[None]:
+        """Do a little work at a time; ``watched`` where somebody looks at the clock in between."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Tell whether any pieces are known."""
+
+    def lines(self) -> Lines:
+        """Return the pieces that are known: the first ones, none of which will change."""
+
+
+def cutting_of(
+    net: Piecewise, a: Float64[Tensor, "n *d"], b: Float64[Tensor, "n *d"], *, memory: int = ROOM
+) -> Cutting:
+    """Return segments that are still to be cut, in the way that suits the network."""
+    matrices = layers(net)
+    if matrices and len(a) * sum(map(len, matrices.slopes)) <= SMALL:
+        matrices = None
     rows = Rows(net, a, b, memory)
-    if chain is None:
-        return Lines(**cut_graph(rows, NARROW, deadline))
-    found = _through_layers(chain, a, b, deadline)
-    _refuse_curved(found, rows)
-    return found
+    return _GraphCutting(rows) if matrices is None else _ChainCutting(matrices, rows)
 
 
-def _through_layers(net: Layers, a: Tensor, b: Tensor, deadline: Deadline) -> Lines:
-    """Cut blocks of segments, each thread with its own room."""
-    own, threads = local(), torch.get_num_threads()
+class _GraphCutting:
+    """Segments that are sent through a graph, window by window."""
 
-    def cut(block: slice) -> tuple[list[Leaves], bool]:
-        if not hasattr(own, "cutter"):
-            own.cutter = Cutter(net, NARROW)
-        return _in_time(own.cutter.leaves(a[block], b[block]), deadline, least=block.start == 0)
+    def __init__(self, rows: Rows) -> None:
+        self._rows, self._parts = rows, list[Swept]()
 
-    blocks = [slice(first, min(first + BLOCK, len(a))) for first in range(0, len(a), BLOCK)]
-    if threads == 1 or len(blocks) == 1:
-        return _joined([cut(block) for block in blocks])
-    cut(slice(0, 1))  # compiles before the threads start
-    try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return _joined(list(pool.map(cut, blocks)))
-    finally:
-        torch.set_num_threads(threads)
+    def steps(self, deadline: Deadline, *, watched: bool) -> Iterator[None]:
+        for part in windows(self._rows, NARROW, deadline):
+            if part is not None:
+                self._parts.append(part)
+            yield
 
+    @property
+    def is_begun(self) -> bool:
+        return bool(self._parts)
 
-def _in_time(
-    leaves: Iterator[Leaves], deadline: Deadline, *, least: int
-) -> tuple[list[Leaves], bool]:
-    """Return the leaves that there is time for, at least so many, and whether these are all."""
-    taken: list[Leaves] = []
-    while len(taken) < least or not deadline.passed():
-        leaf = next(leaves, None)
-        if leaf is None:
-            return taken, True
-        taken.append(leaf)
-    return taken, False
+    def lines(self) -> Lines:
+        return Lines(**joined(self._parts))
 
 
-def _joined(blocks: Sequence[tuple[list[Leaves], bool]]) -> Lines:
+class _Block:
+    """Some segments of a chain of matrices, cut by a cutter that is theirs until they are done."""
+
+    def __init__(self, leaves: Iterator[Leaves]) -> None:
+        self._waiting, self.leaves, self.is_whole = leaves, list[Leaves](), False
+
+    def advance(self, most: int | None) -> None:
+        """Take so many more leaves; None takes all."""
+        taken = list(islice(self._waiting, most))
+        self.leaves += taken
+        self.is_whole = most is None or len(taken) < most
+
+
+class _ChainCutting:
+    """Segments through a chain of matrices, block by block; each thread has its own block."""
+
+    def __init__(self, net: Layers, rows: Rows) -> None:
+        self._net, self._rows, n = net, rows, len(rows.a)
+        self._free: list[Cutter] = []
+        self._blocks: list[_Block] = []
+        self._left = [slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)][::-1]
+
+    def steps(self, deadline: Deadline, *, watched: bool) -> Iterator[None]:
+        most, threads = LEAVES if watched else None, torch.get_num_threads()
+        first = self._next()
+        first.advance(1)  # compiles before the threads start
+        if threads == 1 or not self._left or stoppable():  # threads would be left between steps
+            yield from self._alone(first, most)
+            return
+        alone = partial(torch.set_num_threads, 1)
+        try:
+            with ThreadPoolExecutor(threads, initializer=alone) as pool:
+                yield from self._in_threads(pool, threads, first, most)
+        finally:
+            torch.set_num_threads(threads)
+
+    def _next(self) -> _Block:
+        """Return the next block, with room for it."""
+        some = self._left.pop()
+        cutter = self._free.pop() if self._free else Cutter(self._net, NARROW)
+        a, b = self._rows.a[some], self._rows.b[some]
+        block = _Block(chain(cutter.leaves(a, b), self._given_back(cutter)))
+        self._blocks.append(block)
+        return block
+
+    def _given_back(self, cutter: Cutter) -> Iterator[Leaves]:
+        """Yield nothing, after all leaves of a block: its room is free then."""
+        self._free.append(cutter)
+        yield from ()
+
+    def _alone(self, block: _Block, most: int | None) -> Iterator[None]:
+        while True:
+            while not block.is_whole:
+                block.advance(most)
+                yield
+            if not self._left:
+                return
+            block = self._next()
+
+    def _in_threads(
+        self, pool: ThreadPoolExecutor, threads: int, first: _Block, most: int | None
+    ) -> Iterator[None]:
+        waiting = [] if first.is_whole else [first]
+        running: dict[Future[None], _Block] = {}
+        while waiting or running or self._left:
+            while len(running) < threads and (waiting or self._left):
+                block = waiting.pop() if waiting else self._next()
+                running[pool.submit(block.advance, most)] = block
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                block = running.pop(future)
+                future.result()
+                waiting += [] if block.is_whole else [block]
+            yield
+
+    @property
+    def is_begun(self) -> bool:
+        return bool(self._blocks and self._blocks[0].leaves)
+
+    def lines(self) -> Lines:
+        found = _joined(self._blocks)
+        _refuse_curved(found, self._rows)
+        return found
+
+
+def _joined(blocks: Sequence[_Block]) -> Lines:
     """Lay the pieces of all blocks one after the other, up to the first that is not finished."""
-    stop = next((k + 1 for k, (_, is_whole) in enumerate(blocks) if not is_whole), len(blocks))
-    leaves = [leaf for block, _ in blocks[:stop] for leaf in block]
-    firsts = np.repeat(BLOCK * np.arange(stop), [len(block) for block, _ in blocks[:stop]])
+    stop = next((k + 1 for k, block in enumerate(blocks) if not block.is_whole), len(blocks))
+    kept = [list(block.leaves) for block in blocks[:stop]]
+    leaves = [leaf for block in kept for leaf in block]
+    firsts = np.repeat(BLOCK * np.arange(stop), [len(block) for block in kept])
     segment = np.concatenate([f + leaf.segment for f, leaf in zip(firsts, leaves, strict=True)])
     lo, hi, values, ends, slopes = (
         np.concatenate([getattr(leaf, name) for leaf in leaves])

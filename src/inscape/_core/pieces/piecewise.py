@@ -1,6 +1,6 @@
 """A piecewise-linear network as affine steps between its bends, in float64."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +14,7 @@ from torch import Tensor, fx, nn
 from inscape._core import checks
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
+from inscape._core.inference import no_grad
 from inscape._core.pieces.bends import Bend, bend
 from inscape._core.pieces.graph_cache import export
 from inscape._core.pieces.ops import (
@@ -104,6 +105,41 @@ class Piecewise:
         for at, one in enumerate(self.bends):
             found.append(one.pattern(self.functions(x, at, found)))
         return found
+
+    @no_grad
+    def in_turn(
+        self, x: Float64[Tensor, "n *d"], patterns: Patterns | None = None
+    ) -> Iterator[Float64[Tensor, "n m"] | None]:
+        """Yield what each bend looks at, one after the other, then the outputs, in a single pass.
+
+        None is yielded after every operation.
+        """
+        yield from self.traced_in_turn(x, patterns)
+
+    def traced_in_turn(
+        self, x: Float64[Tensor, "n *d"], patterns: Patterns | None = None
+    ) -> Iterator[Float64[Tensor, "n m"] | None]:
+        """Yield the same so that autograd can follow."""
+        program, last = self.program, self._last_use([self.program.output])
+        values: dict[fx.Node, Any] = {**program.constants, program.input: x}
+        for node in program.nodes:
+            if node not in last:
+                continue
+            k = self._position.get(node)
+            args = fx.node.map_arg(node.args, values.__getitem__)
+            kwargs = fx.node.map_arg(node.kwargs, values.__getitem__)
+            if k is not None:
+                yield self.bends[k].source(*args, **kwargs).expand(len(x), -1)
+            if patterns is None or k is None:
+                values[node] = program.step(node, values)
+            else:
+                values[node] = self.bends[k].chosen(patterns[k], *args, **kwargs)
+            for arg in node.all_input_nodes:
+                if last[arg] is node and arg not in program.constants:
+                    del values[arg]
+            yield None
+        y: Tensor = values[program.output]
+        yield y.expand(len(x), *y.shape[1:]).reshape(len(x), -1)
 
     def _arguments(
         self, x: Tensor, node: fx.Node, patterns: Patterns | None

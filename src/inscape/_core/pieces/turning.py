@@ -1,10 +1,11 @@
 """How much the whole gradient of a network turns along segments: its jumps where pieces meet."""
 
+from collections.abc import Iterator
+
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 from torch import Tensor
 
-from inscape._core.deadline import NEVER, Deadline
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.front import Slopes
 from inscape._core.functional import ROWS, jacobians, norm
@@ -39,26 +40,58 @@ def summed(
     return inside, jumps[firsts if closed else firsts[:-1]]
 
 
-def jumps(
-    rows: Rows, found: Lines, *, instead: str, deadline: Deadline = NEVER
-) -> Float64[Tensor, " _"]:
+def jumps(rows: Rows, found: Lines, *, instead: str) -> Float64[Tensor, " _"]:
     """Return how far the gradient of each piece is from that of the piece before it.
 
-    The first of them has none; after the last follows the first again. Where the time is over, the
-    jumps of the first pieces alone are returned.
+    The first of them has none; after the last follows the first again.
     """
-    _refuse_other_slopes(rows, found, instead)
-    order = torch.cat([torch.arange(len(found.segment)), torch.zeros(1, dtype=torch.int64)])
-    gradients = Slopes(differentiable(rows.net), rows=len(order) * rows.net.outputs)
-    sizes, step = [torch.zeros(1, dtype=torch.float64)], max(1, min(ROWS, rows.most) - 1)
-    for first in range(0, len(order) - 1, step):
-        some = order[first : first + step + 1]
-        matrices, front = gradients.at(rows.at(found.segment[some], found.middles[some]))
+    turns = Jumps(rows, instead)
+    for _ in turns.steps(found):
+        pass
+    return turns.closed(found)
+
+
+class Jumps:
+    """How far the gradient of each piece is from that of the piece before it, of ever more pieces.
+
+    The first piece has none.
+    """
+
+    def __init__(self, rows: Rows, instead: str) -> None:
+        self._rows, self._instead = rows, instead
+        self._gradients: Slopes | None = None
+        self._sizes = [torch.zeros(1, dtype=torch.float64)]
+        self.done = 0
+
+    def steps(self, found: Lines) -> Iterator[None]:
+        """Look at the pieces that were not known before, some at a time."""
+        if not self.done:
+            _refuse_other_slopes(self._rows, found, self._instead)
+        order = torch.arange(max(0, self.done - 1), len(found.segment))
+        step = max(1, min(ROWS, self._rows.most) - 1)
+        for first in range(0, max(len(order) - 1, not self.done), step):
+            some = order[first : first + step + 1]
+            self._sizes.append(self._between(found, some))
+            self.done = int(some[-1]) + 1
+            yield
+
+    def _between(self, found: Lines, some: Int64[Tensor, " k"]) -> Float64[Tensor, " k_less_one"]:
+        if self._gradients is None:
+            net, pieces = self._rows.net, len(found.segment) + 1
+            self._gradients = Slopes(differentiable(net), rows=pieces * net.outputs)
+        at = self._rows.at(found.segment[some], found.middles[some])
+        matrices, front = self._gradients.at(at)
         turns = matrices.diff(dim=0)
-        sizes.append(norm(turns, dim=(1, 2)) if front is None else front.norm(turns))
-        if deadline.passed():
-            break
-    return torch.cat(sizes)
+        return norm(turns, dim=(1, 2)) if front is None else front.norm(turns)
+
+    def known(self) -> Float64[Tensor, " done"]:
+        """Return the jumps that are known."""
+        return torch.cat(self._sizes)
+
+    def closed(self, found: Lines) -> Float64[Tensor, " done_and_one"]:
+        """Return all jumps, and that from the last piece to the first."""
+        last = self._between(found, torch.tensor([len(found.segment) - 1, 0]))
+        return torch.cat([self.known(), last])
 
 
 def _refuse_other_slopes(rows: Rows, found: Lines, instead: str) -> None:

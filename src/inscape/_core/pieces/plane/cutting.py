@@ -1,6 +1,7 @@
 """Cut a polygon of a plane at every place where a network bends, layer by layer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,11 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from inscape._core.anytime import finished
 from inscape._core.pieces.affine import Step, affine_steps
 from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.pieces.plane.budget import Budget, Ending
+from inscape._core.pieces.plane.carried import Carried
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.kernels import ROUNDING
 from inscape._core.pieces.plane.maxima import cut_by_maxima
@@ -21,6 +24,7 @@ from inscape._core.pieces.plane.sources import Chain, Graph, Source
 from inscape._core.pieces.plane.subdivision import Subdivision, polygon
 from inscape._core.pieces.plane.work import Work
 from inscape._core.pieces.plane.workers import Workers
+from inscape._core.pieces.stepping import within
 
 Array = npt.NDArray[Any]
 
@@ -49,29 +53,68 @@ def cells(
     budget: Budget,
     threads: int = 1,
     steps: Sequence[Step] | None = None,
-    on_round: Callable[[str, int], None] = lambda place, faces: None,
 ) -> Cells:
     """Return all cells of a network in a convex polygon.
 
     ``points`` are the inputs at (0, 0), (1, 0) and (0, 1) of the window's coordinates; ``steps``
     the affine maps between the bends where they are known already.
     """
-    history, workers, before = History(), Workers(threads), torch.get_num_threads()
-    torch.set_num_threads(1)  # its sums would else depend on how many rows are taken at a time
+    axes = points[1:] - points[:1]
+    return finished(
+        cutting(net, points, axes, corners, budget=budget, threads=threads, steps=steps)
+    )
+
+
+def cutting(
+    net: Piecewise,
+    points: Float64[Tensor, "3 *d"],
+    axes: Float64[Tensor, "2 *d"],
+    corners: Array,
+    *,
+    budget: Budget,
+    threads: int = 1,
+    steps: Sequence[Step] | None = None,
+    watched: bool = False,
+    on_round: Callable[[str, int], None] = lambda place, faces: None,
+) -> Generator[None, None, Cells]:
+    """Return all cells of a network in a convex polygon, cut in small steps.
+
+    ``axes`` are the differences of the points, which those of a small window would round. The steps
+    are small where the work is ``watched``.
+    """
+    work = _cut(net, points, axes, corners, budget, threads, steps, watched, on_round)
+    return within(_one_thread, work)
+
+
+def _cut(
+    net: Piecewise,
+    points: Float64[Tensor, "3 *d"],
+    axes: Float64[Tensor, "2 *d"],
+    corners: Array,
+    budget: Budget,
+    threads: int,
+    steps: Sequence[Step] | None,
+    watched: bool,
+    on_round: Callable[[str, int], None],
+) -> Generator[None, None, Cells]:
+    history, workers = History(), Workers(threads)
     try:
-        source = _source(net, points, corners, history, budget, steps)
-        work = Work(source, history, workers, budget, polygon(corners))
+        if steps is None:
+            steps = yield from affine_steps(net, budget.memory // 4)
+        near = _near(points, corners)
+        source = yield from _source(net, points, axes, near, history, budget, steps)
+        work = Work(source, history, workers, budget, polygon(corners), watched=watched)
         for at, bend in enumerate(net.bends):
-            work.until = budget.share(at, len(net.bends))
             if work.ended_by != "complete":
                 work.plane = work.plane.compact()
+            yield from source.reached(at)
             if bend.windows is None:
-                cut_by_signs(work, at)
+                yield from cut_by_signs(work, at)
             else:
-                cut_by_maxima(work, at, bend.windows.numpy(), bend.sign)
+                yield from cut_by_maxima(work, at, bend.windows.numpy(), bend.sign)
             on_round(bend.place, work.plane.faces)
-        work.until = budget.share(len(net.bends), len(net.bends))
-        maps = work.coefficients(len(net.bends))
+        yield from source.reached(len(net.bends))
+        maps = yield from work.coefficients(len(net.bends))
         noise = ROUNDING * np.sqrt(maps[:, 3] + np.abs(maps[:, :3]).sum(1) ** 2)
         return Cells(
             plane=work.plane,
@@ -83,22 +126,37 @@ def cells(
         )
     finally:
         workers.close()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch have one thread: its sums would else depend on how many rows go at a time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
         torch.set_num_threads(before)
 
 
 def _source(
     net: Piecewise,
     points: Float64[Tensor, "3 *d"],
-    corners: Array,
+    axes: Float64[Tensor, "2 *d"],
+    near: Float64[Tensor, "m *d"],
     history: History,
     budget: Budget,
     steps: Sequence[Step] | None,
-) -> Source:
+) -> Generator[None, None, Source]:
     """Return where coefficients come from: a chain of affine maps where the graph is one."""
-    if steps is None:
-        steps = affine_steps(net, budget.memory // 4, budget.share(0, len(net.bends)))
-    graph = Graph(net, points, _near(points, corners), history)
-    return graph if steps is None else Chain(steps, net, graph, budget)
+    if steps is not None:
+        graph = Graph(net, points, near, history)
+        yield from graph.measured()
+        return Chain(steps, net, graph, budget.memory)
+    carried = Carried(net, points, near, history)
+    yield from carried.measured()
+    carried.prepare(axes, budget.memory // 4)
+    return carried
 
 
 def _near(points: Float64[Tensor, "3 *d"], corners: Array) -> Float64[Tensor, "m *d"]:

@@ -1,5 +1,6 @@
 """Cut a plane where the largest of several functions changes: MaxPool, maximum, minimum."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,16 @@ class _Windows:
         self.choice = np.zeros((work.plane.faces, len(windows)), np.uint8 if small else np.int32)
 
 
-def cut_by_maxima(work: Work, at: int, windows: Array, sign: float = 1.0) -> None:
+def cut_by_maxima(work: Work, at: int, windows: Array, sign: float = 1.0) -> Iterator[None]:
     """Cut all faces by all windows of a bend, each where another of its functions is largest.
 
     What comes out of a window is the function that it chooses, times ``sign``.
     """
     state = _Windows(work, windows, work.source.size(at))
     work.source.begun(at, work.plane.faces)
-    found = work.some_at_a_time(at, lambda faces, coef: _listed(work, at, faces, coef, state))
+    found = yield from work.some_at_a_time(
+        at, lambda faces, coef: _listed(work, at, faces, coef, state)
+    )
     counts, unit, coef = (np.concatenate(parts) for parts in zip(*found, strict=True))
     start, entry = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(unit))
     state.choice = state.choice[: work.plane.faces]
@@ -49,17 +52,13 @@ def cut_by_maxima(work: Work, at: int, windows: Array, sign: float = 1.0) -> Non
         )  # fmt: skip
         cut_here = np.diff(line_start) > 0
         parent, _ = work.cut(lines, at)
+        yield
         if work.stalled:  # rounding: nothing is left to cut
             break
         state.choice = state.choice[parent]
         active = np.flatnonzero(cut_here[parent])
-        kept = work.hurried(active)
-        if kept is not None:
-            work.take(kept)
-            state.choice, parent = state.choice[kept], parent[kept]
-            active = np.flatnonzero(cut_here[parent])
     _dissolve(work, state)
-    work.source.finished(at, *lists, change)
+    yield from work.source.finished(at, *lists, change)
     work.history.add(state.choice, len(windows), work.origin)
 
 

@@ -1,5 +1,6 @@
 """Cut a plane by units that bend at the zero of a function: ReLU and its like."""
 
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy.typing as npt
 
 from inscape._core.pieces.plane import kernels
 from inscape._core.pieces.plane.subdivision import Lines
-from inscape._core.pieces.plane.work import MOST_LINES, Work, head, rest, starts, without
+from inscape._core.pieces.plane.work import MOST_LINES, Work, head, rest, starts
 
 Array = npt.NDArray[Any]
 
@@ -22,12 +23,12 @@ class _Signs:
         self.on = np.zeros((work.plane.faces, words), np.uint64)
 
 
-def cut_by_signs(work: Work, at: int) -> None:
+def cut_by_signs(work: Work, at: int) -> Iterator[None]:
     """Cut all faces by all units of a bend, each at the zero of its function."""
     units = work.source.size(at)
     signs = _Signs(work, units)
     work.source.begun(at, work.plane.faces)
-    found = _listed(work, at, signs)
+    found = yield from _listed(work, at, signs)
     counts, unit, coef = (np.concatenate(parts) for parts in zip(*found, strict=True))
     start, entry = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(unit))
     on, lists = signs.on[: work.plane.faces], (start, unit, coef)
@@ -44,20 +45,17 @@ def cut_by_signs(work: Work, at: int) -> None:
         )  # fmt: skip
         is_first = False
         parent, on = work.cut(lines, at)
-        left_start, left = rest(start, entry, MOST_LINES)
-        active = np.flatnonzero(np.diff(left_start)[parent])
-        kept = work.hurried(active)
-        if kept is not None:
-            work.take(kept)
-            on, parent = on[kept], parent[kept]
-            active = np.flatnonzero(np.diff(left_start)[parent])
-        (start, entry), kept = _narrowed(work, active, parent, (left_start, left), lists, signs, on)
-        on = on[kept]
-    work.source.finished(at, lists[0], unit, change)
+        yield
+        left = rest(start, entry, MOST_LINES)
+        active = np.flatnonzero(np.diff(left[0])[parent])
+        start, entry = yield from _narrowed(work, active, parent, left, lists, signs, on)
+    yield from work.source.finished(at, lists[0], unit, change)
     work.history.add(on, units, work.origin)
 
 
-def _listed(work: Work, at: int, signs: _Signs) -> list[tuple[Array, Array, Array]]:
+def _listed(
+    work: Work, at: int, signs: _Signs
+) -> Generator[None, None, list[tuple[Array, Array, Array]]]:
     """Return how many functions cross each face, which, and their coefficients there."""
     plane = work.plane
     where, owner = (plane.first, plane.halves, plane.ends), plane.owner
@@ -76,7 +74,7 @@ def _listed(work: Work, at: int, signs: _Signs) -> list[tuple[Array, Array, Arra
         work.source.passed(at, faces, coef, signs.on[faces], over)
         return count, unit, kept
 
-    return work.in_turn(at, mark, lists)
+    return (yield from work.in_turn(at, mark, lists))
 
 
 def _narrowed(
@@ -87,11 +85,8 @@ def _narrowed(
     lists: tuple[Array, Array, Array],
     signs: _Signs,
     on: Array,
-) -> tuple[tuple[Array, Array], Array]:
-    """Return which of the lines that wait for their parents cross the faces.
-
-    Faces that there is no time for are left out: those kept are returned.
-    """
+) -> Generator[None, None, tuple[Array, Array]]:
+    """Return which of the lines that wait for their parents cross the faces."""
     plane, (start, entry), (_, unit, coef) = work.plane, left, lists
     where = (plane.first, plane.halves, plane.ends, plane.place, signs.plus, signs.minus, on)
 
@@ -104,11 +99,6 @@ def _narrowed(
         )
         return count, out[:total]
 
-    found = work.in_time(len(active), part, 256)
+    found = yield from work.over(len(active), part, 256)
     counts, some = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    lists_start = starts(active[: len(counts)], counts, plane.faces)
-    if len(counts) == len(active):
-        return (lists_start, some), np.arange(plane.faces)
-    kept = without(plane.faces, active[len(counts) :])
-    work.take(kept)
-    return (np.concatenate([[0], np.cumsum(np.diff(lists_start)[kept])]), some), kept
+    return starts(active, counts, plane.faces), some

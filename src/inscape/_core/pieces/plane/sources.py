@@ -1,6 +1,6 @@
 """Where the affine functions of a layer come from, for every face of a plane."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,7 +12,6 @@ from torch import Tensor
 from inscape._core.pieces.affine import ROWS, Columns, Step
 from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.pieces.plane import coefficients as sums
-from inscape._core.pieces.plane.budget import Budget
 from inscape._core.pieces.plane.history import History
 
 Floats = npt.NDArray[np.float64]
@@ -55,6 +54,9 @@ class Source(Protocol):
     def slopes(self, at: int) -> Floats:
         """Return the slope below zero of every unit of bend ``at``."""
 
+    def reached(self, at: int) -> Iterator[None]:
+        """Get ready for the faces that there are before bend ``at``, in small steps."""
+
     def begun(self, at: int, faces: int) -> None:
         """Make room for the faces that bend ``at`` is going to cut."""
 
@@ -64,8 +66,11 @@ class Source(Protocol):
     def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
         """Take the functions of bend ``at`` on some faces, and what each window chooses there."""
 
-    def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
-        """Take the units that cross each face, and how their choices change what comes out."""
+    def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> Iterator[None]:
+        """Take the units that cross each face, and how their choices change what comes out.
+
+        What the next layer needs is made in small steps.
+        """
 
 
 class Graph:
@@ -79,20 +84,25 @@ class Graph:
         history: History,
     ) -> None:
         self.net, self.points, self.history = net, points, history
-        self._sizes = [net.functions(points[:1], k).shape[1] for k in range(len(net.bends))]
-        self._sizes.append(net.outputs)
-        rows = max(1, MEMORY // (8 * 3 * (4 * max(self._sizes) + net.inputs)))
+        self._near = near
+        self._sizes: list[int] = []
+        self._squares: list[Floats] = []
+        self._rows = self._whole = 1
+
+    def measured(self) -> Iterator[None]:
+        """Send the points nearby through the graph, for the numbers and sizes of all functions."""
+        for functions in self.net.in_turn(self._near):
+            if functions is not None:
+                self._sizes.append(functions.shape[1])
+                self._squares.append(functions.square().amax(0).numpy())
+            yield
+        rows = max(1, MEMORY // (8 * 3 * (4 * max(self._sizes) + self.net.inputs)))
         rows = rows if rows >= MANY else 1
         self._whole = min(EIGHT, rows)
         self._rows = rows // self._whole * self._whole
-        self._near, self._squares = near, dict[int, Floats]()
 
     def squares(self, at: int) -> Floats:
-        """Return the largest squares of the functions of a bend at some points nearby."""
-        if at not in self._squares:
-            last = at == len(self.net.bends)
-            z = self.net.values(self._near) if last else self.net.functions(self._near, at)
-            self._squares[at] = z.square().amax(0).numpy()
+        """Return the largest squares of the functions of a bend at the points nearby."""
         return self._squares[at]
 
     def size(self, at: int) -> int:
@@ -124,6 +134,10 @@ class Graph:
         """Return zeros: the graph does not need what comes out of the kinks."""
         return np.zeros(self._sizes[at])
 
+    def reached(self, at: int) -> Iterator[None]:
+        """Need nothing: the graph is asked anew for every face."""
+        yield from ()
+
     def begun(self, at: int, faces: int) -> None:
         """Need nothing: the graph is asked anew for every face."""
 
@@ -133,8 +147,9 @@ class Graph:
     def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
         """Need nothing: the next layer asks the graph again."""
 
-    def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
+    def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> Iterator[None]:
         """Need nothing: the next layer asks the graph again."""
+        yield from ()
 
 
 class _Lists(NamedTuple):
@@ -171,11 +186,11 @@ class Chain:
         steps: Sequence[Step],
         net: Piecewise,
         graph: Graph,
-        budget: Budget,
+        memory: int,
     ) -> None:
         self.steps, self.net, self.history = steps, net, graph.history
-        self._graph, self._budget = graph, budget
-        self._memory = min(budget.memory // 4, MOST_MEMORY)
+        self._graph = graph
+        self._memory = min(memory // 4, MOST_MEMORY)
         self._first = graph.size(0)
         self._base: Floats | None = np.empty((1, 4, self._first))
         graph.coefficients(0, np.zeros(1, np.int64), self._base)
@@ -222,6 +237,10 @@ class Chain:
     def slopes(self, at: int) -> Floats:
         """Return the slope below zero of every unit of bend ``at``."""
         return self.steps[at].slopes
+
+    def reached(self, at: int) -> Iterator[None]:
+        """Need nothing: the layer before has left what it takes."""
+        yield from ()
 
     def begun(self, at: int, faces: int) -> None:
         """Make room for the next layer on the faces that bend ``at`` is going to cut.
@@ -270,7 +289,7 @@ class Chain:
         out[:, :3] *= bend.sign
         self._mapped(self.steps[at], out, self._next[faces[0] : faces[-1] + 1])
 
-    def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> None:
+    def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> Iterator[None]:
         """Go on to the next layer."""
         self._base, self._next = self._next, None
         if self._base is None:
@@ -278,17 +297,17 @@ class Chain:
         self._lists = (start, unit, np.ascontiguousarray(change))
         self._columns = None
         if self.steps[at].dense is None:
-            self._columns = self._listed(at, np.unique(unit))
+            self._columns = yield from self._listed(at, np.unique(unit))
             self._base = None if self._columns is None else self._base
 
-    def _listed(self, at: int, units: Ints) -> Columns | None:
-        """Return the columns of some units; None where the graph is cheaper, or there is no time.
+    def _listed(self, at: int, units: Ints) -> Generator[None, None, Columns | None]:
+        """Return the columns of some units; None where the graph is cheaper, or there is no room.
 
         A few faces go through the graph faster than many columns.
         """
         if ROWS * (at + 1) * max(self.history.faces, EIGHT) <= len(units):
             return None
-        return self.steps[at].columns(units, self._memory, self._budget.share(at, len(self.steps)))
+        return (yield from self.steps[at].columns(units, self._memory))
 
 
 _NO_BITS, _NO_BYTES = np.empty((0, 1), np.uint64), np.empty((0, 1), np.uint8)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.deadline import Deadline
+from inscape._core.deadline import NEVER, Deadline
 
 Array = npt.NDArray[Any]
 Step = Callable[[Array, int], Any]
@@ -18,14 +18,19 @@ NAP = 2e-5
 
 
 class Turns:
-    """Blocks of faces that threads take in order, until none are left or the time is over."""
+    """Blocks of faces that threads take in order, until none are left or a step is at its end."""
 
-    def __init__(self, faces: int, size: int, deadline: Deadline) -> None:
-        self.faces, self.size, self.deadline = faces, size, deadline
+    def __init__(self, faces: int, size: int, end: Deadline = NEVER) -> None:
+        self.faces, self.size = faces, size
         self.blocks = -(-faces // size)
         self.found: dict[int, Any] = {}
         self._next, self._lock = 0, Lock()
         self._begun = np.zeros(self.blocks, bool)
+        self.begin(end)
+
+    def begin(self, end: Deadline) -> None:
+        """Begin a step that takes one block at least, and others until its end."""
+        self._end, self._least = end, self._next + 1
 
     def run(self, first: Step, second: Step) -> None:
         """Take blocks; each is left for the second step until the next one had its first.
@@ -47,10 +52,10 @@ class Turns:
             raise
 
     def _taken(self) -> int | None:
-        """Return the next block; None where there is none, or no time for it."""
+        """Return the next block; None where there is none, or the step is at its end."""
         with self._lock:
             block = self._next
-            if block >= self.blocks or (block and self.deadline.passed()):
+            if block >= self.blocks or (block >= self._least and self._end.passed()):
                 return None
             self._next += 1
             return block

@@ -1,0 +1,210 @@
+"""What is known of the cell of a point while it is looked for: the nearest faces first."""
+
+from collections.abc import Generator, Iterator
+
+import numpy as np
+from jaxtyping import Float64
+from torch import Tensor
+
+from inscape._core import BudgetError
+from inscape._core.anytime import stoppable
+from inscape._core.pieces.piecewise import Piecewise
+from inscape._core.pieces.stepping import Turn
+from inscape._core.progress import progress
+from inscape.regions._faces import PROGRAMME, Array, Faces, Whole, merged, sides, together
+from inscape.regions._polytope import (
+    Budget,
+    Flags,
+    coordinates,
+    deciding,
+    facet_distance,
+    is_bounded,
+    largest_ball,
+)
+from inscape.regions._units import TOGETHER, Units
+
+#: Relative to the point: what is nearer than this to a face lies on it.
+ON = 1e-12
+
+#: Bytes for each entry of half-spaces that no programme decides on: some copies of them.
+NORMAL = 48
+
+#: Half-spaces that are looked at for a first answer.
+NEAREST = 16
+
+#: Fraction of the time that all half-spaces may take; if they need more, the nearest are taken.
+ALL = 0.5
+
+
+class Search:
+    """The faces so far, which of them are sure, and what else is known of the cell.
+
+    ``examined`` of ``constraints`` half-spaces were looked at. ``ball`` is the largest inside, from
+    the point, with radius NaN while it is not known.
+    """
+
+    def __init__(
+        self,
+        net: Piecewise,
+        point: Float64[Tensor, "*d"],
+        budget: Budget,
+        memory: int,
+        *,
+        box: tuple[Array, Array] | None,
+        remove: bool,
+        facets: bool,
+    ) -> None:
+        self.point, self.budget, self._memory = point, budget, memory
+        self._units, self._box = Units(net, point), box
+        self._remove, self._wants_facets = remove, facets
+        d = net.inputs
+        self.found = Faces(normals=np.zeros((0, d)), distances=np.zeros(0),
+                           makers=np.zeros((0, 4), np.int64))  # fmt: skip
+        self.proven: Flags = np.zeros(0, bool)
+        self.ball: tuple[Array, float] = (np.zeros(d), float("nan"))
+        self.bounded: bool | None = None
+        self.facets: Array | None = None
+        self.map: tuple[Tensor | None, Tensor | None] = (None, None)
+        self.constraints = self.examined = self._distinct = 0
+        self._given: Faces | None = None
+        self.is_begun = False
+
+    def steps(self) -> Iterator[None]:
+        """Look at the nearest units, then at all, then decide which make faces."""
+        deadline = self.budget.deadline
+        begin = deadline.clock()
+        yield from self._units.look()
+        row = (deadline.clock() - begin) / 6  # six points went through the network
+        inputs, number = self._units.net.inputs, self._units.number
+        self.constraints = number
+        fits = PROGRAMME * number * inputs <= self._memory
+        if NORMAL * inputs > self._memory and number:
+            raise self._too_large()
+        is_late = not deadline.is_never and 0 < ALL * deadline.left() < row * inputs
+        if stoppable() or is_late or not fits:
+            yield from self._nearest(NEAREST)
+        yield from self._mapped()
+        if not fits or is_late:
+            yield from self._nearest(self._memory // (NORMAL * inputs))
+            return
+        found = yield from self._units.all_faces(self._memory)
+        self._take(found, number)
+        self.examined = self.constraints = self._distinct
+        yield
+        yield from self._reduced()
+
+    def _too_large(self) -> BudgetError:
+        number, inputs = self._units.number, self._units.net.inputs
+        size = PROGRAMME * number * inputs
+        return BudgetError(
+            f"the half-spaces must fit into {self._memory / 2**30:.2g} GiB, but {number} of them "
+            f"in {inputs} dimensions take {size / 2**30:.2g} GiB, and one of them does not fit: "
+            "raise memory, or cut the cell by a line or a plane (line_regions, plane_regions)."
+        )
+
+    def _nearest(self, most: int) -> Iterator[None]:
+        """Take the gradients of more and more units, those first that seem the nearest."""
+        order = self._units.nearest()
+        if len(order) == 0:
+            self._take(self._units.faces(order, np.zeros((0, self._units.net.inputs))), 0)
+        for begin in range(self.examined, min(most, len(order)), TOGETHER):
+            some = order[begin : min(begin + TOGETHER, most)]
+            normals = yield from self._units.gradients(some)
+            self._add(some, normals)
+            yield
+        if self.examined >= len(order):  # all others are constant
+            self.examined = self.constraints = self._distinct
+
+    def _add(self, some: Whole, normals: Array) -> None:
+        """Add half-spaces to those that are known."""
+        more = self._units.faces(some, normals)
+        self._given = more if self._given is None else together(self._given, more)
+        self._take(self._given, self.examined + len(some))
+
+    def _take(self, given: Faces, examined: int) -> None:
+        """Let these be the half-spaces, with the sides of the box, each once."""
+        flat = self.point.flatten().numpy()
+        if self._box is not None:
+            given = together(given, sides(self._box, flat))
+        self.found = merged(given, 1.0 + float(np.abs(flat).max()))
+        self.examined, self._distinct = examined, len(given.distances)
+        self.proven = np.zeros(len(self.found.distances), bool)
+        self.is_begun = True
+
+    def _mapped(self) -> Iterator[None]:
+        """Take the affine map of the cell, unless it does not fit into the memory."""
+        net = self._units.net
+        if 8 * net.outputs * net.inputs <= self._memory:
+            self.map = yield from self._units.map()
+
+    def _reduced(self) -> Iterator[None]:
+        """Find out which faces count and which are sure, and the largest ball.
+
+        A point on a face is no place to start from: the middle of the ball is taken then.
+        """
+        found, remove = self.found, self._remove
+        if not len(found.distances):
+            self.ball, self.bounded = (np.zeros(found.normals.shape[1]), float("inf")), False
+            self.facets = np.zeros(0) if self._wants_facets else None
+            self._enclosed()
+            return
+        inner, basis = coordinates(found.normals)
+        start = np.zeros(len(basis))
+        if found.distances.min() <= ON:
+            start, radius = largest_ball(inner, found.distances, self.budget)
+            yield
+            remove = remove and radius > 0.0
+        if remove:
+            yield from self._decided(inner, start)
+            inner, basis = coordinates(self.found.normals)
+        centre, radius = largest_ball(inner, self.found.distances, self.budget)
+        self.ball = (centre if np.isfinite(radius) else 0.0 * centre) @ basis, radius
+        yield
+        self._enclosed()
+        yield
+        if self._wants_facets and bool(self.proven.all()):
+            yield from self._measured(inner)
+
+    def _enclosed(self) -> None:
+        found = self.found
+        known = is_bounded(found.normals, self.budget) if len(found.distances) else False
+        self.bounded = True if self._box is not None else known
+
+    def _decided(self, inner: Array, start: Array) -> Generator[None, None, None]:
+        """Leave out the half-spaces that make no face, as they are found out."""
+        every, steps = self.found, deciding(inner, self.found.distances, start, self.budget)
+        is_done = False
+        while not is_done:
+            try:
+                keeps, sure = next(steps)
+            except StopIteration as end:
+                (keeps, sure), is_done = end.value, True
+            kept = np.flatnonzero(keeps)
+            self.found, self.proven = every.chosen(kept), sure[kept]
+            yield
+
+    def _measured(self, inner: Array) -> Iterator[None]:
+        """Measure the distances to the faces themselves; NaN once the time is up."""
+        self.facets = np.full(len(inner), np.nan)
+        with progress(len(inner), label="distances to faces") as bar:
+            for k in range(len(inner)):
+                if self.budget.in_time():
+                    self.facets[k] = facet_distance(k, inner, self.found.distances)
+                    yield
+                bar.advance()
+
+
+def in_turns(search: Search, turn: Turn) -> Iterator[None]:
+    """Search, and stop where an answer is to be shown: the first, after each step, and the last."""
+    is_shown = not stoppable()
+    for _ in search.steps():
+        if turn.deadline.passed():
+            if not search.is_begun:
+                raise turn.spent("one face", "cut the cell by a line with line_regions")
+            if search.examined < search.constraints or search.map[0] is None:
+                break
+        if search.is_begun and (not is_shown or turn.is_over()):
+            yield
+            is_shown = True
+            turn.begin()
+    yield
