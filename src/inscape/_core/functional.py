@@ -228,9 +228,10 @@ def vjps(
 
     Those of each output alone, or of ``k`` vectors for each row; None where there is no gradient.
     """
-    y = y if y.ndim == 2 else y.reshape(len(y), -1)
-    if vectors is None:
+    with torch.enable_grad():  # views of outputs are to have gradients, whatever the caller's mode
+        y = y if y.ndim == 2 else y.reshape(len(y), -1)
         columns = torch.split(y, 1, dim=1) if y.shape[1] > 1 else (y,)
+    if vectors is None:
         pairs = [(column, torch.ones_like(column)) for column in columns]
     else:
         pairs = [(y, vector) for vector in vectors.to(y).unbind(1)]
