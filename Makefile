@@ -63,18 +63,9 @@ docs: $(READY)
 index: $(READY)
 	$(BIN)/python -m inscape.index
 
+# All benchmarks beside their peers, on a quiet machine; the table is kept in benchmarks/RESULTS.md.
 bench: index
-	$(BIN)/python benchmarks/smoothness.py
-	$(BIN)/python benchmarks/ensemble.py
-	$(BIN)/python benchmarks/regions.py
-	$(BIN)/python benchmarks/line_regions.py
-	$(BIN)/python benchmarks/boolean.py
-	$(BIN)/python benchmarks/kernels.py
-	$(BIN)/python benchmarks/gaussian_process.py
-	$(BIN)/python benchmarks/path_kernel.py
-	$(BIN)/python benchmarks/controls.py
-	$(BIN)/python benchmarks/robustness.py
-	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/run.py $(if $(LOOK),--look)
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,102 @@
+"""The lines in which benchmarks report bars, and the page that collects them."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+HELPERS = {"bars", "run"}
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    return imported("bars", monkeypatch)
+
+
+@pytest.fixture
+def run(monkeypatch, bars):
+    return imported("run", monkeypatch)
+
+
+def imported(name, monkeypatch):
+    """Import a file of the benchmarks as they do, and forget it afterwards."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    module = importlib.import_module(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("limits", "met", "line"),
+    [
+        ({"at_least": 1.3}, True, "bar | a kernel | 1.3 x | at least 1.3 x | met\n"),
+        ({"at_least": 1.31}, False, "bar | a kernel | 1.3 x | at least 1.31 x | MISSED\n"),
+        ({"at_most": 2, "unit": "s"}, True, "bar | a kernel | 1.3 s | at most 2 s | met\n"),
+        ({"at_most": 0, "unit": "s"}, False, "bar | a kernel | 1.3 s | at most 0 s | MISSED\n"),
+        ({"at_least": 1, "at_most": 2}, True,
+         "bar | a kernel | 1.3 x | at least 1 x and at most 2 x | met\n"),
+        ({}, True, "bar | a kernel | 1.3 x | - | -\n"),
+    ],
+)  # fmt: skip
+def test_a_bar_is_one_line(bars, capsys, limits, met, line):
+    assert bars.bar("a kernel", 1.3, **limits) is met
+    assert capsys.readouterr().out == line
+
+
+def test_a_value_that_is_no_number_misses_its_bar(bars, capsys):
+    assert not bars.bar("a kernel", float("nan"), at_least=1)
+    assert capsys.readouterr().out.endswith("| MISSED\n")
+
+
+def test_a_name_that_would_break_the_table_is_refused(bars):
+    with pytest.raises(ValueError, match=r"a name without '\|' was expected, got 'a \| b'"):
+        bars.bar("a | b", 1.0)
+
+
+def test_works_are_timed_in_turn_and_medians_returned(bars, monkeypatch):
+    clock, order = [0.0], []
+    costs = {"peer": iter([9, 5, 7, 100]), "ours": iter([9, 2, 1, 3])}
+    monkeypatch.setattr(bars.time, "perf_counter", lambda: clock[0])
+
+    def work(name):
+        order.append(name)
+        clock[0] += next(costs[name])
+
+    taken = bars.times(3, 1, peer=lambda: work("peer"), ours=lambda: work("ours"))
+    assert taken == {"peer": 7, "ours": 2}  # the first of each, 9, is not counted
+    assert order == ["ours", "peer", "peer", "ours", "ours", "peer", "peer", "ours"]
+
+
+def test_the_page_has_a_row_for_each_bar_and_says_what_failed(run, monkeypatch, tmp_path, capsys):
+    (tmp_path / "good.py").write_text(
+        "from bars import bar\nprint('beside')\nbar('a', 2, at_least=1)\nbar('b', 1, at_least=3)\n"
+    )
+    (tmp_path / "bad.py").write_text("from bars import bar\nbar('c', 2)\nraise SystemExit(4)\n")
+    (tmp_path / "look.py").write_text("raise SystemExit('only with --look')\n")
+    (tmp_path / "bars.py").write_text((FOLDER / "bars.py").read_text())
+    monkeypatch.setattr(run, "FOLDER", tmp_path)
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "RESULTS.md")
+    monkeypatch.setattr(sys, "argv", ["run.py"])
+    assert run.main() == 1
+    page = run.RESULTS.read_text()
+    assert "| good | a | 2 x | at least 1 x | met |" in page
+    assert "| good | b | 1 x | at least 3 x | MISSED |" in page
+    assert "| bad | c | 2 x | - | - |" in page
+    assert "| bad | ended with exit code 4 after" in page
+    assert "- bars: 1 met, 1 missed" in page
+    assert "look" not in page
+    for fact in ("date", "commit", "machine", "load"):
+        assert f"- {fact}: " in page
+    assert "beside" in capsys.readouterr().out
+
+
+def test_some_benchmarks_alone_leave_the_page_as_it_is(run, monkeypatch, tmp_path):
+    (tmp_path / "good.py").write_text("print('bar | a | 2 x | at least 1 x | met')\n")
+    monkeypatch.setattr(run, "FOLDER", tmp_path)
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "RESULTS.md")
+    monkeypatch.setattr(sys, "argv", ["run.py", "good"])
+    assert run.main() == 0
+    assert not run.RESULTS.exists()
