@@ -12,7 +12,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from inscape._core.errors import DataError, UnsupportedModelError
-from inscape.intake import fit_together, open_data, open_model
+from inscape.intake import fit_together, open_data, open_model, performance
 
 ACTIVATIONS = ["identity", "logistic", "tanh", "relu"]
 
@@ -147,7 +147,8 @@ def test_labels_are_found_among_the_classes_by_name(names):
     mlp = fitted(MLPClassifier(**options("tanh")), y)
     for rows in (slice(None), y == y[1]):  # all classes, and one of them alone
         x, some = points()[rows], y[rows]
-        data, done = fit_together(open_model(mlp), open_data((x, some)))
+        data = fit_together(open_model(mlp), open_data((x, some)))
+        done = performance(open_model(mlp).model, *data.measured, data.loss)
         assert data.task == "classes"
         assert data.y.tolist() == [mlp.classes_.tolist().index(label) for label in some.tolist()]
         assert done.accuracy == pytest.approx(mlp.score(x, some))
@@ -159,26 +160,27 @@ def test_what_became_of_the_labels_is_said(tmp_path):
     lines = [f"{a},{b},{c},{d},{(-1, 1)[k % 2]}" for k, (a, b, c, d) in enumerate(points())]
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["a,b,c,d,label", *lines]))
-    data, done = fit_together(open_model(mlp), open_data(path))
+    data = fit_together(open_model(mlp), open_data(path))
+    done = performance(open_model(mlp).model, *data.measured, data.loss)
     said = "y holds classes of the model: -1, 1 are numbered from 0 in this order"
     assert said in data.notes
     assert not any("regression" in note for note in data.notes)
     assert (data.settings["labels"], data.loss, data.guess) == ("classes", "bce_logits", "")
     assert done.accuracy == pytest.approx(mlp.score(points(), np.array([-1, 1])[np.arange(40) % 2]))
-    asked, _ = fit_together(open_model(mlp), open_data(path, labels="regression"))
+    asked = fit_together(open_model(mlp), open_data(path, labels="regression"))
     assert asked.task == "regression"
 
 
 def test_numbers_in_words_are_found_and_numbers_of_classes_are_left():
     words = np.array(["10", "2"])
     mlp = fitted(MLPClassifier(**options("tanh")), words[np.arange(40) % 2])
-    data, _ = fit_together(open_model(mlp), open_data((points(), np.array([10, 2] * 20))))
+    data = fit_together(open_model(mlp), open_data((points(), np.array([10, 2] * 20))))
     assert data.y.tolist() == [0, 1] * 20
-    data, _ = fit_together(open_model(mlp), open_data((points(), np.array([0, 1] * 20))))
+    data = fit_together(open_model(mlp), open_data((points(), np.array([0, 1] * 20))))
     assert data.y.tolist() == [0, 1] * 20
     assert "y is taken as numbers of the model's classes '10', '2', from 0 on" in data.notes
     named = np.array(["ten", "two"] * 20)
-    assert fit_together(open_model(mlp), open_data((points(), named)))[0].y.tolist() == [0, 1] * 20
+    assert fit_together(open_model(mlp), open_data((points(), named))).y.tolist() == [0, 1] * 20
 
 
 @pytest.mark.parametrize("strange", [[0.5, 1.0], [-1, 4], ["-1", "x"]])

@@ -9,6 +9,10 @@ from inscape.models import mlp
 from inscape.report import Look, look
 
 
+#: The work of a look that had time for all there is.
+WHOLE = "batch=1600"
+
+
 def step(x: Tensor) -> Tensor:
     return (x[:, :1] > 0).to(x.dtype) - x[:, 1:2]
 
@@ -47,10 +51,11 @@ def classifier() -> nn.Module:
 @pytest.fixture(scope="session")
 def seen(network: nn.Sequential, regression: Dataset) -> Look:
     """A look at a regression with all of its references."""
-    return look(network, regression, quiet=True, command="inscape look net.py:make --out a.html")
+    command = "inscape look net.py:make --out a.html"
+    return look(network, regression, quiet=True, command=command, work=WHOLE)
 
 
 @pytest.fixture(scope="session")
 def classified(classifier: nn.Module, classes: Dataset) -> Look:
     """A look at a classifier of images, from Python."""
-    return look(classifier, classes, quiet=True, seed=3)
+    return look(classifier, classes, quiet=True, seed=3, work=WHOLE)

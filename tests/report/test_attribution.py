@@ -27,7 +27,7 @@ from inscape.report.page import page
 from inscape.report.pictures import thumbnail
 from inscape.report.pulse import pulse
 from inscape.report.recorded import Recorded
-from inscape.report.subject import Clock
+from inscape.report.watch import Watch
 from inscape.report.words import number
 from inscape.training import Trajectory, fit, replay
 from markup import Structure
@@ -246,7 +246,7 @@ def test_regression_without_pictures_is_a_table_of_numbers(regression, network):
 
 def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, monkeypatch):
     monkeypatch.setattr(Recorded, "seconds", lambda self, queries: 5.0 + 5.0 * len(queries))
-    monkeypatch.setattr(Clock, "spent", 0.0)  # a busy machine would leave less
+    monkeypatch.setattr(Watch, "spent", 0.0)  # a busy machine would leave less
     told = look(
         net, digits, trajectory=way, only="attribution", explain=[0, 1, 2, 3, 4, 5, 6, 7],
         budget=40, quiet=True, command="inscape look a:b --explain 0,1",

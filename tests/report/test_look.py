@@ -8,10 +8,11 @@ from torch.testing import assert_close
 
 from inscape import smoothness
 from inscape._core import Instrument, UnsupportedModelError, instruments
+from inscape._core.deadline import clock
 from inscape.intake import OpenedModel
 from inscape.models import mlp
 from inscape.report import look
-from inscape.report import subject as subject_module
+from inscape.report.looking import prepare
 from inscape.report.page import page
 from inscape.report.references import at_initialisation
 
@@ -144,93 +145,84 @@ def test_model_data_and_random_state_are_left_as_they_were(network, regression):
 def test_no_time_means_commands_instead_of_numbers(network, regression):
     found = look(network, regression, budget=0.0, quiet=True, command="inscape look a:b --out c")
     assert found.measures == ()
-    assert {late.name for late in found.left_out} == USUAL
-    budgets = {late.name: max(10, ceil(1.5 * late.seconds)) for late in found.left_out}
+    late = {late.name: late for late in found.left_out if late.name != "attribution"}
+    assert set(late) == USUAL
+    budgets = {name: max(10, ceil(1.5 * one.seconds)) for name, one in late.items()}
     assert budgets["gradient_norm"] == 10 < budgets["region_at"]
-    for late in found.left_out:
-        wanted = f"inscape look a:b --only {late.name} --budget {budgets[late.name]}"
-        assert late.command == wanted
+    for name, one in late.items():
+        assert one.command == f"inscape look a:b --only {name} --budget {budgets[name]}"
     rows = list(found.rows())
     assert rows[0]["status"].startswith("left out for time: inscape look a:b --only ")
 
 
-def test_references_that_did_not_fit_are_listed(network, regression, monkeypatch):
-    allowed = iter([True])
-    monkeypatch.setattr(subject_module.Clock, "allows", lambda self, s: next(allowed, False))
-    found = look(network, regression, only="gradient_norm", quiet=True)
-    (measured,) = found.measures
-    assert measured.reference("linear").reason.startswith("left out for time: the fit takes about")
-    assert measured.reference("initialisation").reason == "left out for time"
-    (late,) = found.left_out
-    assert (late.name, late.what) == ("gradient_norm", "references")
-    assert late.command == "inscape.look(model, data, only='gradient_norm', budget=10, seed=0)"
-    assert len(list(found.rows())) == 1
+def test_a_look_is_repeated_by_the_work_that_it_took(network, regression):
+    only = ["gradient_norm", "path_length", "extrapolation", "robustness", "plane_regions"]
+    short = look(network, regression, budget=0.5, only=only, quiet=True)
+    again = look(network, regression, only=only, quiet=True, work=short.work)
+    assert again.work == short.work
+    assert short.command == f"inscape.look(model, data, seed=0, work={short.work!r})"
+    for one, two in zip(short.measures, again.measures, strict=True):
+        assert (one.name, one.summary) == (two.name, two.summary)
+        for held, twice in zip(one.references, two.references, strict=True):
+            assert (held.value, held.low, held.high) == (twice.value, twice.low, twice.high)
 
 
-def test_one_draw_is_kept_where_three_do_not_fit(network, regression, monkeypatch):
-    allowed = iter([True, True, True, True])  # the measure, the fit, the linear model, one draw
-    monkeypatch.setattr(subject_module.Clock, "allows", lambda self, s: next(allowed, False))
-    (measured,) = look(network, regression, only="gradient_norm", quiet=True).measures
-    assert measured.reference("initialisation").note == "one draw by reset_parameters"
-    assert measured.reference("linear").value is not None
+def test_a_longer_look_extends_a_shorter_one(network, regression):
+    only = ["path_length", "gradient_norm"]
+    few = look(network, regression, only=only, quiet=True, work="batch=10,path_length=2")
+    more = look(network, regression, only=only, quiet=True, work="batch=10,path_length=4")
+    short, long = by_name(few)["path_length"].result, by_name(more)["path_length"].result
+    assert 0 < len(short.lengths) < len(long.lengths)
+    assert torch.equal(short.lengths, long.lengths[: len(short.lengths)])
+    assert short.summary().high - short.summary().low > long.summary().high - long.summary().low
 
 
-def test_linear_measure_that_does_not_fit_is_said(network, regression, monkeypatch):
-    allowed = iter([True, True])
-    monkeypatch.setattr(subject_module.Clock, "allows", lambda self, s: next(allowed, False))
-    (measured,) = look(network, regression, only="gradient_norm", quiet=True).measures
-    assert measured.reference("linear").reason == "left out for time: it takes about under 0.1 s"
+class Slow(nn.Module):
+    """A network whose rows take a declared time of a clock that the test drives."""
+
+    def __init__(self, net, seconds):
+        super().__init__()
+        self.net, self.seconds, self.now = net, seconds, 0.0
+
+    def forward(self, x):
+        self.now += self.seconds * len(x)
+        return self.net(x)
 
 
-def test_where_time_is_short_fewer_samples_are_taken_and_none_of_too_few(
-    network, regression, monkeypatch
-):
-    monkeypatch.setattr(subject_module, "seconds_per_row", lambda model, x, found: 1e-3)
-    found = look(
-        network, regression, budget=10.0, quiet=True, only=["path_length", "gradient_path_length"]
-    )
-    # 1000 pairs are said to take 100 s and 300 s: half of the 10 s is enough for 50 and for 16.
-    (measured,) = found.measures
-    assert measured.name == "path_length"
-    assert 45 <= len(measured.result.lengths) <= 50
-    assert f"{len(measured.result.lengths)} pairs" in measured.summary.basis
-    assert [late.name for late in found.left_out if late.what == "measure"] == [
-        "gradient_path_length"
-    ]
-    assert found.left_out[0].seconds == pytest.approx(5 * 300)
+#: What needs but few passes of a slow network for a first answer.
+SAMPLED = ["gradient_norm", "path_length", "gradient_deflection", "rugosity", "fisher_rao_norm"]
 
 
-def test_fewer_points_are_taken_of_those_there_are(network, monkeypatch):
-    monkeypatch.setattr(subject_module, "seconds_per_row", lambda model, x, found: 1.0)
-    x = torch.randn(100, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = look(network, (x, x[:, :1]), budget=240.0, quiet=True, only="gradient_norm")
-    # Three passes for each of 100 points are said to take 300 s: half of the 240 s does for 40.
-    (measured,) = found.measures
-    assert 35 <= len(measured.result.norms) <= 40
+@pytest.mark.parametrize("seconds", [1e-4, 0.01, 0.05, 0.2])
+def test_a_slow_network_is_measured_within_the_budget(seconds, network, regression):
+    slow = Slow(network, seconds).eval()
+    with clock(lambda: slow.now):
+        found = look(slow, regression, budget=60.0, only=SAMPLED, quiet=True)
+        assert slow.now <= 60 * 1.1
+    assert [m.name for m in found.measures] == SAMPLED
+    assert all(m.summary.high > m.summary.low for m in found.measures)
+    assert not found.failed
 
 
-def test_instruments_run_in_the_order_of_their_predicted_time(network, regression, monkeypatch):
-    called = []
-    measure = Instrument.measure
-
-    def recorded(self, model, x, y, **settings):
-        called.append(self.name)
-        return measure(self, model, x, y, **settings)
-
-    monkeypatch.setattr(Instrument, "measure", recorded)
-    look(network, regression, quiet=True, only=["gradient_path_length", "gradient_norm"])
-    assert called[:2] == ["gradient_norm", "gradient_path_length"]
+def test_nothing_passes_all_rows_before_the_time_runs(network):
+    x = torch.randn(5000, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    slow = Slow(network, 0.05).eval()
+    with clock(lambda: slow.now):
+        prepared = prepare(slow, (x, x[:, :1]), budget=60.0)
+        assert slow.now - prepared.subject.clock.start < 5.0
+        prepared.run(quiet=True)
+        assert slow.now <= 60 * 1.1
 
 
 def test_an_instrument_that_fails_does_not_stop_the_rest(network, regression, monkeypatch):
-    def measure(self, model, x, y, **settings):
+    def refine(self, model, x, y, **settings):
         if self.name == "path_length":
             raise RuntimeError("out of memory\nsomewhere")
         if self.name == "gradient_norm":
             raise UnsupportedModelError("layer 'a' is unknown")
-        return self.function(model, x, **settings)
+        yield self.function(model, x, **settings)
 
-    monkeypatch.setattr(Instrument, "measure", measure)
+    monkeypatch.setattr(Instrument, "refine", refine)
     found = look(
         network, regression, only=["path_length", "gradient_norm", "weights_product"], quiet=True
     )
@@ -280,7 +272,7 @@ class Written(nn.Module):
 
 
 def test_same_function_written_otherwise_gives_the_same_numbers(seen, network, regression):
-    other = look(Written(network).eval(), regression, quiet=True)
+    other = look(Written(network).eval(), regression, quiet=True, work="batch=1600")
     for one, two in zip(other.measures, seen.measures, strict=True):
         assert one.name == two.name
         # The matrices of the layers are found in another way, to the last bit but one.

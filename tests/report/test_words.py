@@ -78,8 +78,10 @@ def test_command_for_one_measure_keeps_what_says_which_model(command, alone):
 def test_without_a_command_line_the_command_is_python():
     found = command_for(None, "path_length", 12, seed=7)
     assert found == "inscape.look(model, data, only='path_length', budget=12, seed=7)"
-    assert whole_command(None, 60.0, seed=7) == "inscape.look(model, data, budget=60, seed=7)"
-    assert whole_command("inscape look a", 60.0, seed=7) == "inscape look a"
+    work = "batch=64,robustness=3"
+    assert whole_command(None, work, seed=7) == f"inscape.look(model, data, seed=7, work={work!r})"
+    typed = "inscape look a --budget 9 --work=batch=2 --out b"
+    assert whole_command(typed, work, seed=7) == f"inscape look a --out b --work {work}"
 
 
 def test_errors_become_one_line():

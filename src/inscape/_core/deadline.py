@@ -53,6 +53,16 @@ class Deadline:
 NEVER = Deadline()
 
 
+def now() -> float:
+    """Return the time of the clock that counts, in seconds from some moment on."""
+    return _CLOCK.get()()
+
+
+def clock_is_real() -> bool:
+    """Tell whether that clock is the machine's own and not one that a test drives."""
+    return _CLOCK.get() is time.monotonic
+
+
 @contextmanager
 def clock(now: Clock) -> Iterator[None]:
     """Let deadlines that are set inside go by another clock."""

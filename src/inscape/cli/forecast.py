@@ -1,97 +1,46 @@
 """What a look would measure and how long it would take."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inscape.cli.opening import Subject, Wanted
 from inscape.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
-    import inscape.report.explaining
+    from inscape.report.looking import Prepared
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Forecast:
-    """Seconds of each instrument, the quickest first, and how predictions will be explained."""
-
-    times: dict[str, float]
-    explaining: "inscape.report.explaining.Plan | None"
-
-    @property
-    def alone(self) -> dict[str, float]:
-        """Return the seconds of everything that is asked for, each alone."""
-        if self.explaining is None:
-            return self.times
-        return {**self.times, "attribution": self.explaining.seconds}
-
-
-def forecast(subject: Subject, wanted: Wanted) -> Forecast:
-    """Return the seconds that everything is expected to take.
-
-    Times one batch, and the first updates of a recorded training; refuses a model that cannot be
-    measured on these data, and a training that is not its own.
-    """
-    from inscape._core import instruments
-    from inscape.report.explaining import plan
-    from inscape.report.look import explains
-    from inscape.report.subject import Clock, subject_of
-
-    clock = Clock(wanted.budget)
-    timed = subject_of(
-        subject.model.model, subject.fitted, clock=clock, seed=wanted.seed, command=None
-    )
-    times = {
-        name: timed.predicted(instrument)
-        for name, instrument in instruments().items()
-        if instrument.reads not in ("trajectory", "pair")
-        and (name in wanted.only if wanted.only else instrument.by_default)
-    }
-    made = None
-    if explains(wanted.only, wanted.explain):
-        made = plan(timed, subject.fitted, subject.trajectory, wanted.explain)
-    return Forecast(
-        times=dict(sorted(times.items(), key=lambda item: item[1])),
-        explaining=made,
-    )
-
-
-def announcement(subject: Subject, wanted: Wanted, expected: Forecast) -> list[str]:
+def announcement(prepared: "Prepared") -> list[str]:
     """Say what is about to be measured and explained, where, and how long it will take."""
     import torch
 
     from inscape.report.words import seconds
 
-    x = subject.fitted.x
+    x = prepared.data.x
     kind = str(x.dtype).removeprefix("torch.")
     count = torch.get_num_threads()
     threads = f", {count} thread{'s' * (count != 1)}" if x.device.type == "cpu" else ""
-    many = f"{len(expected.times)} instrument{'s' * (len(expected.times) != 1)}"
-    time = seconds(whole(expected, wanted))
-    lines = [
-        f"looking: {many} on {x.device} in {kind}{threads}; "
-        f"{time if time.startswith('under') else f'about {time}'}, budget {seconds(wanted.budget)}"
-    ]
-    if expected.explaining is not None:
-        lines.append(f"explaining: {expected.explaining.words}")
+    many = f"{len(prepared.chosen)} instrument{'s' * (len(prepared.chosen) != 1)}"
+    lines = [f"model: {note}" for note in prepared.opened.notes]
+    lines += [f"data: {note}" for note in prepared.data.notes]
+    time = seconds(prepared.whole)
+    about = time if time.startswith("under") else f"about {time}"
+    end = f"{about}, budget {seconds(prepared.subject.clock.budget)}"
+    if prepared.work is not None:
+        end = "the work of an earlier look"
+    lines.append(f"looking: {many} on {x.device} in {kind}{threads}; {end}")
+    if prepared.explaining is not None:
+        lines.append(f"explaining: {prepared.explaining.words}")
     return lines
 
 
-def print_forecast(wanted: Wanted, expected: Forecast, *, as_json: bool) -> None:
+def print_forecast(prepared: "Prepared", *, as_json: bool) -> None:
     """Print what would be measured and the seconds of each measure alone."""
     from inscape.report.words import seconds
 
+    budget = prepared.subject.clock.budget
     if as_json:
-        spent = whole(expected, wanted)
-        print_json({"seconds": expected.alone, "whole": spent, "budget": wanted.budget})
+        print_json({"seconds": prepared.seconds, "whole": prepared.whole, "budget": budget})
         return
     print_table(
-        {"measure": name, "predicted_time": seconds(time)} for name, time in expected.alone.items()
+        {"measure": name, "predicted_time": seconds(time)}
+        for name, time in prepared.seconds.items()
     )
-
-
-def whole(expected: Forecast, wanted: Wanted) -> float:
-    """Return the seconds of a whole look: each measure, and again for what it is held against."""
-    from inscape.report.runs import DRAWS
-
-    explaining = 0.0 if expected.explaining is None else expected.explaining.seconds
-    return min(wanted.budget, explaining + (2 + DRAWS) * sum(expected.times.values()))

@@ -29,6 +29,8 @@ def look(
     threads: opt.Threads = None,
     seed: opt.Seed = 0,
     budget: opt.Budget = 60.0,
+    memory: opt.Memory = None,
+    work: opt.WorkDone = None,
     only: opt.Only = None,
     explain: opt.Explain = None,
     out: opt.Out = Path("reports"),

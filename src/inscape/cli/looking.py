@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from inscape.cli.errors import FAILED, typed
-from inscape.cli.forecast import announcement, forecast, print_forecast
+from inscape.cli.forecast import announcement, print_forecast
 from inscape.cli.glance import print_look
-from inscape.cli.opening import Subject, Wanted, opened
+from inscape.cli.opening import Wanted, opened
 from inscape.cli.output import Speech, check_writable, page_path
 
 if TYPE_CHECKING:
-    import inscape.report
+    from inscape.report.looking import Prepared
 
 
 def look_at_model(given: Mapping[str, Any]) -> None:
@@ -26,33 +26,34 @@ def look_at_model(given: Mapping[str, Any]) -> None:
         page = page_path(given["out"], wanted.name)
         check_writable(page)
     with redirect_stdout(sys.stderr):  # what a model prints is no result
-        subject = opened(wanted, say)
-        expected = forecast(subject, wanted)
-    say(*announcement(subject, wanted, expected))
+        prepared = _prepared(wanted, say)
+    say(*announcement(prepared))
     if given["dry_run"]:
-        print_forecast(wanted, expected, as_json=as_json)
+        print_forecast(prepared, as_json=as_json)
         return
-    found = _looked(subject, wanted, quiet=say.quiet)
-    print_look(found, page, as_json=as_json)
+    with redirect_stdout(sys.stderr):
+        look = prepared.run(quiet=True if say.quiet else None)
+    print_look(look, page, as_json=as_json)
     if page is not None:
-        say(f"report: {found.save(page)}")
-    say(f"repeat: {typed()}")
-    if found.failed:
+        say(f"report: {look.save(page)}")
+    say(f"repeat: {look.command}")
+    if look.failed:
         raise typer.Exit(FAILED)
 
 
-def _looked(subject: Subject, wanted: Wanted, *, quiet: bool) -> "inscape.report.Look":
-    from inscape.report import look
+def _prepared(wanted: Wanted, say: Speech) -> "Prepared":
+    from inscape.report.looking import prepare
 
-    with redirect_stdout(sys.stderr):
-        return look(
-            subject.model,
-            subject.data,
-            budget=wanted.budget,
-            seed=wanted.seed,
-            only=wanted.only,
-            trajectory=subject.trajectory,
-            explain=wanted.explain,
-            quiet=True if quiet else None,
-            command=typed(),
-        )
+    subject = opened(wanted, say)
+    return prepare(
+        subject.model,
+        subject.data,
+        budget=wanted.budget,
+        seed=wanted.seed,
+        only=wanted.only,
+        trajectory=subject.trajectory,
+        explain=wanted.explain,
+        memory=wanted.memory,
+        work=wanted.work,
+        command=typed(),
+    )

@@ -20,7 +20,7 @@ _Opened = tuple[
 
 EXAMPLE = "digits"
 
-_AS_GIVEN = ("model", "weights", "trajectory", "trust", "data", "device", "dtype")
+_AS_GIVEN = ("model", "weights", "trajectory", "trust", "data", "device", "dtype", "work")
 _ABOUT_DATA = ("input_shape", "normalise", "target", "labels", "loss", "data_dir", "download")
 
 
@@ -41,6 +41,8 @@ class Wanted:
     threads: int | None
     seed: int
     budget: float
+    memory: int | None
+    work: str | None
     only: list[str] | None
     explain: tuple[int, ...] | None
 
@@ -58,6 +60,7 @@ class Wanted:
             max_size=opt.max_size(given["max_size"]),
             seed=opt.seed(given["seed"]),
             budget=opt.seconds(given["budget"]),
+            memory=opt.memory(given["memory"]),
             only=opt.known_instruments(given["only"]),
             explain=opt.rows(given["explain"]),
             **{key: given[key] for key in _AS_GIVEN},
@@ -96,14 +99,10 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A model and its data: as they were opened, and as the model will be given them.
-
-    ``trajectory`` is the recorded training, if there is one.
-    """
+    """A model and its data as they were opened, and the recorded training, if there is one."""
 
     model: "inscape.intake.OpenedModel"
     data: "inscape.intake.OpenedData"
-    fitted: "inscape.intake.OpenedData"
     trajectory: "inscape.training.Trajectory | None"
 
 
@@ -111,15 +110,10 @@ def opened(wanted: Wanted, say: Speech) -> Subject:
     """Open the user's model and data, or make the example, and say what there is to say."""
     import torch
 
-    from inscape.intake import fit_together
-
     if wanted.threads is not None:
         torch.set_num_threads(wanted.threads)
     model, data, way = _example(wanted, say) if wanted.model is None else _own(wanted)
-    fitted, _ = fit_together(model, data)
-    say(*(f"model: {note}" for note in model.notes))
-    say(*(f"data: {note}" for note in fitted.notes))
-    return Subject(model=model, data=data, fitted=fitted, trajectory=way)
+    return Subject(model=model, data=data, trajectory=way)
 
 
 def _example(wanted: Wanted, say: Speech) -> _Opened:

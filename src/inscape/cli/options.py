@@ -124,6 +124,22 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
 Budget = Annotated[
     float, typer.Option("--budget", metavar="SECONDS", help="Time that measuring may take.")
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Memory that measuring may take, e.g. 2GB; a quarter of the machine's if not given.",
+    ),
+]
+WorkDone = Annotated[
+    str | None,
+    typer.Option(
+        "--work",
+        metavar="COUNTS",
+        help="Repeat the work of an earlier look, as its repeat: line has it; no time limit then.",
+    ),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="NAME", help="Only this instrument; may be repeated."),
@@ -139,6 +155,8 @@ DryRun = Annotated[
 ]
 
 
+#: Bytes without which nothing can be measured.
+LEAST_MEMORY = 50_000_000
 #: More threads than any machine has; the system may fail to start them.
 _MOST_THREADS = 1024
 
@@ -150,6 +168,17 @@ def threads(value: int | None) -> int | None:
             f"--threads must be at most {_MOST_THREADS}, found {value}: lower it or leave it out."
         )
     return at_least_one("--threads", value)
+
+
+def memory(text: str | None) -> int | None:
+    """Return the bytes that measuring may take; refuse less than anything needs."""
+    size = max_size(text)
+    if size is not None and size < LEAST_MEMORY:
+        raise ValueError(
+            f"--memory must be at least {LEAST_MEMORY // 10**6}MB, found {text}: raise it or leave "
+            "it out."
+        )
+    return size
 
 
 def max_size(text: str | None) -> int | None:

@@ -13,15 +13,14 @@ from inscape._core.functional import probe
 from inscape.intake.classes import by_name
 from inscape.intake.data import OpenedData
 from inscape.intake.model import OpenedModel
-from inscape.intake.performance import Performance, performance
 from inscape.intake.preparation import reshaped
 
-#: Rows whose outputs are looked at for probabilities.
-SEEN = 1000
+#: Rows of each class whose outputs are looked at for probabilities.
+SEEN = 10
 
 
-def fit_together(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Performance | None]:
-    """Return the data as this model wants them, and how good it is on the rows to measure.
+def fit_together(opened: OpenedModel, data: OpenedData) -> OpenedData:
+    """Return the data as this model wants them; a few rows pass through it.
 
     Precision and device follow the model. Where the model refuses the rows and nobody said an
     input shape, flattening them, or making square images of them, is tried and said. A classifier
@@ -43,18 +42,16 @@ def fit_together(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Per
     data = _with_fitting_labels(data, output, probability=probability)
     x, y = data.measured
     probe(opened.model, x)
-    loss = data.loss
-    if y is None or loss is None:
-        return data, None
-    if loss == "bce_logits" and not probability and _look_like_probabilities(opened, x, y):
+    logits = y is not None and data.loss == "bce_logits" and not probability
+    if logits and y is not None and _look_like_probabilities(opened, x, y):
         data = replace(data, notes=(*data.notes, _MAY_BE_PROBABILITIES))
-    return data, performance(opened.model, x, y, loss)
+    return data
 
 
 @torch.no_grad()
 def _look_like_probabilities(opened: OpenedModel, x: Tensor, y: Tensor) -> bool:
-    some = slice(0, SEEN)
-    return lie_between_0_and_1(checks.call(opened.model, x[some]), y[some])
+    rows = torch.cat([torch.nonzero(y.flatten() == k).flatten()[:SEEN] for k in (0, 1)])
+    return lie_between_0_and_1(checks.call(opened.model, x[rows]), y[rows])
 
 
 def _like_the_weights(opened: OpenedModel, data: OpenedData) -> OpenedData:

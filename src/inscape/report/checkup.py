@@ -163,10 +163,10 @@ def checkup(subject: Subject, linear: nn.Module | None, *, rows: int | None = No
     As many examples as ``rows`` says, by default up to two thousand and as a twentieth of the
     budget allows. What fails or has no time is left out and told in ``problems``.
     """
-    passes = 2 + len(SCALINGS)
-    allowed = FRACTION * subject.clock.budget / (passes * max(subject.pace, 1e-9))
-    count = min(ROWS, len(subject.x), int(allowed) if rows is None else rows)
-    drawn = some_rows(len(subject.x), max(count, 0), seed=subject.seed).to(subject.x.device)
+    passes, seconds = 2 + len(SCALINGS), FRACTION * subject.clock.budget
+    most = min(ROWS, len(subject.x)) if rows is None else max(0, min(rows, len(subject.x)))
+    count = subject.affordable("checkup", seconds, most, passes=passes)
+    drawn = some_rows(len(subject.x), count, seed=subject.seed).to(subject.x.device)
     problems: list[str] = []
     if count < 1:
         problems.append("There was no time to look at the answers to single examples.")

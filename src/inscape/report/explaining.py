@@ -83,6 +83,7 @@ def plan(
     if known is not None:
         try:
             fitting, took, needed = _fitting(subject, known, asked)
+            subject.counts["explained"] = fitting
             if fitting:
                 late = tuple(one.row for one in asked[fitting:])
                 return Plan(
@@ -105,7 +106,9 @@ def _fitting(
 ) -> tuple[int, float, float]:
     """Return how many predictions fit the budget, the seconds of those, and of all."""
     queries = queried(subject, asked)
-    allowed = min(SHARE * subject.clock.budget, subject.clock.budget - subject.clock.spent)
+    if subject.work is not None:
+        return subject.affordable("explained", 0.0, len(asked)), 0.0, 0.0
+    allowed = min(SHARE * subject.clock.budget, subject.clock.left)
     whole = known.seconds(queries)
     if whole <= allowed:
         return len(asked), whole, whole

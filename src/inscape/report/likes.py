@@ -21,11 +21,10 @@ SEARCHED = 10_000
 
 def searched_rows(subject: Subject, data: OpenedData) -> tuple[int, float]:
     """Return among how many training rows there is time to seek neighbours, and that time."""
-    clock = subject.clock
-    each = 3 * subject.probe.outputs * max(subject.pace, 1e-9)
-    allowed = min(SHARE * clock.budget, clock.budget - clock.spent)
-    rows = max(0, min(len(data.x), SEARCHED, int(allowed / each)))
-    return rows, rows * each
+    clock, passes = subject.clock, 3 * subject.probe.outputs
+    allowed = min(SHARE * clock.budget, clock.left)
+    rows = subject.affordable("searched", allowed, min(len(data.x), SEARCHED), passes=passes)
+    return rows, rows * passes * subject.pace
 
 
 def by_neighbours(

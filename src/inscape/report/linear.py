@@ -1,12 +1,15 @@
 """The best linear model of the data: least squares or logistic regression, as a module."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from inscape._core import generator
+from inscape._core.anytime import anytime, patience, stoppable
 
 #: Rows that the linear model is fitted to at most; drawn from the training rows, and said.
 ROWS = 10_000
@@ -14,8 +17,12 @@ ROWS = 10_000
 SPEED = 4e9
 #: Directions whose spread is below one of these shares of the widest may be left out.
 SHARES = (1e-10, 1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)
-#: Steps after which a logistic regression is taken as it is.
-STEPS = 300
+#: Steps after which a logistic regression is taken as it is, and those between two answers.
+STEPS, CHUNK = 300, 10
+#: Rows of the first fits, where time may end any of them.
+STAGES = (500, 2500)
+#: Weights that a linear model may have.
+WEIGHTS = 50_000_000
 
 
 class UnavailableError(ValueError):
@@ -31,6 +38,15 @@ class Fit:
     note: str
 
 
+class Solution(NamedTuple):
+    """The weights of a linear model, what it is called, and how it was fitted."""
+
+    weight: Float[Tensor, "c d"]
+    bias: Float[Tensor, " c"]
+    label: str
+    how: str
+
+
 def some_rows(n: int, most: int, *, seed: int) -> Int[Tensor, " m"]:
     """Return the numbers of at most ``most`` of ``n`` rows, drawn if there are more."""
     if n <= most:
@@ -39,12 +55,13 @@ def some_rows(n: int, most: int, *, seed: int) -> Int[Tensor, " m"]:
 
 
 def fit_seconds(x: Tensor, *, outputs: int, task: str) -> float:
-    """Return about how long ``linear_fit`` takes."""
+    """Return about how long a fit to all of the rows takes, at most."""
     n, d = min(len(x), ROWS), x[0].numel() + 1
-    operations = 2 * n * d * (outputs * STEPS if task == "classes" else min(n, d))
+    operations = 2 * n * d * (outputs * STEPS if task == "classes" else 4 * min(n, d))
     return operations / SPEED
 
 
+@anytime
 def linear_fit(
     x: Tensor,
     y: Tensor | None,
@@ -53,33 +70,53 @@ def linear_fit(
     outputs: int,
     seed: int = 0,
     probability: bool = False,
-) -> Fit:
+) -> Iterator[Fit]:
     """Return the best linear model: least squares for regression, logistic for classes.
 
     Least squares has an intercept and, of all minima, the smallest weights; directions in which
     the data hardly spread are left out where rows that are left out are then predicted better.
     Logistic regression has an unpenalised intercept and a ridge of ½‖W‖² on the summed log loss,
     scikit-learn's default; ``probability`` puts its sigmoid behind a single score. Both are solved
-    in float64 and given back in the precision of ``x``.
+    in float64 and given back in the precision of ``x``. Its steps fit ever more rows, each stage
+    from where the last one ended.
     """
     if y is None or task == "unlabelled":
         raise UnavailableError("the data have no labels")
-    kept = some_rows(len(x), ROWS, seed=seed).to(x.device)
-    flat = x[kept].flatten(1).double()
-    labels = y[kept]
+    weights = outputs * x[0].numel()
+    if weights > WEIGHTS:
+        raise UnavailableError(
+            f"the linear model would have {weights:,} weights, more than {WEIGHTS:,}"
+        )
+    order = some_rows(len(x), ROWS, seed=seed).to(x.device)
+    sizes = [n for n in STAGES if 2 * n < len(order)] if stoppable() else []
+    solve = _logistic if task == "classes" else _least_squares
+    last: Solution | None = None
+    fit: Fit | None = None
+    for size in (*sizes, len(order)):
+        kept = order[:size]
+        if size == len(x):
+            kept = kept.sort().values
+        while fit is not None and _needed(x, size, outputs, task) > patience():
+            yield fit
+        for last in solve(x[kept].flatten(1).double(), y[kept], outputs, last):
+            fit = _fit(last, x, size, probability=probability)
+            yield fit
+
+
+def _needed(x: Tensor, rows: int, outputs: int, task: str) -> float:
+    """Return the seconds of the longest step that a stage takes at least."""
     if task == "classes":
-        weight, bias = _logistic(flat, labels, outputs)
-        label, how = "logistic regression", "ridge ½‖W‖² on the summed log loss"
-    else:
-        weight, bias, rank = _least_squares(flat, labels, outputs)
-        label, how = "the linear model (least squares)", "with intercept"
-        if rank < min(len(flat) - 1, flat.shape[1]):
-            how += f", along the {rank} widest directions, which predict rows left out best"
-    some = f"{len(kept):,} of {len(x):,}" if len(kept) < len(x) else f"{len(x):,}"
-    linear = _linear(weight, bias, like=x)
+        return fit_seconds(x[:rows], outputs=outputs, task=task) * CHUNK / STEPS
+    return fit_seconds(x[:rows], outputs=outputs, task=task)
+
+
+def _fit(solution: Solution, x: Tensor, rows: int, *, probability: bool) -> Fit:
+    weight, bias = solution.weight, solution.bias
+    drawn = f"{rows:,} of {len(x):,}" if rows < len(x) else f"{len(x):,}"
+    model, how = _linear(weight, bias, like=x), solution.how
     if probability:
-        linear, how = nn.Sequential(linear, nn.Sigmoid()).eval(), f"probabilities, {how}"
-    return Fit(model=linear, label=label, note=f"{how}, fitted to {some} rows")
+        model, how = nn.Sequential(model, nn.Sigmoid()).eval(), f"probabilities, {how}"
+    return Fit(model=model, label=solution.label, note=f"{how}, fitted to {drawn} rows")
 
 
 def _linear(weight: Tensor, bias: Tensor, *, like: Tensor) -> nn.Module:
@@ -93,8 +130,8 @@ def _linear(weight: Tensor, bias: Tensor, *, like: Tensor) -> nn.Module:
 
 
 def _least_squares(
-    x: Float[Tensor, "n d"], y: Tensor, outputs: int
-) -> tuple[Float[Tensor, "c d"], Float[Tensor, " c"], int]:
+    x: Float[Tensor, "n d"], y: Tensor, outputs: int, last: Solution | None
+) -> Iterator[Solution]:
     y = y.reshape(len(y), -1).double()
     if y.shape[1] != outputs:
         raise UnavailableError(
@@ -106,7 +143,10 @@ def _least_squares(
     scores = u.T @ (y - level).cpu()
     rank = _best_rank(u, spread, scores, (y - level).cpu())
     weight = (v[:rank].T @ (scores[:rank] / spread[:rank, None])).T.to(x.device)
-    return weight, level - weight @ centre, rank
+    how = "with intercept"
+    if rank < min(len(x) - 1, x.shape[1]):
+        how += f", along the {rank} widest directions, which predict rows left out best"
+    yield Solution(weight, level - weight @ centre, "the linear model (least squares)", how)
 
 
 def _best_rank(
@@ -131,35 +171,56 @@ def _best_rank(
 
 
 def _logistic(
-    x: Float[Tensor, "n d"], y: Int[Tensor, "n *one"], outputs: int
-) -> tuple[Float[Tensor, "c d"], Float[Tensor, " c"]]:
+    x: Float[Tensor, "n d"], y: Int[Tensor, "n *one"], outputs: int, last: Solution | None
+) -> Iterator[Solution]:
     y = y.flatten().long()
     classes = int(y.max()) + 1
     if classes > max(outputs, 2):
         raise UnavailableError(f"the model has {outputs} outputs for {classes} classes")
     centre = x.mean(0)
     x = x - centre  # changes nothing but the speed: the intercept takes it up
-    weight = x.new_zeros(outputs, x.shape[1], requires_grad=True)
-    bias = x.new_zeros(outputs, requires_grad=True)
+    begun = x.new_zeros(outputs, x.shape[1]) if last is None else last.weight
+    weight = begun.clone().requires_grad_()
+    bias = x.new_zeros(outputs) if last is None else last.bias + last.weight @ centre
+    bias = bias.detach().requires_grad_()
+    for done in _minimised([weight, bias], lambda: _ridge_loss(x, y, weight, bias)):
+        how = "ridge ½‖W‖² on the summed log loss"
+        if not done:
+            how += ", stopped before its minimum"
+        w = weight.detach().clone()
+        yield Solution(w, bias.detach() - w @ centre, "logistic regression", how)
+
+
+def _ridge_loss(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Float[Tensor, ""]:
+    """Return the log loss with its ridge, over the number of rows."""
+    return (_log_loss(x @ weight.T + bias, y) + weight.square().sum() / 2) / len(x)
+
+
+def _minimised(parameters: list[Tensor], loss: Callable[[], Tensor]) -> Iterator[bool]:
+    """Minimise a loss by L-BFGS, some steps at a time; yield whether the minimum is reached."""
     solver = torch.optim.LBFGS(
-        [weight, bias],
-        max_iter=STEPS,
+        parameters,
+        max_iter=CHUNK if stoppable() else STEPS,
         tolerance_grad=1e-7,
         tolerance_change=1e-12,
         history_size=20,
         line_search_fn="strong_wolfe",
     )
 
-    def loss() -> Tensor:
-        solver.zero_grad()
-        total = _log_loss(x @ weight.T + bias, y) + weight.square().sum() / 2
-        mean = total / len(x)
-        mean.backward()  # type: ignore[no-untyped-call]
-        return mean
+    def closure() -> Tensor:
+        with torch.enable_grad():
+            solver.zero_grad()
+            value = loss()
+            value.backward()  # type: ignore[no-untyped-call]
+        return value
 
-    solver.step(loss)  # type: ignore[no-untyped-call]
-    weight, bias = weight.detach(), bias.detach()
-    return weight, bias - weight @ centre
+    steps = 0
+    while steps < STEPS:
+        most = solver.param_groups[0]["max_iter"]
+        solver.step(closure)  # type: ignore[no-untyped-call]
+        taken = solver.state[parameters[0]]["n_iter"] - steps
+        steps += most
+        yield taken < most or steps >= STEPS
 
 
 def _log_loss(scores: Float[Tensor, "n c"], y: Int[Tensor, " n"]) -> Float[Tensor, ""]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from inscape._core import Instrument, NotApplicable, checks, instruments
+from inscape._core import NotApplicable
 from inscape._core.result import Scalar
 from inscape._core.slices import SlicePicture
 from inscape._core.trajectory import Trajectory
+<<<<<<< HEAD
 from inscape.intake import OpenedModel, fit_together
 from inscape.report.attribution import ATTRIBUTION, Attribution
 from inscape.report.checkup import Checkup, checkup
@@ -20,6 +21,12 @@ from inscape.report.explaining import plan
 from inscape.report.facts import data_facts, model_facts, provenance
 from inscape.report.finding import Finding
 from inscape.report.findings import findings, unchecked
+=======
+from inscape.intake import OpenedModel
+from inscape.report.attribution import Attribution
+from inscape.report.checkup import Checkup
+from inscape.report.findings import Finding, findings
+>>>>>>> 17662c0f (Give time by value in look: a first slice to all, then the widest)
 from inscape.report.parts import (
     DataFacts,
     LeftOut,
@@ -29,17 +36,15 @@ from inscape.report.parts import (
     Score,
     Skipped,
 )
-from inscape.report.pulse import pulse
-from inscape.report.runs import DRAWS, compare_all, measure_all
-from inscape.report.scores import NETWORK, scores
-from inscape.report.slice import ROWS, slice_of
-from inscape.report.subject import Clock, opened_data, opened_model, subject_of
-from inscape.report.words import jsonable, whole_command
+from inscape.report.words import jsonable
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Look:
-    """What was found out about one model on one data set."""
+    """What was found out about one model on one data set.
+
+    ``work`` repeats it with the same numbers; ``peak`` is the memory that measuring took, in bytes.
+    """
 
     model: ModelFacts
     data: DataFacts
@@ -53,6 +58,8 @@ class Look:
     attribution: Attribution | None = None
     checkup: Checkup | None = None
     slice: SlicePicture | NotApplicable | None = None
+    work: str = ""
+    peak: int = 0
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -88,6 +95,8 @@ class Look:
             "failed": [asdict(skipped) for skipped in self.failed],
             "provenance": asdict(self.provenance),
             "command": self.command,
+            "work": self.work,
+            "peak_memory": self.peak,
             "attribution": None if self.attribution is None else self.attribution.to_dict(),
             "findings": [asdict(finding) for finding in self.findings],
             "unchecked": list(self.unchecked),
@@ -119,15 +128,18 @@ def look(
     only: str | Sequence[str] | None = None,
     trajectory: Trajectory | None = None,
     explain: Sequence[int] | None = None,
+    memory: int | None = None,
+    work: str | None = None,
     quiet: bool | None = None,
     command: str | None = None,
 ) -> Look:
     """Measure a model in every way that applies, and say what each number can be held against.
 
-    Instruments run in the order of their predicted time until the budget is spent; then the same
-    measures are taken, as far as time allows, of the network at initialisation and of a linear
-    model of the data. What did not fit is listed with the command that runs it. Where there are
-    test rows, those are measured.
+    Every measure gets a first slice of the time, so that it has a coarse answer with a wide
+    interval: those of the network first, then the same of a linear model of the data and of the
+    network at initialisation. What is left of the time goes to the widest intervals. What did not
+    fit is listed with the command that runs it. Where there are test rows, those are measured.
+    A longer look takes the same samples and more of them.
 
     Some predictions are explained as well: with the ``trajectory`` of the training as sums of what
     every training row has added, by the path kernel, which takes up to half of the budget; without
@@ -145,64 +157,20 @@ def look(
             training rows of these data.
         explain: Numbers of measured rows whose predictions are explained; by default some that are
             right and some that are wrong, and none if ``only`` names instruments.
+        memory: Bytes that measuring may take beside model and data; a quarter of the machine's by
+            default. What takes more is stopped, and says so.
+        work: The work of an earlier look, ``Look.work``, to repeat it with the same numbers; the
+            budget then does not count.
         quiet: True shows no progress, False does; None asks the environment.
         command: The command line to print as what repeats the look; Python by default.
     """
-    checks.at_least(0, budget=budget)
-    chosen = _chosen(only)
-    clock = Clock(budget)
-    opened = opened_model(model)
-    given, done = fit_together(opened, opened_data(data, opened.model))
-    subject = subject_of(opened.model, given, clock=clock, seed=seed, command=command)
-    made = plan(subject, given, trajectory, explain) if explains(only, explain) else None
-    expected = clock.spent + (2 + DRAWS) * sum(map(subject.predicted, chosen.values()))
-    expected += 0.0 if made is None else made.seconds
-    with pulse(min(budget, expected), quiet=quiet) as moved:
-        own = scores(subject, given, opened.model, NETWORK, done=done)
-        moved.bar.note = ATTRIBUTION
-        attribution = None if made is None else explained(subject, given, made)
-        outcome = measure_all(subject, chosen, moved)
-        fit = compare_all(subject, chosen, outcome, moved)
-        other = scores(subject, given, fit.model, fit.label) if fit is not None else ()
-        seen = checkup(subject, None if fit is None else fit.model)
-        pace = max(subject.pace, 1e-9)
-        cut = slice_of(subject, min(ROWS, int(0.05 * budget / pace)), given.names)
-    return Look(
-        model=model_facts(opened, subject.x, outputs=subject.probe.outputs),
-        data=data_facts(given, rows=len(subject.x)),
-        scores=(*own, *other),
-        measures=tuple(outcome.measures[name] for name in chosen if name in outcome.measures),
-        left_out=tuple(outcome.left_out),
-        not_applicable=tuple(outcome.not_applicable),
-        failed=tuple(outcome.failed),
-        provenance=provenance(subject.x, seed=seed, budget=budget, spent=clock.spent),
-        command=whole_command(command, budget, seed=seed),
-        attribution=attribution,
-        checkup=seen,
-        slice=cut,
-    )
+    from inscape.report.looking import prepare
 
-
-def explains(only: str | Sequence[str] | None, explain: Sequence[int] | None) -> bool:
-    """Tell whether predictions are to be explained."""
-    if explain is not None:
-        return len(explain) > 0
-    return only is None or ATTRIBUTION in ([only] if isinstance(only, str) else only)
-
-
-def _chosen(only: str | Sequence[str] | None) -> dict[str, Instrument]:
-    """Return the instruments that can look at one model and its data, in their order."""
-    known = {
-        name: instrument
-        for name, instrument in instruments().items()
-        if instrument.reads not in ("trajectory", "pair")
-    }
-    if only is None:
-        return {name: one for name, one in known.items() if one.by_default}
-    names = [only] if isinstance(only, str) else list(only)
-    for name in names:
-        checks.one_of((*known, ATTRIBUTION), only=name)
-    return {name: instrument for name, instrument in known.items() if name in names}
+    prepared = prepare(
+        model, data, budget=budget, seed=seed, only=only, trajectory=trajectory, explain=explain,
+        memory=memory, work=work, command=command,
+    )  # fmt: skip
+    return prepared.run(quiet=quiet)
 
 
 def _row(measured: Measured) -> dict[str, Scalar]:
@@ -226,6 +194,7 @@ def _plain(measured: Measured) -> dict[str, Any]:
         "references": [asdict(reference) for reference in measured.references],
         "seconds": measured.seconds,
         "command": measured.command,
+        "work": measured.work,
     }
 
 

@@ -93,7 +93,10 @@ class Reference:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
-    """One measure: what it is, what was found, and what to hold it against."""
+    """One measure: what it is, what was found, and what to hold it against.
+
+    ``work`` says how much of it there was time for, and ``command`` runs it alone.
+    """
 
     name: str
     title: str

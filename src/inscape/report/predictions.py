@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
+from inscape._core.anytime import most_rows
 from inscape.intake import OpenedData
 from inscape.report.attribution import Prediction
 from inscape.report.linear import some_rows
@@ -16,6 +17,8 @@ from inscape.report.words import number
 SHOWN = 4
 #: Rows among which they are chosen, at most.
 AMONG = 2000
+#: Fraction of the budget that choosing them may take.
+FRACTION = 0.02
 
 
 def predictions(
@@ -29,7 +32,9 @@ def predictions(
         outputs = _outputs(subject, numbers)
         found = dict(zip(chosen, outputs, strict=True))
     else:
-        numbers = some_rows(len(subject.x), AMONG, seed=subject.seed)
+        seconds = FRACTION * subject.clock.budget
+        rows_among = max(2 * SHOWN, subject.affordable("predictions", seconds, AMONG))
+        numbers = some_rows(len(subject.x), rows_among, seed=subject.seed)
         outputs = _outputs(subject, numbers)
         labels = None if subject.y is None else subject.y[numbers.to(subject.y.device)].cpu()
         chosen = {int(numbers[k]): why for k, why in _chosen(outputs, labels, data).items()}
@@ -59,7 +64,7 @@ def _refuse_missing(rows: Sequence[int], most: int) -> None:
 @torch.no_grad()
 def _outputs(subject: Subject, rows: Tensor) -> Tensor:
     x = subject.x[rows.to(subject.x.device)]
-    parts = torch.split(x, 256)
+    parts = torch.split(x, most_rows(256))
     return torch.cat([subject.model(part.clone()).flatten(1) for part in parts]).double().cpu()
 
 

@@ -1,30 +1,212 @@
-"""Running instruments within a time budget: first every measure, then what to compare it with."""
+"""The measures of a look as tasks: of the network, the linear model and draws at initialisation."""
 
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from time import perf_counter
-from typing import Literal
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import Any, Literal
 
 from torch import nn
 
 from inscape._core import BudgetError, Instrument, NotApplicable, Result, UnsupportedModelError
-from inscape.report.linear import Fit, UnavailableError, fit_seconds, linear_fit
+from inscape._core.anytime import patience
+from inscape.report.linear import Fit, linear_fit
 from inscape.report.parts import LeftOut, Measured, Reference, Skipped
-from inscape.report.pulse import Pulse
 from inscape.report.references import (
     INITIALISATION,
     at_initialisation,
-    attempted,
     bound_reference,
     from_results,
 )
-from inscape.report.subject import Subject, seconds_per_row
+from inscape.report.schedule import Task
+from inscape.report.subject import Subject
 from inscape.report.words import command_for, number, one_line, seconds
+from inscape.report.work import ROLES, Work
 
 #: How many times the network is drawn anew, where time allows.
 DRAWS = 3
 #: What a command for a left-out measure asks for, over the predicted time.
 SPARE = 1.5
+#: How much the width of a baseline's interval counts beside that of the network's.
+BASELINE = 0.3
+#: How much a further draw at initialisation has to gain before it has any answer.
+DRAW = 0.5
+
+
+class Measures:
+    """The tasks of all instruments, and what came of them.
+
+    Args:
+        subject: The model and its data.
+        chosen: The instruments, by name.
+        work: How many answers to take where a look is repeated; all by default.
+    """
+
+    def __init__(self, subject: Subject, chosen: Mapping[str, Instrument], work: Work) -> None:
+        self.subject = subject
+        self.chosen = chosen
+        self._work = work
+        self._drawn: dict[int, nn.Module] = {}
+        self.fitting = Task(
+            name="linear_model",
+            role="network",
+            start=self._fits,
+            gain=lambda fit: 1.0,
+            most=work.most("linear_model", "network"),
+        )
+        self.own = {name: self._task(name, "network", self._network) for name in chosen}
+        self.linear: dict[str, Task] = {}
+        self.draws: dict[str, list[Task]] = {}
+
+    @property
+    def fit(self) -> Fit | None:
+        """Return the linear model, as far as it is fitted."""
+        fit: Fit | None = self.fitting.answer
+        return fit
+
+    @property
+    def tasks(self) -> list[Task]:
+        """Return all tasks that there are so far."""
+        draws = [task for tasks in self.draws.values() for task in tasks]
+        return [self.fitting, *self.own.values(), *self.linear.values(), *draws]
+
+    def held_against(self) -> list[Task]:
+        """Return tasks for the linear model and one draw of all that has a number; keep them."""
+        names = [name for name, task in self.own.items() if _number(task.answer) is not None]
+        if self.fit is not None:
+            self.linear = {n: self._task(n, "linear", self._linear, BASELINE) for n in names}
+        self.draws = {
+            name: [
+                self._task(name, role, partial(self._fresh, k), BASELINE)
+                for k, role in enumerate(ROLES[2 : 2 + DRAWS])
+            ]
+            for name in names
+        }
+        return [*self.linear.values(), *(draws[0] for draws in self.draws.values())]
+
+    def _task(
+        self, name: str, role: str, model: Callable[[], nn.Module], weight: float = 1.0
+    ) -> Task:
+        return Task(
+            name=name,
+            role=role,
+            start=lambda: answers(self.subject, self.chosen[name], model()),
+            gain=relative_width,
+            weight=weight,
+            most=self._work.most(name, role),
+        )
+
+    def _network(self) -> nn.Module:
+        return self.subject.model
+
+    def _linear(self) -> nn.Module:
+        assert self.fit is not None
+        return self.fit.model
+
+    def _fresh(self, k: int) -> nn.Module:
+        if k not in self._drawn:
+            self._drawn[k] = at_initialisation(self.subject.model, seed=self.subject.seed + k)
+        return self._drawn[k]
+
+    def _fits(self) -> Iterator[Fit]:
+        subject = self.subject
+        return linear_fit.refine(
+            subject.x_train,
+            subject.y_train,
+            task=subject.task,
+            outputs=subject.probe.outputs,
+            seed=subject.seed,
+            probability=subject.probability,
+        )
+
+    def outcome(self) -> "Outcome":
+        """Return what came of all tasks, with baselines beside each measure."""
+        outcome = Outcome(measures={}, left_out=[], not_applicable=[], failed=[])
+        for name, task in self.own.items():
+            error, answer = task.error, task.answer
+            if isinstance(answer, NotApplicable):
+                outcome.not_applicable.append(Skipped(name=name, reason=answer.reason))
+            elif answer is not None:
+                outcome.measures[name] = self._measured(name, task)
+                if self._is_late(name):
+                    outcome.left_out.append(self._left_out(name, "references", task.seconds))
+            elif isinstance(error, UnsupportedModelError | BudgetError):
+                outcome.not_applicable.append(Skipped(name=name, reason=one_line(error)))
+            elif error is not None:
+                reason = f"{type(error).__name__}: {one_line(error)}"
+                outcome.failed.append(Skipped(name=name, reason=reason))
+            else:
+                predicted = self.subject.predicted(self.chosen[name])
+                needed = (2 + DRAWS) * max(predicted, 2 * task.seconds)
+                outcome.left_out.append(self._left_out(name, "measure", needed))
+        return outcome
+
+    def _measured(self, name: str, task: Task) -> Measured:
+        instrument, result = self.chosen[name], task.answer
+        summary = result.summary()
+        references = (
+            self._initialisation(name),
+            self._of_linear(name),
+            bound_reference(instrument, self.subject.x, self.subject.y),
+        )
+        return Measured(
+            name=name,
+            title=instrument.title,
+            family=instrument.family,
+            meaning=instrument.meaning.replace(
+                "{value}", "" if summary is None else number(summary.value)
+            ),
+            cites=instrument.cites,
+            doc=instrument.function.__doc__ or "",
+            result=result,
+            summary=summary,
+            references=tuple(reference for reference in references if reference is not None),
+            seconds=task.seconds,
+            command=self._alone(name, (2 + DRAWS) * task.seconds),
+            work=_work_done(task),
+        )
+
+    def _of_linear(self, name: str) -> Reference:
+        label = "logistic regression" if self.subject.task == "classes" else "the linear model"
+        missing = partial(Reference, name="linear", label=label)
+        if self.fit is None:
+            return missing(reason=_reason(self.fitting))
+        task = self.linear.get(name)
+        if task is None or task.answer is None:
+            return missing(reason=_reason(task))
+        return from_results("linear", self.fit.label, [task.answer], note=self.fit.note)
+
+    def _initialisation(self, name: str) -> Reference:
+        tasks = self.draws.get(name, [])
+        done = [task for task in tasks if task.answer is not None]
+        if not done:
+            reason = _reason(tasks[0] if tasks else None)
+            return Reference(name="initialisation", label=INITIALISATION, reason=reason)
+        drawn = "one draw" if len(done) == 1 else f"mean and range of {len(done)} draws"
+        return from_results(
+            "initialisation",
+            INITIALISATION,
+            [task.answer for task in done],
+            note=f"{drawn} by reset_parameters",
+        )
+
+    def _is_late(self, name: str) -> bool:
+        """Tell whether a baseline is missing for no other reason than time."""
+        first = [self.fitting, self.linear.get(name), *self.draws.get(name, [None])[:1]]
+        if self.subject.y_train is None:
+            first = first[2:]
+        return any(task is None or (task.answer is None and task.error is None) for task in first)
+
+    def _alone(self, name: str, needed: float) -> str:
+        budget = max(10.0, SPARE * needed)
+        return command_for(self.subject.command, name, budget, seed=self.subject.seed)
+
+    def _left_out(
+        self, name: str, what: Literal["measure", "references"], needed: float
+    ) -> LeftOut:
+        command = self._alone(name, needed)
+        return LeftOut(name=name, what=what, seconds=needed, command=command)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -37,177 +219,62 @@ class Outcome:
     failed: list[Skipped]
 
 
-def measure_all(subject: Subject, chosen: dict[str, Instrument], pulse: Pulse) -> Outcome:
-    """Run the chosen instruments, the quickest first, for as long as the budget lasts."""
-    outcome = Outcome(measures={}, left_out=[], not_applicable=[], failed=[])
-    for name, instrument in sorted(chosen.items(), key=lambda item: subject.predicted(item[1])):
-        predicted = subject.predicted(instrument)
-        if not subject.clock.allows(predicted) and not subject.fewer(instrument):
-            outcome.left_out.append(_left_out(subject, name, "measure", (2 + DRAWS) * predicted))
-            continue
-        pulse.bar.note = name
-        start = perf_counter()
-        try:
-            result = subject.result(instrument, subject.model)
-        except (UnsupportedModelError, BudgetError) as error:
-            outcome.not_applicable.append(Skipped(name=name, reason=one_line(error)))
-        except Exception as error:
-            outcome.failed.append(
-                Skipped(name=name, reason=f"{type(error).__name__}: {one_line(error)}")
-            )
-        else:
-            if isinstance(result, NotApplicable):
-                outcome.not_applicable.append(Skipped(name=name, reason=result.reason))
-            else:
-                took = perf_counter() - start
-                outcome.measures[name] = _measured(subject, instrument, result, took)
-    return outcome
+def answers(subject: Subject, instrument: Instrument, model: nn.Module) -> Iterator[Result]:
+    """Yield ever better results of an instrument, for this network or one beside it."""
+    if subject.y is None and instrument.wants_labels:
+        yield NotApplicable(what=instrument.name, reason="it needs labels, the data have none")
+        return
+    x, y, settings = subject.arguments(instrument)
+    known = signature(instrument.function).parameters
+    if "seconds" in known and not hasattr(instrument.function, "refine"):
+        yield from _longer(instrument, model, (x, y), settings)
+        return
+    yield from instrument.refine(model, x, y, **settings)
 
 
-def _measured(subject: Subject, instrument: Instrument, result: Result, took: float) -> Measured:
-    summary = result.summary()
-    value = "" if summary is None else number(summary.value)
-    return Measured(
-        name=instrument.name,
-        title=instrument.title,
-        family=instrument.family,
-        meaning=instrument.meaning.replace("{value}", value),
-        cites=instrument.cites,
-        doc=instrument.function.__doc__ or "",
-        result=result,
-        summary=summary,
-        references=(),
-        seconds=took,
-        command=_alone(subject, instrument.name, (2 + DRAWS) * took),
-    )
-
-
-def _alone(subject: Subject, name: str, needed: float) -> str:
-    return command_for(subject.command, name, max(10.0, SPARE * needed), seed=subject.seed)
-
-
-def _left_out(
-    subject: Subject, name: str, what: Literal["measure", "references"], needed: float
-) -> LeftOut:
-    command = _alone(subject, name, needed)
-    return LeftOut(name=name, what=what, seconds=needed, command=command)
-
-
-def compare_all(
-    subject: Subject, chosen: dict[str, Instrument], outcome: Outcome, pulse: Pulse
-) -> Fit | None:
-    """Add the references to every measure, as far as the budget allows; return the linear model.
-
-    A first round gives each measure its bound, the linear model and one draw of the network, a
-    second one the further draws.
-    """
-    others = Others(subject)
-    more = (1 + DRAWS) * sum(measured.seconds for measured in outcome.measures.values())
-    pulse.expected = min(subject.clock.budget, subject.clock.spent + more)
-    names = sorted(outcome.measures, key=lambda name: outcome.measures[name].seconds)
-    draws: dict[str, list[Result]] = {name: [] for name in names}
-    firsts: dict[str, tuple[Reference | None, Reference]] = {}
-    for name in names:
-        pulse.bar.note = f"references of {name}"
-        measured = outcome.measures[name]
-        bound = bound_reference(chosen[name], subject.x, subject.y)
-        firsts[name] = (bound, others.linear(chosen[name], measured))
-        others.draw_again(chosen[name], measured, draws[name])
-    for name in names:
-        for _ in range(1, DRAWS):
-            others.draw_again(chosen[name], outcome.measures[name], draws[name])
-    for name in names:
-        measured = outcome.measures[name]
-        bound, linear = firsts[name]
-        found = (others.initialisation(name, draws[name]), linear, bound)
-        references = tuple(reference for reference in found if reference is not None)
-        outcome.measures[name] = replace(measured, references=references)
-        if name in others.late:
-            needed = (2 + DRAWS) * measured.seconds + others.fitting
-            outcome.left_out.append(_left_out(subject, name, "references", needed))
-    return others.fit if isinstance(others.fit, Fit) else None
-
-
-class Others:
-    """The models that the network is compared with, made when first needed and then kept."""
-
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        self.late: set[str] = set()
-        self.reasons: dict[str, str] = {}
-        self._fresh: dict[int, nn.Module] = {}
-        self.fitting = fit_seconds(
-            subject.x_train, outputs=subject.probe.outputs, task=subject.task
-        )
-
-    @cached_property
-    def fit(self) -> Fit | UnavailableError:
-        """Return the linear model of the data, or why there is none."""
-        subject = self.subject
-        try:
-            return linear_fit(
-                subject.x_train,
-                subject.y_train,
-                task=subject.task,
-                outputs=subject.probe.outputs,
-                seed=subject.seed,
-                probability=subject.probability,
-            )
-        except UnavailableError as error:
-            return error
-
-    @cached_property
-    def linear_pace(self) -> float:
-        """Return the seconds that one row takes through the linear model."""
-        if isinstance(self.fit, UnavailableError):
-            return 0.0
-        return seconds_per_row(self.fit.model, self.subject.x, self.subject.probe)
-
-    def linear(self, instrument: Instrument, measured: Measured) -> Reference:
-        """Return the measure of the linear model."""
-        label = "logistic regression" if self.subject.task == "classes" else "the linear model"
-        late = partial(Reference, name="linear", label=label)
-        if "fit" not in self.__dict__ and not self.subject.clock.allows(self.fitting):
-            self.late.add(measured.name)
-            return late(reason=f"left out for time: the fit takes about {seconds(self.fitting)}")
-        work = instrument.work(len(self.subject.x), self.subject.probe.outputs)
-        predicted = min(measured.seconds, max(0.1, 2 * work * self.linear_pace))
-        if not self.subject.clock.allows(predicted):
-            self.late.add(measured.name)
-            return late(reason=f"left out for time: it takes about {seconds(predicted)}")
-
-        def make() -> Reference:
-            if isinstance(self.fit, UnavailableError):
-                raise self.fit
-            result = self.subject.result(instrument, self.fit.model)
-            return from_results("linear", self.fit.label, [result], note=self.fit.note)
-
-        return attempted("linear", label, make)
-
-    def draw_again(self, instrument: Instrument, measured: Measured, done: list[Result]) -> None:
-        """Measure one more draw of the network, if it can be drawn and there is time."""
-        if measured.name in self.reasons:
+def _longer(
+    instrument: Instrument, model: nn.Module, data: Sequence[Any], settings: dict[str, Any]
+) -> Iterator[Result]:
+    """Yield the results of an instrument that is told its time, with more time each turn."""
+    while True:
+        seconds = patience()
+        limit = {"seconds": seconds} if math.isfinite(seconds) else {}
+        result = instrument.measure(model, *data, **{**settings, **limit})
+        yield result
+        if not limit or getattr(result, "covered", 1.0) >= 1.0:
             return
-        if not self.subject.clock.allows(measured.seconds):
-            self.late.add(measured.name)
-            return
-        try:
-            done.append(self.subject.result(instrument, self._drawn(len(done))))
-        except Exception as error:
-            self.reasons[measured.name] = f"not available: {one_line(error)}"
 
-    def _drawn(self, k: int) -> nn.Module:
-        if k not in self._fresh:
-            self._fresh[k] = at_initialisation(self.subject.model, seed=self.subject.seed + k)
-        return self._fresh[k]
 
-    def initialisation(self, name: str, done: list[Result]) -> Reference:
-        """Return the measure of the drawn networks: their mean and range."""
-        missing = partial(Reference, name="initialisation", label=INITIALISATION)
-        if name in self.reasons:
-            return missing(reason=self.reasons[name])
-        if not done:
-            return missing(reason="left out for time")
-        some = "one draw" if len(done) == 1 else f"mean and range of {len(done)} draws"
-        note = f"{some} by reset_parameters"
-        return from_results("initialisation", INITIALISATION, done, note=note)
+def relative_width(result: Result | None) -> float:
+    """Return the half width of a result's interval over its value, or the fraction not covered."""
+    if result is None:
+        return DRAW
+    summary = _number(result)
+    if summary is None:
+        return 0.0
+    missing = 1.0 - float(getattr(result, "covered", 1.0))
+    if summary.low is None or summary.high is None or not math.isfinite(summary.high):
+        return missing
+    half = (summary.high - summary.low) / 2
+    return max(missing, min(1.0, half / abs(summary.value)) if summary.value else float(half > 0))
+
+
+def _number(result: Result | None) -> Any:
+    if result is None or isinstance(result, NotApplicable):
+        return None
+    return result.summary()
+
+
+def _reason(task: Task | None) -> str:
+    """Say why a baseline has no number."""
+    if task is None or task.error is None:
+        return "left out for time"
+    return f"not available: {one_line(task.error)}"
+
+
+def _work_done(task: Task) -> str:
+    """Say how much of a measure was done, and in what time."""
+    took = seconds(task.seconds)
+    if task.complete:
+        return f"complete, in {took}"
+    return f"{task.taken} answer{'s' * (task.taken != 1)}, each better than the last, in {took}"

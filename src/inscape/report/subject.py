@@ -1,44 +1,33 @@
 """What is looked at: a model with its data, the pace at which it runs, and the time there is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
-from time import perf_counter
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from inscape._core import Instrument, NotApplicable, Result
+from inscape._core import Instrument
+from inscape._core.deadline import now
 from inscape._core.endings import ends_in_probability
 from inscape._core.functional import MEMORY, Probe, probe
 from inscape.intake import OpenedData, OpenedModel, open_data
+from inscape.report.watch import Watch
 
-
-class Clock:
-    """A time budget that runs from now on."""
-
-    def __init__(self, budget: float) -> None:
-        self.budget = budget
-        self.start = perf_counter()
-
-    @property
-    def spent(self) -> float:
-        """Return the seconds since the start."""
-        return perf_counter() - self.start
-
-    def allows(self, predicted: float) -> bool:
-        """Tell whether so many seconds more would stay within the budget."""
-        return self.spent + predicted <= self.budget
-
-
-#: With fewer samples than this a mean says too little.
-FEWEST = 30
+#: Seconds that one batch, with the gradients of up to ten outputs, should take at most.
+BATCH = 0.4
+#: Seconds of a trial batch that tell the pace well enough.
+TOLD = 0.02
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Subject:
-    """What is looked at, and with which settings."""
+    """What is looked at, and with which settings.
+
+    ``work`` holds the numbers of rows of a look that is repeated; ``counts`` those of this one.
+    """
 
     model: nn.Module
     x: Tensor
@@ -47,9 +36,10 @@ class Subject:
     y_train: Tensor | None
     task: str
     probe: Probe
-    clock: Clock
+    clock: Watch
     seed: int
     command: str | None
+    work: Mapping[str, int] | None = None
     counts: dict[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -61,72 +51,78 @@ class Subject:
     @cached_property
     def pace(self) -> float:
         """Return the seconds that one row takes forward through the model."""
-        return seconds_per_row(self.model, self.x, self.probe)
+        return seconds_per_row(self.model, self.x, most=self.probe.rows(MEMORY))
+
+    @cached_property
+    def rows(self) -> int:
+        """Return how many rows a batch has, so that no step of an instrument is long."""
+        passes = 1 + 2 * min(self.probe.outputs, 10)
+        return max(1, self.affordable("batch", BATCH, self.probe.rows(MEMORY), passes=passes))
+
+    def affordable(self, name: str, seconds: float, most: int, *, passes: float = 1) -> int:
+        """Return how many rows, of so many forward passes each, the network does in some seconds.
+
+        The number is kept under its name, and is the one kept where a look is repeated.
+        """
+        if name not in self.counts:
+            if self.work is not None:
+                rows = self.work.get(name, most)
+            else:
+                rows = int(seconds / (passes * max(self.pace, 1e-9)))
+            self.counts[name] = max(0, min(most, rows))
+        return self.counts[name]
+
+    @property
+    def labels(self) -> Tensor:
+        """Return the labels of the measured rows, zeros where there are none."""
+        return self.x.new_zeros(len(self.x)) if self.y is None else self.y
 
     def predicted(self, instrument: Instrument) -> float:
-        """Return the seconds that an instrument is expected to take."""
+        """Return the seconds that an instrument is expected to take if it is given time."""
         return instrument.setup + instrument.work(len(self.x), self.probe.outputs) * self.pace
 
-    def fewer(self, instrument: Instrument) -> bool:
-        """Take fewer samples of an instrument, so that it fits half of what is left; False if none.
-
-        The other half is for what the number is held against, with as few samples.
-        """
-        left = (self.clock.budget - self.clock.spent) / 2 - instrument.setup
-        predicted = self.predicted(instrument) - instrument.setup
-        if not instrument.samples or left <= 0:
-            return False
-        usual = signature(instrument.function).parameters[instrument.samples].default
-        usual = min(usual, len(self.x)) if instrument.samples == "points" else usual
-        count = int(usual * left / predicted)
-        if count < FEWEST:
-            return False
-        self.counts[instrument.name] = min(usual, count)
-        return True
-
-    def settings(self, instrument: Instrument) -> dict[str, Any]:
-        """Return the arguments beyond model and data: example, seed, and a smaller sample."""
-        labels = self.x.new_zeros(len(self.x)) if self.y is None else self.y
-        settings = dict(instrument.example(self.model, self.x, labels))
-        if "seed" in signature(instrument.function).parameters:
-            settings["seed"] = self.seed
-        if instrument.name in self.counts:
-            settings[instrument.samples] = self.counts[instrument.name]
-        return settings
-
-    def result(self, instrument: Instrument, model: nn.Module) -> Result:
-        """Measure ``model``, this one or one to compare it with, with the same settings.
+    def arguments(self, instrument: Instrument) -> tuple[Tensor, Tensor, dict[str, Any]]:
+        """Return the points, their labels, and the arguments beyond: example, seed, memory.
 
         Instruments that tell data from queries get the training rows, and the test rows to answer.
         """
-        if self.y is None and instrument.wants_labels:
-            return NotApplicable(what=instrument.name, reason="it needs labels, the data have none")
-        settings = self.settings(instrument)
-        labels = self.x.new_zeros(len(self.x)) if self.y is None else self.y
-        x, y = self.x, labels
+        known = signature(instrument.function).parameters
+        settings = dict(instrument.example(self.model, self.x, self.labels))
+        if "seed" in known:
+            settings["seed"] = self.seed
+        if "memory" in known and self.clock.memory is not None:
+            usual, allowed = known["memory"].default, max(2**20, self.clock.memory // 4)
+            settings["memory"] = allowed if usual is None else min(usual, allowed)
         if instrument.wants_queries and self.x is not self.x_train and self.y_train is not None:
-            settings |= {"queries": self.x, "answers": labels}
-            x, y = self.x_train, self.y_train
-        result: Result = instrument.measure(model, x, y, **settings)
-        return result
+            return self.x_train, self.y_train, {
+                **settings, "queries": self.x, "answers": self.labels,
+            }  # fmt: skip
+        return self.x, self.labels, settings
 
 
-def seconds_per_row(model: nn.Module, x: Tensor, found: Probe) -> float:
-    """Time a full batch, as instruments use them, and return the seconds for one row of it."""
-    rows = found.rows(MEMORY)
-    batch = x[torch.arange(rows, device=x.device) % len(x)]
-    times: list[float] = []
-    with torch.no_grad():
-        model(batch)
-        while len(times) < 3 or (sum(times) < 0.02 and len(times) < 50):
-            start = perf_counter()
-            float(model(batch).sum())  # reading a number waits for the device
-            times.append(perf_counter() - start)
-    return min(times) / rows
+@torch.no_grad()
+def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
+    """Time ever larger batches, of one row first, and return the seconds of a row in the best."""
+    rows, best, calls = 1, float("inf"), 0
+    while True:
+        batch = x[torch.arange(rows, device=x.device) % len(x)]
+        start = now()
+        float(model(batch).sum())  # reading a number waits for the device
+        took = now() - start
+        best, calls = min(best, took / rows), calls + 1
+        if took > TOLD or (rows >= most and calls > 3):
+            return best
+        rows = min(most, 4 * rows)
 
 
 def subject_of(
-    model: nn.Module, data: OpenedData, *, clock: Clock, seed: int, command: str | None
+    model: nn.Module,
+    data: OpenedData,
+    *,
+    clock: Watch,
+    seed: int,
+    command: str | None,
+    work: Mapping[str, int] | None = None,
 ) -> Subject:
     """Check model and data, and put together what the instruments need."""
     x, y = data.measured
@@ -141,6 +137,7 @@ def subject_of(
         clock=clock,
         seed=seed,
         command=command,
+        work=work,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: Options of the command line that ask for one piece of a look, with the number of their values.
-_OF_ONE_RUN = {"--only": 1, "--budget": 1, "--out": 1, "--explain": 1} | dict.fromkeys(
+_OF_ONE_RUN = dict.fromkeys(("--only", "--budget", "--work", "--out", "--explain"), 1) | dict.fromkeys(
     ("--json", "--no-page", "--dry-run", "--quiet", "-q"), 0
 )
 
@@ -107,23 +107,32 @@ def command_for(
     return f"{_stripped(command)} --only {name}{more} --budget {spare}"
 
 
-def whole_command(command: str | None, budget: float, *, seed: int) -> str:
-    """Return what to type to run the whole look again."""
-    return command or f"inscape.look(model, data, budget={budget:g}, seed={seed})"
+def whole_command(command: str | None, work: str, *, seed: int) -> str:
+    """Return what to type to take the same look again, with the same work and numbers."""
+    if command is None:
+        return f"inscape.look(model, data, seed={seed}, work={work!r})"
+    words = shlex.split(command)
+    kept = _without(words, {"--budget": 1, "--work": 1})
+    return shlex.join([*kept, "--work", work])
 
 
 def _stripped(command: str) -> str:
     """Return a command without the options that choose what to run and where to write it."""
+    return shlex.join(_without(shlex.split(command), _OF_ONE_RUN))
+
+
+def _without(words: Sequence[str], options: Mapping[str, int]) -> list[str]:
+    """Return words without these options and so many values of each."""
     kept: list[str] = []
-    words = iter(shlex.split(command))
-    for word in words:
+    rest = iter(words)
+    for word in rest:
         option, equals, _ = word.partition("=")
-        if option not in _OF_ONE_RUN:
+        if option not in options:
             kept.append(word)
         elif not equals:
-            for _ in range(_OF_ONE_RUN[option]):
-                next(words, None)
-    return shlex.join(kept)
+            for _ in range(options[option]):
+                next(rest, None)
+    return kept
 
 
 def jsonable(value: Any) -> Any:

@@ -1,0 +1,247 @@
+"""How a look goes: model and data are prepared, and time is given to all that there is to do.
+
+The order is that of importance, so that what comes last is lost first where time is short: how good
+the network is, the linear model, a first answer of every measure, what the findings need, the same
+measures of the linear model and at initialisation, some predictions explained; then all that can
+still be made more precise.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from torch import nn
+
+from inscape._core import Instrument, NotApplicable, checks, instruments, sizes
+from inscape._core.anytime import batches
+from inscape._core.functional import probes_kept
+from inscape._core.slices import SlicePicture
+from inscape._core.threads import one_pool
+from inscape._core.trajectory import Trajectory
+from inscape.intake import OpenedData, OpenedModel, fit_together
+from inscape.report.attribution import ATTRIBUTION, Attribution
+from inscape.report.checkup import Checkup, checkup
+from inscape.report.explaining import Plan, plan
+from inscape.report.explaining import explain as explained
+from inscape.report.facts import data_facts, model_facts, provenance
+from inscape.report.look import Look
+from inscape.report.parts import Score, Skipped
+from inscape.report.pulse import Pulse, pulse
+from inscape.report.runs import DRAWS, Measures
+from inscape.report.schedule import SLICE, Schedule, Task
+from inscape.report.scores import NETWORK, scores
+from inscape.report.slice import ROWS, slice_of
+from inscape.report.subject import Subject, opened_data, opened_model, subject_of
+from inscape.report.watch import Watch
+from inscape.report.words import one_line, whole_command
+from inscape.report.work import Work, read_work, work_of
+
+T = TypeVar("T")
+
+#: Fraction of the budget that fitting the linear model may take at first.
+FITTING = 0.1
+#: Fraction of the budget that one extra of the page may take, and that its slice is planned for.
+EXTRA, SLICED = 0.1, 0.05
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prepared:
+    """A look before it is taken: what there is to measure, and the time for it, which runs."""
+
+    opened: OpenedModel
+    data: OpenedData
+    subject: Subject
+    chosen: dict[str, Instrument]
+    explaining: Plan | None
+    work: Work | None
+    command: str | None
+    failed: list[Skipped] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds that each measure is expected to take if time is no object."""
+        times = {name: self.subject.predicted(one) for name, one in self.chosen.items()}
+        times = dict(sorted(times.items(), key=lambda item: item[1]))
+        if self.explaining is not None:
+            times[ATTRIBUTION] = self.explaining.seconds
+        return times
+
+    @property
+    def whole(self) -> float:
+        """Return the seconds that all of it is expected to take: each measure and its baselines."""
+        times = self.seconds
+        explaining = times.pop(ATTRIBUTION, 0.0)
+        return min(self.subject.clock.budget, explaining + (2 + DRAWS) * sum(times.values()))
+
+    def run(self, *, quiet: bool | None = None) -> Look:
+        """Take the look."""
+        watch = self.subject.clock
+        with ExitStack() as stack:
+            moved = stack.enter_context(pulse(self.whole, quiet=quiet))
+            stack.enter_context(probes_kept())
+            stack.enter_context(batches(self.subject.rows))
+            stack.enter_context(one_pool())
+            stack.enter_context(watch.watching())
+            return self._look(moved)
+
+    def _look(self, moved: Pulse) -> Look:
+        subject, watch = self.subject, self.subject.clock
+        measures = Measures(subject, self.chosen, self.work or Work())
+        slice = min(SLICE, watch.budget / (2 * max(1, 3 * len(self.chosen))))
+        schedule = Schedule(watch, slice=slice, told=partial(_tell, moved))
+        rate = partial(scores, subject, self.data)
+        own = self._extra(schedule, "scores", lambda: rate(self.opened.model, NETWORK)) or ()
+        self._give(schedule, [measures.fitting], FITTING * watch.budget)
+        measures.fitting.ended = True  # what is measured of it is measured of one model
+        self._give(schedule, [*measures.own.values()])
+        beside: tuple[Score, ...] = ()
+        if (fit := measures.fit) is not None:
+            model, label = fit.model, fit.label
+            beside = self._extra(schedule, "scores", lambda: rate(model, label)) or ()
+        linear = None if fit is None else fit.model
+        seen = self._extra(schedule, "checkup", lambda: checkup(subject, linear))
+        cut = self._extra(schedule, "slice", self._slice)
+        self._give(schedule, measures.held_against())
+        attribution = self._explained(schedule)
+        moved.expected = watch.budget
+        if self.work is None:
+            schedule.refine(measures.tasks)
+        else:
+            schedule.finish(measures.tasks)
+        return self._made(measures, (*own, *beside), seen, cut, attribution)
+
+    def _slice(self) -> SlicePicture | NotApplicable:
+        rows = self.subject.affordable("slice", SLICED * self.subject.clock.budget, ROWS)
+        return slice_of(self.subject, rows, self.data.names)
+
+    def _give(
+        self, schedule: Schedule, tasks: Sequence[Task], seconds: float | None = None
+    ) -> None:
+        """Give tasks a first slice, or all that they take where a look is repeated."""
+        if self.work is None:
+            schedule.first(tasks, seconds)
+        else:
+            schedule.finish(tasks)
+
+    def _extra(self, schedule: Schedule, name: str, make: Callable[[], T]) -> T | None:
+        """Return what one part of the page is made of; where that fails, say so and go on."""
+
+        def start() -> Iterator[Any]:
+            yield (make(),)
+
+        task = Task(name=name, role="network", start=start, most=1)
+        self._give(schedule, [task], EXTRA * self.subject.clock.budget)
+        if task.error is not None:
+            reason = f"{type(task.error).__name__}: {one_line(task.error)}"
+            self.failed.append(Skipped(name=name, reason=reason))
+        return None if task.answer is None else task.answer[0]
+
+    def _explained(self, schedule: Schedule) -> Attribution | None:
+        plan = self.explaining
+        if plan is None:
+            return None
+        made = self._extra(schedule, ATTRIBUTION, lambda: explained(self.subject, self.data, plan))
+        if made is None and not self.failed:
+            made = explained(self.subject, self.data, replace(plan, recorded=None, searched=0))
+        return made
+
+    def _made(
+        self,
+        measures: Measures,
+        scored: tuple[Score, ...],
+        seen: Checkup | None,
+        cut: SlicePicture | NotApplicable | None,
+        attribution: Attribution | None,
+    ) -> Look:
+        subject, watch = self.subject, self.subject.clock
+        outcome = measures.outcome()
+        work = str(work_of(measures.tasks, subject.counts))
+        return Look(
+            model=model_facts(self.opened, subject.x, outputs=subject.probe.outputs),
+            data=data_facts(self.data, rows=len(subject.x)),
+            scores=scored,
+            measures=tuple(outcome.measures[n] for n in self.chosen if n in outcome.measures),
+            left_out=tuple(outcome.left_out),
+            not_applicable=tuple(outcome.not_applicable),
+            failed=(*outcome.failed, *self.failed),
+            provenance=provenance(
+                subject.x, seed=subject.seed, budget=watch.budget, spent=watch.spent
+            ),
+            command=whole_command(self.command, work, seed=subject.seed),
+            attribution=attribution,
+            checkup=seen,
+            slice=cut,
+            work=work,
+            peak=watch.peak,
+        )
+
+
+def prepare(
+    model: nn.Module | OpenedModel,
+    data: object,
+    *,
+    budget: float = 60.0,
+    seed: int = 0,
+    only: str | Sequence[str] | None = None,
+    trajectory: Trajectory | None = None,
+    explain: Sequence[int] | None = None,
+    memory: int | None = None,
+    work: str | None = None,
+    command: str | None = None,
+) -> Prepared:
+    """Open and check everything that a look needs; its time runs from here on.
+
+    Arguments are those of :func:`inscape.look`. Some rows pass through the model: a look at all of
+    them is part of the look.
+    """
+    checks.at_least(0, budget=budget)
+    checks.seed(seed)
+    chosen = _chosen(only)
+    known = None if work is None else read_work(work, names=(*chosen, "linear_model"))
+    watch = Watch(budget, memory=sizes.memory() // 4 if memory is None else memory)
+    opened = opened_model(model)
+    with probes_kept():
+        fitted = fit_together(opened, opened_data(data, opened.model))
+        subject = subject_of(
+            opened.model, fitted, clock=watch, seed=seed, command=command,
+            work=None if known is None else known.rows,
+        )  # fmt: skip
+        with batches(subject.rows):
+            made = plan(subject, fitted, trajectory, explain) if explains(only, explain) else None
+    return Prepared(
+        opened=opened,
+        data=fitted,
+        subject=subject,
+        chosen=chosen,
+        explaining=made,
+        work=known,
+        command=command,
+    )
+
+
+def _tell(moved: Pulse, task: Task) -> None:
+    moved.bar.note = task.name if task.role == "network" else f"{task.name} ({task.role})"
+
+
+def explains(only: str | Sequence[str] | None, explain: Sequence[int] | None) -> bool:
+    """Tell whether predictions are to be explained."""
+    if explain is not None:
+        return len(explain) > 0
+    return only is None or ATTRIBUTION in ([only] if isinstance(only, str) else only)
+
+
+def _chosen(only: str | Sequence[str] | None) -> dict[str, Instrument]:
+    """Return the instruments that can look at one model and its data, in their order."""
+    known = {
+        name: instrument
+        for name, instrument in instruments().items()
+        if instrument.reads not in ("trajectory", "pair")
+    }
+    if only is None:
+        return {name: one for name, one in known.items() if one.by_default}
+    names = [only] if isinstance(only, str) else list(only)
+    for name in names:
+        checks.one_of((*known, ATTRIBUTION), only=name)
+    return {name: instrument for name, instrument in known.items() if name in names}

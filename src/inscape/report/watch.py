@@ -1,0 +1,123 @@
+"""A watch over a look: when its time is over, and who must be interrupted.
+
+Steps are short and look at the clock between them. What takes longer than it may all the same (one
+call into a library, a huge layer) is interrupted from a second thread, between two instructions of
+Python; so is what takes more memory than it may. That needs the main thread: elsewhere only the
+clock between steps counts.
+"""
+
+import _thread
+import math
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from inscape._core.deadline import clock_is_real, now
+from inscape._core.sizes import in_bytes
+
+#: Time over the budget, as a fraction of it and in seconds, after which a step is interrupted.
+OVER, MORE = 0.05, 0.5
+#: Seconds between two looks at the clock and the memory.
+PAUSE = 0.05
+
+#: Said of what was interrupted for its memory.
+TOO_MUCH = "it takes more memory than the {} that --memory allows: raise it"
+
+#: Memory pages of this process: the second number of this file counts those in use.
+_STATM = Path("/proc/self/statm")
+
+
+class Stopped(BaseException):  # noqa: N818 -- no error: nothing that a caller should handle as one
+    """An interruption of a step that took too long, or, with a reason, too much memory."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Watch:
+    """A time budget that runs from now on, and a bound on memory."""
+
+    def __init__(self, budget: float, *, memory: int | None = None) -> None:
+        self.budget = budget
+        self.start = now()
+        self.memory = memory
+        self.peak = 0
+        self._base = resident()
+        self._until = math.inf
+        self._why = ""
+
+    @property
+    def spent(self) -> float:
+        """Return the seconds since the start."""
+        return now() - self.start
+
+    @property
+    def left(self) -> float:
+        """Return the seconds that are left, below 0 once they are over."""
+        return self.budget - self.spent
+
+    @property
+    def over(self) -> bool:
+        """Tell whether the time is over."""
+        return self.left <= 0
+
+    def allows(self, predicted: float) -> bool:
+        """Tell whether so many seconds more would stay within the budget."""
+        return self.spent + predicted <= self.budget
+
+    @contextmanager
+    def limit(self, seconds: float) -> Iterator[None]:
+        """Interrupt the block after so many seconds, or soon after the end of the budget."""
+        grace = OVER * self.budget + MORE
+        outer, self._until = self._until, min(now() + seconds, self.start + self.budget + grace)
+        try:
+            yield
+        finally:
+            self._until = outer
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch over the block from a second thread, where blocks can be interrupted."""
+        if threading.current_thread() is not threading.main_thread() or not clock_is_real():
+            yield
+            return
+        end = threading.Event()
+        before = signal.signal(signal.SIGALRM, self._interrupt)
+        thread = threading.Thread(target=self._look, args=(end,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._until = math.inf
+            end.set()
+            thread.join()
+            signal.signal(signal.SIGALRM, before)
+
+    def _look(self, end: threading.Event) -> None:
+        while not end.wait(PAUSE):
+            used = resident() - self._base
+            self.peak = max(self.peak, used)
+            heavy = self.memory is not None and used > self.memory and self._until < math.inf
+            if heavy or now() > self._until:
+                self._why = TOO_MUCH.format(in_bytes(self.memory or 0)) if heavy else ""
+                _thread.interrupt_main(signal.SIGALRM)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Raise where the main thread is, unless the block that was meant has ended."""
+        if self._until < math.inf and (self._why or now() > self._until):
+            self._until, why, self._why = math.inf, self._why, ""
+            raise Stopped(why)
+
+
+def resident() -> int:
+    """Return the bytes of memory that this process holds; 0 where nobody tells."""
+    import resource
+
+    try:
+        return int(_STATM.read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return 0

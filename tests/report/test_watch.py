@@ -1,0 +1,80 @@
+"""Interruptions of what takes too long, or too much memory."""
+
+import threading
+
+import pytest
+import torch
+
+from inscape.report.watch import Stopped, Watch, resident
+
+
+def forever():
+    while True:
+        pass
+
+
+def test_what_takes_longer_than_it_may_is_interrupted_between_two_instructions():
+    watch = Watch(3600.0)
+    with watch.watching():
+        with pytest.raises(Stopped), watch.limit(0.01):
+            forever()
+        with pytest.raises(Stopped), watch.limit(0.01):  # and once more
+            forever()
+
+
+def test_the_end_of_the_budget_is_a_limit_too():
+    watch = Watch(0.0)
+    with watch.watching(), pytest.raises(Stopped), watch.limit(float("inf")):
+        forever()
+
+
+def test_nothing_is_interrupted_outside_of_a_limit():
+    watch = Watch(0.0)
+    with watch.watching():
+        with pytest.raises(Stopped), watch.limit(0.0):
+            forever()
+        for _ in range(10_000):
+            resident()
+
+
+def test_an_interruption_is_no_exception_that_instruments_could_swallow():
+    assert not issubclass(Stopped, Exception)
+
+
+def test_memory_beyond_the_bound_is_noticed_and_the_peak_is_told():
+    watch, held = Watch(3600.0, memory=50_000_000), []
+    with (
+        watch.watching(),
+        pytest.raises(Stopped, match="more memory than the 50 MB that --memory allows: raise it"),
+        watch.limit(3600.0),
+    ):
+        held.append(torch.ones(200_000_000, dtype=torch.uint8))
+        forever()
+    assert watch.peak > 50_000_000
+
+
+def test_elsewhere_than_in_the_main_thread_only_the_clock_counts():
+    raised = []
+
+    def work():
+        watch = Watch(0.0)
+        try:
+            with watch.watching(), watch.limit(0.0):
+                for _ in range(1000):
+                    resident()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert raised == []
+
+
+def test_the_handler_of_the_caller_is_put_back():
+    import signal
+
+    before = signal.getsignal(signal.SIGALRM)
+    with Watch(1.0).watching():
+        assert signal.getsignal(signal.SIGALRM) is not before
+    assert signal.getsignal(signal.SIGALRM) is before
