@@ -8,7 +8,6 @@ from inscape.data import Dataset
 from inscape.models import mlp
 from inscape.report import Look, look
 
-
 #: The work of a look that had time for all there is.
 WHOLE = "batch=1600"
 

@@ -43,13 +43,17 @@ def test_an_interruption_is_no_exception_that_instruments_could_swallow():
 
 def test_memory_beyond_the_bound_is_noticed_and_the_peak_is_told():
     watch, held = Watch(3600.0, memory=50_000_000), []
+
+    def fill():
+        held.append(torch.ones(200_000_000, dtype=torch.uint8))
+        forever()
+
     with (
         watch.watching(),
         pytest.raises(Stopped, match="more memory than the 50 MB that --memory allows: raise it"),
         watch.limit(3600.0),
     ):
-        held.append(torch.ones(200_000_000, dtype=torch.uint8))
-        forever()
+        fill()
     assert watch.peak > 50_000_000
 
 

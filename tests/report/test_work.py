@@ -42,5 +42,7 @@ def test_what_is_not_named_is_taken_to_its_end():
     "text", ["", "batch", "batch=x", "robustness=1/2/3/4/5/6", "batch=all", "a b=3", "batch=-1"]
 )
 def test_other_texts_are_refused(text):
-    with pytest.raises(ValueError, match=r"--work must be what a look printed behind repeat:, found"):
+    with pytest.raises(
+        ValueError, match=r"--work must be what a look printed behind repeat:, found"
+    ):
         read_work(text, names=NAMES)

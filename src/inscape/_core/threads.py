@@ -1,8 +1,8 @@
 """Threads: one pool works at a time.
 
-PyTorch and NumPy bring a pool of threads each. Between two calls the threads of one keep their cores
-busy waiting for more, while those of the other wait for the cores: a singular value decomposition
-of 2000 x 784 took 43 s on two threads, and 0.4 s on one.
+PyTorch and NumPy bring a pool of threads each. Between two calls the threads of one keep their
+cores busy waiting for more, while those of the other wait for the cores: a singular value
+decomposition of 2000 x 784 took 43 s on two threads, and 0.4 s on one.
 """
 
 from collections.abc import Iterator

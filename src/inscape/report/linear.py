@@ -98,8 +98,9 @@ def linear_fit(
             kept = kept.sort().values
         while fit is not None and _needed(x, size, outputs, task) > patience():
             yield fit
-        for last in solve(x[kept].flatten(1).double(), y[kept], outputs, last):
-            fit = _fit(last, x, size, probability=probability)
+        for solution in solve(x[kept].flatten(1).double(), y[kept], outputs, last):
+            fit = _fit(solution, x, size, probability=probability)
+            last = solution
             yield fit
 
 

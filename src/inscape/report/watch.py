@@ -30,7 +30,7 @@ TOO_MUCH = "it takes more memory than the {} that --memory allows: raise it"
 _STATM = Path("/proc/self/statm")
 
 
-class Stopped(BaseException):  # noqa: N818 -- no error: nothing that a caller should handle as one
+class Stopped(BaseException):
     """An interruption of a step that took too long, or, with a reason, too much memory."""
 
     def __init__(self, why: str = "") -> None:

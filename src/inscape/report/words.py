@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: Options of the command line that ask for one piece of a look, with the number of their values.
-_OF_ONE_RUN = dict.fromkeys(("--only", "--budget", "--work", "--out", "--explain"), 1) | dict.fromkeys(
-    ("--json", "--no-page", "--dry-run", "--quiet", "-q"), 0
-)
+_OF_ONE_RUN = dict.fromkeys(
+    ("--only", "--budget", "--work", "--out", "--explain"), 1
+) | dict.fromkeys(("--json", "--no-page", "--dry-run", "--quiet", "-q"), 0)
 
 
 def number(value: float, digits: int = 4) -> str:
