@@ -221,7 +221,10 @@ def _minimised(parameters: list[Tensor], loss: Callable[[], Tensor]) -> Iterator
         solver.step(closure)  # type: ignore[no-untyped-call]
         taken = solver.state[parameters[0]]["n_iter"] - steps
         steps += most
-        yield taken < most or steps >= STEPS
+        reached = taken < most or steps >= STEPS
+        yield reached
+        if reached:
+            return
 
 
 def _log_loss(scores: Float[Tensor, "n c"], y: Int[Tensor, " n"]) -> Float[Tensor, ""]:
