@@ -12,21 +12,11 @@ from inscape._core import NotApplicable
 from inscape._core.result import Scalar
 from inscape._core.slices import SlicePicture
 from inscape._core.trajectory import Trajectory
-<<<<<<< HEAD
-from inscape.intake import OpenedModel, fit_together
-from inscape.report.attribution import ATTRIBUTION, Attribution
-from inscape.report.checkup import Checkup, checkup
-from inscape.report.explaining import explain as explained
-from inscape.report.explaining import plan
-from inscape.report.facts import data_facts, model_facts, provenance
-from inscape.report.finding import Finding
-from inscape.report.findings import findings, unchecked
-=======
 from inscape.intake import OpenedModel
 from inscape.report.attribution import Attribution
 from inscape.report.checkup import Checkup
-from inscape.report.findings import Finding, findings
->>>>>>> 17662c0f (Give time by value in look: a first slice to all, then the widest)
+from inscape.report.finding import Finding
+from inscape.report.findings import findings, unchecked
 from inscape.report.parts import (
     DataFacts,
     LeftOut,
