@@ -148,7 +148,7 @@ def test_an_answer_that_comes_again_is_no_progress(time):
     assert windows.taken == 1
     schedule.refine([windows])
     assert windows.taken > 1
-    assert waited[:3] == sorted(waited[:3])  # each turn is longer than the last
+    assert waited[0] < 1.0 < max(waited)  # its turns became longer
     assert time.now <= 20.0
 
 

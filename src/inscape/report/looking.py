@@ -36,7 +36,7 @@ from inscape.report.slice import ROWS, slice_of
 from inscape.report.subject import Subject, opened_data, opened_model, subject_of
 from inscape.report.watch import Watch
 from inscape.report.words import one_line, whole_command
-from inscape.report.work import Work, read_work, work_of
+from inscape.report.work import ROLES, Work, read_work, work_of
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ class Prepared:
         """Take the look."""
         watch = self.subject.clock
         with ExitStack() as stack:
-            moved = stack.enter_context(pulse(self.whole, quiet=quiet))
+            moved = stack.enter_context(pulse(watch.left, quiet=quiet))
             stack.enter_context(probes_kept())
             stack.enter_context(batches(self.subject.rows))
             stack.enter_context(one_pool())
@@ -90,7 +90,7 @@ class Prepared:
         subject, watch = self.subject, self.subject.clock
         measures = Measures(subject, self.chosen, self.work or Work())
         slice = min(SLICE, watch.budget / (2 * max(1, 3 * len(self.chosen))))
-        schedule = Schedule(watch, slice=slice, told=partial(_tell, moved))
+        schedule = Schedule(watch, slice=slice, told=partial(_tell, moved, measures))
         rate = partial(scores, subject, self.data)
         own = self._extra(schedule, "scores", lambda: rate(self.opened.model, NETWORK)) or ()
         self._give(schedule, [measures.fitting], FITTING * watch.budget)
@@ -105,7 +105,6 @@ class Prepared:
         cut = self._extra(schedule, "slice", self._slice)
         self._give(schedule, measures.held_against())
         attribution = self._explained(schedule)
-        moved.expected = watch.budget
         if self.work is None:
             schedule.refine(measures.tasks)
         else:
@@ -221,8 +220,12 @@ def prepare(
     )
 
 
-def _tell(moved: Pulse, task: Task) -> None:
+def _tell(moved: Pulse, measures: Measures, task: Task) -> None:
+    """Say which task runs, and what fraction of all tasks has ended."""
     moved.bar.note = task.name if task.role == "network" else f"{task.name} ({task.role})"
+    ended = sum(one.ended for one in measures.tasks)
+    whole = len(measures.tasks) if measures.draws else 1 + len(measures.chosen) * len(ROLES)
+    moved.ended = ended / whole
 
 
 def explains(only: str | Sequence[str] | None, explain: Sequence[int] | None) -> bool:

@@ -16,11 +16,17 @@ class Pulse:
         self.bar = bar
         self.start = perf_counter()
         self.expected = expected
+        self.ended = 0.0
 
     def beat(self) -> None:
-        """Move the bar to the share of the expected time that has passed."""
-        share = min(0.99, (perf_counter() - self.start) / max(self.expected, 1.0))
-        self.bar.advance(max(0, int(100 * share) - self.bar.done))
+        """Move the bar to the fraction of the work that has ended, or of the time if that is more.
+
+        Work that ends before its time is over, and time that is over before the work ends, both
+        end the whole.
+        """
+        passed = (perf_counter() - self.start) / max(self.expected, 1.0)
+        fraction = min(0.99, max(passed, self.ended))
+        self.bar.advance(max(0, int(100 * fraction) - self.bar.done))
 
 
 @contextmanager

@@ -23,6 +23,8 @@ TURN = 0.5
 SLICES, FRACTION = 5, 0.12
 #: A task that is not finished gains at least this much by going on.
 LEAST = 1e-3
+#: So many steps in a row, each under this time, that answer nothing new, wait for a longer turn.
+IDLE, INSTANT = 20, 1e-3
 
 
 @dataclass(eq=False, kw_only=True)
@@ -43,6 +45,7 @@ class Task:
         complete: Whether its last answer is the best that there is.
         error: What it raised.
         turn: Seconds of its next turn; more where the last one was too short for a step.
+        idle: Steps in a row that came back at once with nothing new.
     """
 
     name: str
@@ -58,13 +61,14 @@ class Task:
     complete: bool = False
     error: Exception | None = None
     turn: float = TURN
+    idle: int = 0
     _steps: Iterator[Any] | None = field(default=None, init=False)
 
-    def step(self, seconds: float) -> bool:
-        """Take one step, which knows that it has so many seconds; tell whether it got on."""
+    def step(self, seconds: float) -> None:
+        """Take one step, which knows that it has so many seconds."""
         if self.most is not None and self.taken >= self.most:
             self.ended = True
-            return False
+            return
         begun, taken = now(), self.taken
         try:
             with step_within(seconds):
@@ -82,8 +86,14 @@ class Task:
         except Exception as error:
             self.ended, self.error = True, error
         finally:
-            self.seconds += now() - begun
-        return self.taken > taken
+            took = now() - begun
+            self.seconds += took
+            self.idle = self.idle + 1 if self.taken == taken and took < INSTANT else 0
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether steps come back at once with the old answer: they need more time."""
+        return self.answer is not None and self.idle >= IDLE
 
     def again(self) -> None:
         """Begin anew, after an interruption that left no answer."""
@@ -141,10 +151,11 @@ class Schedule:
             if not waiting:
                 return
             task = max(waiting, key=lambda task: task.priority)
-            taken, left = task.taken, self.watch.left
+            left = self.watch.left
+            task.idle = 0
             self._run(task, min(task.turn, left), math.inf)
-            if task.taken == taken and not task.ended:
-                task.ended = task.turn >= left  # all the time there was did not do for a step
+            if task.waits and not task.ended:
+                task.ended = task.turn >= left  # all the time there is does not do for a step
                 task.turn *= 2
 
     def finish(self, tasks: Sequence[Task]) -> None:
@@ -161,9 +172,9 @@ class Schedule:
         try:
             with self.watch.limit(longest):
                 while not task.ended:
-                    got_on = task.step(max(begun + seconds - now(), 0.05))
-                    if task.answer is not None and not got_on:
-                        break  # it waits for more time than this
+                    task.step(max(begun + seconds - now(), 0.05))
+                    if task.waits:
+                        break
                     enough = seconds if task.answer is not None else longest
                     if now() - begun >= enough or self.watch.over:
                         break
