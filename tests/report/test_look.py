@@ -200,7 +200,8 @@ def test_a_slow_network_is_measured_within_the_budget(seconds, network, regressi
         found = look(slow, regression, budget=60.0, only=SAMPLED, quiet=True)
         assert slow.now <= 60 * 1.1
     assert [m.name for m in found.measures] == SAMPLED
-    assert all(m.summary.high > m.summary.low for m in found.measures)
+    assert all(m.summary.low is not None for m in found.measures)
+    assert all(m.summary.high > m.summary.low for m in found.measures if m.summary.value)
     assert not found.failed
 
 

@@ -165,7 +165,7 @@ def checkup(subject: Subject, linear: nn.Module | None, *, rows: int | None = No
     """
     passes, seconds = 2 + len(SCALINGS), FRACTION * subject.clock.budget
     most = min(ROWS, len(subject.x)) if rows is None else max(0, min(rows, len(subject.x)))
-    count = subject.affordable("checkup", seconds, most, passes=passes)
+    count = subject.affordable("checkup", seconds, most, passes=passes) if most else 0
     drawn = some_rows(len(subject.x), count, seed=subject.seed).to(subject.x.device)
     problems: list[str] = []
     if count < 1:

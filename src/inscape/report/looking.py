@@ -102,6 +102,8 @@ class Prepared:
             beside = self._extra(schedule, "scores", lambda: rate(model, label)) or ()
         linear = None if fit is None else fit.model
         seen = self._extra(schedule, "checkup", lambda: checkup(subject, linear))
+        if seen is None:
+            seen = checkup(subject, None, rows=0)  # no time, or worse: the weights alone
         cut = self._extra(schedule, "slice", self._slice)
         self._give(schedule, measures.held_against())
         attribution = self._explained(schedule)
@@ -150,7 +152,7 @@ class Prepared:
         self,
         measures: Measures,
         scored: tuple[Score, ...],
-        seen: Checkup | None,
+        seen: Checkup,
         cut: SlicePicture | NotApplicable | None,
         attribution: Attribution | None,
     ) -> Look:

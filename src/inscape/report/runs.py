@@ -30,6 +30,8 @@ DRAWS = 3
 SPARE = 1.5
 #: How much the width of a baseline's interval counts beside that of the network's.
 BASELINE = 0.3
+#: How much an estimate has to gain whose samples are all alike so far.
+ALIKE = 0.5
 #: How much a further draw at initialisation has to gain before it has any answer.
 DRAW = 0.5
 
@@ -256,7 +258,9 @@ def relative_width(result: Result | None) -> float:
     if summary.low is None or summary.high is None or not math.isfinite(summary.high):
         return missing
     half = (summary.high - summary.low) / 2
-    return max(missing, min(1.0, half / abs(summary.value)) if summary.value else float(half > 0))
+    if half == 0:  # samples that are all alike so far say little of those to come
+        return max(missing, ALIKE)
+    return max(missing, min(1.0, half / abs(summary.value)) if summary.value else 1.0)
 
 
 def _number(result: Result | None) -> Any:
