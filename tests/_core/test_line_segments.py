@@ -377,3 +377,13 @@ def test_what_is_not_straight_inside_its_pieces_is_refused(small, monkeypatch):
 def test_autograd_follows_the_network_of_the_graph():
     f, a = dense(3, 8, 1), points(5, 3)
     assert_close(jacobians(differentiable(piecewise(f, a)), a), jacobians(f, a))
+
+
+def test_maps_of_a_chain_are_found_a_few_unit_vectors_at_a_time(monkeypatch):
+    torch.manual_seed(0)
+    parts = nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(48, 2)
+    net = piecewise(nn.Sequential(*parts).double().eval(), points(3, 1, 6, 6))
+    monkeypatch.setattr("inscape._core.pieces.layers.BLOCK", 5 * 48)  # five of 48 at once
+    found = layers(net)
+    assert_close(torch.from_numpy(found.weights[0]), parts[3].weight.detach())
+    assert_close(torch.from_numpy(found.biases[0]), parts[3].bias.detach())

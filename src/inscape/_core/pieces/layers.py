@@ -15,6 +15,8 @@ from inscape._core.pieces.piecewise import Piecewise
 
 #: Matrices with more numbers than this are left to the graph: a convolution is not one.
 LARGEST = 2**23
+#: Numbers of the unit vectors that are sent through a map at once.
+BLOCK = 2**21
 
 Array = npt.NDArray[np.float64]
 
@@ -81,17 +83,25 @@ def _seen(arg: fx.Node, reads: dict[fx.Node, set[fx.Node]], bends: set[fx.Node])
 
 def matrix(net: Piecewise, start: fx.Node, end: Any) -> tuple[Array, Array]:
     """Return the matrix and the constant of the affine map from one node to another."""
-    size, shape = _size(start), start.meta["val"].shape[1:]
     weight = plain_weight(net, start, end)
-    units = torch.eye(0 if weight is not None else size, size, dtype=torch.float64)
-    rows = torch.cat([units.new_zeros(1, size), units]).reshape(-1, *shape)
-    known = {net.program.input: rows.new_zeros(len(rows), *net.input_shape), start: rows}
-    (values,) = net.program.run(known, [end])
-    flat = values.reshape(len(rows), -1)
-    bias = flat[0]
+    bias = _values(net, start, end, torch.zeros(1, _size(start), dtype=torch.float64))[0]
     if weight is None:
-        weight = (flat[1:] - bias).T
+        weight = torch.empty(len(bias), _size(start), dtype=torch.float64)
+        for some in torch.split(torch.arange(_size(start)), max(1, BLOCK // _size(start))):
+            units = torch.zeros(len(some), _size(start), dtype=torch.float64)
+            units[torch.arange(len(some)), some] = 1.0
+            weight[:, some] = (_values(net, start, end, units) - bias).T
     return np.ascontiguousarray(weight.numpy()), np.ascontiguousarray(bias.numpy())
+
+
+def _values(
+    net: Piecewise, start: fx.Node, end: Any, rows: Float64[Tensor, "n m"]
+) -> Float64[Tensor, "n k"]:
+    """Return the values of one node for given values of another, flat."""
+    x = rows.new_zeros(len(rows), *net.input_shape)
+    given = rows.reshape(len(rows), *start.meta["val"].shape[1:])
+    (values,) = net.program.run({net.program.input: x, start: given}, [end])
+    return torch.as_tensor(values).reshape(len(rows), -1)
 
 
 def plain_weight(net: Piecewise, start: fx.Node, end: fx.Node) -> Tensor | None:
