@@ -34,10 +34,11 @@ def bar(
     met = (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
     limits = [("at least", at_least), ("at most", at_most)]
     wanted = " and ".join(
-        f"{words} {limit:g} {unit}" for words, limit in limits if limit is not None
+        f"{words} {limit:g} {unit}".strip() for words, limit in limits if limit is not None
     )
     verdict = ("met" if met else "MISSED") if wanted else "-"
-    print(f"{PREFIX}{name} | {value:.3g} {unit} | {wanted or '-'} | {verdict}", flush=True)
+    reached = f"{value:.3g} {unit}".strip()
+    print(f"{PREFIX}{name} | {reached} | {wanted or '-'} | {verdict}", flush=True)
     return met
 
 

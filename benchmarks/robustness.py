@@ -4,18 +4,18 @@
 
 PGD of 20 steps against a 784-256-256-10 network, 1000 images (MNIST where INSCAPE_DATA_DIR has it,
 else blobs, and the line says so), one thread, all sides in turn in one
-process, best of several rounds by CPU time. Bar: at most 1.05 times a bare loop and foolbox, with
-the same share of images broken up to chance. Then AutoAttack, image by image, beside pyautoattack
+process, medians of wall time. Bar: at most 1.05 times a bare loop and foolbox, with the same
+fraction of images broken up to chance. Then AutoAttack, image by image, beside pyautoattack
 on a small network (100 digits).
 """
 
 import argparse
 import time
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
 import torch
+from bars import bar, threads, times
 from torch import Tensor, nn
 
 from inscape.data import digits, mnist
@@ -24,15 +24,6 @@ from inscape.robustness import AutoAttack, Pgd, robustness
 from inscape.training import fit
 
 STEPS, BAR = 20, 1.05
-
-
-def best(work: Callable[[], object], rounds: int) -> float:
-    taken = []
-    for _ in range(rounds):
-        begin = time.process_time()
-        work()
-        taken.append(time.process_time() - begin)
-    return min(taken)
 
 
 def images(n: int) -> tuple[str, Tensor, Tensor]:
@@ -102,16 +93,16 @@ def pgd(rounds: int) -> None:
             sides["foolbox"] = peer
         else:
             print("foolbox is not installed, so that side is left out: pip install -e '.[bench]'")
-        broke, taken = 1 - float(ours().accuracy[1]), best(ours, rounds)
-        print(f"PGD-{STEPS} on {found}, {norm} {budget}: {taken:.2f} s, {broke:.1%} broken")
+        broke = 1 - float(ours().accuracy[1])
+        works = {name: partial(side, model, x, y, budget, norm) for name, side in sides.items()}
+        taken = times(rounds, ours=ours, **works)
+        print(f"PGD-{STEPS} on {found}, {norm} {budget}: {broke:.1%} broken")
         for name, side in sides.items():
             at = side(model, x, y, budget, norm)
             theirs = float((model(at).argmax(1) != y).float().mean())
-            slow = best(partial(side, model, x, y, budget, norm), rounds)
-            print(
-                f"  {name}: {slow:.2f} s, {theirs:.1%} broken: ours takes {taken / slow:.2f} x "
-                f"(bar {BAR})"
-            )
+            print(f"  {name}: {taken[name]:.2f} s, {theirs:.1%} broken")
+            job = f"PGD-{STEPS}, {norm} {budget}, time over that of {name}"
+            bar(job, taken["ours"] / taken[name], at_most=BAR)
 
 
 class Images(nn.Module):
@@ -159,16 +150,14 @@ def agreement() -> None:
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--rounds", type=int, default=3)
+    asked.add_argument("--rounds", type=int, default=7)
     asked.add_argument("--agreement", action=argparse.BooleanOptionalAction, default=True)
-    rounds = asked.parse_args().rounds
-    torch.set_num_threads(1)
-    pgd(rounds)
-    if not asked.parse_args().agreement:
-        return
-    if find_spec("pyautoattack"):
-        agreement()
-    else:
+    options = asked.parse_args()
+    with threads(1):
+        pgd(options.rounds)
+        if options.agreement and find_spec("pyautoattack"):
+            agreement()
+    if not find_spec("pyautoattack"):
         print("pyautoattack is not installed, so that side is left out: pip install -e '.[bench]'")
 
 

@@ -24,8 +24,8 @@ from bars import PREFIX
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "RESULTS.md"
-#: Files that report no bars of their own, and the one that takes longer than all others.
-HELPERS, LONG = ("bars", "run"), "look"
+#: The benchmark that takes longer than all others.
+LONG = "look"
 LIMIT = 600.0
 
 
@@ -41,7 +41,7 @@ class Report:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    known = sorted({path.stem for path in FOLDER.glob("[a-z]*.py")} - {*HELPERS, LONG})
+    known = [name for name in benchmarks() if name != LONG]
     parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; all, if none is given")
     parser.add_argument("--look", action="store_true", help="inscape look on real networks, too")
     options = parser.parse_args()
@@ -54,6 +54,12 @@ def main() -> int:
     missed = [cells[0] for report in reports for cells in report.bars if cells[3] == "MISSED"]
     failed = [f"{report.name}: {report.failure}" for report in reports if report.failure]
     return 1 if missed or failed else 0
+
+
+def benchmarks() -> list[str]:
+    """Return the files beside this one that can be run; the others help them."""
+    files = sorted(FOLDER.glob("[a-z]*.py"))
+    return [path.stem for path in files if path.stem != "run" and "__main__" in path.read_text()]
 
 
 def measured(name: str) -> Report:
@@ -74,6 +80,8 @@ def measured(name: str) -> Report:
     seconds = time.perf_counter() - begin
     if process.returncode:
         failure = f"ended with exit code {process.returncode} after {seconds:.0f} s"
+    elif not bars:
+        failure = "reported no bar"
     return Report(name, tuple(bars), seconds, failure)
 
 

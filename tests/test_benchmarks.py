@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-HELPERS = {"bars", "run"}
 
 
 @pytest.fixture
@@ -71,11 +70,15 @@ def test_works_are_timed_in_turn_and_medians_returned(bars, monkeypatch):
 
 
 def test_the_page_has_a_row_for_each_bar_and_says_what_failed(run, monkeypatch, tmp_path, capsys):
-    (tmp_path / "good.py").write_text(
-        "from bars import bar\nprint('beside')\nbar('a', 2, at_least=1)\nbar('b', 1, at_least=3)\n"
-    )
-    (tmp_path / "bad.py").write_text("from bars import bar\nbar('c', 2)\nraise SystemExit(4)\n")
-    (tmp_path / "look.py").write_text("raise SystemExit('only with --look')\n")
+    for name, text in {
+        "good": "print('beside'); bar('a', 2, at_least=1); bar('b', 1, at_least=3)",
+        "bad": "bar('c', 2); raise SystemExit(4)",
+        "silent": "pass",
+        "look": "raise SystemExit('only with --look')",
+    }.items():
+        text = f"from bars import bar\nif __name__ == '__main__':\n    {text}\n"
+        (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "helper.py").write_text("raise SystemExit('no benchmark')\n")
     (tmp_path / "bars.py").write_text((FOLDER / "bars.py").read_text())
     monkeypatch.setattr(run, "FOLDER", tmp_path)
     monkeypatch.setattr(run, "RESULTS", tmp_path / "RESULTS.md")
@@ -86,8 +89,10 @@ def test_the_page_has_a_row_for_each_bar_and_says_what_failed(run, monkeypatch, 
     assert "| good | b | 1 x | at least 3 x | MISSED |" in page
     assert "| bad | c | 2 x | - | - |" in page
     assert "| bad | ended with exit code 4 after" in page
+    assert "| silent | reported no bar | - | - | FAILED |" in page
     assert "- bars: 1 met, 1 missed" in page
     assert "look" not in page
+    assert "helper" not in page
     for fact in ("date", "commit", "machine", "load"):
         assert f"- {fact}: " in page
     assert "beside" in capsys.readouterr().out
