@@ -1,16 +1,14 @@
 """The measures of a look as tasks: of the network, the linear model and draws at initialisation."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
 from typing import Any, Literal
 
 from torch import nn
 
 from inscape._core import BudgetError, Instrument, NotApplicable, Result, UnsupportedModelError
-from inscape._core.anytime import patience
 from inscape.report.linear import Fit, linear_fit
 from inscape.report.parts import LeftOut, Measured, Reference, Skipped
 from inscape.report.references import (
@@ -227,24 +225,7 @@ def answers(subject: Subject, instrument: Instrument, model: nn.Module) -> Itera
         yield NotApplicable(what=instrument.name, reason="it needs labels, the data have none")
         return
     x, y, settings = subject.arguments(instrument)
-    known = signature(instrument.function).parameters
-    if "seconds" in known and not hasattr(instrument.function, "refine"):
-        yield from _longer(instrument, model, (x, y), settings)
-        return
     yield from instrument.refine(model, x, y, **settings)
-
-
-def _longer(
-    instrument: Instrument, model: nn.Module, data: Sequence[Any], settings: dict[str, Any]
-) -> Iterator[Result]:
-    """Yield the results of an instrument that is told its time, with more time each turn."""
-    while True:
-        seconds = patience()
-        limit = {"seconds": seconds} if math.isfinite(seconds) else {}
-        result = instrument.measure(model, *data, **{**settings, **limit})
-        yield result
-        if not limit or getattr(result, "covered", 1.0) >= 1.0:
-            return
 
 
 def relative_width(result: Result | None) -> float:
