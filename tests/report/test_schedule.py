@@ -177,7 +177,7 @@ def test_a_task_without_an_answer_may_take_some_slices_before_others_have_their_
     schedule = scheduled(100.0)
     schedule.first([late, quick])
     assert late.answer is None
-    assert late.seconds == pytest.approx(12.0)  # 12% of the budget
+    assert late.seconds == pytest.approx(6.0)  # 6% of the budget
     assert quick.answer is not None
     schedule.refine([late])
     assert late.answer.steps == 1

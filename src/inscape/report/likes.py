@@ -14,7 +14,7 @@ from inscape.report.words import one_line
 #: Neighbours that are named.
 COUNT = 5
 #: Share of the budget that seeking them may take.
-SHARE = 0.1
+SHARE = 0.05
 #: Training rows among which they are sought, at most.
 SEARCHED = 10_000
 

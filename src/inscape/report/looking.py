@@ -17,6 +17,7 @@ from torch import nn
 from inscape._core import Instrument, NotApplicable, checks, instruments, sizes
 from inscape._core.anytime import batches
 from inscape._core.functional import probes_kept
+from inscape._core.pieces.piecewise import piecewise
 from inscape._core.slices import SlicePicture
 from inscape._core.threads import one_pool
 from inscape._core.trajectory import Trajectory
@@ -42,6 +43,8 @@ T = TypeVar("T")
 
 #: Fraction of the budget that fitting the linear model may take at first.
 FITTING = 0.1
+#: Fraction of the budget that is planned for exporting the network.
+EXPORT = 0.05
 #: Fraction of the budget that one extra of the page may take, and that its slice is planned for.
 EXTRA, SLICED = 0.1, 0.05
 
@@ -95,6 +98,7 @@ class Prepared:
         own = self._extra(schedule, "scores", lambda: rate(self.opened.model, NETWORK)) or ()
         self._give(schedule, [measures.fitting], FITTING * watch.budget)
         measures.fitting.ended = True  # what is measured of it is measured of one model
+        self._export(schedule)
         self._give(schedule, [*measures.own.values()])
         beside: tuple[Score, ...] = ()
         if (fit := measures.fit) is not None:
@@ -112,6 +116,19 @@ class Prepared:
         else:
             schedule.finish(measures.tasks)
         return self._made(measures, (*own, *beside), seen, cut, attribution)
+
+    def _export(self, schedule: Schedule) -> None:
+        """Export the network once for all instruments that read its graph, before their slices.
+
+        An interrupted export is lost, and would be begun anew by each of them.
+        """
+        if not any(one.family == "regions" for one in self.chosen.values()):
+            return
+        task = Task(name="graph", role="network", start=lambda: iter([self._graph()]), most=1)
+        self._give(schedule, [task], EXPORT * self.subject.clock.budget)
+
+    def _graph(self) -> object:
+        return piecewise(self.subject.model, self.subject.x[:2])
 
     def _slice(self) -> SlicePicture | NotApplicable:
         rows = self.subject.affordable("slice", SLICED * self.subject.clock.budget, ROWS)

@@ -26,8 +26,9 @@ from inscape.report.work import ROLES, Work
 DRAWS = 3
 #: What a command for a left-out measure asks for, over the predicted time.
 SPARE = 1.5
-#: How much the width of a baseline's interval counts beside that of the network's.
-BASELINE = 0.3
+#: How much the width of a baseline's interval counts beside that of the network's; of a further
+#: draw at initialisation less.
+BASELINE, FURTHER = 0.3, 0.1
 #: How much an estimate has to gain whose samples are all alike so far.
 ALIKE = 0.5
 #: How much a further draw at initialisation has to gain before it has any answer.
@@ -78,11 +79,14 @@ class Measures:
             self.linear = {n: self._task(n, "linear", self._linear, BASELINE) for n in names}
         self.draws = {
             name: [
-                self._task(name, role, partial(self._fresh, k), BASELINE)
+                self._task(name, role, partial(self._fresh, k), FURTHER if k else BASELINE)
                 for k, role in enumerate(ROLES[2 : 2 + DRAWS])
             ]
             for name in names
         }
+        for first, *further in self.draws.values():
+            for task in further:
+                task.like = first
         return [*self.linear.values(), *(draws[0] for draws in self.draws.values())]
 
     def _task(

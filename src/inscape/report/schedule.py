@@ -20,7 +20,7 @@ SLICE = 1.0
 #: After the first slice a task goes on for at least so many seconds at a time.
 TURN = 0.5
 #: A task without any answer is interrupted after so many slices, or this fraction of the budget.
-SLICES, FRACTION = 5, 0.12
+SLICES, FRACTION = 5, 0.06
 #: A task that is not finished gains at least this much by going on.
 LEAST = 1e-3
 #: So many steps in a row, each under this time, that answer nothing new, wait for a longer turn.
@@ -46,6 +46,7 @@ class Task:
         error: What it raised.
         turn: Seconds of its next turn; more where the last one was too short for a step.
         idle: Steps in a row that came back at once with nothing new.
+        like: A task that takes as long, and has begun.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Task:
     error: Exception | None = None
     turn: float = TURN
     idle: int = 0
+    like: "Task | None" = None
     _steps: Iterator[Any] | None = field(default=None, init=False)
 
     def step(self, seconds: float) -> None:
@@ -102,7 +104,8 @@ class Task:
     @property
     def priority(self) -> float:
         """Return what a second more would gain: an interval narrows as the root of the time."""
-        spent = max(self.seconds, self.turn - TURN, 0.01)
+        known = 0.0 if self.like is None else self.like.seconds
+        spent = max(self.seconds, known, self.turn - TURN, 0.01)
         return self.weight * max(LEAST, self.gain(self.answer)) / spent
 
 
