@@ -80,7 +80,8 @@ def steps(name, rows):
     """Return the model and all results of a run whose batches have at most that many rows."""
     model, x, y = case(name)
     with batches(rows), step_within(1e-9 if name in LINEAR else inf):
-        return model, list(REGISTER[name].refine(model, x, y, **SETTINGS[name]))
+        results = REGISTER[name].refine(model, x, y, **SETTINGS[name])
+        return model, [result for result in results if result is not None]
 
 
 def test_every_refinement_has_settings_here():
@@ -146,3 +147,18 @@ def test_rows_that_are_all_wanted_come_in_their_own_order_at_the_end():
     with batches(ROWS):
         *_, last = REGISTER["gradient_norm"].refine(model, x, y, points=60)
     torch.testing.assert_close(last.norms, REGISTER["gradient_norm"].measure(model, x, y).norms)
+
+
+@pytest.mark.parametrize("name", sorted(LINEAR))
+def test_which_results_there_are_does_not_depend_on_how_long_steps_take(name):
+    model, x, y = case(name)
+    runs = []
+    for patience in (1e-9, inf):
+        with step_within(patience):
+            distinct: list = []
+            for result in REGISTER[name].refine(model, x, y, **SETTINGS[name]):
+                if result is not None and not any(result is other for other in distinct):
+                    distinct.append(result)
+        runs.append([(result.summary().value, result.summary().basis) for result in distinct])
+    assert runs[0] == runs[1]
+    assert len(runs[0]) >= 3

@@ -96,7 +96,7 @@ def test_the_summary_is_a_mean_of_whole_segments_or_a_lower_bound():
 def test_too_short_a_time_says_where_it_went():
     f, x = dense(3, 10, 10, 2), points(20, 3)
     said = (
-        "the time must do for one linear region, but 3 s are over, 1 s of it for torch.export: "
+        "the time must do for one linear region, but 3 s are over, 1 s of it to read the network: "
         r"raise seconds \(a network of the same structure is not exported again\), or take fewer "
         "inputs, as by smaller images."
     )
@@ -113,7 +113,7 @@ def test_steps_are_short_and_each_result_is_a_longer_prefix(monkeypatch):
     with clock(now), step_within(10.0):
         results, times = [], [now()]
         for result in line_regions.refine(f, x):
-            results.append(result)
+            results += [] if result is None else [result]
             times.append(now())
     steps = torch.tensor(times).diff()
     assert len(results) > 5
@@ -132,7 +132,7 @@ def test_chains_of_matrices_refine_too(monkeypatch):
     f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
     whole = line_regions(f, x)
     with clock(ticking()), step_within(1.0):
-        results = list(line_regions.refine(f, x))
+        results = [result for result in line_regions.refine(f, x) if result is not None]
     assert len(results) > 3
     for result in results[:-1]:
         assert result.complete or assert_prefix(result, whole) is None

@@ -68,6 +68,7 @@ class Search:
         self.constraints = self.examined = self._distinct = 0
         self._given: Faces | None = None
         self.is_begun = False
+        self.stage = 0  # grows where there is more to be shown
 
     def steps(self) -> Iterator[None]:
         """Look at the nearest units, then at all, then decide which make faces."""
@@ -80,7 +81,7 @@ class Search:
         fits = PROGRAMME * number * inputs <= self._memory
         if NORMAL * inputs > self._memory and number:
             raise self._too_large()
-        is_late = not deadline.is_never and 0 < ALL * deadline.left() < row * inputs
+        is_late = not stoppable() and 0 < ALL * deadline.left() < row * inputs
         if stoppable() or is_late or not fits:
             yield from self._nearest(NEAREST)
         yield from self._mapped()
@@ -90,6 +91,7 @@ class Search:
         found = yield from self._units.all_faces(self._memory)
         self._take(found, number)
         self.examined = self.constraints = self._distinct
+        self.stage += 1
         yield
         yield from self._reduced()
 
@@ -104,13 +106,15 @@ class Search:
 
     def _nearest(self, most: int) -> Iterator[None]:
         """Take the gradients of more and more units, those first that seem the nearest."""
-        order = self._units.nearest()
+        order, shown = self._units.nearest(), self.examined
         if len(order) == 0:
             self._take(self._units.faces(order, np.zeros((0, self._units.net.inputs))), 0)
         for begin in range(self.examined, min(most, len(order)), TOGETHER):
             some = order[begin : min(begin + TOGETHER, most)]
             normals = yield from self._units.gradients(some)
             self._add(some, normals)
+            if self.examined >= min(2 * max(shown, NEAREST // 2), most, len(order)):
+                self.stage, shown = self.stage + 1, self.examined
             yield
         if self.examined >= len(order):  # all others are constant
             self.examined = self.constraints = self._distinct
@@ -136,6 +140,7 @@ class Search:
         net = self._units.net
         if 8 * net.outputs * net.inputs <= self._memory:
             self.map = yield from self._units.map()
+            self.stage += 1
 
     def _reduced(self) -> Iterator[None]:
         """Find out which faces count and which are sure, and the largest ball.
@@ -173,7 +178,7 @@ class Search:
     def _decided(self, inner: Array, start: Array) -> Generator[None, None, None]:
         """Leave out the half-spaces that make no face, as they are found out."""
         every, steps = self.found, deciding(inner, self.found.distances, start, self.budget)
-        is_done = False
+        is_done, shown = False, 1
         while not is_done:
             try:
                 keeps, sure = next(steps)
@@ -181,6 +186,8 @@ class Search:
                 (keeps, sure), is_done = end.value, True
             kept = np.flatnonzero(keeps)
             self.found, self.proven = every.chosen(kept), sure[kept]
+            if int(sure.sum()) >= 2 * shown:
+                self.stage, shown = self.stage + 1, int(sure.sum())
             yield
 
     def _measured(self, inner: Array) -> Iterator[None]:
@@ -194,17 +201,23 @@ class Search:
                 bar.advance()
 
 
-def in_turns(search: Search, turn: Turn) -> Iterator[None]:
-    """Search, and stop where an answer is to be shown: the first, after each step, and the last."""
-    is_shown = not stoppable()
+def in_turns(search: Search, turn: Turn) -> Iterator[bool]:
+    """Search; yield True where more is to be shown, and False where a step is over before that.
+
+    What is shown does not depend on how long it took.
+    """
+    shows, shown = stoppable(), -1
     for _ in search.steps():
         if turn.deadline.passed():
             if not search.is_begun:
                 raise turn.spent("one face", "cut the cell by a line with line_regions")
             if search.examined < search.constraints or search.map[0] is None:
                 break
-        if search.is_begun and (not is_shown or turn.is_over()):
-            yield
-            is_shown = True
+        if shows and search.stage > shown and search.is_begun:
+            shown = search.stage
+            yield True
             turn.begin()
-    yield
+        elif shows and turn.is_over():
+            yield False
+            turn.begin()
+    yield True

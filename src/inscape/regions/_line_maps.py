@@ -78,19 +78,19 @@ class Details:
             self._matrices.append(matrices)
             self._constants.append(net.values(at) - (matrices @ at.flatten(1)[:, :, None])[:, :, 0])
 
-    def of(self, found: Lines) -> Lines:
-        """Return the first pieces, of which everything is known."""
-        done = [len(found.slopes)]
+    def known(self, pieces: int) -> int:
+        """Return of how many of the first pieces everything is known."""
+        done = [pieces]
         if self._jumps is not None:
             done.append(self._jumps.done)
         if self._wants_patterns or self._wants_maps:
             done.append(self._looked_at)
-        return found if min(done) == done[0] else found.first(min(done))
+        return min(done)
 
-    def is_begun(self) -> bool:
-        """Tell whether everything is known of one piece at least."""
-        looked_at = self._looked_at or not (self._wants_patterns or self._wants_maps)
-        return bool(looked_at and (self._jumps is None or self._jumps.done))
+    def of(self, found: Lines) -> Lines:
+        """Return the first pieces, of which everything is known."""
+        known = self.known(len(found.slopes))
+        return found if known == len(found.slopes) else found.first(known)
 
     def patterns(self, pieces: int) -> Integer[Tensor, "pieces units"] | None:
         """Return the choices of all units in the middle of the first pieces."""

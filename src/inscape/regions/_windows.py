@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ NARROWEST = 2.0**-30
 #: A window takes at most so many times as long as the one before it, which tells how long.
 MOST = 16.0
 
-#: How many times as long the next window takes where there is no end to the time.
+#: How many times as many cells the next window has where the caller may stop.
 STEADY = 4.0
 
 #: Seconds that every window takes, whatever the clock can tell.
@@ -94,12 +94,19 @@ class Forecast:
 
     def next(self, seconds: float) -> float:
         """Return the side of the widest window that takes at most so long."""
+        return self._widest(lambda side: self.seconds(side) <= seconds)
+
+    def with_cells(self, cells: float) -> float:
+        """Return the side of the widest window that has about so many cells at most."""
+        return self._widest(lambda side: self.cells(side) <= cells)
+
+    def _widest(self, fits: Callable[[float], bool]) -> float:
         low, high = self.covered[-1].side, 1.0
-        if self.seconds(high) <= seconds:
+        if fits(high):
             return high
         for _ in range(40):
             middle = (low * high) ** 0.5
-            low, high = (middle, high) if self.seconds(middle) <= seconds else (low, middle)
+            low, high = (middle, high) if fits(middle) else (low, middle)
         return low
 
 
@@ -109,12 +116,13 @@ def windows(
     count: Callable[[C], int],
     forecast: Forecast,
     turn: Turn,
-) -> Iterator[tuple[R, Ending]]:
-    """Yield what is found in ever larger windows, with what ended them.
+) -> Iterator[tuple[R, Ending] | None]:
+    """Yield what is found in ever larger windows, with what ended them; None where a step is over.
 
     ``cut(side)`` covers a window of that side, relative to what was asked for, in small steps, or
-    raises ``SpentError``; ``finish`` makes a result of it. The first window is tiny; each other is
-    chosen by what those before it took. Between steps the best result so far is yielded again.
+    raises ``SpentError``; ``finish`` makes a result of it. The first window is tiny. Each other is
+    chosen by what those before it took; where the caller may stop, by their cells alone: then the
+    k-th window does not depend on the load of the machine.
     """
     side: float = forecast.first
     too_wide: float | None = None
@@ -124,7 +132,8 @@ def windows(
         begin = turn.deadline.clock()
         after = forecast.after(side) if forecast.covered else 0.0
         try:
-            found = yield from _in_steps(cut(side), best, turn, after)
+            yield from (work := Steps(cut(side), turn, after))
+            found = work.result
         except SpentError as error:
             if best is None:
                 raise
@@ -155,8 +164,8 @@ def _following(forecast: Forecast, turn: Turn, too_wide: float | None) -> float 
     if too_wide is not None:  # for a budget other than the time
         side = (last.side * too_wide) ** 0.5
         return side if side >= LEAST * last.side and not deadline.passed() else None
-    if deadline.is_never:
-        return max(min(1.0, LEAST * last.side), forecast.next(STEADY * last.seconds))
+    if stoppable():
+        return max(min(1.0, LEAST * last.side), forecast.with_cells(STEADY * last.cells))
     final = USED * deadline.left()
     seconds = final
     if final > MOST * last.seconds:  # too far to foresee: a window in between tells more
@@ -167,22 +176,27 @@ def _following(forecast: Forecast, turn: Turn, too_wide: float | None) -> float 
     return side if side >= min(1.0, LEAST * last.side) and seconds > 0 else None
 
 
-def _in_steps(
-    work: Generator[None, None, C], best: Any, turn: Turn, after: float
-) -> Generator[tuple[Any, Ending], None, C]:
-    """Do the work, and yield the best result so far whenever a step is over."""
-    shows = stoppable() and best is not None
-    try:
-        while True:
-            try:
-                next(work)
-            except StopIteration as end:
-                found: C = end.value
-                return found
-            if not turn.deadline.is_never and turn.deadline.left() <= after:
-                raise SpentError("seconds")
-            if shows and turn.is_over():
-                yield best, "seconds"
-                turn.begin()
-    finally:
-        work.close()
+class Steps(Generic[C]):
+    """Some work within a time, with a stop whenever a step is over; then its ``result``."""
+
+    def __init__(self, work: Generator[None, None, C], turn: Turn, after: float = 0.0) -> None:
+        self._work, self._turn, self._after = work, turn, after
+        self.result: C
+
+    def __iter__(self) -> Iterator[None]:
+        """Yield where a step is over; raise ``SpentError`` where the time is."""
+        shows, turn = stoppable(), self._turn
+        try:
+            while True:
+                try:
+                    next(self._work)
+                except StopIteration as end:
+                    self.result = end.value
+                    return
+                if not turn.deadline.is_never and turn.deadline.left() <= self._after:
+                    raise SpentError("seconds")
+                if shows and turn.is_over():
+                    yield
+                    turn.begin()
+        finally:
+            self._work.close()

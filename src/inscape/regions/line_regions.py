@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Float64, Int64, Integer
@@ -31,6 +31,9 @@ from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions._line_maps import Details
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
+
+#: How many times as many pieces the next result has, where results come step by step.
+MORE = 1.25
 
 #: How often pairs are drawn anew while some of them join a point to itself.
 DRAWS = 100
@@ -208,33 +211,42 @@ def line_regions(
     details = Details(rows, patterns=patterns, maps=maps, gradients=gradients)
     try:
         joined = to is None and pairs is None
+        result: Any = None  # whoever consumes steps comes again
         for found in _found(rows, details, turn):
-            checks.finite(found.slopes.sum(1), "pieces")
-            yield _result(
-                rows, found, details, joined=joined, closed=closed, seed=seed if pairs else None
-            )
+            if found is not None:
+                checks.finite(found.slopes.sum(1), "pieces")
+                result = _result(
+                    rows, found, details, joined=joined, closed=closed, seed=seed if pairs else None
+                )
+            yield result
     except UnsupportedModelError as error:
         if error is details.error:
             raise
         yield refusal("line_regions", f, x, error)
 
 
-def _found(rows: Rows, details: Details, turn: Turn) -> Iterator[Lines]:
-    """Yield ever more pieces: the first ones soon, then after each step, then all in time."""
+def _found(rows: Rows, details: Details, turn: Turn) -> Iterator[Lines | None]:
+    """Yield ever more pieces, by a quarter each time, then all in time; None where a step is over.
+
+    Where nobody waits, only what is found in the end.
+    """
     cutting = cutting_of(rows.net, rows.a, rows.b, memory=rows.memory)
-    is_shown = not stoppable()
+    shown, shows = 0, stoppable()
     for _ in _work(cutting, details, turn):
-        if not (cutting.is_begun and (details.is_begun() or not details.is_asked_for)):
-            if turn.deadline.passed():
-                raise turn.spent("one linear region", "take fewer inputs, as by smaller images")
-            continue
+        known = details.known(cutting.pieces)
         if turn.deadline.passed():
+            if not known:
+                raise turn.spent("one linear region", "take fewer inputs, as by smaller images")
             break
-        if not is_shown or turn.is_over():
+        if shows and known > MORE * shown:
+            shown = known
             yield details.of(cutting.lines())
-            is_shown = True
             turn.begin()
-    yield details.of(cutting.lines())
+        elif shows and turn.is_over():
+            yield None
+            turn.begin()
+    if details.known(cutting.pieces) > shown:
+        yield details.of(cutting.lines())
 
 
 def _work(cutting: Cutting, details: Details, turn: Turn) -> Iterator[None]:
@@ -242,11 +254,9 @@ def _work(cutting: Cutting, details: Details, turn: Turn) -> Iterator[None]:
     watched, begun = turn.is_watched, 0
     for _ in cutting.steps(turn.deadline, watched=watched):
         yield
-        if watched and details.is_asked_for and cutting.is_begun:
-            found = cutting.lines()
-            if len(found.slopes) > begun:
-                yield from details.steps(found, watched=True)
-                begun = len(found.slopes)
+        if watched and details.is_asked_for and cutting.pieces > begun:
+            begun = cutting.pieces
+            yield from details.steps(cutting.lines(), watched=True)
     if details.is_asked_for:
         yield from details.steps(cutting.lines(), watched=watched)
 

@@ -1,7 +1,7 @@
 """Plane regions: all linear pieces of a network in a polygon of a plane, with their maps."""
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
@@ -33,10 +33,9 @@ from inscape.regions._domain import plane_of, polygon_of, turns, window
 from inscape.regions._input_maps import input_maps
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
-from inscape.regions._windows import windows
+from inscape.regions._windows import Steps, windows
 
 R = TypeVar("R")
-T = TypeVar("T")
 
 #: Bytes that may be taken unless the caller says otherwise.
 MEMORY = 2**33
@@ -280,7 +279,7 @@ def cut_plane(
     memory: int | None,
     threads: int | None,
 ) -> Iterator[R | NotApplicable]:
-    """Yield what ``finish`` makes of ever larger windows.
+    """Yield what ``finish`` makes of ever larger windows; the same again where a step is over.
 
     Where nobody waits and there is no time limit, of the whole domain alone.
     """
@@ -309,10 +308,16 @@ def cut_plane(
     if not turn.is_watched:
         yield finished(all_steps(cutter.cut(1.0, strict=False, watched=False)))
         return
+    shown: Any = None  # whoever consumes steps comes again
+    known: tuple[R, Ending] | None = None
     try:
-        forecast = _in_time(cutter.prepare(), turn)
-        for result, ended_by in windows(cutter.cut, finished, _count, forecast, turn):
-            yield replace(result, ended_by=ended_by)  # type: ignore[type-var]
+        for _ in (preparing := Steps(cutter.prepare(), turn)):
+            yield shown
+        for window_found in windows(cutter.cut, finished, _count, preparing.result, turn):
+            if window_found is not None and window_found != known:
+                known = window_found
+                shown = replace(known[0], ended_by=known[1])  # type: ignore[type-var]
+            yield shown
     except SpentError as error:
         if error.budget == "seconds":
             raise turn.spent(
@@ -320,24 +325,13 @@ def cut_plane(
                 "cut lines with line_regions, which is quicker",
             ) from None
         # not even the smallest window has so few cells
-        yield finished(_in_time(cutter.cut(1.0, strict=False), turn))
+        for _ in (cutting := Steps(cutter.cut(1.0, strict=False), turn)):
+            yield shown
+        yield finished(cutting.result)
 
 
 def _count(found: tuple[Cells, Tensor]) -> int:
     return found[0].plane.faces
-
-
-def _in_time(work: Generator[None, None, T], turn: Turn) -> T:
-    """Return what some work returns, unless the time is over before."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        if turn.deadline.passed():
-            work.close()
-            raise SpentError("seconds")
 
 
 def _regions(cutter: Cutter, found: tuple[Cells, Tensor]) -> PlaneRegions:

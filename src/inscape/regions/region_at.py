@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isnan
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -231,8 +231,11 @@ def region_at(
         net, point, budget, memory,
         box=None if box is None else _box(box, flat), remove=faces == "irredundant", facets=facets,
     )  # fmt: skip
-    for _ in in_turns(search, turn):
-        yield _result(search, net, faces=faces, index=index)
+    result: Any = None  # whoever consumes steps comes again
+    for is_more in in_turns(search, turn):
+        if is_more:
+            result = _result(search, net, faces=faces, index=index)
+        yield result
 
 
 def _result(search: Search, net: Piecewise, *, faces: str, index: int) -> RegionAt:

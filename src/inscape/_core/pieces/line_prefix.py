@@ -2,18 +2,17 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
 from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from inscape._core.anytime import stoppable
 from inscape._core.deadline import NEVER, Clock, Deadline
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.pieces.line_graph import Rows
 from inscape._core.pieces.line_sweep import Knots, Sweep, Swept
-from inscape._core.pieces.stepping import step_seconds
 
 R = TypeVar("R")
 
@@ -22,6 +21,9 @@ STEP = 0.25
 
 #: Rows that are worth a longer time, since some of each batch are no knots.
 WORTH = 16
+
+#: How often the number of rows is doubled at most.
+DOUBLINGS = 20
 
 #: Rows of a batch for one piece of one segment: two values, a derivative, and zero.
 ONE_PIECE = 4
@@ -42,17 +44,24 @@ class _Pace:
     pieces: int = 0
     length: float = 0.0
     stretch: float = 1.0
+    windows: int = 0
 
     def rows(self, deadline: Deadline) -> int:
-        """Return how many rows the next batch may have."""
-        seconds = step_seconds()
-        if deadline.is_never and not isfinite(seconds):
+        """Return how many rows the next batch may have.
+
+        Where the caller may stop, by the number of batches alone: what the k-th of them finds must
+        not depend on the load of the machine.
+        """
+        if stoppable():
+            return min(
+                self.most, ONE_PIECE if not self.windows else WORTH * 2 ** (self.windows - 1)
+            )
+        if deadline.is_never:
             return self.most
         if self.per_row is None:
             return ONE_PIECE
-        rows = max(float(WORTH), min(STEP, seconds / 2) / self.per_row)
-        left = deadline.left() / self.per_row if not deadline.is_never else inf
-        return int(max(ONE_PIECE, min(self.most, rows, left)))
+        rows = max(float(WORTH), STEP / self.per_row)
+        return int(max(ONE_PIECE, min(self.most, rows, deadline.left() / self.per_row)))
 
     def reach(self, rows: int) -> float:
         """Return how many segments, or which part of one, are likely to fill so many rows."""
@@ -65,13 +74,14 @@ class _Pace:
         self.per_row = seconds / swept.knots.rows
         self.pieces, self.length = self.pieces + len(swept.slopes), self.length + length
         self.stretch = 1.0
+        self.windows = min(self.windows + 1, DOUBLINGS)
 
 
 def windows(rows: Rows, narrow: float, deadline: Deadline = NEVER) -> Iterator[Swept | None]:
     """Yield parts of the segments, one after the other, and None after each operation of one.
 
     A part ends at a knot, or where its segment does. How much goes into one depends on the time
-    that is left and on how long whoever waits for the next answer is going to wait.
+    that is left; where the caller may stop, it is ever more.
     """
     sweep, pace, segment, t = Sweep(rows, narrow), _Pace(rows.most), 0, 0.0
     while segment < len(rows.a):

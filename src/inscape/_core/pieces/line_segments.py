@@ -155,8 +155,8 @@ class Cutting(Protocol):
         """Do a little work at a time; ``watched`` where somebody looks at the clock in between."""
 
     @property
-    def is_begun(self) -> bool:
-        """Tell whether any pieces are known."""
+    def pieces(self) -> int:
+        """Return how many pieces are known."""
 
     def lines(self) -> Lines:
         """Return the pieces that are known: the first ones, none of which will change."""
@@ -186,8 +186,8 @@ class _GraphCutting:
             yield
 
     @property
-    def is_begun(self) -> bool:
-        return bool(self._parts)
+    def pieces(self) -> int:
+        return sum(len(part.slopes) for part in self._parts)
 
     def lines(self) -> Lines:
         return Lines(**joined(self._parts))
@@ -268,8 +268,9 @@ class _ChainCutting:
             yield
 
     @property
-    def is_begun(self) -> bool:
-        return bool(self._blocks and self._blocks[0].leaves)
+    def pieces(self) -> int:
+        leaves = (leaf for block in _until_unfinished(self._blocks) for leaf in block.leaves)
+        return sum(len(leaf.lo) for leaf in leaves)
 
     def lines(self) -> Lines:
         found = _joined(self._blocks)
@@ -277,10 +278,16 @@ class _ChainCutting:
         return found
 
 
+def _until_unfinished(blocks: Sequence[_Block]) -> Sequence[_Block]:
+    """Return the blocks up to the first that is not finished."""
+    stop = next((k + 1 for k, block in enumerate(blocks) if not block.is_whole), len(blocks))
+    return blocks[:stop]
+
+
 def _joined(blocks: Sequence[_Block]) -> Lines:
     """Lay the pieces of all blocks one after the other, up to the first that is not finished."""
-    stop = next((k + 1 for k, block in enumerate(blocks) if not block.is_whole), len(blocks))
-    kept = [list(block.leaves) for block in blocks[:stop]]
+    kept = [list(block.leaves) for block in _until_unfinished(blocks)]
+    stop = len(kept)
     leaves = [leaf for block in kept for leaf in block]
     firsts = np.repeat(BLOCK * np.arange(stop), [len(block) for block in kept])
     segment = np.concatenate([f + leaf.segment for f, leaf in zip(firsts, leaves, strict=True)])

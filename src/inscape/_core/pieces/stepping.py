@@ -68,7 +68,7 @@ class Turn:
 
     def spent(self, least: str, instead: str) -> BudgetError:
         """Return the error of a call whose time is over before there is any answer."""
-        export = "" if self._export is None else f", {self._export:.2g} s of it for torch.export"
+        export = "" if self._export is None else f", {self._export:.2g} s of it to read the network"
         return BudgetError(
             f"the time must do for {least}, but {self.seconds:g} s are over{export}: raise seconds "
             f"(a network of the same structure is not exported again), or {instead}."
