@@ -1,14 +1,17 @@
-"""How fast lines are cut, beside one plain forward pass over all the breakpoints that are found.
+"""How fast lines are cut, beside a forward pass over all the breakpoints that are found.
 
-    python benchmarks/line_regions.py          # one thread, then all threads
+    python benchmarks/line_regions.py
 
-1000 segments between random points through 784-256-256-256-1 with ReLU, float64. Ours is the whole
-call: the graph is exported, every breakpoint found, with values and slopes of all pieces. The other
-side evaluates the network at those breakpoints, which it is given, in its best batch size. Both
-run in turn in one process, best of several rounds; where others use the machine, take the best of
-several runs.
+Ours is the whole call: every breakpoint is found, with values and slopes of all pieces. The other
+side is given the breakpoints and only evaluates the network there, in its best batch size, in the
+same precision and with the same threads, in turn in one process.
 
-Bar: no more than the forward pass, with one thread and with all.
+- 1000 segments between random points through 784-256-256-256-1 with ReLU, float64. What the first
+  layer gives is affine along a segment: the limit evaluates it at the ends of the segments only,
+  and interpolates. Bar: at least as fast.
+- A segment between two images through networks with convolutions, within some seconds. Bar: at most
+  three forward passes of an image for each breakpoint (of as many at a time as are quickest), both
+  by the processor's time of one thread, whatever else the machine does.
 """
 
 import argparse
@@ -17,18 +20,22 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import torch
+from bars import bar, threads, times
+from networks import SHARED, SUBJECTS, MobileNetV2
 from torch import Tensor, nn
 
+from inscape.data import load
 from inscape.regions.line_regions import LineRegions, line_regions
-from inscape.smoothness import path_length
 
 SEGMENTS, INPUTS, HIDDEN = 1000, 784, 256
 BATCHES = (256, 512, 1024, 2048, 4096)
 #: Breakpoints that are timed; the rest takes its share of that time, and would only fill memory.
 TIMED = 16384
+#: Seconds for each of them.
+SECONDS = 8.0
 
 
-def network() -> nn.Module:
+def network() -> nn.Sequential:
     torch.manual_seed(0)
     widths = (INPUTS, HIDDEN, HIDDEN, HIDDEN, 1)
     layers: list[nn.Module] = []
@@ -38,44 +45,89 @@ def network() -> nn.Module:
 
 
 @torch.no_grad()
-def forward(f: nn.Module, x: Tensor, batch: int) -> None:
-    for start in range(0, len(x), batch):
-        f(x[start : start + batch])
+def limit(f: nn.Sequential, x: Tensor, found: LineRegions, batch: int) -> None:
+    """Evaluate the network at the first breakpoints, its first layer at the vertices alone."""
+    first, rest = f[0](x), f[1:]
+    segment = torch.repeat_interleave(torch.arange(len(found.cells)), found.offsets.diff())[:TIMED]
+    t = found.t[:TIMED, None]
+    for start in range(0, len(segment), batch):
+        some = slice(start, start + batch)
+        rest(torch.lerp(first[segment[some]], first[segment[some] + 1], t[some]))
 
 
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+def dense(count: int, rounds: int) -> None:
+    with threads(count):
+        f, x = network(), torch.rand(SEGMENTS + 1, INPUTS, dtype=torch.float64)
+        found = line_regions(f, x)
+        assert isinstance(found, LineRegions)
+        works: dict[str, Callable[[], object]] = {
+            f"batch {batch}": lambda batch=batch: limit(f, x, found, batch)  # type: ignore[misc]
+            for batch in BATCHES
+        }
+        taken = times(rounds, ours=lambda: line_regions(f, x), **works)
+        ours = taken.pop("ours")
+        passes = min(taken.values()) * len(found.t) / min(TIMED, len(found.t))
+    print(f"{count} thread(s): {len(found.t)} breakpoints in {ours:.3f} s, limit {passes:.3f} s")
+    name = f"line_regions, 784-256x3-1, {count} thread(s), beside a forward pass at the breakpoints"
+    bar(name, passes / ours, at_least=1.0)
 
 
-def speed(threads: int, rounds: int) -> None:
-    torch.set_num_threads(threads)
-    f, x = network(), torch.rand(SEGMENTS + 1, INPUTS, dtype=torch.float64)
-    found = line_regions(f, x)
+@torch.no_grad()
+def one_pass(f: nn.Module, image: Tensor) -> float:
+    """Return the seconds of a forward pass of one image, in the best of some batches."""
+    best = float("inf")
+    for size in (1, 8, 32):
+        batch = image.expand(size, *image.shape[1:]).contiguous()
+        f(batch)
+        for _ in range(3):
+            start = time.process_time()
+            f(batch)
+            best = min(best, (time.process_time() - start) / size)
+    return best
+
+
+def two_convolutions() -> tuple[nn.Module, Tensor]:
+    model, x, _ = SUBJECTS["two convolutions"]()
+    return model, x
+
+
+def mobilenet() -> tuple[nn.Module, Tensor]:
+    """Return MobileNetV2 with ImageNet's weights, and images of CIFAR-10."""
+    model = MobileNetV2()
+    model.load_state_dict(torch.load(SHARED / "weights" / "mobilenet_v2-b0353104.pth"))
+    return model, load("cifar10", n=8).x
+
+
+CONVOLUTIONS = {"two convolutions, 28 px": two_convolutions, "MobileNetV2, 32 px": mobilenet}
+
+
+def convolutions(name: str) -> None:
+    """Cut one segment for some seconds, and count forward passes for each breakpoint."""
+    model, x = CONVOLUTIONS[name]()
+    images = x[:2].double()
+    with threads(1):
+        model = model.double().eval()
+        line_regions(model, images, to=images.flip(0), seconds=SECONDS)  # reads and compiles
+        before = one_pass(model, images[:1])
+        start = time.process_time()
+        found = line_regions(model, images, to=images.flip(0), seconds=SECONDS)
+        took = time.process_time() - start
+        each = (before + one_pass(model, images[:1])) / 2
     assert isinstance(found, LineRegions)
-    knots = len(found.t)
-    some = torch.rand(TIMED, INPUTS, dtype=torch.float64)
-    share = knots / TIMED
-    ours = exact = passes = float("inf")
-    for _ in range(rounds):
-        ours = min(ours, seconds(lambda: line_regions(f, x)))
-        exact = min(exact, seconds(lambda: path_length(f, x, pairs=SEGMENTS, exact=True)))
-        for batch in BATCHES:
-            passes = min(passes, share * seconds(lambda: forward(f, some, batch)))  # noqa: B023
-    pieces = int(found.cells.sum())
-    print(f"{threads} thread(s): {SEGMENTS} segments, {pieces} pieces")
-    print(
-        f"  line_regions {ours:6.3f} s   forward pass over {knots} breakpoints {passes:6.3f} s   "
-        f"{ours / passes:5.2f} x its time   bar 1.00: {'met' if ours <= passes else 'missed'}"
-    )
-    print(f"  path_length(exact=True), {SEGMENTS} random pairs  {exact:6.3f} s")
+    breakpoints = max(1, len(found.slopes) - len(found.cells))
+    print(f"{name}: {breakpoints} breakpoints in {took:.2f} s, a pass takes {each * 1e3:.1f} ms")
+    label = f"line_regions, {name}, forward passes for each breakpoint"
+    bar(label, took / breakpoints / each, at_most=3.0)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    all_threads = torch.get_num_threads()
-    for count in sorted({1, all_threads}):
-        speed(count, options.rounds)
+    for count in sorted({1, torch.get_num_threads()}):
+        dense(count, options.rounds)
+    for name in CONVOLUTIONS:
+        try:
+            convolutions(name)
+        except (FileNotFoundError, ValueError) as error:
+            print(f"{name}: not run, {error}")
