@@ -2,6 +2,7 @@ import errno
 import hashlib
 import io
 import socket
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
@@ -180,9 +181,16 @@ def test_a_length_that_is_not_announced_is_no_obstacle(site, target):
     assert get(target, f"{site.url}/file.bin").read_bytes() == BODY
 
 
-def test_silence_beyond_the_timeout_counts_as_broken(site, target):
+def test_silence_beyond_the_timeout_counts_as_broken(site, target, monkeypatch):
+    waits, urlopen = iter([0.5]), urllib.request.urlopen  # only the silent connection is hurried
+
+    def hurried(request, *, timeout):
+        assert timeout == 7.0
+        return urlopen(request, timeout=next(waits, 60.0))
+
+    monkeypatch.setattr(urllib.request, "urlopen", hurried)
     site.moods = ["asleep"]
-    assert get(target, f"{site.url}/file.bin", timeout=0.2).read_bytes() == BODY
+    assert get(target, f"{site.url}/file.bin", timeout=7.0).read_bytes() == BODY
     assert len(site.asked) == 2
 
 

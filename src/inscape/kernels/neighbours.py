@@ -15,7 +15,7 @@ from inscape.kernels._kernels import squared_distances
 from inscape.kernels.tangent_kernel import MEMORY, TangentKernel, tangent_kernel
 
 #: Bytes for each query and point that sorting, ranking and distances take.
-SORTED = 160
+SORTED = 400
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -96,7 +96,8 @@ class Jumps:
 
 def _refuse_other_slopes(rows: Rows, found: Lines, instead: str) -> None:
     """Hold gradients against slopes in some pieces: code that detaches has values without them."""
-    some = torch.arange(len(found.segment))[:: max(1, len(found.segment) // ASKED)]
+    pieces = len(found.segment)
+    some = torch.arange(pieces)[:: -(-pieces // min(ASKED, rows.most))]
     segment = found.segment[some]
     gradients = jacobians(differentiable(rows.net), rows.at(segment, found.middles[some]))
     way = (rows.b - rows.a)[segment].flatten(1)
