@@ -20,6 +20,8 @@ from inscape.report.watch import Watch
 BATCH = 0.4
 #: Seconds of a trial batch that tell the pace well enough.
 TOLD = 0.02
+#: Seconds of a first call after which no second one is made to tell the pace.
+LONG = 1.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -102,7 +104,11 @@ class Subject:
 
 @torch.no_grad()
 def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
-    """Time ever larger batches, of one row first, and return the seconds of a row in the best."""
+    """Time ever larger batches, of one row first, and return the seconds of a row in the best.
+
+    The first call of a model is often slow (libraries choose their kernels), and counts only where
+    a second one would take long.
+    """
     rows, best, calls = 1, float("inf"), 0
     while True:
         batch = x[torch.arange(rows, device=x.device) % len(x)]
@@ -110,9 +116,9 @@ def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
         float(model(batch).sum())  # reading a number waits for the device
         took = now() - start
         best, calls = min(best, took / rows), calls + 1
-        if took > TOLD or (rows >= most and calls > 3):
+        if took > LONG or (took > TOLD and calls > 1) or (rows >= most and calls > 3):
             return best
-        rows = min(most, 4 * rows)
+        rows = rows if calls == 1 else min(most, 4 * rows)
 
 
 def subject_of(
