@@ -181,3 +181,24 @@ def test_no_parameters_no_norm():
 def test_labels_and_losses_must_fit(y, settings, text):
     with pytest.raises(ValueError, match=text):
         fisher_rao_norm(dense(2, 4, 3), points(2, 2), y, **settings)
+
+
+def test_attention_has_second_derivatives():
+    """The kernels of attention that are taken otherwise have none."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, norm_first=True)
+    model = nn.Sequential(nn.Unflatten(1, (4, 8)), layer, nn.Flatten(), nn.Linear(32, 3))
+    model = model.double().eval()
+    x, y = torch.randn(12, 32, dtype=torch.float64), torch.arange(12) % 3
+    value = fisher_rao_norm(model, x, y).summary().value
+
+    def loss(grow):
+        grown = {name: grow * weight for name, weight in model.named_parameters()}
+        return nn.functional.cross_entropy(
+            torch.func.functional_call(model, grown, (x,)), y, reduction="none"
+        )
+
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH), torch.no_grad():
+        h = 1e-5
+        slopes = (loss(1 + h) - loss(1 - h)) / (2 * h)
+    assert value == pytest.approx(float(slopes.square().mean().sqrt()), rel=1e-6)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def directional(
@@ -12,9 +13,10 @@ def directional(
     """Return ``f(*at)`` and its derivative as the arguments move along ``along``.
 
     The backward pass of ``f`` is linear in what it is given; its own derivative is what we want.
-    Unlike forward mode this needs no rules beyond those of training with a gradient penalty.
+    Unlike forward mode this needs no rules beyond those of training with a gradient penalty. Of the
+    kernels of attention only the plain one has second derivatives.
     """
-    with torch.enable_grad():
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
         at = [tensor.detach().requires_grad_() for tensor in at]
         value = f(*at)
         if not value.requires_grad:  # a constant function
