@@ -9,6 +9,7 @@ from cases import dense, points
 from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape.cli.explained import print_attribution
 from inscape.kernels import PathWatch, _blocks, path_kernel, tangent_kernel
+from inscape.kernels._between import General
 from inscape.report.attribution import Attribution, Explained, Others, Prediction, Push
 from inscape.report.attribution_page import attribution_part
 from inscape.report.page import environment
@@ -122,12 +123,16 @@ def test_a_map_that_comes_twice():
     assert found.unclaimed < 1e-12
 
 
-def test_steps_are_cut_at_kinks_of_any_module():
+def test_steps_are_cut_at_kinks_of_any_module(monkeypatch):
     model, x = bent(), 2 * X
     run = fit(model, x, Y, lr=0.2, epochs=2, record=2, progress=False)
     found = path_kernel(model, x, Y, trajectory=run.trajectory, queries=Q)
     assert found.unclaimed < 1e-12
     assert found.summary().kind == "exact"
+    ends = torch.tensor([[0.0, 1.0]], dtype=torch.float64)
+    monkeypatch.setattr(General, "cuts", lambda self, start, step, x: ends.expand(len(x), 2))
+    unseen = path_kernel(model, x, Y, trajectory=run.trajectory, queries=Q)
+    assert unseen.unclaimed < 1e-12  # cut where the change is missed
     loose = path_kernel(model, x, Y, trajectory=run.trajectory, queries=Q, tolerance=1.0)
     assert loose.relative_residual > 1e-4  # there are kinks
     assert loose.summary().kind == "estimate"

@@ -7,12 +7,14 @@ times the step. Chains of linear maps have a way of their own, :mod:`inscape.ker
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from inscape.kernels._outers import WRITTEN
+from inscape.kernels._segment import Segment, switch_places
 from inscape.kernels._tangents import Tangents, tangents
 
 #: What makes the weights of outputs in a sum out of the outputs themselves.
@@ -27,19 +29,23 @@ class Places:
     share: Float[Tensor, "q m"]
 
 
-class WrittenAverage:
-    """Averages that are written out."""
+class SegmentAverage:
+    """Averages of the gradients of any module along a step, made when they are asked for."""
 
-    def __init__(self, rows: Float[Tensor, "q c p"], step: Float[Tensor, " p"]) -> None:
-        self._rows, self._step = rows, step
+    def __init__(self, along: Callable[[], Tensor], gradients: Callable[[], Tensor]) -> None:
+        self._along, self._gradients = along, gradients
 
     def along(self) -> Float[Tensor, "q c"]:
         """Return their inner products with the step."""
-        return self._rows @ self._step
+        return self._products
+
+    @cached_property
+    def _products(self) -> Float[Tensor, "q c"]:
+        return self._along()
 
     def write(self, into: Float[Tensor, "q c p"]) -> None:
         """Write them out."""
-        into.copy_(self._rows)
+        into.copy_(self._gradients())
 
 
 class WrittenParts:
@@ -74,9 +80,13 @@ class WrittenParts:
 
 
 class General:
-    """Any module; all queries share their places on the way."""
+    """Any module.
 
-    nodes = 3
+    Its outputs at many places of a step are mapped over together (:mod:`inscape.kernels._segment`),
+    unless some operation of the module cannot be.
+    """
+
+    nodes = 2
 
     def __init__(self, model: nn.Module, trainable: Sequence[str]) -> None:
         self._trained = copy.deepcopy(model).eval()
@@ -91,6 +101,8 @@ class General:
             at += size
         self.parameters = at
         self.slices = tuple(self._slices.values())
+        self._segment = Segment(self._model, self._slices)
+        self._mapped: bool | None = None
 
     def values(self, weights: Tensor, x: Tensor) -> Float[Tensor, "n c"]:
         """Return the outputs."""
@@ -108,18 +120,66 @@ class General:
         return WrittenParts(write, len(x), self.slices)
 
     def cuts(self, start: Tensor, step: Tensor, x: Tensor) -> Float[Tensor, "q e"]:
-        """Return 0 and 1 for each query: kinks are not looked for."""
-        return torch.tensor([[0.0, 1.0]], dtype=start.dtype).expand(len(x), 2)
+        """Return 0, the places where units of a query are seen to switch, and 1, in order."""
+        places: list[list[float]] = [[] for _ in x]
+        if self._maps(start, step, x):
+            places = [switch_places(self._segment, start, step, query) for query in x]
+        most = max(map(len, places))
+        rows = [[0.0, *row, *[1.0] * (most - len(row) + 1)] for row in places]
+        return torch.tensor(rows, dtype=start.dtype)
 
-    def average(self, start: Tensor, step: Tensor, x: Tensor, places: Places) -> WrittenAverage:
-        """Return the gradients of all outputs, averaged over the places, the same for all."""
-        total: Tensor | None = None
-        for t, share in zip(places.t[0].tolist(), places.share[0].tolist(), strict=True):
-            self._stand_at(start + t * step, self._model)
-            one = self._flat(tangents(self._model, x)).mul_(share)
-            total = one if total is None else total.add_(one)
-        assert total is not None
-        return WrittenAverage(total.transpose(0, 1), step)
+    def average(self, start: Tensor, step: Tensor, x: Tensor, places: Places) -> SegmentAverage:
+        """Return the gradients of all outputs, averaged over the places of each query."""
+        share, inside = places.share, places.share != 0
+        query = torch.arange(len(x))[:, None].expand_as(share)[inside]
+        t, weights = places.t[inside], share[inside]
+
+        def along() -> Tensor:
+            if not self._maps(start, step, x):
+                return gradients() @ step
+            slopes = self._segment.slopes(start, step, x[query], t)
+            return slopes.new_zeros(len(x), slopes.shape[1]).index_add_(
+                0, query, slopes * weights[:, None]
+            )
+
+        def gradients() -> Tensor:
+            total, at = start.new_zeros(0), 0
+            for some in self._gradients(start, step, x[query], t):
+                own = slice(at, at + len(some))
+                if not at:
+                    total = some.new_zeros(len(x), *some.shape[1:])
+                total.index_add_(0, query[own], some.mul_(weights[own, None, None]))
+                at = own.stop
+            return total
+
+        return SegmentAverage(along, gradients)
+
+    def _gradients(
+        self, start: Tensor, step: Tensor, x: Tensor, t: Float[Tensor, " k"]
+    ) -> Iterator[Float[Tensor, "k c p"]]:
+        """Yield the gradients of all outputs for pairs of a query and a place, some at a time."""
+        if self._maps(start, step, x):
+            yield from self._segment.gradients(start, step, x, t)
+            return
+        for point, place in zip(x, t.tolist(), strict=True):
+            self._stand_at(start + place * step, self._model)
+            yield self._flat(tangents(self._model, point[None])).transpose(0, 1)
+
+    def _maps(self, start: Tensor, step: Tensor, x: Tensor) -> bool:
+        """Tell whether places can be mapped over, and give the gradients that they should."""
+        if self._mapped is None:
+            self._mapped = False
+            at, half = x[:1], start.new_full((1,), 0.5)
+            (expected,) = self._gradients(start, step, at, half)
+            try:
+                (gradients,) = self._segment.gradients(start, step, at, half)
+                slopes = self._segment.slopes(start, step, at, half)
+                self._segment.switches(start, step, at, half)
+            except (RuntimeError, ValueError, TypeError, NotImplementedError):
+                return False
+            near = _near(gradients, expected) and _near(slopes, expected @ step)
+            self._mapped = near
+        return self._mapped
 
     def _values(self, model: nn.Module, weights: Tensor, x: Tensor) -> Float[Tensor, "n c"]:
         self._stand_at(weights, model)
@@ -142,3 +202,7 @@ class General:
                 flat[:, :, own] = written[:, :, at : at + size]
                 at += size
         return flat
+
+
+def _near(one: Tensor, two: Tensor) -> bool:
+    return bool((one - two).abs().max() <= 1e-9 * two.abs().max())

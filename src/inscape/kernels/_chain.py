@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from inscape.kernels._between import General, Places, Pull, WrittenAverage, WrittenParts
+from inscape.kernels._between import General, Places, Pull, SegmentAverage, WrittenParts
 from inscape.kernels._kinks import Kinks
 from inscape.kernels._outers import Layer, OuterAverage, Outers
 
@@ -168,7 +168,7 @@ class Chain:
 
 #: A network in float64 whose weights are one row of numbers, and what it gives.
 Network = Chain | General
-Average = OuterAverage | WrittenAverage
+Average = OuterAverage | SegmentAverage
 Parts = Outers | WrittenParts
 
 

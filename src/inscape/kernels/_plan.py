@@ -41,11 +41,12 @@ class Sizes:
     call: int
     number: int
 
-    def least(self, sides: int, points: int, outputs: int) -> int:
+    def least(self, kind: str, sides: int, points: int, outputs: int) -> int:
         """Return the bytes of so many points and outputs on each side, one weight at a time."""
         layer = max((outputs * (s.held + s.work) + s.point for s in self.layers), default=0)
-        block = self.number * (points * outputs) ** 2
-        return sides * (points * (self.call + max(layer, outputs * self.others)) + block)
+        pairs = {"full": outputs**2, "diagonal": outputs, "trace": 1}[kind] * points**2
+        call = points * (self.call + max(layer, outputs * self.others))
+        return sides * (call + self.number * pairs)
 
     def at_once(self, outputs: int) -> int:
         """Return the bytes of all gradients of one point."""
@@ -99,16 +100,22 @@ def _size(uses: Sequence[Use], parameters: dict[str, int], n: int, number: int) 
     )
 
 
-def plan(sizes: Sizes, n: int, outputs: int, memory: int, *, symmetric: bool) -> Plan:
-    """Return the largest blocks that fit, of all outputs if possible; or say the least memory."""
-    if symmetric and n <= MOST and sizes.least(1, n, outputs) <= memory:
-        return _grouped(sizes, 1, n, outputs, memory)
+def plan(sizes: Sizes, kind: str, n: int, outputs: int, memory: int, *, symmetric: bool) -> Plan:
+    """Return the largest blocks that fit, or say the least memory.
+
+    A full kernel is split by points first, and by outputs only where one point is too much, since
+    each pair of blocks is computed anew. Others pair equal outputs alone, and are split by outputs.
+    """
     sides = 1 if n == 1 and symmetric else 2
-    for count in _halved(outputs):
-        for points in _halved(min(n, MOST)) if count == outputs else [1]:
-            if sizes.least(sides, points, count) <= memory:
-                return _grouped(sizes, sides, points, count, memory)
-    least = sizes.least(sides, 1, 1)
+    counts, points = _halved(outputs), _halved(min(n, MOST))
+    whole = [(1, n, count) for count in (counts if kind != "full" else [outputs])]
+    parts = [(sides, some, outputs) for some in points] + [(sides, 1, count) for count in counts]
+    if kind != "full":
+        parts = [(sides, some, count) for some in points for count in counts]
+    for chosen in [*(whole if symmetric and n <= MOST else []), *parts]:
+        if sizes.least(kind, *chosen) <= memory:
+            return _grouped(sizes, kind, *chosen, memory)
+    least = sizes.least(kind, sides, 1, 1)
     some = "1 point" if sides == 1 else "2 points"
     raise BudgetError(
         f"the gradients of {some} take {least:,} bytes, found memory={memory:,}: "
@@ -121,9 +128,9 @@ def _halved(count: int) -> list[int]:
     return [-(-count // 2**k) for k in range((count - 1).bit_length() + 1)]
 
 
-def _grouped(sizes: Sizes, sides: int, points: int, outputs: int, memory: int) -> Plan:
+def _grouped(sizes: Sizes, kind: str, sides: int, points: int, outputs: int, memory: int) -> Plan:
     """Put as many weights together as memory holds, from the outputs on."""
-    spare = memory - sizes.least(sides, points, outputs)
+    spare = memory - sizes.least(kind, sides, points, outputs)
     groups: list[list[str]] = [[]]
     left = spare
     for size in reversed(sizes.layers):

@@ -69,9 +69,10 @@ def path_kernel(
     of gradient descent, momentum and Nesterov, and that of Adam and AdamW with their second moments
     as they were. So every step splits into parts of samples, and weight decay and penalties have
     parts of their own. ``"exact"`` integrates the queries' gradients along each step by the rule of
-    Gauss and Legendre, with more nodes until the change of the output is met; ReLU chains are cut
-    where a unit of a query switches, steps of other modules where the change is missed most, into
-    64 parts at most. The sum then closes to rounding, but for modules with more kinks than that.
+    Gauss and Legendre, with more nodes until the change of the output is met; steps are cut
+    where a unit of a query switches, and those of modules with other kinks where the change is
+    missed most, into 64 parts at most. The sum then closes to rounding, but for modules with more
+    kinks than that.
     ``"first-order"`` takes the gradient at the start of each step, as the paper does. The residual
     is always told.
 

@@ -127,7 +127,7 @@ def tangent_kernel(
     if not any(p.requires_grad for p in model.parameters()):
         reason = "the model has no trainable parameters"
         return NotApplicable(what="tangent_kernel", reason=reason)
-    blocks = plan(sizes(model, x), len(x), count, memory, symmetric=others is None)
+    blocks = plan(sizes(model, x), outputs, len(x), count, memory, symmetric=others is None)
     made = filled(model, x, others, outputs=outputs, count=count, plan=blocks)
     reached = dict(made.ways)
     _inputs.refuse_unreached(reached)
