@@ -9,9 +9,12 @@ import torch
 
 from inscape._core import Result, Summary
 from inscape._core.result import NONNEGATIVE, PROPORTION, Range
+from inscape.report.answer_rules import scaling
+from inscape.report.baseline_rules import no_better_than_linear
 from inscape.report.checkup import Checkup
 from inscape.report.finding import CALM
 from inscape.report.findings import FOLLOWS, LEAST, MOST, RULES, findings, unchecked
+from inscape.report.measure_rules import masking
 from inscape.report.parts import Measured, Reference, Score
 from inscape.robustness.robustness import UNFINISHED
 
@@ -89,11 +92,11 @@ def score(rows, accuracy, n=1000):
     )
 
 
-def look(*measures, scores=(), task="classes", seen=None, names=()):
+def look(*measures, scores=(), task="classes", seen=None, names=(), rows="test rows"):
     return SimpleNamespace(
         measures=measures,
         scores=scores,
-        data=SimpleNamespace(task=task, names=names),
+        data=SimpleNamespace(task=task, names=names, measured=rows),
         model=SimpleNamespace(inputs=(4,)),
         checkup=seen,
     )
@@ -347,6 +350,23 @@ def test_what_follows_from_a_finding_is_told_last():
     assert "worst class" not in rules or len(rules) <= LEAST
     names = {rule.__name__.replace("_", " ") for rule in RULES}
     assert {name for follows in FOLLOWS.values() for name in follows} | set(FOLLOWS) <= names
+
+
+def test_a_linear_model_is_not_praised_on_the_examples_that_it_was_fitted_to():
+    seen = checkup(linear=with_errors(LABELS, 11))
+    assert no_better_than_linear(look(), seen) is not None
+    assert no_better_than_linear(look(rows="all rows"), seen) is None
+
+
+def test_one_example_says_nothing_of_the_scaling():
+    seen = checkup(scalings={"--scale 255": 1.0}, plain=0.0, tried=1)
+    assert scaling(look(), seen) is None
+
+
+def test_an_attack_that_has_not_ended_is_no_sign_of_masking():
+    said = UNFINISHED.format(done=0, count=16)
+    attacked = measure("robustness", 0.9, result=Attacked(doubts=(said,)))
+    assert masking(look(attacked), checkup()) is None
 
 
 def test_without_a_checkup_there_are_no_findings_and_that_is_said():

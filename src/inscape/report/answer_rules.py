@@ -27,7 +27,7 @@ OF_A_CLASS = 10
 
 def scaling(look: "Look", seen: Checkup) -> Finding | None:
     """Accuracy jumps under another scaling of the inputs."""
-    if not seen.scalings or not math.isfinite(seen.plain):
+    if not seen.scalings or not math.isfinite(seen.plain) or seen.tried < FEWEST:
         return None
     name = max(seen.scalings, key=lambda name: seen.scalings[name])
     best = seen.scalings[name]

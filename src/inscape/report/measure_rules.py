@@ -33,7 +33,8 @@ def masking(look: "Look", seen: Checkup) -> Finding | None:
     """Signs that an attack was blind rather than the network robust."""
     measured = measure(look, "robustness")
     said = getattr(measured.result, "doubts", ()) if measured else ()
-    warnings = [sentence for sentence in said if sentence != UNFINISHED]
+    begun = UNFINISHED.partition("{")[0]
+    warnings = [sentence for sentence in said if not sentence.startswith(begun)]
     if not warnings:
         return None
     return Finding(
