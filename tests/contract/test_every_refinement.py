@@ -35,7 +35,7 @@ SETTINGS = {
 SAMPLES = {
     "boundary": None,  # windows are wider, and each is cut anew
     "effective_length_scale": "variances",
-    "extrapolation": None,  # each stage draws its folds anew
+    "extrapolation": None,  # its queries come in their own order: see its own tests
     "fisher_rao_norm": "squares",
     "gradient_deflection": "deflections",
     "gradient_norm": "norms",

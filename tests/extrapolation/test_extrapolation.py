@@ -4,8 +4,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
+from inscape._core.anytime import batches, finished
 from inscape.data import annulus
 from inscape.extrapolation import ZONES, extrapolation
+from inscape.extrapolation._peers import linear
 
 PEERS = ("gaussian_process", "nearest_neighbour", "linear")
 
@@ -183,6 +185,47 @@ def test_what_does_not_depend_on_the_network_is_kept(monkeypatch):
     assert again.errors[:, 0].min() > 0
     with pytest.raises(KeyError):
         extrapolation(total, x, 2 * total(x))
+
+
+def test_results_of_a_stopped_run_are_some_queries_of_a_whole_one():
+    x = points(60, 3)
+    with batches(4):
+        results = list(extrapolation.refine(total, x, total(x) + x[:, :1], points=40))
+    whole = extrapolation(total, x, total(x) + x[:, :1], points=40)
+    assert results[0].models == ("network",)  # peers come after the first answer
+    assert len(results[0].distances) == 8
+    assert {result.known for result in results} == {32}
+    place = {float(error): k for k, error in enumerate(whole.errors[:, 0])}
+    for result in results:
+        rows = [place[float(error)] for error in result.errors[:, 0]]
+        assert_close(result.distances, whole.distances[rows])
+        assert rows == sorted(rows)
+        assert_close(result.errors, whole.errors[rows][:, : len(result.models)])
+    assert_close(results[-1].errors, whole.errors)
+
+
+def test_wide_inputs_have_the_same_peers():
+    x, q = points(30, 100), points(12, 100, seed=1)
+    y = torch.sin(x[:, :2])
+    ask = {"queries": q, "answers": torch.sin(q[:, :2])}
+    wide = extrapolation(lambda x: x[:, :2], x, y, **ask).errors
+    # the same inner products in 42 dimensions, where distances come from differences
+    both = torch.linalg.qr(torch.cat([x, q]).T).R.T
+    ask["queries"] = both[30:]
+    narrow = extrapolation(lambda x: torch.zeros(len(x), 2).double(), both[:30], y, **ask).errors
+    assert_close(wide[:, 1:], narrow[:, 1:], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(12, 20), (40, 20), (300, 20)])
+def test_linear_models_are_those_of_least_squares_for_any_shape(shape):
+    x, q = points(*shape), points(9, shape[1], seed=3)
+    x[:, 4] = 1.0  # an input that never varies has no weight
+    x[-1] = x[0]
+    y = x[:, :2].square()
+    found = finished(linear((x, y), q, 0))[0]
+    centred, mean = x - x.mean(0), y.mean(0)
+    expected = (q - x.mean(0)) @ (torch.linalg.pinv(centred) @ (y - mean)) + mean
+    assert_close(found, expected, rtol=1e-6, atol=1e-8)
 
 
 def circle(n, seed=0):

@@ -3,12 +3,14 @@
 import hashlib
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from inscape.extrapolation._peers import PEERS, Known, nearest, reach
+from inscape.extrapolation._peers import PEERS, Known
+from inscape.extrapolation._products import nearest, reach
 from inscape.extrapolation.convex_hull import ConvexHull, convex_hull
 
 #: The share of data points that have another one within the reach of the domain.
@@ -20,67 +22,79 @@ KEPT = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """Of each query the distance, its zone, and the predictions of each peer.
-
-    ``doubts`` are sentences on peers that are not to be believed.
-    """
+class Places:
+    """Of each query the distance and its zone; how far the domain reaches, and how flat it is."""
 
     distances: Float64[Tensor, " m"]
     zones: Int64[Tensor, " m"]
     reach: float
     flat: bool
-    predictions: tuple[Float64[Tensor, "m c"], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Of each query what every peer says; ``doubts`` are on peers that are not to be believed."""
+
+    values: tuple[Float64[Tensor, "m c"], ...]
     doubts: tuple[str, ...]
 
 
-_kept: dict[str, Surroundings] = {}
+T = TypeVar("T")
+
+_places: dict[str, Places] = {}
+_predictions: dict[str, Predictions] = {}
 
 
-def surroundings(
-    known: Known,
-    queries: Float64[Tensor, "m d"],
-    domain: Bool[Tensor, " m"] | None,
-    peers: tuple[str, ...],
-    seed: int,
-) -> Generator[None, None, Surroundings]:
-    """Return the surroundings of queries; those asked for last are not computed again.
+def places(
+    known: Known, queries: Float64[Tensor, "m d"], domain: Bool[Tensor, " m"] | None
+) -> Generator[None, None, Places]:
+    """Return where queries lie; those asked for last are not computed again.
 
     ``domain`` tells which are in the training domain; None asks the distance.
     """
     given = () if domain is None else (domain,)
-    key = _key(*known, queries, *given, said=f"{peers} {seed}")
-    if key not in _kept:
-        distances, near = nearest(known[0], queries)[0], reach(known[0], SHARE)
+    key = _key(known[0], queries, *given, said="places")
+    if key not in _places:
+        distances, _ = yield from nearest(known[0], queries)
+        yield
+        near = yield from reach(known[0], SHARE)
         yield
         hull = convex_hull(known[0], flat=True)
-        zones = _zones(hull, queries, distances <= near if domain is None else domain)
-        yield
+        within = distances <= near if domain is None else domain
+        zones = yield from _zones(hull, queries, within)
+        found = Places(distances=distances, zones=zones, reach=near, flat=hull.flat)
+        _keep(_places, key, found)
+    return _places[key]
+
+
+def predictions(
+    known: Known, queries: Float64[Tensor, "m d"], peers: tuple[str, ...], seed: int
+) -> Generator[None, None, Predictions]:
+    """Return what peers say of queries; those asked for last are not asked again."""
+    key = _key(*known, queries, said=f"{peers} {seed}")
+    if key not in _predictions:
         said = []
         for name in peers:
-            said.append(PEERS[name](known, queries, seed))
+            said.append((yield from PEERS[name](known, queries, seed)))
             yield
-        found = Surroundings(
-            distances=distances,
-            zones=zones,
-            reach=near,
-            flat=hull.dimensions < known[0].shape[1],
-            predictions=tuple(prediction for prediction, _ in said),
-            doubts=tuple(doubt for _, doubt in said if doubt),
-        )
-        while len(_kept) >= KEPT:
-            _kept.pop(next(iter(_kept)))
-        _kept[key] = found
-    return _kept[key]
+        values, doubts = tuple(value for value, _ in said), tuple(text for _, text in said if text)
+        _keep(_predictions, key, Predictions(values=values, doubts=doubts))
+    return _predictions[key]
+
+
+def _keep(kept: dict[str, T], key: str, value: T) -> None:
+    while len(kept) >= KEPT:
+        kept.pop(next(iter(kept)))
+    kept[key] = value
 
 
 def _zones(
     hull: ConvexHull, queries: Float64[Tensor, "m d"], domain: Bool[Tensor, " m"]
-) -> Int64[Tensor, " m"]:
+) -> Generator[None, None, Int64[Tensor, " m"]]:
     """Return the numbers of the zones; the hull is asked about what is not in the domain."""
     zones = torch.zeros(len(queries), dtype=torch.long)
     if not bool(domain.all()):
-        inside, known = hull.within(queries[~domain], work=WORK)
+        inside, known = yield from hull.search(queries[~domain], work=WORK)
         zones[~domain] = torch.where(known, torch.where(inside, 1, 2), 3)
     return zones
 

@@ -1,5 +1,6 @@
 """Convex hulls: whether a point is a mean of others, in any number of dimensions."""
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from inscape._core import checks
+from inscape._core.anytime import finished
 from inscape._core.progress import progress
 
 Array = npt.NDArray[Any]
@@ -20,6 +22,8 @@ Mask = npt.NDArray[np.bool_]
 TOLERANCE = 1e-9
 #: Up to so many dimensions the facets are listed; their number explodes with the dimensions.
 FACETS = 5
+#: Products of numbers after which the search for planes makes a step.
+STEP = 3_000_000_000
 #: Steps towards the nearest point of the hull before the weights are sought.
 STEPS = 60
 
@@ -55,6 +59,12 @@ class ConvexHull:
         """Return how many dimensions the hull has; fewer than the space where it is flat."""
         return len(self._frame[1])
 
+    @property
+    def flat(self) -> bool:
+        """Tell whether the hull has fewer dimensions than the space, as one of few points has."""
+        n, d = self.points.shape
+        return n <= d or self.dimensions < d
+
     def contains(self, x: Float[Tensor, "m *d"]) -> Bool[Tensor, " m"]:
         """Tell of each point whether it lies in the hull, its boundary included."""
         return self.within(x)[0]
@@ -69,6 +79,16 @@ class ConvexHull:
             work: Products after which the points that are left are given up, which are those that
                 no plane was found for; None for no end. A thousand million take some seconds.
         """
+        return finished(self.search(x, work=work))
+
+    def search(
+        self, x: Float[Tensor, "m *d"], *, work: float | None = None
+    ) -> Generator[None, None, tuple[Bool[Tensor, " m"], Bool[Tensor, " m"]]]:
+        """Return what ``within`` does, with a step after each point that takes long.
+
+        Points are cut off by planes in the space itself first: the span of many wide points takes
+        long to find.
+        """
         checks.points(x, "queries")
         flat = x.detach().double().flatten(1).cpu().numpy()
         if flat.shape[1] != self.points.shape[1]:
@@ -76,17 +96,46 @@ class ConvexHull:
                 f"queries must have {self.points.shape[1]} coordinates as the points of the hull "
                 f"have, found {flat.shape[1]}: reshape them."
             )
+        inside, known = np.zeros(len(flat), dtype=bool), np.ones(len(flat), dtype=bool)
+        cut = yield from self._cut_off(flat)
+        left = np.flatnonzero(~cut)
+        if len(left):
+            yield
+            inside[left], known[left] = yield from self._in_span(flat[left], work)
+        return torch.from_numpy(inside), torch.from_numpy(known)
+
+    def _cut_off(self, flat: Array) -> Generator[None, None, Mask]:
+        """Tell which points planes cut off, in many dimensions; False says nothing."""
+        cut = np.zeros(len(flat), dtype=bool)
+        if flat.shape[1] <= FACETS:
+            return cut
+        x = self.points.numpy()
+        middle = x.mean(0)
+        centred = x - middle
+        size = float(np.abs(centred).max()) or 1.0
+        centred /= size
+        each = max(1, STEP // max(1, STEPS * x.size))
+        for first in range(0, len(flat), each):
+            some = slice(first, first + each)
+            cut[some] = separated(centred, (flat[some] - middle) / size)
+            yield
+        return cut
+
+    def _in_span(self, flat: Array, work: float | None) -> Generator[None, None, tuple[Mask, Mask]]:
+        """Tell of points whether they lie in the hull, in the coordinates of its span."""
         middle, basis, size, points = self._frame
         centred = (flat - middle) / size
         q = centred @ basis.T
-        inside = np.abs(centred - q @ basis).max(1, initial=0.0) <= TOLERANCE
+        inside: Mask = np.abs(centred - q @ basis).max(1, initial=0.0) <= TOLERANCE
         known = np.ones(len(q), dtype=bool)
         if basis.size:
             open_ = np.flatnonzero(inside)
-            inside[open_], known[open_] = self._within(points, q[open_], work)
-        return torch.from_numpy(inside), torch.from_numpy(known)
+            inside[open_], known[open_] = yield from self._within(points, q[open_], work)
+        return inside, known
 
-    def _within(self, points: Array, q: Array, work: float | None) -> tuple[Mask, Mask]:
+    def _within(
+        self, points: Array, q: Array, work: float | None
+    ) -> Generator[None, None, tuple[Mask, Mask]]:
         low, high = points.min(0), points.max(0)
         inside: Mask = ((q >= low - TOLERANCE) & (q <= high + TOLERANCE)).all(1)
         known = np.ones(len(q), dtype=bool)
@@ -95,7 +144,7 @@ class ConvexHull:
             reach = (q[open_] @ self._facets[:, :-1].T + self._facets[:, -1]).max(1, initial=-1.0)
             inside[open_] = reach <= 0
             open_ = open_[np.abs(reach) <= TOLERANCE]
-        else:
+        elif self.points.shape[1] <= FACETS:  # else they were sought before
             cut = separated(points, q[open_])
             inside[open_[cut]] = False
             open_ = open_[~cut]
@@ -109,6 +158,7 @@ class ConvexHull:
                     known[k] = True
                 elif planes.solved < most:
                     inside[k], known[k] = planes.solve(q[k]), True
+                    yield
                 bar.advance()
         return inside, known
 

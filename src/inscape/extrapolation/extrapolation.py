@@ -1,7 +1,6 @@
 """Extrapolation: how the error grows with the distance from the data, zone by zone."""
 
-import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -9,16 +8,14 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from inscape._core import Result, Row, Summary, checks, draw_rows, instrument, mean_summary
-from inscape._core.anytime import anytime, finished, meanwhile, stoppable
+from inscape._core import Result, Row, Summary, checks, instrument, mean_summary
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.endings import ends_in_probability, lie_between_0_and_1
-from inscape._core.functional import MEMORY, Probe, chunks, probe
+from inscape._core.functional import MEMORY, probe
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range, share_summary, wilson
-from inscape._core.sampling import generator
 from inscape.extrapolation._peers import PEERS
-from inscape.extrapolation._surroundings import surroundings
+from inscape.extrapolation._study import Answer, Domain, Study, drawn
 from inscape.extrapolation.profile import Profile, log_errors, profile
 
 #: Where a query lies: in the domain of the data, else in their convex hull, else outside; the last
@@ -27,11 +24,11 @@ ZONES = ("domain", "hull", "outside", "undecided")
 #: The share of errors that may be exactly zero where logarithms are smoothed.
 ZEROS = 0.05
 
-#: Queries, and known points, of a first answer where the caller may stop.
-FIRST_QUERIES, FIRST_KNOWN = 16, 64
-
-Domain = Callable[[Tensor], Tensor]
-Studying = Generator[None, None, "Extrapolation"]
+#: What is said where the data are taken for queries to each other.
+FOLDS = (
+    "The points are queries to each other: if the network was trained on them, its errors are too "
+    "small to be held against those of its peers."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -184,8 +181,9 @@ def extrapolation(
     data; where there are no test rows, it takes folds.
 
     Hull and distances are exact for the data points that are used; means over queries have
-    intervals. Labels that are integers are classes: errors are then 1 for a wrong one and 0. A
-    single output is a logit, unless the function is seen to end in a sigmoid.
+    intervals. Steps of ``refine`` ask the network about a few queries first, then the peers. Labels
+    that are integers are classes: errors are then 1 for a wrong one and 0. A single output is a
+    logit, unless the function is seen to end in a sigmoid.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
@@ -216,195 +214,51 @@ def extrapolation(
                 "answers and target belong to queries, found none of these: pass queries as well."
             )
 
-        def folded(count: int, _: int) -> Studying:
-            return study.folded(x, y, max(count, min(points, 4 * folds)), folds)
-
-        yield from improved(folded, (points, 0), len(x))
+        yield from _results(study.folded(x, y, points, folds), study)
         return
     right = _right(queries, answers, target, x)
     if study.classes:
         right = _labels(right, queries, found.outputs, "the answers")
 
-    def asked(points: int, known: int) -> Studying:
-        data = _some(x, y, known, seed=seed)
-        return study.asked(*data, *_some(queries, right, points, seed=seed))
-
-    yield from improved(asked, (points, known), len(queries))
+    asked = drawn(queries, right, points, seed=seed)
+    yield from _results(study.asked(*drawn(x, y, known, seed=seed), *asked), study)
 
 
-def improved(
-    study: Callable[[int, int], Studying], sizes: tuple[int, int], available: int
-) -> Iterator[Extrapolation]:
-    """Yield the results for ever more queries and known points; the last alone if none can stop.
-
-    Args:
-        study: ``(queries, known points)`` to the steps that end with their result.
-        sizes: How many of both to come to.
-        available: How many queries there are.
-    """
-    points, known = min(sizes[0], available), sizes[1]
-    shares = (1 / 64, 1 / 16, 1 / 4) if stoppable() else ()
-    few = [max(FIRST_QUERIES, math.ceil(share * points)) for share in shares]
-    best = None
-    for count in [*sorted({count for count in few if count < points}), points]:
-        data = min(known, max(FIRST_KNOWN, math.ceil(known * count / points)))
-        steps = study(count, data) if count < points else study(*sizes)
-        best = (yield from meanwhile(steps, best)) if best is not None else finished(steps)
-        yield best
+def _results(answers: Iterator[Answer], study: Study) -> Iterator[Extrapolation]:
+    """Yield a result for each answer, and the same one for the same again."""
+    last: Answer | None = None
+    for answer in answers:
+        if answer is not last:
+            result, last = _result(answer, study), answer
+        yield result
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Some queries to some data."""
-
-    distances: Float64[Tensor, " m"]
-    zones: Int64[Tensor, " m"]
-    errors: Float64[Tensor, "m k"]
-    reach: float | None
-    flat: bool
-    doubts: tuple[str, ...]
-
-
-#: What is said where the data are taken for queries to each other.
-FOLDS = (
-    "The points are queries to each other: if the network was trained on them, its errors are too "
-    "small to be held against those of its peers."
-)
-LOGITS = (
-    "All outputs lie between 0 and 1 as probabilities do, but are read as logits, positive for "
-    "class 1: let the model end in torch.sigmoid, or return the logit."
-)
-
-
-class Study:
-    """A function with its peers, and the way errors are counted."""
-
-    def __init__(
-        self,
-        found: Probe,
-        y: Tensor,
-        domain: Domain | None,
-        peers: tuple[str, ...],
-        *,
-        seed: int,
-        memory: int,
-    ) -> None:
-        self._found, self._domain, self._peers = found, domain, peers
-        self._seed, self._rows = seed, found.rows(memory)
-        self.classes = not y.is_floating_point()
-        width = 1 if self.classes else y.numel() // len(y)
-        if not self.classes and width != found.outputs:
-            raise ValueError(
-                f"labels must have as many numbers as the model has outputs, {found.outputs}, "
-                f"found {width}: reshape y."
-            )
-        self._count = max(2, found.outputs) if self.classes else width
-
-    def asked(self, x: Tensor, y: Tensor, queries: Tensor, right: Tensor) -> Studying:
-        """Return the errors at queries that were given; one step for each batch or model."""
-        part = yield from self.errors(x, y, queries, right)
-        return self.result([part], known=len(x), folds=0)
-
-    def folded(self, x: Tensor, y: Tensor, points: int, folds: int) -> Studying:
-        """Take each fold of the data for queries to the others."""
-        if len(x) < max(folds, 4):
-            raise ValueError(
-                f"data without queries must have at least {max(folds, 4)} points for {folds} "
-                f"folds, found {len(x)}: pass more data, or queries."
-            )
-        if points < max(folds, 4):
-            raise ValueError(
-                f"points must be at least {max(folds, 4)} for {folds} folds, found {points}: raise "
-                "points, or pass queries."
-            )
-        x, y = _some(x, y, points, seed=self._seed)
-        order = torch.randperm(len(x), generator=generator(self._seed)).to(x.device)
-        parts = []
-        for fold in order.tensor_split(folds):
-            rest = torch.ones(len(x), dtype=torch.bool, device=x.device)
-            rest[fold] = False
-            parts.append((yield from self.errors(x[rest], y[rest], x[fold], y[fold])))
-        return self.result(parts, known=len(x) - len(x) // folds, folds=folds)
-
-    def errors(
-        self, x: Tensor, y: Tensor, queries: Tensor, right: Tensor
-    ) -> Generator[None, None, Part]:
-        """Return distances, zones and errors of some queries to some data."""
-        parts = []
-        for batch in chunks(queries, self._rows):
-            parts.append(checks.call(self._found.f, batch).detach())
-            yield
-        outputs = torch.cat(parts).double().reshape(len(queries), -1).cpu()
-        data, asked = (part.detach().double().flatten(1).cpu() for part in (x, queries))
-        domain = None if self._domain is None else self._said(queries)
-        known = data, self._columns(y)
-        around = yield from surroundings(known, asked, domain, self._peers, self._seed)
-        scores, doubts = self._read(outputs, queries, right)
-        predictions = [scores, *around.predictions]
-        return Part(
-            distances=around.distances,
-            zones=around.zones,
-            errors=torch.stack([self._wrong(p, right) for p in predictions], dim=1),
-            reach=around.reach if domain is None else None,
-            flat=around.flat,
-            doubts=(*around.doubts, *doubts),
+def _result(answer: Answer, study: Study) -> Extrapolation:
+    """Put the parts together; of the peers none, or all."""
+    parts, known, folds = answer.parts, answer.known, answer.folds
+    reaches = [part.reach for part in parts if part.reach is not None]
+    zones = torch.cat([part.zones for part in parts])
+    doubts = [FOLDS] if folds else []
+    doubts += [doubt for part in parts for doubt in part.doubts]
+    if undecided := int((zones == ZONES.index("undecided")).sum()):
+        doubts.append(
+            f"For {undecided} of {len(zones)} queries it would take too long to find out "
+            "whether they are in the convex hull: pass fewer data or dimensions."
         )
-
-    def result(self, parts: Sequence[Part], *, known: int, folds: int) -> Extrapolation:
-        """Put the parts together."""
-        reaches = [part.reach for part in parts if part.reach is not None]
-        zones = torch.cat([part.zones for part in parts])
-        doubts = [FOLDS] if folds else []
-        doubts += [doubt for part in parts for doubt in part.doubts]
-        if undecided := int((zones == ZONES.index("undecided")).sum()):
-            doubts.append(
-                f"For {undecided} of {len(zones)} queries it would take too long to find out "
-                "whether they are in the convex hull: pass fewer data or dimensions."
-            )
-        return Extrapolation(
-            distances=torch.cat([part.distances for part in parts]),
-            zones=zones,
-            errors=torch.cat([part.errors for part in parts]),
-            models=("network", *self._peers),
-            reach=sum(reaches) / len(reaches) if reaches else None,
-            flat=any(part.flat for part in parts),
-            classes=self.classes,
-            known=known,
-            folds=folds,
-            seed=self._seed,
-            doubts=tuple(dict.fromkeys(doubts)),
-        )
-
-    def _read(
-        self, outputs: Float64[Tensor, "m c"], queries: Tensor, right: Tensor
-    ) -> tuple[Float64[Tensor, "m c"], tuple[str, ...]]:
-        """Return outputs of which a single one is positive for class 1, and doubts about that."""
-        if not self.classes or self._found.outputs > 1:
-            return outputs, ()
-        if ends_in_probability(self._found.f, queries):
-            return outputs - 0.5, ()
-        return outputs, (LOGITS,) if lie_between_0_and_1(outputs, right) else ()
-
-    def _columns(self, y: Tensor) -> Float64[Tensor, "n c"]:
-        if self.classes:
-            return torch.nn.functional.one_hot(y.long().cpu(), self._count).double()
-        return y.detach().double().reshape(len(y), -1).cpu()
-
-    def _wrong(self, prediction: Tensor, right: Tensor) -> Float64[Tensor, " m"]:
-        if not self.classes:
-            return (prediction - self._columns(right)).square().mean(1)
-        one = prediction.shape[1] == 1
-        chosen = (prediction[:, 0] > 0).long() if one else prediction.argmax(1)
-        return (chosen != right.long().cpu()).double()
-
-    def _said(self, queries: Tensor) -> Tensor:
-        said = self._domain(queries) if self._domain is not None else queries
-        if said.dtype != torch.bool or said.shape != (len(queries),):
-            raise ValueError(
-                f"domain must tell True or False for each of the {len(queries)} points, found "
-                f"{said.dtype} of shape {tuple(said.shape)}: return e.g. x.norm(dim=1) < 1."
-            )
-        return said.cpu()
+    errors = torch.cat([part.errors for part in parts])
+    return Extrapolation(
+        distances=torch.cat([part.distances for part in parts]),
+        zones=zones,
+        errors=errors,
+        models=("network", *study.peers)[: errors.shape[1]],
+        reach=sum(reaches) / len(reaches) if reaches else None,
+        flat=any(part.flat for part in parts),
+        classes=study.classes,
+        known=known,
+        folds=folds,
+        seed=study.seed,
+        doubts=tuple(dict.fromkeys(doubts)),
+    )
 
 
 def _labels(y: Tensor | None, x: Tensor, outputs: int, name: str) -> Tensor:
@@ -443,9 +297,3 @@ def _right(queries: Tensor, answers: Tensor | None, target: Function | None, x: 
     right = target(queries) if target is not None else answers
     checks.labels(right, queries)
     return right if right is not None else queries
-
-
-def _some(x: Tensor, y: Tensor, most: int, *, seed: int) -> tuple[Tensor, Tensor]:
-    """Draw some points with their labels."""
-    kept = draw_rows(torch.arange(len(x))[:, None].float(), most, seed=seed)[:, 0].long()
-    return x[kept.to(x.device)], y[kept.to(y.device)]

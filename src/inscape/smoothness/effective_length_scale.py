@@ -25,10 +25,12 @@ from inscape.smoothness._line_moments import (
     spread,
 )
 from inscape.smoothness._line_spread import between_draws, between_lines
-from inscape.smoothness.segments import COARSE_GRADIENTS, Stage, in_stages, stages
+from inscape.smoothness.segments import Stage, in_stages, stages
 
 #: Scales beyond so many times the size of the data cannot be told from each other.
 LONGEST = 10.0
+#: Knots of a first, coarse answer: each takes a backward pass that is differentiated.
+COARSE = 3
 #: Slopes that account for a smaller share of the steps between knots have missed jumps.
 SEEN = 0.5
 
@@ -208,7 +210,7 @@ def effective_length_scale(
 
     fine = Stage(lines, knots)
     rows = found.rows(memory // DOUBLE_BACKWARD, gradients=1)
-    plan = stages(fine, rows, coarse_knots=COARSE_GRADIENTS)
+    plan = stages(fine, rows, coarse_knots=COARSE)
     answers: Iterator[Answer] = in_stages(measure, plan)
     yield from answers
 
