@@ -14,6 +14,7 @@ from inscape._core import generator
 from inscape._core.anytime import batches
 from inscape._core.functional import MEMORY, probe
 from inscape._core.sampling import draw_pair_numbers
+from inscape.extrapolation import extrapolation
 from inscape.robustness import robustness
 from inscape.smoothness import (
     gradient_deflection,
@@ -92,6 +93,12 @@ def of_fisher_rao_norm(seed):
     return fisher_rao_norm.refine(Scaled().eval(), x, 1.5 * x - 2), 2 * 1.5
 
 
+def of_heavy_fisher_rao_norm(seed):
+    # labels 0: the derivative along w is (w x)^2, whose square has three times its mean squared
+    x = gaussian(64, 1, seed)
+    return fisher_rao_norm.refine(Scaled().eval(), x, 0 * x), 1.5**2 * math.sqrt(3)
+
+
 def of_robustness(seed):
     # right where x > 0 and the class is 1 and so on; moved by 1/2 those that are nearer to 0 fall
     x = gaussian(64, 1, seed)
@@ -108,6 +115,7 @@ ESTIMATORS = {
     "gradient_deflection": (of_gradient_deflection, 5),
     "rugosity": (of_rugosity, 10),
     "fisher_rao_norm": (of_fisher_rao_norm, 1),
+    "fisher_rao_norm, heavy tails": (of_heavy_fisher_rao_norm, 1),
     "robustness": (of_robustness, 1),
 }
 
@@ -155,3 +163,29 @@ def test_intervals_of_length_scales_cover_that_of_very_many_lines():
             low, high = between_lines(lines, value, longest, resamples=500, seed=seed)
             hits += low <= truth <= high
         assert 0.90 <= hits / SEEDS <= 0.99, (stop, hits)
+
+
+#: Labels of queries, and the mean error at the quarter that lies farthest: |x| from 2.25 to 3.
+FARTHEST = {
+    "real": (lambda q: 0 * q, (3**3 - 2.25**3) / (3 * 0.75)),
+    "classes": (lambda q: (q[:, 0].abs() > 2.5).long(), 1 / 3),
+}
+
+
+@pytest.mark.parametrize("kind", FARTHEST)
+def test_intervals_of_extrapolation_cover_the_error_far_from_the_data(kind):
+    # data on [-1, 1], queries even on [-3, 3]; the errors are x^2, or 1 where |x| <= 2.5
+    x = torch.linspace(-1, 1, 30, dtype=torch.float64)[:, None]
+    labels, truth = FARTHEST[kind]
+    stops, hits = (32, 96, 256), dict.fromkeys((32, 96, 256), 0)
+    f = (lambda x: x) if kind == "real" else (lambda x: x.abs() * 0 + 1)
+    for seed in range(SEEDS):
+        draw = torch.Generator().manual_seed(seed)
+        queries = 6 * torch.rand(256, 1, generator=draw, dtype=torch.float64) - 3
+        ask = {"queries": queries, "answers": labels(queries), "peers": ()}
+        for stop in stops:
+            few = {name: part[:stop] if name != "peers" else part for name, part in ask.items()}
+            summary = extrapolation(f, x, labels(x), seed=seed, **few).summary()
+            hits[stop] += summary.low <= truth <= summary.high
+    for stop, count in hits.items():
+        assert 0.90 <= count / SEEDS <= 0.99, (stop, count / SEEDS)

@@ -16,6 +16,7 @@ from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range, share_summary, wilson
 from inscape.extrapolation._peers import PEERS
 from inscape.extrapolation._study import Answer, Domain, Study, drawn
+from inscape.extrapolation._tail import tail_summary
 from inscape.extrapolation.profile import Profile, log_errors, profile
 
 #: Where a query lies: in the domain of the data, else in their convex hull, else outside; the last
@@ -134,7 +135,7 @@ class Extrapolation(Result):
             basis += f"; {self.models[1 + best].replace('_', ' ')} {others[best]:.2g}"
         if self.doubts:
             basis += "; in doubt"
-        return self._mean(self.errors[order[-quarter:], 0], basis)
+        return tail_summary(self.errors[order, 0], quarter, basis, classes=self.classes)
 
 
 @instrument(

