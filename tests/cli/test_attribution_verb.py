@@ -105,7 +105,7 @@ def test_page_is_written(folder):
 def test_without_a_trajectory_it_says_how_to_record_one(folder):
     done = folder(*ALONE[:5], "--only", "attribution", "--no-page")
     text = " ".join(done.stdout.split())
-    assert "What the network takes for alike, of 30 rows:" in text
+    assert "Which examples have similar gradients, of 30 rows:" in text
     assert "by cosine of gradients row " in text
     assert "Not split into what training rows added: there is no record of the training." in text
     assert "`run = inscape.training.fit(model, x, y, record=100)`" in text

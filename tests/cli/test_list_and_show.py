@@ -23,7 +23,7 @@ def test_list_names_every_registered_instrument(run):
     families = list(dict.fromkeys(one.family for one in instruments().values()))
     assert [title.partition(":")[0] for title in titles[: len(families)]] == families
     assert titles[0] == lines[0]
-    assert "regions: Of which exact pieces is it made?" in titles
+    assert "regions: Of which linear regions is it made?" in titles
     for name, instrument in instruments().items():
         (line,) = [line for line in lines if line.split()[:1] == [name]]
         assert line.split()[1:3] == [instrument.cost, instrument.reads]

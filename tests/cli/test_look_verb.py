@@ -87,7 +87,7 @@ def test_the_terminal_shows_the_table_of_the_report(look):
     head, _, *rows = shown[start:]
     rows, others = rows[: rows.index("")], rows[rows.index("") + 1 :]
     assert others[0].startswith("linear model: not applicable: the model is not a two-layer ReLU")
-    heads = ("measure", "this network", "95% interval", "mark", "at initialisation")
+    heads = ("measure", "this network", "95% interval", "mark", "at initialisation", "direction")
     assert all(name in head for name in (*heads, "linear model", "lower bound"))
     page = next(Path("reports").iterdir()).read_text()
     assert [row.split()[0] for row in rows] == ["gradient_norm", "weights_product"]

@@ -212,7 +212,7 @@ def test_without_a_record_the_likes_are_shown_and_how_to_record(net, digits):
         both = {like.row for like in one.by_kernel} & {like.row for like in one.by_distance}
         assert {like.row for like in one.by_kernel if like.both} == both
     read = Structure(page(found))
-    assert "What the network takes for alike" in read.text
+    assert "Which examples have similar gradients" in read.text
     assert len([image for image in read.all("img") if image["alt"]]) == len(rows) * 11
     assert "run.trajectory.save" in read.text
 

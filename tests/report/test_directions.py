@@ -36,10 +36,10 @@ def test_every_instrument_has_a_direction_and_no_other_name_has():
 def test_directions_read_as_sentences():
     assert direction("robustness").short == "larger is better"
     assert direction("extrapolation").sentence == (
-        "Smaller is better: larger is more error far from the data."
+        "Smaller is better: larger means more error far from the data."
     )
     assert direction("path_length").sentence == (
-        "Larger is rougher, in itself neither better nor worse."
+        "Larger means rougher, in itself neither better nor worse."
     )
     assert direction("nobody") is None
 

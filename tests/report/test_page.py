@@ -15,6 +15,7 @@ import torch
 
 from inscape._core import Result, Summary
 from inscape.report import page as page_module
+from inscape.report.directions import by_question, direction
 from inscape.report.page import LIMIT, csv_text, page, table
 from inscape.report.parts import LeftOut, Skipped
 from inscape.report.words import number
@@ -86,6 +87,48 @@ def test_page_says_everything_that_was_found(seen, parsed):
     assert "95% interval" in text
 
 
+def test_every_number_says_its_direction_its_work_and_how_to_repeat_it(seen):
+    worked = replace(seen, measures=tuple(replace(m, work="64 chords") for m in seen.measures))
+    text = Structure(page(worked)).text
+    for measured in seen.measures:
+        assert direction(measured.name).sentence in text
+        assert direction(measured.name).short in text
+    assert text.count("Work: 64 chords.") == len(seen.measures)
+    assert text.count("repeat:") == len(seen.measures) + 1
+
+
+def test_what_a_plain_reader_does_not_need_is_behind_a_click(seen, written):
+    closed = "".join(re.findall(r"<details(?! [^>]*open)[^>]*>.*?</details>", written, re.DOTALL))
+    for hidden in (seen.data.hash, "Settings:", '<th scope="col">module</th>', ".csv"):
+        assert hidden in closed
+        assert written.count(hidden) == closed.count(hidden)
+
+
+def test_figures_are_drawn_once_however_large_the_page(seen, monkeypatch):
+    calls = []
+    real = page_module.figure
+    monkeypatch.setattr(
+        page_module, "figure", lambda *a, **more: calls.append(more["prefix"]) or real(*a, **more)
+    )
+    monkeypatch.setattr(page_module, "LIMIT", 1)
+    page(seen)
+    assert sorted(calls) == sorted(set(calls))
+
+
+def test_shapes_with_many_corners_are_pixels():
+    from inscape.figures.style import new_axes
+    from inscape.report.pictures import CORNERS, drawn
+
+    few, many = new_axes(), new_axes()
+    few.scatter(range(5), range(5))
+    many.scatter(range(CORNERS), range(CORNERS))
+    assert "<image" not in drawn(few, prefix="a", label="few")
+    pixels = drawn(many, prefix="a", label="many")
+    assert "<image" in pixels
+    assert "<text" in pixels  # words stay words
+    assert len(pixels) < 200_000
+
+
 def test_pictures_have_words_and_controls_have_names(parsed):
     for svg in parsed.all("svg"):
         assert svg.get("aria-label") or svg.get("aria-hidden") or svg.get("overflow")
@@ -114,11 +157,13 @@ def test_style_follows_the_system_the_switch_and_the_printer(written):
 
 def test_button_holds_the_data(seen, parsed):
     buttons = [a for a in parsed.all("a") if "download" in a]
-    assert [button["download"] for button in buttons] == [f"{m.name}.csv" for m in seen.measures]
-    at = [measured.name for measured in seen.measures].index("gradient_norm")
+    ordered = [measured for _, group in by_question(seen.measures) for measured in group]
+    assert [button["download"] for button in buttons] == [f"{m.name}.csv" for m in ordered]
+    assert len(ordered) == len(seen.measures)
+    at = [measured.name for measured in ordered].index("gradient_norm")
     content = base64.b64decode(buttons[at]["href"].partition("base64,")[2])
     frame = pd.read_csv(io.BytesIO(content))
-    pd.testing.assert_frame_equal(frame, seen.measures[at].result.to_frame(), rtol=1e-8)
+    pd.testing.assert_frame_equal(frame, ordered[at].result.to_frame(), rtol=1e-8)
 
 
 def test_long_data_are_thinned_and_that_is_said(seen):
@@ -170,7 +215,7 @@ def test_result_without_a_figure_falls_back_to_a_table(seen):
     found = Structure(text)
     assert "The first rows." in found.text
     assert found.text.count("<b>forty-two</b>") == 10 + 1
-    assert "Held against" not in found.text
+    assert "Beside its baselines" not in found.text
 
 
 def test_names_from_outside_are_shown_as_text(seen):
@@ -276,7 +321,7 @@ def test_errors_by_zone_stand_on_the_page_with_those_of_the_peers(which, request
         zone = rows[start : start + models]
         expected += [str(zone[0]["queries"]), *(number(row["error"]) for row in zone)]
     assert cells == expected
-    what = "share of wrong classes" if which == "classified" else "mean squared error"
+    what = "fraction of wrong answers" if which == "classified" else "mean squared error"
     assert what in zones
     assert ">gaussian process<" in zones
 

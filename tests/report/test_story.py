@@ -7,19 +7,19 @@ from inscape.report.story import definition, introduction
 def test_introduction_says_what_was_measured(seen):
     assert introduction(seen).startswith(
         "This Sequential maps 3 inputs to 1 output with 26 parameters. It was measured on the 20 "
-        "test rows of steps, where its loss (mse) is "
+        "test examples of steps, where its loss (mse) is "
     )
 
 
 def test_introduction_of_a_classifier_tells_how_many_are_right(classified):
     text = introduction(classified)
     right = classified.scores[0].accuracy
-    assert f"on all 50 rows of quarters, of which it classifies {right:.1%} correctly." in text
+    assert f"on all 50 examples of quarters, of which it classifies {right:.1%} correctly." in text
 
 
 def test_introduction_without_scores_and_measures(seen):
     text = introduction(replace(seen, scores=(), measures=()))
-    assert text.endswith("on the 20 test rows of steps. Nothing was measured.")
+    assert text.endswith("on the 20 test examples of steps. Nothing was measured.")
 
 
 def test_definition_is_read_from_the_docstring():

@@ -32,7 +32,7 @@ def print_attribution(found: "Attribution") -> None:
             f"at most {found.residual:.0e}."
         )
     if found.nearest:
-        lines.insert(0, f"What the network takes for alike, of {found.searched:,} rows:")
+        lines.insert(0, f"Which examples have similar gradients, of {found.searched:,} rows:")
     if found.reason:
         lines.append(f"Not split into what training rows added: {found.reason}.")
     if found.advice:

@@ -19,7 +19,6 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
     if as_json:
         print_json({**look.to_dict(), "page": None if page is None else str(page)})
         return
-    from inscape.report.scale import SHORT
     from inscape.report.story import introduction
 
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
@@ -29,7 +28,7 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
         lines = textwrap.wrap(text, width, initial_indent="* ", subsequent_indent="  ")
         echo("\n".join(lines))
     echo("", nl=bool(look.findings))
-    print_table(map(_row, look.measures), right=("this network", *SHORT.values()))
+    _print_measures(look)
     others = [f"{row['measure']}: {row['status']}" for row in look.rows() if "value" not in row]
     others += _unavailable(look)
     others += [f"warning, {name}: {warning}" for name, warning in _warnings(look)]
@@ -39,12 +38,22 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
         print_attribution(look.attribution)
 
 
+def _print_measures(look: "inscape.report.Look") -> None:
+    """Print the report's table: by question, the most surprising numbers first."""
+    from inscape.report.directions import by_question
+    from inscape.report.scale import SHORT
+
+    rows = [_row(measured) for _, group in by_question(look.measures) for measured in group]
+    print_table(rows, right=("this network", *SHORT.values()))
+
+
 def _row(measured: "inscape.report.parts.Measured") -> dict[str, str]:
     """Return a line of the report's table: the same columns, the same digits."""
+    from inscape.report.directions import direction
     from inscape.report.scale import SHORT
     from inscape.report.words import number
 
-    found = measured.summary
+    found, points = measured.summary, direction(measured.name)
     held = {label: measured.reference(name) for name, label in SHORT.items()}
     return {
         "measure": measured.name,
@@ -55,6 +64,7 @@ def _row(measured: "inscape.report.parts.Measured") -> dict[str, str]:
             label: (reference.text(number) if reference else "") or "-"
             for label, reference in held.items()
         },
+        "direction": points.short if points else "",
     }
 
 

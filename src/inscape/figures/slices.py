@@ -57,12 +57,17 @@ def draw_slice(result: SlicePicture, regions: PlaneRegions | None = None) -> Axe
             _classes(result, ax, scores, others, sure)
         else:
             _values(result, ax, scores[:, :, 0])
-        if regions is not None:
+        if regions is not None and shows_edges(regions):
             _edges(regions, ax)
         _dots(result, ax)
         for anchor in result.anchors:
             _mark(result, ax, anchor)
     return ax
+
+
+def shows_edges(regions: PlaneRegions) -> bool:
+    """Tell whether linear regions are few enough for their edges to be seen."""
+    return len(regions.edges) <= MOST_EDGES
 
 
 def tint(result: SlicePicture, layer: int) -> str:
@@ -205,13 +210,12 @@ def _image(result: SlicePicture, ax: Axes, image: Array, **look: Any) -> Any:
 
 
 def _edges(regions: PlaneRegions, ax: Axes) -> None:
-    """Draw the edges of linear regions as faint lines, as pixels where they are many."""
+    """Draw the edges of linear regions as faint lines."""
     made = regions.makers[:, 0].numpy() >= 0
     ends = regions.vertices.numpy()[regions.edges.numpy()[made]]
-    if len(ends) > MOST_EDGES:
-        return
-    lines = LineCollection(list(ends), colors=INK, linewidths=0.35, alpha=0.28)
-    lines.set(zorder=2, rasterized=len(ends) > 4000)
+    thin = min(1.0, (600 / max(1, len(ends))) ** 0.4)  # many lines must not hide the colours
+    lines = LineCollection(list(ends), colors=INK, linewidths=0.4 * thin, alpha=0.4)
+    lines.set(zorder=2)
     ax.add_collection(lines, autolim=False)
 
 

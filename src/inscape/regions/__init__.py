@@ -1,4 +1,4 @@
-"""Of which exact pieces is it made? Linear regions on lines, in planes and around points."""
+"""Of which linear regions is it made? Linear regions on lines, in planes and around points."""
 
 from inscape._core.pieces.plane import Frame, through
 from inscape.regions.boundary import Boundary, boundary, decision_boundary, level_set

@@ -7,13 +7,12 @@ from inscape.report.directions import surprise
 from inscape.report.finding import (
     FEWEST,
     Finding,
-    capitalised,
     linear_label,
     mean_interval,
     measure,
 )
 from inscape.report.references import ratio
-from inscape.report.words import number, plain
+from inscape.report.words import first_up, number, plain
 
 if TYPE_CHECKING:
     from inscape.report.look import Look
@@ -48,7 +47,7 @@ def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
     if pair is None or pair[2] > 0 or look.data.measured == "all rows":
         return None  # of the very examples that it was fitted to, a linear model knows too much
     own, linear, _, high = pair
-    label = capitalised(linear_label(look))
+    label = first_up(linear_label(look))
     text = (
         f"{label} is better ({linear:.1%} against {own:.1%} of {seen.n:,} examples)"
         if high < 0

@@ -25,15 +25,17 @@ class Direction:
     def short(self) -> str:
         """Return the direction in a few words."""
         return (
-            f"larger is {self.larger}" if self.better == "neither" else f"{self.better} is better"
+            f"larger means {self.larger}"
+            if self.better == "neither"
+            else f"{self.better} is better"
         )
 
     @property
     def sentence(self) -> str:
         """Return the direction as a sentence."""
         if self.better == "neither":
-            return f"Larger is {self.larger}, in itself neither better nor worse."
-        return f"{self.better.capitalize()} is better: larger is {self.larger}."
+            return f"Larger means {self.larger}, in itself neither better nor worse."
+        return f"{self.better.capitalize()} is better: larger means {self.larger}."
 
 
 #: Of every instrument, which way its number points.
@@ -63,7 +65,7 @@ DIRECTIONS = {
     "path_length": Direction("neither", "rougher"),
     "plane_regions": Direction("neither", "more linear regions"),
     "region_at": Direction("neither", "a larger linear region"),
-    "region_bounds": Direction("neither", "more linear regions that are possible"),
+    "region_bounds": Direction("neither", "that more linear regions are possible"),
     "region_evolution": Direction("neither", "more linear regions"),
     "robustness": Direction("larger", "more answers that hold under attack"),
     "rugosity": Direction("neither", "rougher"),

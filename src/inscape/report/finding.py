@@ -70,11 +70,6 @@ def class_name(look: "Look", k: int) -> str:
     return str(names[k]) if k < len(names) else str(k)
 
 
-def capitalised(text: str) -> str:
-    """Return a text with a capital letter at its beginning."""
-    return text[:1].upper() + text[1:]
-
-
 def are(count: int) -> str:
     """Return the verb for so many things."""
     return "is" if count == 1 else "are"

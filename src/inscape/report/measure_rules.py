@@ -25,6 +25,8 @@ IDLE = 0.10
 WIDE = 1 / 3
 #: The same for fractions from 0 to 1, in points: two networks 20 points apart overlap.
 WIDE_FRACTION = 0.10
+#: From so many measures with too wide intervals on, that is told before what else informs.
+MANY = 3
 #: Measures that are named where intervals are too wide, at most.
 NAMED = 4
 
@@ -113,7 +115,7 @@ def wide(look: "Look", seen: Checkup) -> Finding | None:
     one = len(vague) == 1
     return Finding(
         rule="wide",
-        severity=25,
+        severity=25 if len(vague) >= MANY else 9,
         text=f"The 95% {'interval' if one else 'intervals'} of {listed(named)} {are(len(vague))} "
         "too wide to tell this network from one with twice the number.",
         advice="More data, or a longer --budget, make them narrower.",

@@ -18,6 +18,7 @@ from inscape.extrapolation import Extrapolation
 from inscape.figures import caption, has_figure
 from inscape.report.attribution import Attribution
 from inscape.report.attribution_page import attribution_part
+from inscape.report.directions import by_question, direction, question
 from inscape.report.finding import CALM
 from inscape.report.look import Look, settings
 from inscape.report.parts import Measured
@@ -26,7 +27,7 @@ from inscape.report.scale import SHORT, scale
 from inscape.report.slice_section import slice_section
 from inscape.report.sources import citation
 from inscape.report.story import definition, introduction
-from inscape.report.words import number, plain, seconds, setting, shape
+from inscape.report.words import first_up, number, plain, seconds, setting, shape
 
 #: A page may not be larger than this, in bytes.
 LIMIT = 2_000_000
@@ -50,9 +51,18 @@ def save(look: Look, path: Path) -> Path:
 def page(look: Look) -> str:
     """Return the whole report as HTML, under two megabytes."""
     style = stylesheet("style.css", *(["attribution.css"] if look.attribution else []))
-    cut = slice_section(look)
-    text = ""
+    cut, text = slice_section(look), ""
+    figures = {measured.name: _figure(measured) for measured in look.measures}
     for rows in ROWS:
+        groups = [
+            {
+                "question": question(family),
+                "parts": [
+                    _section(measured, figures[measured.name], rows) for measured in measures
+                ],
+            }
+            for family, measures in by_question(look.measures)
+        ]
         text = rendered_page(
             "page.html.j2",
             look=look,
@@ -60,8 +70,9 @@ def page(look: Look) -> str:
             introduction=introduction(look),
             calm=CALM,
             slice=cut,
-            measures=[_section(measured, rows) for measured in look.measures],
+            groups=groups,
             references=SHORT,
+            shown=[name for name in SHORT if name != "bound" or _bounded(look)],
             style=style,
             explaining=look.attribution and _attribution(look.attribution, rows),
             citation=citation("courtois2025path, Eq. (9)"),
@@ -87,7 +98,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for tool in (number, seconds, plain, shape, setting):
+    for tool in (number, seconds, plain, first_up, shape, setting):
         found.filters[tool.__name__] = tool
     return found
 
@@ -103,14 +114,27 @@ def stylesheet(*names: str) -> Markup:
     return Markup("\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets))
 
 
-def _section(measured: Measured, rows: int) -> dict[str, Any]:
+def _bounded(look: Look) -> bool:
+    """Tell whether any measure has a lower bound to be held against."""
+    bounds = [measured.reference("bound") for measured in look.measures]
+    return any(bound is not None and bound.value is not None for bound in bounds)
+
+
+def _figure(measured: Measured) -> str | None:
+    """Return the figure of a measure as SVG, if there is one for its result."""
+    if not has_figure(measured.result):
+        return None
+    title = f"Figure of the {plain(measured.name)}"
+    words = f"{title}: {measured.summary}. {caption(measured.result)}"
+    return figure(measured.result, prefix=measured.name, label=words if measured.summary else title)
+
+
+def _section(measured: Measured, drawn: str | None, rows: int) -> dict[str, Any]:
     """Return what the template needs to show one measure."""
     result = measured.result
-    title = f"Figure of the {plain(measured.name)}"
-    label = f"{title}: {measured.summary}. {caption(result)}" if measured.summary else title
     data, note = table(result, rows)
     stated = definition(measured.doc)
-    drawn = figure(result, prefix=measured.name, label=label) if has_figure(result) else None
+    points = direction(measured.name)
     return {
         "measured": measured,
         "summary": measured.summary,
@@ -124,7 +148,9 @@ def _section(measured: Measured, rows: int) -> dict[str, Any]:
         "paragraphs": [Markup(text) for text in stated.paragraphs],
         "citation": citation(measured.cites),
         "settings": {key: v for key, v in settings(measured).items() if key != "doubts"},
-        "doubts": getattr(result, "doubts", ()),
+        "warnings": getattr(result, "doubts", ()),
+        "direction": points.sentence if points else "",
+        "short_direction": points.short if points else "",
         "zones": zones(result) if isinstance(result, Extrapolation) else [],
     }
 

@@ -6,6 +6,9 @@ import io
 import re
 from functools import cache
 
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection
 from torch import Tensor
 
 from inscape._core import Result
@@ -38,6 +41,9 @@ COLOURS = {
     PAPER: "paper",
 }
 
+#: Shapes with more corners than this together are pixels on a page.
+CORNERS = 4000
+
 #: What LaTeX has and matplotlib's reader of formulas has not.
 _DIALECT = {
     r"\lVert": r"\Vert ",
@@ -51,7 +57,23 @@ _DIALECT = {
 
 def figure(result: Result, *, prefix: str, label: str) -> str:
     """Return the figure of a result as an inline SVG with ids of its own and an aria label."""
-    return inline(rendered(draw(result)).decode(), prefix=prefix, label=label)
+    return drawn(draw(result), prefix=prefix, label=label)
+
+
+def drawn(ax: Axes, *, prefix: str, label: str) -> str:
+    """Return a figure as an inline SVG, what has very many corners in it as pixels."""
+    root = ax.get_figure(root=True)
+    collections = [] if root is None else root.findobj(Collection)
+    for collection in collections:
+        if _corners(collection) > CORNERS:
+            collection.set_rasterized(True)
+    return inline(rendered(ax).decode(), prefix=prefix, label=label)
+
+
+def _corners(artist: Collection) -> int:
+    """Return about how many corners the shapes of a collection have; a new shape costs four."""
+    places = len(np.asarray(artist.get_offsets()))  # one shape at many places is written once
+    return 4 * places + sum(4 + len(np.asarray(path.vertices)) for path in artist.get_paths())
 
 
 def inline(svg: str, *, prefix: str, label: str) -> str:

@@ -7,12 +7,11 @@ from markupsafe import Markup
 
 from inscape._core import NotApplicable
 from inscape._core.slices import Anchor, SlicePicture
-from inscape.figures.drawing import rendered
-from inscape.figures.slices import draw_slice
+from inscape.figures.slices import draw_slice, shows_edges
 from inscape.regions.plane_regions import PlaneRegions
 from inscape.report.look import Look
 from inscape.report.parts import Measured
-from inscape.report.pictures import inline, thumbnail
+from inscape.report.pictures import drawn, thumbnail
 from inscape.report.words import listed, shape
 
 
@@ -25,11 +24,11 @@ def slice_section(look: Look) -> dict[str, Any] | None:
         return {"reason": found.reason}
     regions = next(filter(None, (_same_plane(found, m) for m in look.measures)), None)
     caption = slice_caption(found, regions)
-    drawn = rendered(draw_slice(found, regions)).decode()
+    label = f"{slice_title(found)}. {caption}"
     return {
         "reason": "",
         "title": slice_title(found),
-        "figure": Markup(inline(drawn, prefix="slice", label=f"{slice_title(found)}. {caption}")),
+        "figure": Markup(drawn(draw_slice(found, regions), prefix="slice", label=label)),
         "caption": caption,
         "anchors": [_anchor(found, anchor) for anchor in found.anchors],
     }
@@ -49,14 +48,16 @@ def slice_caption(found: SlicePicture, regions: PlaneRegions | None) -> str:
     if not found.classes:
         color = "Colour is the output, white lines are its levels"
     elif not found.labelled:
-        color = "Colour is the output that is largest, a black line is where that changes"
+        color = "Colour is the output that is largest, a strong line is where that changes"
     else:
         color = (
-            "Colour is the class that the network answers, paler where it is less sure; a black "
-            "line is the decision boundary"
+            "Colour is the class that the network answers, paler where it is less sure; a "
+            "strong line is the decision boundary"
         )
     lines = ""
-    if regions is not None:
+    if regions is not None and not shows_edges(regions):
+        lines = f" Its {regions.cells:,} linear regions are too many to be drawn on it."
+    elif regions is not None:
         part = "" if regions.complete else f", found on {regions.covered:.1%} of the window"
         lines = f" Faint lines are the edges of its {regions.cells:,} linear regions{part}."
     return f"{plane}{color}, from {shape((width, height))} predictions.{lines} {_dots(found)}"
@@ -83,7 +84,8 @@ def _dots(found: SlicePicture) -> str:
 def _anchor(found: SlicePicture, anchor: Anchor) -> dict[str, Any]:
     """Return letter, picture and words of an example that the plane goes through."""
     sure = "" if anchor.confidence is None else f" (probability {anchor.confidence:.2f})"
-    answer = f"answered {anchor.answer}{sure}" if anchor.answer else ""
+    said = "answered" if found.labelled or not found.classes else "largest is"
+    answer = f"{said} {anchor.answer}{sure}" if anchor.answer else ""
     label = f"labelled {anchor.label}" if anchor.label else ""
     wrong = found.labelled and bool(anchor.label) and anchor.label != anchor.answer
     return {

@@ -29,7 +29,7 @@ def introduction(look: Look) -> str:
         f"{model.outputs} {_many('output', (model.outputs,))} with {model.parameters:,} "
         f"{_many('parameter', (model.parameters,))}. It was measured on "
         f"{'the' if data.measured == 'test rows' else 'all'} {data.n:,} "
-        f"{'test rows' if data.measured == 'test rows' else 'rows'} of {data.name}"
+        f"{'test examples' if data.measured == 'test rows' else 'examples'} of {data.name}"
         + (f", {scored}." if (scored := _scored(look.scores)) else "."),
     ]
     explained = _explained(look.attribution)
@@ -44,7 +44,10 @@ def _explained(found: Attribution | None) -> list[str]:
         return []
     many = len(found.explained)
     what = "One prediction is" if many == 1 else f"{many} predictions are"
-    return [f"{what} split into what each of {found.training_rows:,} training rows has added."]
+    return [
+        f"{what} explained as the sum of what each of {found.training_rows:,} training examples "
+        "has added."
+    ]
 
 
 def _many(word: str, sizes: tuple[int, ...]) -> str:

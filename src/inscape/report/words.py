@@ -11,6 +11,10 @@ _OF_ONE_RUN = dict.fromkeys(
 ) | dict.fromkeys(("--json", "--no-page", "--dry-run", "--quiet", "-q"), 0)
 
 
+#: Names that are not written as their words are.
+_WRITTEN = {"fisher_rao_norm": "Fisher-Rao norm"}
+
+
 def number(value: float, digits: int = 4) -> str:
     """Return ``value`` to so many significant digits, as one would write it by hand.
 
@@ -54,7 +58,16 @@ def plain(name: str) -> str:
     >>> plain("gradient_path_length")
     'gradient path length'
     """
-    return name.replace("_", " ")
+    return _WRITTEN.get(name, name.replace("_", " "))
+
+
+def first_up(text: str) -> str:
+    """Return a text with its first letter as a capital and the others as they are.
+
+    >>> first_up("path length of a ReLU network")
+    'Path length of a ReLU network'
+    """
+    return text[:1].upper() + text[1:]
 
 
 def shape(sizes: Sequence[int]) -> str:
