@@ -90,7 +90,9 @@ def test_the_terminal_shows_the_table_of_the_report(look):
     heads = ("measure", "this network", "95% interval", "mark", "at initialisation", "direction")
     assert all(name in head for name in (*heads, "linear model", "lower bound"))
     page = next(Path("reports").iterdir()).read_text()
-    assert [row.split()[0] for row in rows] == ["gradient_norm", "weights_product"]
+    assert {row.split()[0] for row in rows} == {"gradient_norm", "weights_product"}
+    order = [page.index(f'<th scope="row"><a href="#{row.split()[0]}"') for row in rows]
+    assert order == sorted(order)  # as on the page
     for cell in (cell for row in rows for cell in row.split()[1:] if cell not in ("-", "to")):
         assert cell in page
 

@@ -151,7 +151,10 @@ def test_page_shows_pictures_and_amounts(found):
     for push in (*one.up, *one.down):
         assert signed(push.amount) in read.text
     assert "15 updates of AdamW, batches of 8" in read.text
-    assert "4 predictions are split into what each of 24 training rows has added." in read.text
+    assert (
+        "4 predictions are explained as the sum of what each of 24 training examples has added."
+        in read.text
+    )
     assert "weight decay" in read.text
     assert found.attribution.command in read.text
     (button,) = [a for a in read.all("a") if "download" in a]
