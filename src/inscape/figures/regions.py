@@ -31,7 +31,7 @@ LIMIT, EDGES = 5_000, 3
 #: Lines that are one shape where they are many.
 TOGETHER = 500
 #: Pixels along the longer side of a picture, and the inches that these are drawn for.
-PIXELS, PAPER = 900, 4.0
+PIXELS, PAPER = 1200, 4.0
 #: Lines on top of colours: nearly black, whatever the paper.
 DARK, LIGHT = "#15151A", "#FFFFFF"
 
