@@ -14,7 +14,7 @@ from inscape.report.baseline_rules import no_better_than_linear
 from inscape.report.checkup import Checkup
 from inscape.report.finding import CALM
 from inscape.report.findings import FOLLOWS, LEAST, MOST, RULES, findings, unchecked
-from inscape.report.measure_rules import masking
+from inscape.report.measure_rules import attacked, masking
 from inscape.report.parts import Measured, Reference, Score
 from inscape.robustness.robustness import UNFINISHED
 
@@ -367,6 +367,12 @@ def test_an_attack_that_has_not_ended_is_no_sign_of_masking():
     said = UNFINISHED.format(done=0, count=16)
     attacked = measure("robustness", 0.9, result=Attacked(doubts=(said,)))
     assert masking(look(attacked), checkup()) is None
+
+
+def test_an_attack_on_a_few_points_is_not_told():
+    assert attacked(look(measure("robustness", 0.5, 0.4, 0.6, result=Attacked())), checkup())
+    few = measure("robustness", 0.0, 0.0, 0.79, result=Attacked())
+    assert attacked(look(few), checkup()) is None
 
 
 def test_without_a_checkup_there_are_no_findings_and_that_is_said():

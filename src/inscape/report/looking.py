@@ -46,7 +46,7 @@ FITTING = 0.1
 #: Fraction of the budget that is planned for exporting the network.
 EXPORT = 0.05
 #: Fraction of the budget that one extra of the page may take, and that its slice is planned for.
-EXTRA, SLICED = 0.1, 0.05
+EXTRA, SLICED = 0.1, 0.08
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

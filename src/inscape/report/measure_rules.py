@@ -25,6 +25,8 @@ IDLE = 0.10
 WIDE = 1 / 3
 #: The same for fractions from 0 to 1, in points: two networks 20 points apart overlap.
 WIDE_FRACTION = 0.10
+#: Width of the interval of an accuracy from which on it says nothing: that of some twenty points.
+FEW = 0.4
 #: From so many measures with too wide intervals on, that is told before what else informs.
 MANY = 3
 #: Measures that are named where intervals are too wide, at most.
@@ -124,9 +126,12 @@ def wide(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def attacked(look: "Look", seen: Checkup) -> Finding | None:
-    """How little breaks it, where nothing speaks against the attack."""
+    """How little breaks it, where nothing speaks against the attack and it had time."""
     measured = measure(look, "robustness")
     if measured is None or measured.summary is None or masking(look, seen) is not None:
+        return None
+    low, high = measured.summary.low, measured.summary.high
+    if low is not None and high is not None and high - low > FEW:
         return None
     return Finding(
         rule="attacked",
