@@ -267,7 +267,7 @@ def test_an_interrupt_leaves_no_report(kit, monkeypatch):
     def interrupt(*args, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("inscape.report.look", interrupt)
+    monkeypatch.setattr("inscape.report.looking.Prepared.run", interrupt)
     done = kit(*look())
     assert done.exit_code == 130
     assert done.stderr.endswith("inscape: interrupted: nothing was left half written.\n")

@@ -82,3 +82,57 @@ def test_the_handler_of_the_caller_is_put_back():
     with Watch(1.0).watching():
         assert signal.getsignal(signal.SIGALRM) is not before
     assert signal.getsignal(signal.SIGALRM) is before
+
+
+class Lingering:
+    """An object whose deletion takes a while."""
+
+    def __del__(self):
+        for _ in range(20_000):
+            pass
+
+
+def test_an_interruption_is_not_lost_where_python_swallows_exceptions():
+    watch = Watch(3600.0)
+
+    def delete():
+        while True:
+            Lingering()
+
+    with watch.watching(), pytest.raises(Stopped), watch.limit(0.01):
+        delete()
+
+
+def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
+    (tmp_path / "slow_to_load.py").write_text(
+        "from inscape._core.deadline import now\n"
+        "end = now() + 0.5\n"
+        "while now() < end:\n    pass\n"
+        "whole = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    watch = Watch(3600.0)
+
+    def load():
+        import slow_to_load  # noqa: F401
+
+        forever()
+
+    with watch.watching(), pytest.raises(Stopped), watch.limit(0.05):
+        load()
+    import slow_to_load
+
+    assert slow_to_load.whole
+
+
+def test_an_alarm_of_the_callers_own_is_passed_on():
+    import signal
+
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
+    try:
+        with Watch(3600.0).watching():
+            signal.raise_signal(signal.SIGALRM)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert rung == [signal.SIGALRM]

@@ -43,6 +43,8 @@ T = TypeVar("T")
 
 #: Fraction of the budget that fitting the linear model may take at first.
 FITTING = 0.1
+#: What the work of a look calls a part of the page that there was no time for.
+LOST = "without_"
 #: Fraction of the budget that is planned for exporting the network.
 EXPORT = 0.05
 #: Fraction of the budget that one extra of the page may take, and that its slice is planned for.
@@ -81,6 +83,7 @@ class Prepared:
     def run(self, *, quiet: bool | None = None) -> Look:
         """Take the look."""
         watch = self.subject.clock
+
         with ExitStack() as stack:
             moved = stack.enter_context(pulse(watch.left, quiet=quiet))
             stack.enter_context(probes_kept())
@@ -106,8 +109,8 @@ class Prepared:
             beside = self._extra(schedule, "scores", lambda: rate(model, label)) or ()
         linear = None if fit is None else fit.model
         seen = self._extra(schedule, "checkup", lambda: checkup(subject, linear))
-        if seen is None:
-            seen = checkup(subject, None, rows=0)  # no time, or worse: the weights alone
+        if seen is None and not self._has_failed("checkup"):
+            seen = checkup(subject, None, rows=0)  # no time: the weights alone
         cut = self._extra(schedule, "slice", self._slice)
         self._give(schedule, measures.held_against())
         attribution = self._explained(schedule)
@@ -149,19 +152,27 @@ class Prepared:
         def start() -> Iterator[Any]:
             yield (make(),)
 
+        if self.work is not None and self.work.rows.get(f"{LOST}{name}"):
+            self.subject.counts[f"{LOST}{name}"] = 1
+            return None
         task = Task(name=name, role="network", start=start, most=1)
         self._give(schedule, [task], EXTRA * self.subject.clock.budget)
+        if task.answer is None and task.error is None:
+            self.subject.counts[f"{LOST}{name}"] = 1  # so that repeating leaves it out as well
         if task.error is not None:
             reason = f"{type(task.error).__name__}: {one_line(task.error)}"
             self.failed.append(Skipped(name=name, reason=reason))
         return None if task.answer is None else task.answer[0]
+
+    def _has_failed(self, name: str) -> bool:
+        return any(one.name == name for one in self.failed)
 
     def _explained(self, schedule: Schedule) -> Attribution | None:
         plan = self.explaining
         if plan is None:
             return None
         made = self._extra(schedule, ATTRIBUTION, lambda: explained(self.subject, self.data, plan))
-        if made is None and not self.failed:
+        if made is None and not self._has_failed(ATTRIBUTION):
             made = explained(self.subject, self.data, replace(plan, recorded=None, searched=0))
         return made
 
@@ -169,7 +180,7 @@ class Prepared:
         self,
         measures: Measures,
         scored: tuple[Score, ...],
-        seen: Checkup,
+        seen: Checkup | None,
         cut: SlicePicture | NotApplicable | None,
         attribution: Attribution | None,
     ) -> Look:
@@ -226,6 +237,7 @@ def prepare(
             opened.model, fitted, clock=watch, seed=seed, command=command,
             work=None if known is None else known.rows,
         )  # fmt: skip
+        watch.count_memory()
         with batches(subject.rows):
             made = plan(subject, fitted, trajectory, explain) if explains(only, explain) else None
     return Prepared(

@@ -198,7 +198,9 @@ class Measures:
     def _is_late(self, name: str) -> bool:
         """Tell whether a baseline is missing for no other reason than time."""
         first = [self.fitting, self.linear.get(name), *self.draws.get(name, [None])[:1]]
-        if self.subject.y_train is None:
+        if _number(self.own[name].answer) is None:
+            return False
+        if self.subject.y_train is None or self.fitting.error is not None:
             first = first[2:]
         return any(task is None or (task.answer is None and task.error is None) for task in first)
 

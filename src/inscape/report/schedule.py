@@ -2,8 +2,7 @@
 
 The order in which things are lost as time gets short is the reverse of the order in which they are
 run: further draws at initialisation and finer intervals first, then the extras of the page, then
-the baselines, and the measures of the network itself last. A task is never lost while there is time
-for one step of it.
+the baselines, and the measures of the network itself last.
 """
 
 import math
@@ -21,6 +20,8 @@ SLICE = 1.0
 TURN = 0.5
 #: A task without any answer is interrupted after so many slices, or this fraction of the budget.
 SLICES, FRACTION = 5, 0.06
+#: Yet after so many times its fair part of what is left, so that those behind it are not lost.
+FAIR = 4.0
 #: A task that is not finished gains at least this much by going on.
 LEAST = 1e-3
 #: So many steps in a row, each under this time, that answer nothing new, wait for a longer turn.
@@ -132,18 +133,19 @@ class Schedule:
         A task that takes far longer for its first answer is interrupted, and begins anew once the
         others had their turn, if there is much more time for it then.
         """
-        for task in tasks:
-            self._first(task, self.slice if seconds is None else seconds)
+        for place, task in enumerate(tasks):
+            fair = FAIR * self.watch.left / (len(tasks) - place)
+            self._first(task, self.slice if seconds is None else seconds, fair)
         waiting, self._interrupted = self._interrupted, []
         for task in waiting:
             if self.watch.left > 4 * task.seconds:
                 task.again()
                 self._run(task, self.slice, self.watch.left / 2)
 
-    def _first(self, task: Task, seconds: float) -> None:
+    def _first(self, task: Task, seconds: float, fair: float) -> None:
         if self.watch.over:
             return
-        longest = max(SLICES * seconds, FRACTION * self.watch.budget)
+        longest = min(max(SLICES * seconds, FRACTION * self.watch.budget), max(seconds, fair))
         if self._run(task, seconds, longest) and task.answer is None:
             self._interrupted.append(task)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from inscape._core.deadline import clock_is_real, now
 from inscape._core.sizes import in_bytes
@@ -23,6 +24,10 @@ OVER, MORE = 0.05, 0.5
 #: Seconds between two looks at the clock and the memory.
 PAUSE = 0.05
 
+#: Seconds after which an interruption that was lost comes again.
+AGAIN = 0.5
+#: Functions that run while something is deleted, where Python swallows exceptions.
+DELETING = ("__del__", "remove")
 #: Said of what was interrupted for its memory.
 TOO_MUCH = "it takes more memory than the {} that --memory allows: raise it"
 
@@ -49,6 +54,8 @@ class Watch:
         self._base = resident()
         self._until = math.inf
         self._why = ""
+        self._asked = False
+        self._before: Any = None
 
     @property
     def spent(self) -> float:
@@ -69,10 +76,14 @@ class Watch:
         """Tell whether so many seconds more would stay within the budget."""
         return self.spent + predicted <= self.budget
 
+    def count_memory(self) -> None:
+        """Count memory from now on: what is held already is the model and its data."""
+        self._base = resident()
+
     @contextmanager
     def limit(self, seconds: float) -> Iterator[None]:
         """Interrupt the block after so many seconds, or soon after the end of the budget."""
-        grace = OVER * self.budget + MORE
+        grace, self._why = OVER * self.budget + MORE, ""
         outer, self._until = self._until, min(now() + seconds, self.start + self.budget + grace)
         try:
             yield
@@ -86,7 +97,7 @@ class Watch:
             yield
             return
         end = threading.Event()
-        before = signal.signal(signal.SIGALRM, self._interrupt)
+        self._before = signal.signal(signal.SIGALRM, self._interrupt)
         thread = threading.Thread(target=self._look, args=(end,), daemon=True)
         thread.start()
         try:
@@ -95,7 +106,8 @@ class Watch:
             self._until = math.inf
             end.set()
             thread.join()
-            signal.signal(signal.SIGALRM, before)
+            if self._before is not None:  # None is a handler that Python did not set
+                signal.signal(signal.SIGALRM, self._before)
 
     def _look(self, end: threading.Event) -> None:
         while not end.wait(PAUSE):
@@ -104,13 +116,35 @@ class Watch:
             heavy = self.memory is not None and used > self.memory and self._until < math.inf
             if heavy or now() > self._until:
                 self._why = TOO_MUCH.format(in_bytes(self.memory or 0)) if heavy else ""
+                self._asked = True
                 _thread.interrupt_main(signal.SIGALRM)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Raise where the main thread is, unless the block that was meant has ended."""
-        if self._until < math.inf and (self._why or now() > self._until):
-            self._until, why, self._why = math.inf, self._why, ""
+        """Raise where the main thread is, unless the block that was meant has ended.
+
+        Not amid an import, which would leave half a module behind for the whole process, nor where
+        Python would swallow it; the other thread asks again soon. An alarm of the caller's own goes
+        to the handler that the caller has set.
+        """
+        asked, self._asked = self._asked, False
+        if not asked:
+            if callable(self._before):
+                self._before(number, frame)
+            return
+        late = self._until < math.inf and (self._why or now() > self._until)
+        if late and not _delicate(frame):
+            self._until, why, self._why = now() + AGAIN, self._why, ""
             raise Stopped(why)
+
+
+def _delicate(frame: FrameType | None) -> bool:
+    """Tell whether an import is under way, or something is being deleted."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith("<frozen importlib") or code.co_name in DELETING:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def resident() -> int:

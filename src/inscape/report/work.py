@@ -48,7 +48,8 @@ def work_of(tasks: Iterable[Task], rows: Mapping[str, int]) -> Work:
     """Return the work that was done."""
     answers: dict[str, list[int | None]] = {}
     for task in tasks:
-        whole = task.complete or task.error is not None
+        lost = isinstance(task.error, MemoryError)
+        whole = task.complete or (task.error is not None and not lost)
         counts = answers.setdefault(task.name, [None] * len(ROLES))
         counts[ROLES.index(task.role)] = None if whole else task.taken
     return Work({name: tuple(counts) for name, counts in answers.items()}, dict(rows))
