@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 import torch
 
@@ -123,6 +124,25 @@ def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
     import slow_to_load
 
     assert slow_to_load.whole
+
+
+def test_a_compilation_is_not_interrupted():
+    from numba import njit
+
+    @njit
+    def ordered(values):
+        return np.sort(values)[::-1].cumsum()
+
+    watch = Watch(3600.0)
+
+    def compile_and_go_on():
+        ordered(np.ones(3))
+        forever()
+
+    with watch.watching(), pytest.raises(Stopped), watch.limit(0.05):
+        compile_and_go_on()
+    assert ordered.signatures
+    assert ordered(np.array([1.0, 3.0])).tolist() == [3.0, 4.0]
 
 
 def test_an_alarm_of_the_callers_own_is_passed_on():

@@ -10,13 +10,11 @@ if TYPE_CHECKING:
 
 def announcement(prepared: "Prepared") -> list[str]:
     """Say what is about to be measured and explained, where, and how long it will take."""
-    import torch
-
     from inscape.report.words import seconds
 
     x = prepared.data.x
     kind = str(x.dtype).removeprefix("torch.")
-    count = torch.get_num_threads()
+    count = prepared.subject.threads
     threads = f", {count} thread{'s' * (count != 1)}" if x.device.type == "cpu" else ""
     many = f"{len(prepared.chosen)} instrument{'s' * (len(prepared.chosen) != 1)}"
     lines = [f"model: {note}" for note in prepared.opened.notes]

@@ -11,10 +11,13 @@ from inscape.cli.errors import FAILED, typed
 from inscape.cli.forecast import announcement, print_forecast
 from inscape.cli.glance import print_look
 from inscape.cli.opening import Wanted, opened
-from inscape.cli.output import Speech, check_writable, page_path
+from inscape.cli.output import Speech, check_writable, page_path, said_if_slow
 
 if TYPE_CHECKING:
     from inscape.report.looking import Prepared
+
+#: Said where that is not done in a moment, as it is once the kernels are on disk.
+COMPILING = "making kernels ready: the first look on a machine compiles them, for some ten seconds"
 
 
 def look_at_model(given: Mapping[str, Any]) -> None:
@@ -42,8 +45,11 @@ def look_at_model(given: Mapping[str, Any]) -> None:
 
 
 def _prepared(wanted: Wanted, say: Speech) -> "Prepared":
-    from inscape.report.looking import prepare
+    from inscape.report.looking import names_chosen, prepare
+    from inscape.report.warmup import compile_ahead
 
+    with said_if_slow(say, COMPILING):
+        compile_ahead(names_chosen(wanted.only))
     subject = opened(wanted, say)
     return prepare(
         subject.model,
@@ -54,6 +60,7 @@ def _prepared(wanted: Wanted, say: Speech) -> "Prepared":
         trajectory=subject.trajectory,
         explain=wanted.explain,
         memory=wanted.memory,
+        threads=wanted.threads,
         work=wanted.work,
         command=typed(),
     )

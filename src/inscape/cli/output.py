@@ -2,9 +2,15 @@
 
 import re
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from inscape.cli.terminal import echo
+
+#: Seconds after which somebody who waits wants to know for what.
+MOMENT = 3.0
 
 
 def page_path(out: Path, name: str) -> Path:
@@ -54,6 +60,18 @@ class Speech:
         for line in lines:
             if not self.quiet:
                 echo(line, err=True)
+
+
+@contextmanager
+def said_if_slow(say: Speech, line: str) -> Iterator[None]:
+    """Say a line where the block takes longer than a moment."""
+    timer = threading.Timer(MOMENT, say, [line])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _stem(text: str) -> str:

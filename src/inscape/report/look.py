@@ -119,6 +119,7 @@ def look(
     trajectory: Trajectory | None = None,
     explain: Sequence[int] | None = None,
     memory: int | None = None,
+    threads: int | None = None,
     work: str | None = None,
     quiet: bool | None = None,
     command: str | None = None,
@@ -149,6 +150,8 @@ def look(
             right and some that are wrong, and none if ``only`` names instruments.
         memory: Bytes that measuring may take beside model and data; a quarter of the machine's by
             default. What takes more is stopped, and says so.
+        threads: Threads of the processor to use; by default one or all that PyTorch has, whichever
+            is quicker on this model now.
         work: The work of an earlier look, ``Look.work``, to repeat it with the same numbers; the
             budget then does not count.
         quiet: True shows no progress, False does; None asks the environment.
@@ -158,7 +161,7 @@ def look(
 
     prepared = prepare(
         model, data, budget=budget, seed=seed, only=only, trajectory=trajectory, explain=explain,
-        memory=memory, work=work, command=command,
+        memory=memory, threads=threads, work=work, command=command,
     )  # fmt: skip
     return prepared.run(quiet=quiet)
 

@@ -19,7 +19,7 @@ from inscape._core.anytime import batches
 from inscape._core.functional import probes_kept
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.slices import SlicePicture
-from inscape._core.threads import one_pool
+from inscape._core.threads import on_threads, one_pool
 from inscape._core.trajectory import Trajectory
 from inscape.intake import OpenedData, OpenedModel, fit_together
 from inscape.report.attribution import ATTRIBUTION, Attribution
@@ -35,6 +35,7 @@ from inscape.report.schedule import SLICE, Schedule, Task
 from inscape.report.scores import NETWORK, scores
 from inscape.report.slice import ROWS, slice_of
 from inscape.report.subject import Subject, opened_data, opened_model, subject_of
+from inscape.report.warmup import compile_ahead
 from inscape.report.watch import Watch
 from inscape.report.words import one_line, whole_command
 from inscape.report.work import ROLES, Work, read_work, work_of
@@ -89,6 +90,7 @@ class Prepared:
             stack.enter_context(probes_kept())
             stack.enter_context(batches(self.subject.rows))
             stack.enter_context(one_pool())
+            stack.enter_context(on_threads(self.subject.threads))
             stack.enter_context(watch.watching())
             return self._look(moved)
 
@@ -217,28 +219,30 @@ def prepare(
     trajectory: Trajectory | None = None,
     explain: Sequence[int] | None = None,
     memory: int | None = None,
+    threads: int | None = None,
     work: str | None = None,
     command: str | None = None,
 ) -> Prepared:
     """Open and check everything that a look needs; its time runs from here on.
 
     Arguments are those of :func:`inscape.look`. Some rows pass through the model: a look at all of
-    them is part of the look.
+    them is part of the look. Kernels are compiled before.
     """
     checks.at_least(0, budget=budget)
     checks.seed(seed)
     chosen = _chosen(only)
     known = None if work is None else read_work(work, names=(*chosen, "linear_model"))
+    compile_ahead(chosen)
     watch = Watch(budget, memory=sizes.memory() // 4 if memory is None else memory)
     opened = opened_model(model)
     with probes_kept():
         fitted = fit_together(opened, opened_data(data, opened.model))
         subject = subject_of(
             opened.model, fitted, clock=watch, seed=seed, command=command,
-            work=None if known is None else known.rows,
+            work=None if known is None else known.rows, wanted_threads=threads,
         )  # fmt: skip
         watch.count_memory()
-        with batches(subject.rows):
+        with on_threads(subject.threads), batches(subject.rows):
             made = plan(subject, fitted, trajectory, explain) if explains(only, explain) else None
     return Prepared(
         opened=opened,
@@ -264,6 +268,11 @@ def explains(only: str | Sequence[str] | None, explain: Sequence[int] | None) ->
     if explain is not None:
         return len(explain) > 0
     return only is None or ATTRIBUTION in ([only] if isinstance(only, str) else only)
+
+
+def names_chosen(only: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the instruments that a look runs."""
+    return tuple(_chosen(only))
 
 
 def _chosen(only: str | Sequence[str] | None) -> dict[str, Instrument]:

@@ -13,6 +13,7 @@ from inscape._core import Instrument
 from inscape._core.deadline import now
 from inscape._core.endings import ends_in_probability
 from inscape._core.functional import MEMORY, Probe, probe
+from inscape._core.threads import on_threads, quicker_threads
 from inscape.intake import OpenedData, OpenedModel, open_data
 from inscape.report.watch import Watch
 
@@ -20,6 +21,8 @@ from inscape.report.watch import Watch
 BATCH = 0.4
 #: Seconds of a trial batch that tell the pace well enough.
 TOLD = 0.02
+#: Seconds of a batch that tells on how many threads to compute.
+TRIAL = 0.03
 #: Seconds of a first call after which no second one is made to tell the pace.
 LONG = 1.0
 
@@ -29,6 +32,7 @@ class Subject:
     """What is looked at, and with which settings.
 
     ``work`` holds the numbers of rows of a look that is repeated; ``counts`` those of this one.
+    ``wanted_threads`` is the user's word on how many threads to use.
     """
 
     model: nn.Module
@@ -42,6 +46,7 @@ class Subject:
     seed: int
     command: str | None
     work: Mapping[str, int] | None = None
+    wanted_threads: int | None = None
     counts: dict[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -49,6 +54,27 @@ class Subject:
         """Tell whether the model is seen to return the probability of one of two classes."""
         single = self.task == "classes" and self.probe.outputs == 1
         return single and ends_in_probability(self.model, self.x)
+
+    @cached_property
+    def threads(self) -> int:
+        """Return on how many threads to compute: as many as make the model quickest now."""
+        if self.wanted_threads is not None:
+            count = self.wanted_threads
+        elif self.work is not None:
+            count = self.work.get("threads", torch.get_num_threads())
+        else:
+            count = self._quicker_threads()
+        self.counts["threads"] = count
+        return count
+
+    def _quicker_threads(self) -> int:
+        most = self.probe.rows(MEMORY)
+        with on_threads(1):
+            pace = seconds_per_row(self.model, self.x, most=most)
+        rows = torch.arange(max(1, min(most, int(TRIAL / pace))), device=self.x.device)
+        batch = self.x[rows % len(self.x)]
+        with torch.no_grad():
+            return quicker_threads(lambda: float(self.model(batch).sum()))
 
     @cached_property
     def pace(self) -> float:
@@ -129,6 +155,7 @@ def subject_of(
     seed: int,
     command: str | None,
     work: Mapping[str, int] | None = None,
+    wanted_threads: int | None = None,
 ) -> Subject:
     """Check model and data, and put together what the instruments need."""
     x, y = data.measured
@@ -144,6 +171,7 @@ def subject_of(
         seed=seed,
         command=command,
         work=work,
+        wanted_threads=wanted_threads,
     )
 
 

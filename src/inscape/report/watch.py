@@ -8,6 +8,7 @@ clock between steps counts.
 
 import _thread
 import math
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ PAUSE = 0.05
 AGAIN = 0.5
 #: Functions that run while something is deleted, where Python swallows exceptions.
 DELETING = ("__del__", "remove")
+#: Packages that run Python only to compile: half a kernel fails at every later call.
+COMPILERS = tuple(f"{os.sep}{name}{os.sep}" for name in ("numba", "llvmlite"))
 #: Said of what was interrupted for its memory.
 TOO_MUCH = "it takes more memory than the {} that --memory allows: raise it"
 
@@ -122,9 +125,9 @@ class Watch:
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """Raise where the main thread is, unless the block that was meant has ended.
 
-        Not amid an import, which would leave half a module behind for the whole process, nor where
-        Python would swallow it; the other thread asks again soon. An alarm of the caller's own goes
-        to the handler that the caller has set.
+        Not amid an import or a compilation, which would leave half a module or kernel behind for
+        the whole process, nor where Python would swallow it; the other thread asks again soon. An
+        alarm of the caller's own goes to the handler that the caller has set.
         """
         asked, self._asked = self._asked, False
         if not asked:
@@ -138,10 +141,12 @@ class Watch:
 
 
 def _delicate(frame: FrameType | None) -> bool:
-    """Tell whether an import is under way, or something is being deleted."""
+    """Tell whether an import or a compilation is under way, or something is being deleted."""
     while frame is not None:
         code = frame.f_code
         if code.co_filename.startswith("<frozen importlib") or code.co_name in DELETING:
+            return True
+        if any(compiler in code.co_filename for compiler in COMPILERS):
             return True
         frame = frame.f_back
     return False

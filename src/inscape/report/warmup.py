@@ -1,0 +1,39 @@
+"""Kernels that are compiled before the time of a look begins to run.
+
+On a machine that is new to them numba takes some ten seconds to compile the kernels of the region
+instruments. They are kept on disk, and later looks load them in less than a second.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from inscape._core import instruments
+
+#: Instruments whose kernels are ready in this process.
+_READY: set[str] = set()
+
+
+def compile_ahead(names: Iterable[str]) -> None:
+    """Run those instruments that have kernels on a tiny network, which compiles or loads them."""
+    known = instruments()
+    for name in names:
+        if name not in _READY and known[name].family == "regions":
+            _READY.add(name)
+            _run(name)
+
+
+def _run(name: str) -> None:
+    """Measure a network that has a convolution, a maximum and a hidden layer."""
+    one = instruments()[name]
+    draws = torch.Generator().manual_seed(0)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = nn.Sequential(
+            nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+            nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 3),
+        ).eval()  # fmt: skip
+    x, y = torch.randn(6, 1, 4, 4, generator=draws), torch.arange(6) % 3
+    for _ in one.refine(model, x, y, **one.example(model, x, y)):
+        pass
