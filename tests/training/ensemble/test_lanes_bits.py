@@ -89,12 +89,25 @@ def test_length_of_turns_and_number_of_threads_do_not_matter(case, monkeypatch):
     assert all(same(wanted[key], found) for key, found in run(case, dtype, seeds).items())
 
 
+class InTurn(training.Team):
+    """Two groups that advance in turn, as two threads do that are equally quick."""
+
+    def __init__(self, threads):
+        super().__init__(1)
+        self._threads = 2
+
+    def ended(self):
+        group = self.groups.pop(0)
+        group.advance()
+        return group
+
+
 def test_a_group_that_thins_out_joins_another(monkeypatch):
     """Two groups of seven points lose most of their members while others still wait."""
     joined = []
     absorb = groups.Group.absorb
     monkeypatch.setattr(groups.Group, "absorb", lambda a, b: (joined.append(b), absorb(a, b)))
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(training, "Team", InTurn)
     monkeypatch.setattr(groups, "TURN", 0.0)
     dtype = torch.float64
     build, options = CASES["deep"]
