@@ -224,6 +224,10 @@ def test_chunks_blocks_and_threads_change_nothing(size, monkeypatch):
     assert torch.equal(whole.offsets, parts.offsets)
     assert_close(whole.t, parts.t, rtol=0, atol=1e-13)
     assert_close(whole.slopes, parts.slopes)
+
+
+def test_one_row_at_a_time_changes_nothing():
+    f, a, b = dense(4, 20, 20, 20, 1), points(3, 4), points(3, 4, seed=3)
     assert_close(by_graph(f, a, b, memory=1).slopes, by_graph(f, a, b).slopes)
 
 

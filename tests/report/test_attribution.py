@@ -23,6 +23,8 @@ from inscape.kernels import neighbours, path_kernel
 from inscape.models import mlp
 from inscape.report import look
 from inscape.report.attribution_page import amounts, bars, class_bars, signed
+from inscape.report.explaining import explain
+from inscape.report.looking import prepare
 from inscape.report.page import page
 from inscape.report.pictures import thumbnail
 from inscape.report.pulse import pulse
@@ -267,7 +269,7 @@ def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, mo
     assert "Left out for time: 4 predictions" in text
     nothing = look(net, digits, only="attribution", budget=0.0, quiet=True).attribution
     assert nothing.nearest == ()
-    assert nothing.reason.endswith("; there was no time for neighbours")
+    assert nothing.reason.endswith("; there was no time to search for neighbours")
 
 
 def test_expected_time_grows_with_the_training(net, digits, way):
@@ -418,3 +420,12 @@ def test_a_bar_moves_where_no_time_is_expected():
         moved.start -= 0.5
         moved.beat()
         assert 50 <= moved.bar.done <= 99
+
+
+def test_a_plan_that_there_is_no_time_for_says_so(net, digits, way):
+    prepared = prepare(net, digits, trajectory=way, only="attribution", budget=60)
+    late = prepared.explaining.without_time()
+    told = explain(prepared.subject, prepared.data, late)
+    assert told.reason.startswith("left out for time; ")
+    assert len(told.left_out) == 4
+    assert "attribution" in told.command

@@ -60,6 +60,14 @@ class Plan:
             return f"{what} by {self.searched:,} neighbours ({self.reason}); {took}"
         return f"{what} by {self.recorded.words}; {took}"
 
+    def without_time(self) -> "Plan":
+        """Return what is left of the plan where there is no time for it."""
+        rows = tuple(one.row for one in self.predictions) if self.recorded else ()
+        return replace(
+            self, recorded=None, searched=0, left_out=(*rows, *self.left_out),
+            reason=self.reason or "left out for time",
+        )  # fmt: skip
+
 
 def plan(
     subject: Subject,

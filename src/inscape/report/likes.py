@@ -38,7 +38,8 @@ def by_neighbours(
     itself = data.x_test is None  # then a row is among the training rows, and no answer
     count = min(COUNT, searched - itself)
     if count < 1:
-        return replace(begun, reason=f"{begun.reason}; there was no time for neighbours")
+        late = "there was no time to search for neighbours"
+        return replace(begun, reason=f"{begun.reason}; {late}" if begun.reason else late)
     kept = some_rows(len(data.x), searched, seed=subject.seed)
     try:
         found = neighbours(

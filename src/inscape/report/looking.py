@@ -8,7 +8,7 @@ still be made more precise.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -175,7 +175,7 @@ class Prepared:
             return None
         made = self._extra(schedule, ATTRIBUTION, lambda: explained(self.subject, self.data, plan))
         if made is None and not self._has_failed(ATTRIBUTION):
-            made = explained(self.subject, self.data, replace(plan, recorded=None, searched=0))
+            made = explained(self.subject, self.data, plan.without_time())
         return made
 
     def _made(

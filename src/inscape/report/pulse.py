@@ -38,7 +38,7 @@ def pulse(expected: float, *, quiet: bool | None) -> Iterator[Pulse]:
         while not stop.wait(0.25):
             moved.beat()
 
-    with _silence(quiet), progress(100, label="looking", quiet=quiet) as bar:
+    with silence(quiet), progress(100, label="looking", quiet=quiet) as bar:
         moved = Pulse(bar, expected)
         thread = Thread(target=beating, args=(moved,), daemon=True)
         thread.start()
@@ -51,7 +51,7 @@ def pulse(expected: float, *, quiet: bool | None) -> Iterator[Pulse]:
 
 
 @contextmanager
-def _silence(quiet: bool | None) -> Iterator[None]:
+def silence(quiet: bool | None) -> Iterator[None]:
     """Keep the bars of single instruments silent too, where quiet is wanted."""
     before = os.environ.get(QUIET)
     if quiet:

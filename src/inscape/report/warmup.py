@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from inscape._core import instruments
+from inscape.report.pulse import silence
 
 #: Instruments whose kernels are ready in this process.
 _READY: set[str] = set()
@@ -21,7 +22,8 @@ def compile_ahead(names: Iterable[str]) -> None:
     for name in names:
         if name not in _READY and known[name].family == "regions":
             _READY.add(name)
-            _run(name)
+            with silence(True):
+                _run(name)
 
 
 def _run(name: str) -> None:
