@@ -24,6 +24,7 @@ import copy
 import time
 from collections.abc import Callable
 
+import bars
 import torch
 from torch import Tensor, nn
 
@@ -77,11 +78,10 @@ def small(steps: int) -> None:
     for name, way in ways.items():
         taken, found = timed(way)
         assert found is not None
-        print(
-            f"  with its path kernel, {name}: {taken:.1f} s, {taken / training:.1f} x (bar 8), "
-            f"residual {float((found.rounding + found.residual).abs().max()):.1e} (bar 1e-12), "
-            f"{found.nodes} nodes"
-        )
+        residual = float((found.rounding + found.residual).abs().max())
+        print(f"  with its path kernel, {name}: {taken:.1f} s, {found.nodes} nodes")
+        bars.bar(f"path_kernel over training, 2-10-10-1, {name}", taken / training, at_most=8)
+        bars.bar(f"path_kernel, 2-10-10-1, {name}, residual", residual, at_most=1e-12, unit="")
 
 
 def digits() -> tuple[str, Tensor, Tensor]:
@@ -116,13 +116,13 @@ def cnn(steps: int, lr: float) -> None:
 
     taken, found = timed(explained)
     assert found is not None
-    met = "met" if taken <= 10 * training else "MISSED"
     print(
         f"CNN on {name}, lr {lr}, {steps} steps of 64, one query: a step of training takes "
-        f"{1e3 * training / steps:.0f} ms, its path kernel {1e3 * taken / steps:.0f} ms: "
-        f"{taken / training:.1f} x (bar 10, {met}), relative residual of the integral "
-        f"{found.relative_residual:.1e}"
+        f"{1e3 * training / steps:.0f} ms, its path kernel {1e3 * taken / steps:.0f} ms"
     )
+    bars.bar(f"path_kernel over training, CNN, lr {lr}", taken / training, at_most=10)
+    missed = found.relative_residual
+    bars.bar(f"path_kernel, CNN, lr {lr}, residual", missed, at_most=1e-12, unit="")
 
 
 def of_digits(act: type[nn.Module]) -> None:
@@ -134,14 +134,14 @@ def of_digits(act: type[nn.Module]) -> None:
     )
     taken, found = timed(lambda: split(model, x, y, x[:20], record=20, **settings))
     assert found is not None
-    met = "met" if found.unclaimed <= 1e-6 else "MISSED"
     print(
         f"784-256-10 with {act.__name__}, 2000 of {name}, Adam, 200 steps, 20 queries: training "
-        f"{training:.1f} s, with its path kernel {taken:.0f} s, relative residual "
-        f"{found.unclaimed:.1e} (bar 1e-6 {met}), of which the integral misses "
-        f"{found.relative_residual:.1e}, {found.bytes / 2**20:.0f} MB carried in "
+        f"{training:.1f} s, with its path kernel {taken:.0f} s, of its residual the integral "
+        f"misses {found.relative_residual:.1e}, {found.bytes / 2**20:.0f} MB carried in "
         f"{found.passes} pass{'' if found.passes == 1 else 'es'}"
     )
+    what = f"path_kernel, 784-256-10 with {act.__name__}, residual"
+    bars.bar(what, found.unclaimed, at_most=1e-6, unit="")
 
 
 if __name__ == "__main__":

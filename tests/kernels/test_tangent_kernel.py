@@ -254,3 +254,49 @@ def test_batch_statistics_are_refused():
 def test_a_model_that_writes_over_what_a_layer_took_is_refused():
     with pytest.raises(ValueError, match=r"'second.weight' has taken, found it changed afterwards"):
         tangent_kernel(Overwrites().double().eval(), points(3, 4))
+
+
+class Patches(nn.Module):
+    """A convolution, and a linear map used at all its places, at some and at one."""
+
+    def __init__(self):
+        super().__init__()
+        self.cut, self.map = nn.Conv2d(1, 4, 2, 2), nn.Linear(4, 4)
+        self.head = nn.Linear(4, 3, bias=False)
+
+    def forward(self, x):
+        y = self.cut(x).flatten(2).transpose(1, 2)
+        y = self.map(y).tanh() + y
+        y = self.map(y[:, 1:3]).tanh()
+        return self.head(self.map(y[:, 0]).tanh() + y.narrow(1, 1, 1)[:, 0])
+
+
+@pytest.mark.parametrize("outputs", ["full", "diagonal", "trace"])
+def test_a_map_at_many_places_after_a_convolution_has_its_gradients(outputs):
+    torch.manual_seed(0)
+    model = Patches().double().eval()
+    x = torch.randn(5, 1, 6, 6, dtype=torch.float64)
+    z = torch.randn(4, 1, 6, 6, dtype=torch.float64)
+    for others in (None, z):
+        expected = brute(model, x, x if others is None else z)
+        if outputs != "full":
+            expected = expected.diagonal(dim1=2, dim2=3)
+        if outputs == "trace":
+            expected = expected.sum(2)
+        found = tangent_kernel(model, x, others=others, outputs=outputs)
+        assert_close(found.kernel, expected)
+
+
+def test_gradients_of_rows_keep_no_memory_but_their_own():
+    from inscape.kernels._tangents import Backward
+
+    class Sliced(Patches):
+        def forward(self, x):
+            y = self.map(self.cut(x).flatten(2).transpose(1, 2))
+            return self.head(torch.cat([y, 2 * y], 1).tanh().mean(1))
+
+    torch.manual_seed(0)
+    backward = Backward(Sliced().double().eval(), torch.randn(3, 1, 6, 6, dtype=torch.float64))
+    (factor,) = backward.factors(["map.weight"])
+    for g in factor.g:
+        assert g.untyped_storage().nbytes() <= g.numel() * g.element_size()

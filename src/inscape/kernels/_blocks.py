@@ -204,7 +204,7 @@ class Block:
     def _tiles_cost_less(self, f: Places, h: Places) -> bool:
         """Tell whether Gram matrices of places cost less than gradients written out."""
         (r, n), (q, m) = self._left, self._right
-        i, (o, t), s = f.a.shape[1], f.g.shape[2:], h.g.shape[3]
+        i, (_, o, t), s = f.a.shape[1], f.g[0].shape, h.g[0].shape[2]
         if f.groups > 1:
             return False
         pairs = r * q if self._outputs == "full" else r

@@ -6,13 +6,14 @@ Gradients that are no single outer product are sums of some (convolutions, weigh
 places), or are written out, a piece of the parameters at a time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+from torch.nn import functional
 
 #: Bytes of gradients that are written out at once, beyond those of one output channel.
 PIECE = 2**24
@@ -55,12 +56,13 @@ class Outer:
 class Places:
     """Gradients that are sums over places t of outer products, kept as their terms.
 
+    ``g`` has a tensor (n, o, t) for each row r: one of them all, or as they came back, one by one.
     Of a convolution in groups, channels of one group meet each other alone.
     """
 
     names: tuple[str, ...]
     a: Float[Tensor, "n i t"]
-    g: Float[Tensor, "r n o t"]
+    g: Float[Tensor, "r n o t"] | Sequence[Float[Tensor, "n o t"]]
     bias: bool
     groups: int = 1
 
@@ -72,48 +74,64 @@ class Places:
     @cached_property
     def alive(self) -> Bool[Tensor, " t"]:
         """Tell at which places anything comes back; in a last layer that may be one."""
-        first = self.g[0, 0].ne(0).any(0)
-        return first if bool(first.all()) else self.g.ne(0).any(2).flatten(0, 1).any(0)
+        first = self.g[0][0].ne(0).any(0)
+        if bool(first.all()):
+            return first
+        return torch.stack([g.abs().amax((0, 1)) for g in self.g]).amax(0) != 0
 
     def at(self, places: Int64[Tensor, " s"]) -> "Outer | Places":
         """Return the sum over some places."""
         if len(places) == 1:
-            a, g = self.a[:, :, places[0]], self.g[..., places[0]]
-            return Outer(names=self.names, a=a, g=g, bias=self.bias)
-        return replace(self, a=self.a[:, :, places], g=self.g[..., places])
+            g = torch.stack([g[..., places[0]] for g in self.g])
+            return Outer(names=self.names, a=self.a[:, :, places[0]], g=g, bias=self.bias)
+        a = self.a[:, :, places]
+        if isinstance(self.g, Tensor):
+            return replace(self, a=a, g=self.g[..., places])
+        return replace(self, a=a, g=[g[..., places] for g in self.g])
 
     def written(self) -> Float[Tensor, "r n p"]:
         """Return the gradients written out, the bias' after the weight's."""
-        weight = list(self._weights(self.g.shape[2]))
-        return torch.cat([*weight, self.g.sum(3)] if self.bias else weight, dim=2)
+        weight = list(self._weights(self.g[0].shape[1]))
+        return torch.cat([*weight, self._totals()] if self.bias else weight, dim=2)
 
     def pieces(self, size: int) -> Iterator[Float[Tensor, "r n _"]]:
-        """Yield the gradients written out, a few output channels at a time, then the bias'."""
+        """Yield the gradients written out, a few output channels at a time, with their biases."""
         i = self.a.shape[1] // self.groups
-        channel = self.g.shape[0] * len(self.a) * i * self.g.element_size()
+        channel = len(self.g) * len(self.a) * i * self.a.element_size()
+        if self.bias and self.groups == 1:  # a bias is the weight of an input that is always 1
+            a = functional.pad(self.a, (0, 0, 0, 1), value=1.0)
+            yield from replace(self, a=a, bias=False)._weights(max(1, size // channel))
+            return
         yield from self._weights(max(1, size // channel))
         if self.bias:
-            yield self.g.sum(3)
+            yield self._totals()
+
+    def _totals(self) -> Float[Tensor, "r n o"]:
+        """Return the sums over the places."""
+        if isinstance(self.g, Tensor):
+            return self.g.sum(3)
+        return torch.stack([g.sum(2) for g in self.g])
 
     def _weights(self, channels: int) -> Iterator[Float[Tensor, "r n _"]]:
-        r, n, o, t = self.g.shape
+        r, (n, o, t) = len(self.g), self.g[0].shape
         if self.groups > 1:
             yield from self._grouped(max(1, channels * self.groups // o))
             return
-        points_outside = self.g.stride(1) > self.g.stride(0)
         a = self.a.transpose(1, 2)
         for first in range(0, o, channels):
-            some = self.g[:, :, first : first + channels]
-            if points_outside:  # the rows of a point lie together: one product for all
-                j = torch.bmm(some.transpose(0, 1).reshape(n, -1, t), a)
+            some = slice(first, first + channels)
+            if isinstance(self.g, Tensor) and self.g.stride(1) > self.g.stride(0):
+                # the rows of a point lie together: one product for all
+                j = torch.bmm(self.g[:, :, some].transpose(0, 1).reshape(n, -1, t), a)
                 yield j.view(n, r, -1).transpose(0, 1)
             else:
-                j = some.new_empty(r, n, some.shape[2], a.shape[2])
-                for row, into in zip(some, j, strict=True):
-                    torch.bmm(row, a, out=into)
+                j = a.new_empty(r, n, self.g[0][:, some].shape[1], a.shape[2])
+                for row, into in zip(self.g, j, strict=True):
+                    torch.bmm(row[:, some], a, out=into)
                 yield j.flatten(2)
 
     def _grouped(self, count: int) -> Iterator[Float[Tensor, "r n _"]]:
+        assert isinstance(self.g, Tensor)
         r, n, _, t = self.g.shape
         g = self.g.reshape(r, n, self.groups, -1, t).permute(1, 2, 0, 3, 4)
         a = self.a.reshape(n, self.groups, -1, t).transpose(2, 3)
@@ -126,7 +144,9 @@ class Places:
     @cached_property
     def back(self) -> Float[Tensor, "r nt o"]:
         """Return what comes back, place after place."""
-        return self.g.transpose(2, 3).flatten(1, 2)
+        if isinstance(self.g, Tensor):
+            return self.g.transpose(2, 3).flatten(1, 2)
+        return torch.stack([g.transpose(1, 2).flatten(0, 1) for g in self.g])
 
     def inner(self, other: "Places", one: slice, two: slice) -> Float[Tensor, "t s"]:
         """Return the inner products of what comes in at the places of one point and another."""

@@ -19,6 +19,9 @@ from inscape.kernels._watch import Use
 #: Kinds of maps whose gradients are short sums, made as soon as something comes back.
 ELEMENTWISE = ("scale", "shift")
 
+#: What comes back at one use: a tensor for each row, in one or as they came.
+Back = Tensor | list[Tensor]
+
 
 class Backward:
     """A call of a module at some points, and gradients of combinations of its outputs (rows r).
@@ -72,7 +75,7 @@ class Backward:
         j, way = written_out(self._model, self._x, self.others, self._cotangents)
         return Written(names=self.others, j=j), way
 
-    def _pulled(self, uses: Sequence[Use]) -> list[Tensor]:
+    def _pulled(self, uses: Sequence[Use]) -> list[Back]:
         """Return what comes back at each use; of elementwise maps, their gradients."""
         if not uses:
             return []
@@ -86,7 +89,7 @@ class Backward:
                 self._batched = False
         return self._row_by_row(uses)
 
-    def _at_once(self, uses: Sequence[Use]) -> list[Tensor]:
+    def _at_once(self, uses: Sequence[Use]) -> list[Back]:
         """Pull all rows back in one pass."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
@@ -104,18 +107,21 @@ class Backward:
             for use, g in zip(uses, gradients, strict=True)
         ]
 
-    def _row_by_row(self, uses: Sequence[Use]) -> list[Tensor]:
+    def _row_by_row(self, uses: Sequence[Use]) -> list[Back]:
         """Pull one row back after the other, which is faster for convolutions."""
         edges = [use.edge for use in uses]
-        back: list[Tensor | None] = [None] * len(uses)
+        back: list[Back | None] = [[] if _at_many_places(use) else None for use in uses]
         for r, row in enumerate(self._cotangents):
             gradients: Sequence[Tensor | None] = torch.autograd.grad(
                 self.y, edges, row, retain_graph=True, allow_unused=True
             )
             for k, (use, gradient) in enumerate(zip(uses, gradients, strict=True)):
                 g = self.y.new_zeros(()).expand(use.shape) if gradient is None else gradient
-                made = self._made(use, g[None])[0]
                 into = back[k]
+                if isinstance(into, list):
+                    into.append(_alone(g))
+                    continue
+                made = self._made(use, g[None])[0]
                 if into is None:
                     into = back[k] = self._room(use, made)
                 into[r] = made
@@ -201,28 +207,52 @@ def _elementwise(use: Use, g: Float[Tensor, "r *shape"], n: int) -> Float[Tensor
     return torch.cat([weight, summed(g)], dim=2) if use.bias else weight
 
 
-def _factor(uses: Sequence[Use], back: Sequence[Tensor], n: int) -> Factor:
+def _factor(uses: Sequence[Use], back: Sequence[Back], n: int) -> Factor:
     """Return the gradients of one weight from all its uses."""
     first = uses[0]
+    if any(isinstance(rows, list) for rows in back):
+        each = zip(*back, strict=True)
+        return _linear(uses, [_places_last(uses, row, n, before=0) for row in each], n)
+    whole = [rows for rows in back if isinstance(rows, Tensor)]
     names = names_of(first)
     if first.kind in ELEMENTWISE:
-        j = back[0] if len(back) == 1 else torch.stack(list(back)).sum(0)
+        j = whole[0] if len(whole) == 1 else torch.stack(whole).sum(0)
         return Written(names=names, j=j)
     if first.kind == "convolution":
-        return _convolution(first, back[0])
-    parts = [points_first(g, use.fold, n, before=1) for use, g in zip(uses, back, strict=True)]
-    g = _joined([part.reshape(len(part), n, -1, part.shape[-1]) for part in parts], dim=2)
+        return _convolution(first, whole[0])
+    g = _places_last(uses, whole, n, before=1)
+    if first.kind == "linear":
+        return _linear(uses, g, n)
+    ids = _joined([points_first(use.a, use.fold, n).reshape(n, -1) for use in uses], dim=1).long()
+    return Table(names=names, ids=ids, g=g.transpose(2, 3), rows=first.options["rows"])
+
+
+def _linear(uses: Sequence[Use], g: Back, n: int) -> Outer | Places:
+    """Return a linear map's gradients, at one place or at several."""
+    names, bias = names_of(uses[0]), uses[0].bias is not None
     inputs = [points_first(use.a, use.fold, n) for use in uses]
-    if first.kind == "table":
-        ids = _joined([a.reshape(n, -1) for a in inputs], dim=1).long()
-        return Table(names=names, ids=ids, g=g, rows=first.options["rows"])
-    a, bias = (
-        _joined([a.reshape(n, -1, a.shape[-1]) for a in inputs], dim=1),
-        first.bias is not None,
-    )
+    a = _joined([a.reshape(n, -1, a.shape[-1]) for a in inputs], dim=1)
     if a.shape[1] == 1:
-        return Outer(names=names, a=a[:, 0], g=g[:, :, 0], bias=bias)
-    return Places(names=names, a=a.transpose(1, 2), g=g.transpose(2, 3), bias=bias)
+        g = g if isinstance(g, Tensor) else torch.stack(g)
+        return Outer(names=names, a=a[:, 0], g=g[..., 0], bias=bias)
+    return Places(names=names, a=a.transpose(1, 2), g=g, bias=bias)
+
+
+def _places_last(uses: Sequence[Use], back: Sequence[Tensor], n: int, *, before: int) -> Tensor:
+    """Return what comes back at all places of a map, after its points and channels."""
+    parts = [points_first(g, use.fold, n, before=before) for use, g in zip(uses, back, strict=True)]
+    flat = [part.reshape(*part.shape[:before], n, -1, part.shape[-1]) for part in parts]
+    return _joined(flat, dim=before + 1).transpose(-1, -2)
+
+
+def _at_many_places(use: Use) -> bool:
+    """Tell whether what comes back at a linear map is large: it is left as it came."""
+    return use.kind == "linear" and len(use.shape) > 2
+
+
+def _alone(g: Tensor) -> Tensor:
+    """Return a gradient that keeps no more memory than its own."""
+    return g if g.untyped_storage().nbytes() <= g.numel() * g.element_size() else g.clone()
 
 
 def _joined(parts: list[Tensor], dim: int) -> Tensor:
