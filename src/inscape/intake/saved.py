@@ -12,6 +12,7 @@ from inscape._core.errors import UnsupportedModelError
 from inscape.intake.exported import EXPORT, open_exported
 from inscape.intake.factory import importing_from
 from inscape.intake.files import existing, kind_of, phrase, short
+from inscape.intake.nnet import open_nnet
 from inscape.intake.sklearn_mlp import is_sklearn_mlp
 from inscape.intake.torchscript import Scripted
 from inscape.intake.weights import KEYS, code_refusal, load_torch, read_state
@@ -19,7 +20,7 @@ from inscape.intake.weights import KEYS, code_refusal, load_torch, read_state
 _TORCH = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".ts")
 _PICKLES = (".joblib", ".pkl", ".pickle")
 _FOREIGN = (".onnx", ".h5", ".hdf5", ".keras", ".tflite", ".pb", ".mlmodel")
-SUFFIXES = (".pt2", *_TORCH, *_PICKLES, *_FOREIGN)
+SUFFIXES = (".pt2", ".nnet", *_TORCH, *_PICKLES, *_FOREIGN)
 
 Found = tuple[Any, tuple[str, ...]]
 
@@ -36,6 +37,8 @@ def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) ->
     path = existing(spec, "the model")
     if suffix == ".pt2" or kind_of(path) == "exported":
         return open_exported(path, trust=trust, max_size=max_size)
+    if suffix == ".nnet":
+        return open_nnet(path, max_size=max_size)
     if suffix in _PICKLES:
         return _open_pickle(path, trust=trust)
     return _open_torch(path, trust=trust, max_size=max_size)
