@@ -15,6 +15,7 @@ from inscape._core.anytime import batches
 from inscape._core.functional import MEMORY, probe
 from inscape._core.sampling import draw_pair_numbers
 from inscape.extrapolation import extrapolation
+from inscape.kernels import tangent_kernel
 from inscape.robustness import robustness
 from inscape.smoothness import (
     gradient_deflection,
@@ -108,6 +109,23 @@ def of_robustness(seed):
     return steps, 1 - math.erf(0.5 / math.sqrt(2))
 
 
+def of_tangent_kernel(seed):
+    # one linear map of 65 outputs: its gradient by the weights is the point, output by output
+    x, model = gaussian(3, 4, seed), torch.nn.Linear(4, 65, bias=False).double().eval()
+    steps = tangent_kernel.refine(model, x, outputs="trace", projections=64, seed=seed)
+    return steps, math.sqrt(65) * float(x.norm(dim=1).mean())
+
+
+def of_tangent_kernel_of_few_directions(seed):
+    # all outputs are multiples of one: the squares of a random vector have one degree of freedom
+    model = torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Linear(1, 65, bias=False))
+    model = model.double().eval()
+    model[1].weight.requires_grad_(False)
+    x = gaussian(3, 4, seed)
+    steps = tangent_kernel.refine(model, x, outputs="trace", projections=64, seed=seed)
+    return steps, float(model[1].weight.norm() * (x.square().sum(1) + 1).sqrt().mean())
+
+
 ESTIMATORS = {
     "gradient_norm": (of_gradient_norm, 1),
     "path_length": (of_path_length, 3),
@@ -117,12 +135,14 @@ ESTIMATORS = {
     "fisher_rao_norm": (of_fisher_rao_norm, 1),
     "fisher_rao_norm, heavy tails": (of_heavy_fisher_rao_norm, 1),
     "robustness": (of_robustness, 1),
+    "tangent_kernel": (of_tangent_kernel, 1),
+    "tangent_kernel, few directions": (of_tangent_kernel_of_few_directions, 1),
 }
 
 
 def samples_in(result):
     """Return how many samples a result has."""
-    names = ("variances", "norms", "lengths", "deflections", "changes", "squares")
+    names = ("variances", "norms", "deflections", "changes", "squares", "lengths")
     return next(len(getattr(result, name)) for name in names if hasattr(result, name))
 
 

@@ -30,6 +30,7 @@ SETTINGS = {
     "region_at": {},
     "robustness": {"points": 40},
     "rugosity": {"points": 30, "directions": 2},
+    "tangent_kernel": {"outputs": "trace", "projections": 8},
 }
 #: The field whose rows are the samples.
 SAMPLES = {
@@ -46,6 +47,7 @@ SAMPLES = {
     "region_at": None,  # one point
     "robustness": "lengths",
     "rugosity": "changes",
+    "tangent_kernel": "squares",
 }
 #: Those that need a piecewise-linear network, whose steps are as short as the consumer asks.
 LINEAR = {"boundary", "line_regions", "plane_regions", "region_at"}
@@ -73,7 +75,8 @@ class Counting(nn.Module):
 def case(name):
     """Return a classifier, points that are more than anybody samples, and labels."""
     x, act = points(60, 3), nn.ReLU if name in LINEAR else nn.Tanh
-    return Counting(dense(3, 8, 2, act=act)).eval(), x, (x[:, 0] > 0).long()
+    outputs = 10 if name == "tangent_kernel" else 2  # it is exact unless they are many
+    return Counting(dense(3, 8, outputs, act=act)).eval(), x, (x[:, 0] > 0).long()
 
 
 def steps(name, rows):

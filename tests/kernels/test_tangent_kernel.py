@@ -300,3 +300,57 @@ def test_gradients_of_rows_keep_no_memory_but_their_own():
     (factor,) = backward.factors(["map.weight"])
     for g in factor.g:
         assert g.untyped_storage().nbytes() <= g.numel() * g.element_size()
+
+
+@pytest.mark.parametrize("others", [None, points(4, 3, seed=1)])
+def test_traces_of_many_outputs_come_from_random_vectors(others):
+    model, x = dense(3, 8, 40), points(5, 3)
+    exact = tangent_kernel(model, x, others=others, outputs="trace", projections=0)
+    found = tangent_kernel(model, x, others=others, outputs="trace")
+    assert exact.squares is None
+    assert exact.summary().kind == "exact"
+    assert len(found.squares) == 16
+    assert float(((found.kernel - exact.kernel).abs() / found.errors).max()) < 5
+    summary = found.summary()
+    assert (summary.kind, summary.low < exact.summary().value < summary.high) == ("estimate", True)
+    assert summary.basis.endswith("x 16 random projections")
+    assert_close(found.lengths, found.squares.mean(0).sqrt())
+    if others is None:
+        assert_close(found.lengths, found.kernel.diagonal().sqrt())
+
+
+def test_a_trace_is_the_mean_of_the_kernels_of_its_vectors():
+    model, x = dense(3, 8, 40), points(5, 3)
+    generator = torch.Generator().manual_seed(3)
+    vectors = torch.randn(4, 40, generator=generator, dtype=torch.float64)
+    whole = brute(model, x, x)
+    each = torch.einsum("ki,nmij,kj->knm", vectors, whole, vectors)
+    found = tangent_kernel(model, x, outputs="trace", projections=4, seed=3)
+    assert_close(found.kernel, each.mean(0))
+    assert_close(found.errors, each.std(0) / 2)
+    cosines = tangent_kernel(model, x, outputs="trace", projections=4, seed=3, normalised=True)
+    lengths = found.lengths[:, None] * found.lengths
+    assert_close(cosines.kernel, found.kernel / lengths)
+    assert_close(cosines.errors, found.errors / lengths)
+
+
+def test_as_many_vectors_as_outputs_are_not_needed():
+    model, x = dense(3, 8, 4), points(5, 3)
+    assert tangent_kernel(model, x, outputs="trace", projections=4).squares is None
+    assert tangent_kernel(dense(3, 8, 32), x, outputs="trace").squares is None
+
+
+def test_a_thousand_outputs_take_little_memory():
+    model, x = dense(3, 8, 1000), points(5, 3)
+    with pytest.raises(BudgetError):
+        tangent_kernel(model, x, memory=2_000)
+    found = tangent_kernel(model, x, outputs="trace", projections=2, memory=200_000)
+    assert found.summary().kind == "estimate"
+
+
+@pytest.mark.parametrize(
+    "settings", [{"outputs": "full", "projections": 4}, {"outputs": "trace", "projections": 1}]
+)
+def test_projections_are_for_traces_and_at_least_two(settings):
+    with pytest.raises(ValueError, match="pass projections=0, or 2 and more for a trace"):
+        tangent_kernel(dense(3, 8, 40), points(5, 3), **settings)

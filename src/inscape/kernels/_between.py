@@ -7,7 +7,7 @@ times the step. Chains of linear maps have a way of their own, :mod:`inscape.ker
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import torch
 from jaxtyping import Float, Int64
@@ -23,10 +23,14 @@ Pull = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Places:
-    """Where on the way gradients are taken: for each query a row of places and their weights."""
+    """Where on the way gradients are taken: for each query a row of places and their weights.
+
+    ``likely`` tells that their average will most likely be written out.
+    """
 
     t: Float[Tensor, "q m"]
     share: Float[Tensor, "q m"]
+    likely: bool = False
 
 
 class SegmentAverage:
@@ -135,13 +139,14 @@ class General:
         t, weights = places.t[inside], share[inside]
 
         def along() -> Tensor:
-            if not self._maps(start, step, x):
+            if places.likely or not self._maps(start, step, x):
                 return gradients() @ step
             slopes = self._segment.slopes(start, step, x[query], t)
             return slopes.new_zeros(len(x), slopes.shape[1]).index_add_(
                 0, query, slopes * weights[:, None]
             )
 
+        @cache
         def gradients() -> Tensor:
             total, at = start.new_zeros(0), 0
             for some in self._gradients(start, step, x[query], t):

@@ -59,7 +59,7 @@ class Tangent:
 
     def _kernel(self, x: Tensor, z: Tensor | None) -> TangentKernel:
         body = copy.deepcopy(self.model).double()
-        found = tangent_kernel(body, x.double(), others=z, outputs="trace")
+        found = tangent_kernel(body, x.double(), others=z, outputs="trace", projections=0)
         if not isinstance(found, TangentKernel):
             raise UnsupportedModelError(
                 f"a tangent kernel needs trainable parameters, found that {found.reason}: "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from jaxtyping import Real
 from torch import Tensor, nn
 
+from inscape._core.anytime import most_rows
 from inscape._core.errors import BudgetError
 from inscape.kernels._apart import trial
 from inscape.kernels._factors import PIECE
@@ -106,13 +107,13 @@ def plan(sizes: Sizes, kind: str, n: int, outputs: int, memory: int, *, symmetri
     A full kernel is split by points first, and by outputs only where one point is too much, since
     each pair of blocks is computed anew. Others pair equal outputs alone, and are split by outputs.
     """
-    sides = 1 if n == 1 and symmetric else 2
-    counts, points = _halved(outputs), _halved(min(n, MOST))
+    sides, most = 1 if n == 1 and symmetric else 2, most_rows(MOST)
+    counts, points = _halved(outputs), _halved(min(n, most))
     whole = [(1, n, count) for count in (counts if kind != "full" else [outputs])]
     parts = [(sides, some, outputs) for some in points] + [(sides, 1, count) for count in counts]
     if kind != "full":
         parts = [(sides, some, count) for some in points for count in counts]
-    for chosen in [*(whole if symmetric and n <= MOST else []), *parts]:
+    for chosen in [*(whole if symmetric and n <= most else []), *parts]:
         if sizes.least(kind, *chosen) <= memory:
             return _grouped(sizes, kind, *chosen, memory)
     least = sizes.least(kind, sides, 1, 1)

@@ -1,7 +1,7 @@
 """Kernels of sets of points: inner products of their gradients, block after block."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -37,9 +37,19 @@ class _Part:
 
 
 def filled(
-    model: nn.Module, x: Tensor, others: Tensor | None, *, outputs: str, count: int, plan: Plan
-) -> Filled:
-    """Return the kernel of all points, by the blocks of a plan."""
+    model: nn.Module,
+    x: Tensor,
+    others: Tensor | None,
+    *,
+    outputs: str,
+    count: int,
+    plan: Plan,
+    vectors: Float[Tensor, "count c"] | None = None,
+) -> Generator[None, None, Filled]:
+    """Return the kernel of all points, by the blocks of a plan, with a step between them.
+
+    With ``vectors``, these combinations stand in the place of the outputs.
+    """
     columns = x if others is None else others
     shapes = {
         "full": (count, len(x), count, len(columns)),
@@ -57,9 +67,9 @@ def filled(
     with progress(len(pairs), label="multiplying gradients") as bar:
         for one, two in pairs:
             if left is None or left[0] != one:
-                left = one, Backward(model, x[one.points], rows=one.outputs)
+                left = one, _backward(model, x, one, vectors)
             same = others is None and one == two
-            right = left[1] if same else Backward(model, columns[two.points], rows=two.outputs)
+            right = left[1] if same else _backward(model, columns, two, vectors)
             lengths = None if others is None else _lengths(squares, one, two)
             product = _Product(model, left[1], right, outputs, plan, lengths)
             block = product.block(like)
@@ -69,10 +79,19 @@ def filled(
                 break
             _place(kernel, outputs, one, two, block, mirrored=others is None and not same)
             bar.advance(1)
+            yield
     totals = [s.sum(0) if outputs == "trace" else s for s in squares]
     if others is None:
         totals = [_own(kernel, outputs)] * 2
     return Filled(kernel=kernel, squares=(totals[0], totals[1]), ways=tuple(ways.items()))
+
+
+def _backward(model: nn.Module, x: Tensor, part: _Part, vectors: Tensor | None) -> Backward:
+    """Call the module at the points of a part, ready to pull its outputs or combinations back."""
+    points = x[part.points]
+    if vectors is None:
+        return Backward(model, points, rows=part.outputs)
+    return Backward(model, points, vectors[part.outputs, None].expand(-1, len(points), -1))
 
 
 class _Product:

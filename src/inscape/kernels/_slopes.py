@@ -1,6 +1,7 @@
 """Gradients of queries averaged along steps, with as many nodes as the change asks for."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -36,6 +37,7 @@ class Slopes:
     def __init__(self, network: Network, queries: Tensor, *, exact: bool, tolerance: float) -> None:
         self._network, self._queries = network, queries
         self._exact, self._tolerance = exact, tolerance
+        self._at_first = False
         self.nodes = 0
 
     def along(
@@ -67,12 +69,17 @@ class Slopes:
     def _doubled(
         self, start: Tensor, step: Tensor, change: Tensor, goal: float
     ) -> tuple[Average, float]:
-        """Return averages with more nodes as long as these help, and what they miss."""
+        """Return averages with more nodes as long as these help, and what they miss.
+
+        Where the first nodes were enough for the step before, gradients are made at once.
+        """
         edges = self._network.cuts(start, step, self._queries)
         found: Average | None = None
         error, nodes = math.inf, self._network.nodes
         for _ in range(DOUBLINGS):
-            new = self._network.average(start, step, self._queries, _places(edges, nodes))
+            likely = self._at_first and found is None
+            places = replace(_places(edges, nodes), likely=likely)
+            new = self._network.average(start, step, self._queries, places)
             missed = float((new.along() - change).abs().max())
             self.nodes = max(self.nodes, nodes)
             helped = missed < error * GAIN
@@ -82,6 +89,7 @@ class Slopes:
                 break
             nodes *= 2
         assert found is not None
+        self._at_first = error <= goal and nodes == self._network.nodes
         return found, error
 
     def _cut(self, start: Tensor, step: Tensor, goal: float) -> Average:

@@ -130,7 +130,9 @@ def kernel_drift(
     with progress(len(chosen), label="kernels of steps") as bar:
         for step in dict.fromkeys((first, last, *chosen)):  # the ends first: no other is kept
             stand_at(body, trajectory, step)
-            found = tangent_kernel(body, x, outputs=outputs, normalised=normalised, memory=memory)
+            found = tangent_kernel(
+                body, x, outputs=outputs, normalised=normalised, projections=0, memory=memory
+            )
             if not isinstance(found, TangentKernel):
                 return NotApplicable(what="kernel_drift", reason=found.reason)
             kernel = found.kernel.detach().flatten()

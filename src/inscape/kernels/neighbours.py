@@ -106,7 +106,13 @@ def neighbours(
     others = None if queries is None else x
     asked = x if queries is None else queries
     kernel = tangent_kernel(
-        model, asked, others=others, outputs="trace", normalised=True, memory=memory
+        model,
+        asked,
+        others=others,
+        outputs="trace",
+        normalised=True,
+        projections=0,
+        memory=memory,
     )
     if not isinstance(kernel, TangentKernel):
         return NotApplicable(what="neighbours", reason=kernel.reason)

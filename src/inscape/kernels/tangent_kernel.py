@@ -1,20 +1,25 @@
 """Tangent kernel: how far a step on one point moves the outputs at another."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+import torch
 from jaxtyping import Float, Real
 from torch import Tensor, nn
 
-from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.result import NONNEGATIVE, Range
+from inscape._core import NotApplicable, Result, Row, Summary, checks, generator, instrument
+from inscape._core.anytime import anytime, finished, meanwhile, stoppable
+from inscape._core.result import NONNEGATIVE, Range, positive_interval
 from inscape.kernels import _inputs
 from inscape.kernels._plan import plan, sizes
-from inscape.kernels._products import filled
+from inscape.kernels._products import Filled, filled
 
 #: Bytes that gradients may take unless the caller says otherwise.
 MEMORY = 2**30
+
+#: Outputs up to which a trace is exact, random vectors beyond, and those of a step.
+WHOLE, PROJECTIONS, STEP = 32, 16, 2
 
 Outputs = Literal["full", "diagonal", "trace"]
 
@@ -30,6 +35,10 @@ class TangentKernel(Result):
     ``layers`` tells for every parameter how its part was computed; ``frozen`` names those that are
     not trainable, ``unreached`` trainable ones that no gradient comes to at any point: neither
     counts.
+
+    A trace from random vectors has a row of ``squares`` for each: the squared lengths of the
+    gradients of that combination of outputs at the first points. ``errors`` are then the standard
+    errors of the kernel, where it is normalised over the same lengths.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -42,6 +51,9 @@ class TangentKernel(Result):
     layers: tuple[tuple[str, str], ...]
     frozen: tuple[str, ...]
     unreached: tuple[str, ...] = ()
+    squares: Float[Tensor, "k n"] | None = None
+    errors: Float[Tensor, "n m"] | None = None
+    seed: int = 0
 
     @property
     def trace(self) -> Float[Tensor, "n m"]:
@@ -64,7 +76,12 @@ class TangentKernel(Result):
         basis = f"{len(self.lengths)} points, {len(self.layers)} parameters"
         if self.unreached:
             basis += f"; no gradient reaches {len(self.unreached)} others"
-        return Summary(value=value, kind="exact", basis=basis)
+        if self.squares is None:
+            return Summary(value=value, kind="exact", basis=basis)
+        basis += f" x {len(self.squares)} random projections"
+        value, error = _jackknifed(self.squares)
+        low, high = positive_interval(value, error, len(self.squares))
+        return Summary(value=value, kind="estimate", basis=basis, low=low, high=high)
 
 
 @instrument(
@@ -76,6 +93,7 @@ class TangentKernel(Result):
     cites="jacot2018neural; courtois2025path, Eq. (5)",
     by_default=False,
 )
+@anytime
 def tangent_kernel(
     model: nn.Module,
     x: Real[Tensor, "n *d"],
@@ -83,8 +101,10 @@ def tangent_kernel(
     others: Real[Tensor, "m *d"] | None = None,
     outputs: Outputs = "full",
     normalised: bool = False,
+    projections: int | None = None,
+    seed: int = 0,
     memory: int = MEMORY,
-) -> TangentKernel | NotApplicable:
+) -> Iterator[TangentKernel | NotApplicable]:
     r"""Measure the inner products of gradients by all parameters between points.
 
     .. math:: K_{ij}(x, x') = \sum_p \frac{\partial f_i(x)}{\partial \theta_p}
@@ -101,6 +121,11 @@ def tangent_kernel(
     ``memory`` allows, else in blocks of points and then of outputs, which are computed anew for
     each pair of blocks.
 
+    The trace of more than 32 outputs is an estimate from ``k`` random vectors v, at the cost of
+    ``k`` backward passes: :math:`\mathbb{E}_v \langle \nabla (v^T f)(x), \nabla (v^T f)(x')
+    \rangle = \operatorname{tr} K(x, x')` for normal v, the same at all points. Its standard errors,
+    and the interval of the mean length, come from the vectors.
+
     Args:
         model: A module in eval mode; its trainable parameters count.
         x: Points; whole numbers if the model takes such, as tables of words do.
@@ -109,6 +134,9 @@ def tangent_kernel(
             their sum.
         normalised: Divide by the lengths of both gradients: a cosine (of the outputs together for
             the trace); 0 where a gradient vanishes.
+        projections: Random vectors for the trace; 0 takes all outputs, None does so up to 32 of
+            them and takes 16 vectors beyond.
+        seed: Seed of the vectors.
         memory: Bytes that a call of the module and its gradients may take beside the kernel.
 
     >>> import torch
@@ -120,17 +148,100 @@ def tangent_kernel(
     """
     checks.one_of(("full", "diagonal", "trace"), outputs=outputs)
     count = _inputs.outputs(model, x)
+    vectors = _vectors(outputs, count, projections, seed)
     if others is not None:
         _inputs.points(others, "others")
         _alike(x, others)
-    frozen = tuple(name for name, p in model.named_parameters() if not p.requires_grad)
     if not any(p.requires_grad for p in model.parameters()):
         reason = "the model has no trainable parameters"
-        return NotApplicable(what="tangent_kernel", reason=reason)
-    blocks = plan(sizes(model, x), outputs, len(x), count, memory, symmetric=others is None)
-    made = filled(model, x, others, outputs=outputs, count=count, plan=blocks)
+        yield NotApplicable(what="tangent_kernel", reason=reason)
+        return
+    bytes_of, symmetric = sizes(model, x), others is None
+    if vectors is None:
+        blocks = plan(bytes_of, outputs, len(x), count, memory, symmetric=symmetric)
+        made = finished(filled(model, x, others, outputs=outputs, count=count, plan=blocks))
+        yield _result(model, made, outputs, normalised=normalised, symmetric=symmetric)
+        return
+    pairs = len(x) * len(x if others is None else others)
+    at_once = STEP if stoppable() else max(1, memory // (4 * vectors.element_size() * pairs))
+    sums, best = _Sums(), None
+    for some in torch.split(vectors.to(_inputs.numbers_like(model, x)), at_once):
+        blocks = plan(bytes_of, "diagonal", len(x), len(some), memory, symmetric=symmetric)
+        products = filled(
+            model, x, others, outputs="diagonal", count=len(some), plan=blocks, vectors=some
+        )
+        if best is None:
+            sums.add(finished(products))
+        else:
+            made = yield from meanwhile(products, best)
+            sums.add(made)
+        if sums.count > 1:
+            best = sums.result(model, normalised=normalised, symmetric=symmetric, seed=seed)
+            yield best
+
+
+def _vectors(
+    outputs: str, count: int, projections: int | None, seed: int
+) -> Float[Tensor, "k c"] | None:
+    """Return the random vectors of a trace; None where all outputs are taken."""
+    checks.seed(seed)
+    if projections is None:
+        projections = PROJECTIONS if outputs == "trace" and count > WHOLE else 0
+    checks.whole(0, projections=projections)
+    if projections == 0:
+        return None
+    if outputs != "trace" or projections == 1:
+        raise ValueError(
+            "random projections are for outputs='trace', at least 2 of them, found projections="
+            f"{projections} and outputs={outputs!r}: pass projections=0, or 2 and more for a trace."
+        )
+    if projections >= count:
+        return None
+    return torch.randn(projections, count, generator=generator(seed), dtype=torch.float64)
+
+
+class _Sums:
+    """Kernels of random combinations of outputs, added up."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._squares: list[tuple[Tensor, Tensor]] = []
+
+    def add(self, made: Filled) -> None:
+        """Add kernels, whose first axis counts the combinations."""
+        kernels = made.kernel.double()
+        if self.count == 0:
+            self._ways, self._total = made.ways, kernels.new_zeros(kernels.shape[1:])
+            self._deviations = torch.zeros_like(self._total)
+        for kernel in kernels:  # the sum of squared deviations from the mean so far, as it grows
+            self.count += 1
+            self._total += kernel
+            if self.count > 1:
+                apart = kernel - self._total / self.count
+                self._deviations += apart.square_() * (self.count / (self.count - 1))
+        self._squares.append(made.squares)
+
+    def result(
+        self, model: nn.Module, *, normalised: bool, symmetric: bool, seed: int
+    ) -> TangentKernel:
+        """Return the estimate from all combinations so far."""
+        left, right = (torch.cat(parts) for parts in zip(*self._squares, strict=True))
+        kernel = (self._total / self.count).to(left)
+        errors = (self._deviations / (self.count * (self.count - 1))).sqrt_().to(left)
+        means = left.double().mean(0).to(left), right.double().mean(0).to(left)
+        if normalised:
+            _divide(errors, *means, "trace")
+        made = Filled(kernel=kernel, squares=means, ways=self._ways)
+        found = _result(model, made, "trace", normalised=normalised, symmetric=symmetric)
+        return replace(found, squares=left, errors=errors, seed=seed)
+
+
+def _result(
+    model: nn.Module, made: Filled, outputs: str, *, normalised: bool, symmetric: bool
+) -> TangentKernel:
     reached = dict(made.ways)
     _inputs.refuse_unreached(reached)
+    frozen = tuple(name for name, p in model.named_parameters() if not p.requires_grad)
     if normalised:
         for squares in made.squares:  # a length that overflows would make every cosine zero
             checks.finite(squares.movedim(-1, 0), "points")
@@ -142,13 +253,22 @@ def tangent_kernel(
         lengths=(own if outputs == "trace" else own.sum(0)).sqrt(),
         outputs=outputs,
         normalised=normalised,
-        symmetric=others is None,
+        symmetric=symmetric,
         layers=made.ways,
         frozen=frozen,
         unreached=tuple(
             name for name, _ in model.named_parameters() if name not in {*frozen, *reached}
         ),
     )
+
+
+def _jackknifed(squares: Float[Tensor, "k n"]) -> tuple[float, float]:
+    """Return the mean length and its standard error, by leaving out vector after vector."""
+    k, values = len(squares), squares.double()
+    whole = float(values.mean(0).sqrt().mean())
+    fewer = ((values.sum(0) - values).clamp(min=0) / (k - 1)).sqrt().mean(1)
+    error = ((k - 1) / k * (fewer - fewer.mean()).square().sum()).sqrt()
+    return k * whole - (k - 1) * float(fewer.mean()), float(error)
 
 
 def _alike(x: Tensor, others: Tensor) -> None:

@@ -115,7 +115,7 @@ def _planes(
 
 def kernel(model: nn.Module, x: Tensor, others: Tensor | None = None) -> Float64[Tensor, "n m"]:
     """Return the tangent kernel of the one output."""
-    found = tangent_kernel(model, x, others=others, outputs="trace")
+    found = tangent_kernel(model, x, others=others, outputs="trace", projections=0)
     assert isinstance(found, TangentKernel)  # there are trainable parameters
     return found.kernel.detach()
 
