@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         training,
     )
     from inscape._core import Result, instruments, load
+    from inscape.intake import adapt
     from inscape.report import look
 
 __version__ = "0.1.0"
@@ -41,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Result",
     "__version__",
+    "adapt",
     "boolean",
     "controls",
     "data",
@@ -65,6 +67,7 @@ __all__ = [
 
 _HOMES = {
     "Result": "inscape._core",
+    "adapt": "inscape.intake",
     "instruments": "inscape._core",
     "load": "inscape._core",
     "look": "inscape.report",

@@ -113,7 +113,7 @@ def test_model_that_raises_without_text_is_quoted():
 
 
 def test_tuple_is_refused(unchecked):
-    with pytest.raises(UnsupportedModelError, match="must return one tensor, found tuple: wrap it"):
+    with pytest.raises(UnsupportedModelError, match="one tensor, found tuple: say which"):
         probe(lambda x: (x, x), X)
 
 

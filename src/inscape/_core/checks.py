@@ -192,8 +192,8 @@ def call(f: Function, x: Tensor) -> Tensor:
         ) from error
     if not isinstance(y, Tensor):
         raise UnsupportedModelError(
-            f"the model must return one tensor, found {type(y).__name__}: wrap it, e.g. "
-            "lambda x: model(x)[0], to say which output to measure."
+            f"the model must return one tensor, found {type(y).__name__}: say which output to "
+            "measure, inscape.adapt(model, take=0), or --take on the command line."
         )
     if y.ndim == 0 or len(y) != len(x):
         raise UnsupportedModelError(

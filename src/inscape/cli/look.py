@@ -11,6 +11,7 @@ def look(
     model: opt.Model = None,
     boolean: opt.Boolean = None,
     weights: opt.Weights = None,
+    take: opt.Take = None,
     trajectory: opt.RecordedTraining = None,
     trust: opt.Trust = False,
     max_size: opt.MaxSize = None,

@@ -61,6 +61,7 @@ def _prepared(wanted: Wanted, say: Speech) -> "Prepared":
         explain=wanted.explain,
         memory=wanted.memory,
         threads=wanted.threads,
+        take=wanted.take,
         work=wanted.work,
         command=typed(),
     )

@@ -20,7 +20,7 @@ _Opened = tuple[
 
 EXAMPLE = "digits"
 
-_AS_GIVEN = ("model", "weights", "trajectory", "trust", "data", "device", "dtype", "work")
+_AS_GIVEN = ("model", "weights", "take", "trajectory", "trust", "data", "device", "dtype", "work")
 _ABOUT_DATA = ("input_shape", "normalise", "target", "labels", "loss", "data_dir", "download")
 
 
@@ -30,6 +30,7 @@ class Wanted:
 
     model: str | None
     weights: Path | None
+    take: str | None
     trajectory: Path | None
     trust: bool
     max_size: int | None
@@ -86,7 +87,7 @@ class Wanted:
             return
         own = {
             key: getattr(self, key)
-            for key in ("weights", "trajectory", "data", "trust", "max_size")
+            for key in ("weights", "take", "trajectory", "data", "trust", "max_size")
         }
         own |= self.about_data
         for name, value in own.items():

@@ -32,6 +32,15 @@ Weights = Annotated[
     Path | None,
     typer.Option("--weights", metavar="FILE", help="Weights: a state_dict or safetensors."),
 ]
+Take = Annotated[
+    str | None,
+    typer.Option(
+        "--take",
+        metavar="NAME",
+        help="Which output to measure where the model returns several: a name, or 0, 1, ... "
+        "Logits are taken by themselves.",
+    ),
+]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Open files that run code when they are opened.")
 ]

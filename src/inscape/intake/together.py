@@ -10,6 +10,7 @@ from inscape._core import checks
 from inscape._core.endings import ends_in_probability, lie_between_0_and_1
 from inscape._core.errors import DataError, UnsupportedModelError
 from inscape._core.functional import probe
+from inscape.intake.adapting import adapt, only_name, taken, tensors_in
 from inscape.intake.classes import by_name
 from inscape.intake.data import OpenedData
 from inscape.intake.model import OpenedModel
@@ -49,6 +50,35 @@ def fit_together(opened: OpenedModel, data: OpenedData) -> OpenedData:
 
 
 @torch.no_grad()
+def one_output(opened: OpenedModel, data: OpenedData, take: str | int | None = None) -> OpenedModel:
+    """Return a model that returns one tensor, and say which of several that is.
+
+    Args:
+        opened: What ``open_model`` returned.
+        data: What ``open_data`` returned; two rows of them pass through the model.
+        take: The name or place of an output; None takes the only one, or the logits.
+    """
+    checks.in_eval_mode(opened.model)
+    data = _like_the_weights(opened, data)
+    for shape in _shapes(data):
+        try:
+            output = opened.model(reshaped(data.x[:2], shape)[0])
+        except Exception:  # fit_together says what is wrong with these rows
+            continue
+        break
+    else:
+        return opened
+    if isinstance(output, Tensor) and take is None:
+        return opened
+    taken(output, take)  # refuses a name that is not there
+    name = only_name(tensors_in(output), output) if take is None else take
+    said = f"returns a {type(output).__name__}: took its {name}"
+    others = [key for key in tensors_in(output) if key != str(name)]
+    said += f", not {', '.join(others)}" if others else ""
+    return replace(opened, model=adapt(opened.model, take=name), notes=(*opened.notes, said))
+
+
+@torch.no_grad()
 def _look_like_probabilities(opened: OpenedModel, x: Tensor, y: Tensor) -> bool:
     rows = torch.cat([torch.nonzero(y.flatten() == k).flatten()[:SEEN] for k in (0, 1)])
     return lie_between_0_and_1(checks.call(opened.model, x[rows]), y[rows])
@@ -77,9 +107,7 @@ def _like_the_weights(opened: OpenedModel, data: OpenedData) -> OpenedData:
 
 def _accepted(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Tensor]:
     """Return the data in the first shape that the model takes, and its output for two rows."""
-    shapes = [tuple(data.x.shape[1:])]
-    if data.settings.get("input_shape") is None:
-        shapes += _other_shapes(shapes[0])
+    shapes = _shapes(data)
     first: UnsupportedModelError | None = None
     for shape in shapes:
         x, _ = reshaped(data.x[:2], shape)
@@ -97,6 +125,12 @@ def _accepted(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Tensor
         raise first
     tried = " and ".join("x".join(map(str, shape)) for shape in shapes[1:])
     raise UnsupportedModelError(f"{first} (also tried {tried})") from first
+
+
+def _shapes(data: OpenedData) -> list[tuple[int, ...]]:
+    """Return the shapes of a row to try: its own and, unless one was asked for, obvious others."""
+    own = tuple(data.x.shape[1:])
+    return [own] if data.settings.get("input_shape") is not None else [own, *_other_shapes(own)]
 
 
 def _other_shapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:

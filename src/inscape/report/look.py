@@ -120,6 +120,7 @@ def look(
     explain: Sequence[int] | None = None,
     memory: int | None = None,
     threads: int | None = None,
+    take: str | int | None = None,
     work: str | None = None,
     quiet: bool | None = None,
     command: str | None = None,
@@ -152,6 +153,8 @@ def look(
             default. What takes more is stopped, and says so.
         threads: Threads of the processor to use; by default one or all that PyTorch has, whichever
             is quicker on this model now.
+        take: Which output of the model to measure where it returns several: a name or a place. None
+            takes the only one, or the one that is called logits.
         work: The work of an earlier look, ``Look.work``, to repeat it with the same numbers; the
             budget then does not count.
         quiet: True shows no progress, False does; None asks the environment.
@@ -161,7 +164,8 @@ def look(
 
     prepared = prepare(
         model, data, budget=budget, seed=seed, only=only, trajectory=trajectory, explain=explain,
-        memory=memory, threads=threads, work=work, command=command,
+        memory=memory, threads=threads, take=take, work=work,
+        command=command,
     )  # fmt: skip
     return prepared.run(quiet=quiet)
 

@@ -21,7 +21,7 @@ from inscape._core.pieces.piecewise import piecewise
 from inscape._core.slices import SlicePicture
 from inscape._core.threads import on_threads, one_pool
 from inscape._core.trajectory import Trajectory
-from inscape.intake import OpenedData, OpenedModel, fit_together
+from inscape.intake import OpenedData, OpenedModel, fit_together, one_output
 from inscape.report.attribution import ATTRIBUTION, Attribution
 from inscape.report.checkup import Checkup, checkup
 from inscape.report.explaining import Plan, plan
@@ -220,6 +220,7 @@ def prepare(
     explain: Sequence[int] | None = None,
     memory: int | None = None,
     threads: int | None = None,
+    take: str | int | None = None,
     work: str | None = None,
     command: str | None = None,
 ) -> Prepared:
@@ -236,7 +237,9 @@ def prepare(
     watch = Watch(budget, memory=sizes.memory() // 4 if memory is None else memory)
     opened = opened_model(model)
     with probes_kept():
-        fitted = fit_together(opened, opened_data(data, opened.model))
+        found = opened_data(data, opened.model)
+        opened = one_output(opened, found, take)
+        fitted = fit_together(opened, found)
         subject = subject_of(
             opened.model, fitted, clock=watch, seed=seed, command=command,
             work=None if known is None else known.rows, wanted_threads=threads,
