@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from inscape.kernels._outers import WRITTEN
 from inscape.kernels._segment import Segment, switch_places
 from inscape.kernels._tangents import Tangents, tangents
+from inscape.kernels._weight_batch import applies
 
 #: What makes the weights of outputs in a sum out of the outputs themselves.
 Pull = Callable[[Tensor], Tensor]
@@ -107,6 +108,7 @@ class General:
         self.slices = tuple(self._slices.values())
         self._segment = Segment(self._model, self._slices)
         self._mapped: bool | None = None
+        self._batched: bool | None = None
 
     def values(self, weights: Tensor, x: Tensor) -> Float[Tensor, "n c"]:
         """Return the outputs."""
@@ -148,6 +150,12 @@ class General:
 
         @cache
         def gradients() -> Tensor:
+            if self._batches(start, step, x):
+                each = [
+                    self._segment.total(start, step, one, t[query == k], weights[query == k])
+                    for k, one in enumerate(x)
+                ]
+                return torch.stack(each)
             total, at = start.new_zeros(0), 0
             for some in self._gradients(start, step, x[query], t):
                 own = slice(at, at + len(some))
@@ -185,6 +193,21 @@ class General:
             near = _near(gradients, expected) and _near(slopes, expected @ step)
             self._mapped = near
         return self._mapped
+
+    def _batches(self, start: Tensor, step: Tensor, x: Tensor) -> bool:
+        """Tell whether places can be a batch with weights of its own, and give what they should."""
+        if self._batched is None:
+            self._batched = False
+            if not (self._maps(start, step, x) and applies(self._model, x[:1])):
+                return False
+            t = start.new_tensor([0.25, 1.0])
+            (expected,) = self._segment.gradients(start, step, x[:1].expand(2, *x.shape[1:]), t)
+            try:
+                total = self._segment.total(start, step, x[0], t, start.new_tensor([1.0, 2.0]))
+            except (RuntimeError, ValueError, TypeError, KeyError):
+                return False
+            self._batched = _near(total, expected[0] + 2 * expected[1])
+        return self._batched
 
     def _values(self, model: nn.Module, weights: Tensor, x: Tensor) -> Float[Tensor, "n c"]:
         self._stand_at(weights, model)

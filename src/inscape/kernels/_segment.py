@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from inscape._core.substitution import outputs_with
+from inscape.kernels._weight_batch import weighted_gradient
 
 #: Bytes of gradients that are mapped over at once, beyond those of one pair.
 MAPPED = 2**25
@@ -87,6 +88,27 @@ class Segment:
         for points, places in zip(torch.split(x, count), torch.split(t, count), strict=True):
             with _mapping():
                 yield torch.func.vmap(jacobian)(points, places).detach()
+
+    def total(
+        self,
+        start: Tensor,
+        step: Tensor,
+        query: Tensor,
+        t: Float[Tensor, " k"],
+        shares: Float[Tensor, " k"],
+    ) -> Float[Tensor, "c p"]:
+        """Return the weighted sum of the gradients of one query, with places as a batch."""
+        count = max(1, MAPPED // (8 * self._outputs(start, query).numel() * len(start)))
+        total = torch.zeros(())
+        for places, weights in zip(torch.split(t, count), torch.split(shares, count), strict=True):
+            moved = start + places[:, None] * step
+            values = {
+                name: moved[:, own].view(-1, *self._shapes[name])
+                for name, own in self._slices.items()
+            }
+            parts = weighted_gradient(self._model, values, query, weights)
+            total = total + torch.cat([parts[name] for name in self._slices], dim=1)
+        return total
 
     def switches(
         self, start: Tensor, step: Tensor, x: Tensor, t: Float[Tensor, " k"]

@@ -274,7 +274,7 @@ def _patches(use: Use) -> Float[Tensor, "n i t"]:
     """Return what a convolution takes at each place."""
     kernel, count = use.options["kernel"], len(use.options["kernel"])
     stride, padding, dilation = (
-        _each(use.options[name], count) for name in ("stride", "padding", "dilation")
+        each_axis(use.options[name], count) for name in ("stride", "padding", "dilation")
     )
     windows = use.a
     if any(padding):
@@ -285,7 +285,8 @@ def _patches(use: Use) -> Float[Tensor, "n i t"]:
     return windows.permute(0, 1, *inside, *places).flatten(2 + count).flatten(1, 1 + count)
 
 
-def _each(value: Any, count: int) -> tuple[int, ...]:
+def each_axis(value: Any, count: int) -> tuple[int, ...]:
+    """Return an option of a convolution for every axis."""
     if not isinstance(value, tuple | list):
         return (value,) * count
     return tuple(value) * (count if len(value) == 1 else 1)

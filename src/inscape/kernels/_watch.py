@@ -82,28 +82,28 @@ class Watch(TorchFunctionMode):
         return func(*args, **given)
 
     def _linear(self, func: Any, args: Arguments, kwargs: Named) -> Tensor | None:
-        a, weight, bias = _bound(("input", "weight", "bias"), args, kwargs)
+        a, weight, bias = bound(("input", "weight", "bias"), args, kwargs)
         if not self._knows(weight, bias) or weight.ndim != 2:
             return None
-        z = func(_rooted(a), weight.detach(), None if bias is None else bias.detach())
+        z = func(rooted(a), weight.detach(), None if bias is None else bias.detach())
         return self._kept("linear", weight, bias, a, z)
 
     def _convolution(self, func: Any, args: Arguments, kwargs: Named) -> Tensor | None:
         names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
-        a, weight, bias, *rest = _bound(names, args, kwargs)
+        a, weight, bias, *rest = bound(names, args, kwargs)
         batched = a.ndim == CONVOLUTIONS[func] + 2
         if not batched or not self._knows(weight, bias) or isinstance(rest[1], str):
             return None
         defaults = (1, 0, 1, 1)
         chosen = [d if value is None else value for value, d in zip(rest, defaults, strict=True)]
-        z = func(_rooted(a), weight.detach(), None if bias is None else bias.detach(), *chosen)
+        z = func(rooted(a), weight.detach(), None if bias is None else bias.detach(), *chosen)
         options = dict(zip(names[3:], chosen, strict=True), kernel=tuple(weight.shape[2:]))
         return self._kept("convolution", weight, bias, a, z, **options)
 
     def _batch_norm(self, func: Any, args: Arguments, kwargs: Named) -> Tensor | None:
         """Take a normalisation by running statistics as the affine map that it is."""
         names = ("input", "running_mean", "running_var", "weight", "bias", "training")
-        a, mean, var, weight, bias, training = _bound(names, args[:6], kwargs)
+        a, mean, var, weight, bias, training = bound(names, args[:6], kwargs)
         if training or not self._knows(weight, bias):
             return None
         eps = args[7] if len(args) > 7 else kwargs.get("eps", 1e-5)
@@ -114,18 +114,18 @@ class Watch(TorchFunctionMode):
         if bias is not None:
             shift = shift + bias.detach()
         hat = (a.detach() - mean.detach().view(shape)).mul_(inverse.view(shape))
-        z = _rooted(a) * scale.view(shape) + shift.view(shape)
+        z = rooted(a) * scale.view(shape) + shift.view(shape)
         return self._scaled(weight, bias, hat, z, shape)
 
     def _norm(self, func: Any, args: Arguments, kwargs: Named) -> Tensor | None:
         """Split a normalisation into what it does without weights, and the weights."""
         names = NORMS[func]
-        given = dict(zip(names, _bound(names, args, kwargs), strict=True))
+        given = dict(zip(names, bound(names, args, kwargs), strict=True))
         weight, bias = given["weight"], given.get("bias")
         if not self._knows(weight, bias):
             return None
         a = given["input"]
-        bare = given | {"input": _rooted(a), "weight": None, "bias": None}
+        bare = given | {"input": rooted(a), "weight": None, "bias": None}
         hat = func(**{name: value for name, value in bare.items() if value is not None})
         channels = "normalized_shape" not in names
         shape = (1, -1, *(1,) * (a.ndim - 2)) if channels else tuple(weight.shape)
@@ -136,17 +136,17 @@ class Watch(TorchFunctionMode):
 
     def _prelu(self, func: Any, args: Arguments, kwargs: Named) -> Tensor | None:
         """Take a learned slope as a scale of what is below zero."""
-        a, weight = _bound(("input", "weight"), args, kwargs)
+        a, weight = bound(("input", "weight"), args, kwargs)
         if not self._knows(weight) or a.ndim < 2:
             return None
         shape = (1, -1, *(1,) * (a.ndim - 2))
-        rooted = _rooted(a)
-        z = torch.where(a > 0, rooted, rooted * weight.detach().view(shape))
+        root = rooted(a)
+        z = torch.where(a > 0, root, root * weight.detach().view(shape))
         return self._scaled(weight, None, a.detach().clamp(max=0), z, shape)
 
     def _table(self, func: Any, args: Arguments, kwargs: Named) -> Tensor | None:
         names = ("input", "weight", "padding_idx", "max_norm", "norm_type", "scale", "sparse")
-        a, weight, padding, max_norm, _, scale, _ = _bound(names, args, kwargs)
+        a, weight, padding, max_norm, _, scale, _ = bound(names, args, kwargs)
         if not self._knows(weight) or max_norm is not None or scale or padding is not None:
             return None
         z = func(a, weight.detach()).requires_grad_() * 1
@@ -163,7 +163,7 @@ class Watch(TorchFunctionMode):
         shape = (*(1,) * (a.ndim - weight.ndim), *weight.shape)
         if a.dtype != weight.dtype or not _broadcasts(shape, a.shape):
             return None
-        z = func(_rooted(a), weight.detach())
+        z = func(rooted(a), weight.detach())
         if func in SUMS:
             return self._kept("shift", weight, None, a.new_empty(0), z, shape=shape)
         return self._scaled(weight, None, a, z, shape)
@@ -213,12 +213,12 @@ class Watch(TorchFunctionMode):
         return z
 
 
-def _rooted(a: Tensor) -> Tensor:
+def rooted(a: Tensor) -> Tensor:
     """Return the input of a map such that its output has a place in the graph."""
     return a if a.requires_grad else a.detach().requires_grad_()
 
 
-def _bound(names: tuple[str, ...], args: Arguments, kwargs: Named) -> Iterator[Any]:
+def bound(names: tuple[str, ...], args: Arguments, kwargs: Named) -> Iterator[Any]:
     """Yield the arguments of those names, None where they are left out."""
     given = dict(zip(names, args, strict=False)) | kwargs
     yield from (given.get(name) for name in names)

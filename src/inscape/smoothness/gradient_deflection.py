@@ -2,28 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import Result, Row, Summary, checks, instrument, mean_summary
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, Probe, norm, probe
+from inscape._core.functional import MEMORY, norm, probe
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_pair_numbers
-from inscape.smoothness.segments import (
-    COARSE_KNOTS,
-    Stage,
-    in_stages,
-    joined,
-    stages,
-    values,
-    walks,
-)
+from inscape.smoothness.segments import Walk, joined, values, walked
 
 #: Slopes of secants carry the rounding of the outputs; of affine maps in 3072 inputs up to 3.5.
 ROUNDINGS = 8
@@ -109,61 +102,45 @@ def gradient_deflection(
     """
     checks.whole(1, pairs=pairs, memory=memory)
     checks.whole(2, knots=knots)
-    found = probe(f, x)
-    rows, ends = found.rows(memory), draw_pair_numbers(len(x), pairs, seed=seed)
-
-    def measure(stage: Stage) -> Iterator[tuple[int, GradientDeflection | None]]:
-        coarse = stage.places < knots
-        return _walked(found, x, ends[:, : stage.samples], stage.places, rows, seed, coarse=coarse)
-
-    yield from in_stages(measure, stages(Stage(pairs, knots), rows, coarse_knots=COARSE_KNOTS))
+    found, ends = probe(f, x), draw_pair_numbers(len(x), pairs, seed=seed)
+    walk = Walk(probe=found, x=x, ends=ends, knots=knots, rows=found.rows(memory))
+    yield from walked(walk, partial(_deflections, seed=seed))
 
 
-def _walked(
-    found: Probe,
-    x: Tensor,
-    ends: Int64[Tensor, "2 pairs"],
-    knots: int,
-    rows: int,
-    seed: int,
-    *,
-    coarse: bool,
-) -> Iterator[tuple[int, GradientDeflection | None]]:
+def _deflections(walk: Walk, *, seed: int) -> Iterator[tuple[int, GradientDeflection | None]]:
     """Yield the deflections of the chords so far, after each batch; None within a chord."""
-    deflections, distances = x.new_zeros(2, ends.shape[1])
+    x, pieces = walk.x, walk.knots - 1
+    deflections, distances = x.new_zeros(2, walk.ends.shape[1])
     straight, squares, last = x.new_zeros(1, 1), x.new_zeros(1), None
-    passed, largest = 0, 0.0
-    for some, begins, at in walks(x, ends, knots, rows=rows):
-        y = found.f(at.flatten(0, 1)).reshape(*at.shape[:2], -1)
+    largest = 0.0
+    for some, begins, ends, y in walk.values():
         if begins:
-            whole = at.shape[1] == knots
-            tips = (y[:, 0], y[:, -1]) if whole else _tips(found, x, ends[:, some], rows)
-            straight, squares, last, passed = tips[1] - tips[0], x.new_zeros(len(y)), None, 0
+            tips = (y[:, 0], y[:, -1]) if ends else _tips(walk, some)
+            straight, squares, last = tips[1] - tips[0], x.new_zeros(len(y)), None
             largest = max(largest, float(norm(torch.cat(tips), dim=1).max()))
-        y, passed = joined(last, y), passed + at.shape[1]
-        squares += ((knots - 1) * y.diff(dim=1) - straight[:, None]).square().sum((1, 2))
-        if passed < knots:
-            last = y[:, -1].clone()  # y may lie where the next knots go
+        y = joined(last, y)
+        squares += (pieces * y.diff(dim=1) - straight[:, None]).square().sum((1, 2))
+        if not ends:
+            last = y[:, -1].clone()
             yield some.start, None
             continue
-        deflections[some] = (squares / (knots - 1)).sqrt()
+        deflections[some] = (squares / pieces).sqrt()
         distances[some] = norm(straight, dim=1)
-        rounding = ROUNDINGS * (knots - 1) * torch.finfo(x.dtype).eps * largest
+        rounding = ROUNDINGS * pieces * torch.finfo(x.dtype).eps * largest
         so_far = deflections[: some.stop]
         result = GradientDeflection(
             deflections=so_far.masked_fill(so_far <= rounding, 0),
             distances=distances[: some.stop],
-            knots=knots,
-            outputs=found.outputs,
+            knots=walk.knots,
+            outputs=walk.probe.outputs,
             seed=seed,
-            coarse=coarse,
+            coarse=walk.coarse,
         )
         yield some.stop, result
 
 
-def _tips(
-    found: Probe, x: Tensor, ends: Int64[Tensor, "2 m"], rows: int
-) -> tuple[Float[Tensor, "m c"], Float[Tensor, "m c"]]:
+def _tips(walk: Walk, some: slice) -> tuple[Float[Tensor, "m c"], Float[Tensor, "m c"]]:
     """Return the outputs at both ends of some chords."""
-    start, stop = (values(found.f, x[end], rows=rows) for end in ends.to(x.device))
+    x, ends = walk.x, walk.ends[:, some].to(walk.x.device)
+    start, stop = (values(walk.probe.f, x[end], rows=walk.rows) for end in ends)
     return start, stop

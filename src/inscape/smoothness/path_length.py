@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import torch
@@ -11,23 +12,20 @@ from torch import Tensor
 from inscape._core import Bound, Result, Row, Summary, checks, instrument, mean_summary
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, Probe, norm, probe
+from inscape._core.functional import MEMORY, norm, probe
 from inscape._core.inference import no_grad
 from inscape._core.pieces.line_segments import lines
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_pair_numbers
 from inscape.smoothness.segments import (
-    COARSE_KNOTS,
-    Stage,
+    Walk,
     blocks,
     halves,
-    in_stages,
     joined,
     reduced,
-    stages,
     variation,
-    walks,
+    walked,
 )
 
 
@@ -148,35 +146,20 @@ def path_length(
         yield from _exactly(f, x, ends, seed, memory)
         return
     found = probe(f, x)
-    rows = found.rows(memory)
-
-    def measure(stage: Stage) -> Iterator[tuple[int, PathLength | None]]:
-        coarse = stage.places < knots
-        return _walked(found, x, ends[:, : stage.samples], stage.places, rows, seed, coarse=coarse)
-
-    yield from in_stages(measure, stages(Stage(pairs, knots), rows, coarse_knots=COARSE_KNOTS))
+    walk = Walk(probe=found, x=x, ends=ends, knots=knots, rows=found.rows(memory))
+    yield from walked(walk, partial(_lengths, seed=seed))
 
 
-def _walked(
-    found: Probe,
-    x: Tensor,
-    ends: Int64[Tensor, "2 pairs"],
-    knots: int,
-    rows: int,
-    seed: int,
-    *,
-    coarse: bool,
-) -> Iterator[tuple[int, PathLength | None]]:
+def _lengths(walk: Walk, *, seed: int) -> Iterator[tuple[int, PathLength | None]]:
     """Yield the lengths of the chords so far, after each batch; None within a chord."""
-    lengths, distances = x.new_zeros(2, ends.shape[1])
-    first, last, passed = x.new_zeros(1, 1), None, 0
-    for some, begins, at in walks(x, ends, knots, rows=rows):
-        y = found.f(at.flatten(0, 1)).reshape(*at.shape[:2], -1)
+    lengths, distances = walk.x.new_zeros(2, walk.ends.shape[1])
+    first, last = walk.x.new_zeros(1, 1), None
+    for some, begins, ends, y in walk.values():
         if begins:
-            first, last, passed = y[:, 0].clone(), None, 0  # y may lie where the next knots go
-        y, passed = joined(last, y), passed + at.shape[1]
+            first, last = y[:, 0].clone(), None
+        y = joined(last, y)
         lengths[some] += variation(y, large=False)
-        if passed < knots:
+        if not ends:
             last = y[:, -1].clone()
             yield some.start, None
             continue
@@ -184,10 +167,10 @@ def _walked(
         result = PathLength(
             lengths=lengths[: some.stop],
             distances=distances[: some.stop],
-            knots=knots,
-            outputs=found.outputs,
+            knots=walk.knots,
+            outputs=walk.probe.outputs,
             seed=seed,
-            coarse=coarse,
+            coarse=walk.coarse,
         )
         yield some.stop, result
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from inscape._core import checks
 from inscape._core.anytime import stoppable
 from inscape._core.checks import Function
 from inscape._core.compiled import compiled
-from inscape._core.functional import chunks, norm
+from inscape._core.functional import Probe, chunks, norm
 
 #: Numbers from which on the compiled sum pays for being compiled.
 LARGE = 10_000_000
@@ -51,6 +52,44 @@ def walks(
             shape = (len(start), t.shape[1], *x.shape[1:])
             points = torch.lerp(start, stop, t, out=space[: math.prod(shape)].view(shape))
             yield some, knot == 0, points
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Walk:
+    """Chords between points that ``ends`` numbers, to be walked along with so many knots.
+
+    A batch has at most ``rows`` rows; ``coarse`` tells that more knots were asked for.
+    """
+
+    probe: Probe
+    x: Float[Tensor, "n *d"]
+    ends: Int64[Tensor, "2 pairs"]
+    knots: int
+    rows: int
+    coarse: bool = False
+
+    def values(self) -> Iterator[tuple[slice, bool, bool, Float[Tensor, "m k c"]]]:
+        """Yield which pairs, whether their walk begins and ends, and the outputs at its knots.
+
+        Outputs may lie where those of the next knots will.
+        """
+        passed = 0
+        for some, begins, at in walks(self.x, self.ends, self.knots, rows=self.rows):
+            passed = at.shape[1] + (0 if begins else passed)
+            y = self.probe.f(at.flatten(0, 1)).reshape(*at.shape[:2], -1)
+            yield some, begins, passed == self.knots, y
+
+
+def walked(walk: Walk, measure: Callable[[Walk], Iterator[tuple[int, R | None]]]) -> Iterator[R]:
+    """Yield the results of ever more chords; before those with all knots perhaps coarse ones."""
+
+    def staged(stage: Stage) -> Iterator[tuple[int, R | None]]:
+        fewer = stage.places < walk.knots
+        ends = walk.ends[:, : stage.samples]
+        return measure(replace(walk, ends=ends, knots=stage.places, coarse=fewer))
+
+    fine = Stage(walk.ends.shape[1], walk.knots)
+    yield from in_stages(staged, stages(fine, walk.rows, coarse_knots=COARSE_KNOTS))
 
 
 def joined(last: Tensor | None, values: Float[Tensor, "m k *w"]) -> Float[Tensor, "m j *w"]:
