@@ -206,6 +206,18 @@ def test_what_the_structure_does_not_tell_is_seen_at_the_rows(exports, monkeypat
     assert len(exports) == 3
 
 
+def test_a_known_graph_is_compared_at_one_row(exports, monkeypatch):
+    rows, called = [], graph_cache._called
+    monkeypatch.setattr(graph_cache, "_called", lambda *a: rows.append(len(a[2])) or called(*a))
+    net, x = Net(), points(5, 2)
+    for data in (x, x, x.flip(0)):
+        export(net, data)
+    assert (rows, len(exports)) == ([3, 1, 1], 1)
+    export(net.train(), x)
+    export(net, x)
+    assert rows[3:] == [3, 3]  # some layers refuse to train on one row
+
+
 def test_an_object_that_cannot_be_read_is_exported_each_time(exports):
     net = Net()
     net.draws = torch.Generator()

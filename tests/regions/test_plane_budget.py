@@ -14,7 +14,7 @@ from inscape._core import BudgetError
 from inscape._core.anytime import finished, step_within
 from inscape._core.deadline import clock
 from inscape._core.pieces.affine import Step
-from inscape._core.pieces.piecewise import piecewise
+from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.pieces.plane import budget, cutting, sources, subdivision, tidy, work
 from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.workers import Workers
@@ -258,13 +258,27 @@ def test_full_columns_give_the_cells_of_the_whole_matrix(monkeypatch):
     torch.testing.assert_close(found.slopes, whole.slopes)
 
 
+def test_small_windows_have_three_points_nearby_which_are_measured_once(monkeypatch):
+    model, x = convolution()
+    rows, measured = [], Piecewise.in_turn
+    monkeypatch.setattr(
+        Piecewise, "in_turn", lambda self, x, *rest: rows.append(len(x)) or measured(self, x, *rest)
+    )
+    monkeypatch.setattr(cutting, "CLOSE", 0.01)
+    found = [r for r in plane_regions.refine(model, x) if r is not None]
+    assert found[-1].complete
+    assert rows[0] == 3
+    assert rows.count(3) == 1 < len(rows)  # wider windows have their corners too
+    assert set(rows) == {3, 10}
+
+
 def test_the_graph_gives_faces_alike_to_the_last_bit_in_any_company():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(40, 30), nn.ReLU(), nn.Linear(30, 10)).double().eval()
     points = torch.randn(3, 40, dtype=torch.float64)
     history, bits = History(), np.random.default_rng(0).integers(0, 2**30, (50, 1))
     history.add(bits.astype(np.uint64), 30, np.zeros(50, np.int64))
-    graph = sources.Graph(piecewise(model, points), points, points, history)
+    graph = sources.Graph(piecewise(model, points), points, sources.Near(points), history)
     finished(graph.measured())
     whole, faces = np.empty((50, 4, 10)), np.arange(50)
     before = torch.get_num_threads()

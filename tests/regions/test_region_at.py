@@ -13,11 +13,13 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
+from inscape._core.anytime import finished
 from inscape._core.deadline import clock
 from inscape._core.errors import BudgetError
-from inscape._core.pieces.piecewise import piecewise
+from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.result import NotApplicable
 from inscape.regions._polytope import Budget, _first, needed
+from inscape.regions._units import Units
 from inscape.regions.region_at import region_at
 
 MODULE = sys.modules["inscape.regions.region_at"]
@@ -420,3 +422,40 @@ def test_a_longer_time_by_any_clock_leaves_fewer_faces_open():
         assert next(count) < 2 * seconds + 200  # every face that is left looks once
     assert 60 > opened[0] > opened[1] > opened[2] > 0
     assert full.proven.all()
+
+
+def test_the_nearest_half_spaces_come_one_by_one_and_the_map_after_as_many_as_it_has_rows():
+    net, x = dense(12, 60, 40, 30), points(2, 12)
+    found = [r for r in region_at.refine(net, x) if r is not None]
+    early = [r for r in found if r.examined < r.constraints]
+    assert [r.examined for r in early[:5]] == [1, 2, 3, 4, 5]
+    assert min(r.examined for r in found if r.slopes is not None) >= 30
+    balls = [r.ball for r in found]
+    assert balls == sorted(balls, reverse=True)
+    assert_close(found[-1].ball, region_at(net, x).ball)
+
+
+def test_a_gradient_goes_back_from_the_bend_of_its_unit_and_shares_one_forward_pass(monkeypatch):
+    net, x = dense(12, 60, 40, 3), points(2, 12)
+    units, runs = Units(read(net, x), x[0].double()), []
+    finished(units.look())
+    traced = Piecewise.traced_in_turn
+    monkeypatch.setattr(Piecewise, "traced_in_turn", lambda *args: runs.append(1) or traced(*args))
+    order, moving = units.nearest(10**6)
+    assert (len(order), moving) == (100, 100)
+    normals = finished(units.gradients(order))
+    assert len(runs) == 1
+    every = finished(units.all_faces(2**30))
+    back = np.argsort(order)
+    assert_close(units.faces(np.arange(100), normals[back]).normals, every.normals)
+
+
+@pytest.mark.parametrize("most", [1, 7, 99])
+def test_a_few_of_the_nearest_are_the_first_of_all(most):
+    net, x = dense(12, 60, 40, 3), points(2, 12)
+    units = Units(read(net, x), x[0].double())
+    finished(units.look())
+    every, _ = units.nearest(10**6)
+    some, moving = units.nearest(most)
+    assert moving == 100
+    np.testing.assert_array_equal(some, every[:most])

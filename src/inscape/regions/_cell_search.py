@@ -21,7 +21,7 @@ from inscape.regions._polytope import (
     is_bounded,
     largest_ball,
 )
-from inscape.regions._units import TOGETHER, Units
+from inscape.regions._units import Units
 
 #: Relative to the point: what is nearer than this to a face lies on it.
 ON = 1e-12
@@ -31,6 +31,9 @@ NORMAL = 48
 
 #: Half-spaces that are looked at for a first answer.
 NEAREST = 16
+
+#: How many times as many half-spaces the next answer is made of.
+MORE = 1.25
 
 #: Fraction of the time that all half-spaces may take; if they need more, the nearest are taken.
 ALL = 0.5
@@ -67,6 +70,8 @@ class Search:
         self.map: tuple[Tensor | None, Tensor | None] = (None, None)
         self.constraints = self.examined = self._distinct = 0
         self._given: Faces | None = None
+        self._order: Whole | None = None
+        self._moving = 0
         self.is_begun = False
         self.stage = 0  # grows where there is more to be shown
 
@@ -83,10 +88,12 @@ class Search:
             raise self._too_large()
         is_late = not stoppable() and 0 < ALL * deadline.left() < row * inputs
         if stoppable() or is_late or not fits:
-            yield from self._nearest(NEAREST)
+            # the map takes as many passes as there are outputs: so many faces come before it
+            yield from self._nearest(max(NEAREST, self._units.net.outputs))
         yield from self._mapped()
         if not fits or is_late:
-            yield from self._nearest(self._memory // (NORMAL * inputs))
+            if self.examined < self.constraints:
+                yield from self._nearest(self._fitting)
             return
         found = yield from self._units.all_faces(self._memory)
         self._take(found, number)
@@ -104,19 +111,27 @@ class Search:
             "raise memory, or cut the cell by a line or a plane (line_regions, plane_regions)."
         )
 
+    @property
+    def _fitting(self) -> int:
+        """Return how many half-spaces fit into the memory."""
+        return self._memory // (NORMAL * self._units.net.inputs)
+
     def _nearest(self, most: int) -> Iterator[None]:
         """Take the gradients of more and more units, those first that seem the nearest."""
-        order, shown = self._units.nearest(), self.examined
-        if len(order) == 0:
+        if self._order is None:
+            self._order, self._moving = self._units.nearest(self._fitting)
+            yield
+        order, stop = self._order, min(most, len(self._order))
+        if not self._moving:
             self._take(self._units.faces(order, np.zeros((0, self._units.net.inputs))), 0)
-        for begin in range(self.examined, min(most, len(order)), TOGETHER):
-            some = order[begin : min(begin + TOGETHER, most)]
+        while self.examined < stop:
+            count = max(1, int((MORE - 1) * self.examined))
+            some = order[self.examined : min(self.examined + count, stop)]
             normals = yield from self._units.gradients(some)
             self._add(some, normals)
-            if self.examined >= min(2 * max(shown, NEAREST // 2), most, len(order)):
-                self.stage, shown = self.stage + 1, self.examined
+            self.stage += 1
             yield
-        if self.examined >= len(order):  # all others are constant
+        if self.examined >= self._moving:  # all others are constant
             self.examined = self.constraints = self._distinct
 
     def _add(self, some: Whole, normals: Array) -> None:

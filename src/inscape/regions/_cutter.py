@@ -13,7 +13,8 @@ from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.pieces.plane import Budget, Cells, Frame
 from inscape._core.pieces.plane.budget import Ending
 from inscape._core.pieces.plane.carried import radii
-from inscape._core.pieces.plane.cutting import cutting
+from inscape._core.pieces.plane.cutting import cutting, near_of
+from inscape._core.pieces.plane.sources import Near
 from inscape._core.progress import progress
 from inscape.regions._domain import window
 from inscape.regions._windows import Forecast
@@ -33,6 +34,7 @@ class Cutter:
     memory: int
     threads: int | None
     steps: Sequence[Step] | None = None
+    near: Near | None = None
 
     def prepare(self) -> Generator[None, None, Forecast]:
         """Make the matrices between the bends once for all windows, and look at the centre."""
@@ -49,15 +51,18 @@ class Cutter:
         corners = self.asked if side == 1.0 else middle + side * (self.asked - middle)
         center, half = window(corners)
         marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+        points, polygon = self.frame.at(center + half * marks), ((corners - center) / half).numpy()
+        self.near = near_of(points, polygon, self.near)
         with progress(len(self.net.bends), label="cutting the plane") as bar:
             found = yield from cutting(
                 self.net,
-                self.frame.at(center + half * marks),
+                points,
                 self._axes(half),
-                ((corners - center) / half).numpy(),
+                polygon,
                 budget=self._budget(strict=strict),
                 threads=self.threads or torch.get_num_threads(),
                 steps=self.steps,
+                near=self.near,
                 watched=watched,
                 on_round=lambda place, count: bar.advance(1),
             )

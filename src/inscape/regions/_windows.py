@@ -1,6 +1,6 @@
 """Ever larger windows around a centre, each covered from side to side, until the time is over."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -51,17 +51,17 @@ class Forecast:
     """How long windows are going to take, from those before them.
 
     ``radii`` are the half sides, relative to what was asked for, from which on the lines of units
-    cut a window, in order.
+    cut a window, in order for each bend.
     """
 
-    radii: npt.NDArray[np.float64]
+    radii: Sequence[npt.NDArray[np.float64]]
     covered: list[_Window] = field(default_factory=list)
 
     @property
     def first(self) -> float:
         """Return the side of the first window: about one cell."""
-        near = self.radii[self.radii > 0]
-        side = INSIDE * float(near[0]) if len(near) else 1.0
+        near = [float(some[some > 0][0]) for some in self.radii if some.max(initial=0.0) > 0]
+        side = INSIDE * min(near, default=1.0 / INSIDE)
         return min(FIRST, max(NARROWEST, side))
 
     def cells(self, side: float) -> float:
@@ -70,7 +70,7 @@ class Forecast:
         return last.cells * self._cells(side) / self._cells(last.side)
 
     def _cells(self, side: float) -> float:
-        lines = float(np.searchsorted(self.radii, side))
+        lines = float(sum(np.searchsorted(some, side) for some in self.radii))
         return 1.0 + lines + lines**2 / 4
 
     def seconds(self, side: float) -> float:

@@ -133,11 +133,12 @@ class Carried(Graph):
 @no_grad
 def radii(
     net: Piecewise, point: Float64[Tensor, "*d"], axes: Float64[Tensor, "2 *d"]
-) -> Generator[None, None, npt.NDArray[np.float64]]:
-    """Return how large a square around a point is when the line of each unit first cuts it, sorted.
+) -> Generator[None, None, list[npt.NDArray[np.float64]]]:
+    """Return how large a square around a point is when the line of each unit first cuts it.
 
     The units are those of the point's own linear region, continued beyond it; the half sides of the
-    square are the axes. So the numbers tell how many cuts a window of the plane is going to have.
+    square are the axes. So the numbers, sorted for each bend, tell how many cuts a window of the
+    plane is going to have.
     """
     flow, found = Flow(net), []
     values: Values = {net.program.input: torch.stack([point, *axes, torch.zeros_like(point)])}
@@ -150,7 +151,8 @@ def radii(
             args, kwargs = flow.arguments(node, values, 4, slice(4))
             functions = bend.source(*args, **kwargs).expand(4, -1)
             pattern = bend.pattern(functions[:1])
-            found.append(_cuts(bend, functions, pattern))
+            cuts = _cuts(bend, functions, pattern)
+            found.append(np.sort(cuts[cuts <= 1.0].numpy()))  # others miss the plane that was asked
             args, kwargs = flow.arguments(node, values, 4, slice(1))
             out = bend.chosen(pattern, *args, **kwargs)
             slopes = flow.derivatives(bend, pattern.expand(2, -1), values, 4, slice(1, 3))
@@ -159,8 +161,7 @@ def radii(
             if flow.last.get(arg) is node and arg in values and arg is not net.program.output:
                 del values[arg]
         yield
-    every = torch.cat(found) if found else torch.zeros(0, dtype=torch.float64)
-    return np.sort(every[every.isfinite()].numpy())
+    return found
 
 
 def _cuts(bend: Bend, functions: Float64[Tensor, "4 m"], pattern: Tensor) -> Float64[Tensor, " k"]:

@@ -20,13 +20,19 @@ from inscape._core.pieces.plane.history import History
 from inscape._core.pieces.plane.kernels import ROUNDING
 from inscape._core.pieces.plane.maxima import cut_by_maxima
 from inscape._core.pieces.plane.signs import cut_by_signs
-from inscape._core.pieces.plane.sources import Chain, Graph, Source
+from inscape._core.pieces.plane.sources import Chain, Graph, Near, Source
 from inscape._core.pieces.plane.subdivision import Subdivision, polygon
 from inscape._core.pieces.plane.work import Work
 from inscape._core.pieces.plane.workers import Workers
 from inscape._core.pieces.stepping import within
 
 Array = npt.NDArray[Any]
+
+#: A window with corners nearer to its centre than this share of its distance from zero is small.
+CLOSE = 2.0**-4
+
+#: Points that differ by less than this share of their size have functions of the same size.
+SAME = 1e-6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,15 +80,18 @@ def cutting(
     budget: Budget,
     threads: int = 1,
     steps: Sequence[Step] | None = None,
+    near: Near | None = None,
     watched: bool = False,
     on_round: Callable[[str, int], None] = lambda place, faces: None,
 ) -> Generator[None, None, Cells]:
     """Return all cells of a network in a convex polygon, cut in small steps.
 
-    ``axes`` are the differences of the points, which those of a small window would round. The steps
-    are small where the work is ``watched``.
+    ``axes`` are the differences of the points, which those of a small window would round; ``near``
+    are the points of ``near_of`` where they are known already. The steps are small where the work
+    is ``watched``.
     """
-    work = _cut(net, points, axes, corners, budget, threads, steps, watched, on_round)
+    near = near or near_of(points, corners)
+    work = _cut(net, points, axes, corners, budget, threads, steps, near, watched, on_round)
     return within(_one_thread, work)
 
 
@@ -94,6 +103,7 @@ def _cut(
     budget: Budget,
     threads: int,
     steps: Sequence[Step] | None,
+    near: Near,
     watched: bool,
     on_round: Callable[[str, int], None],
 ) -> Generator[None, None, Cells]:
@@ -101,7 +111,6 @@ def _cut(
     try:
         if steps is None:
             steps = yield from affine_steps(net, budget.memory // 4)
-        near = _near(points, corners)
         source = yield from _source(net, points, axes, near, history, budget, steps)
         work = Work(source, history, workers, budget, polygon(corners), watched=watched)
         for at, bend in enumerate(net.bends):
@@ -143,7 +152,7 @@ def _source(
     net: Piecewise,
     points: Float64[Tensor, "3 *d"],
     axes: Float64[Tensor, "2 *d"],
-    near: Float64[Tensor, "m *d"],
+    near: Near,
     history: History,
     budget: Budget,
     steps: Sequence[Step] | None,
@@ -159,15 +168,22 @@ def _source(
     return carried
 
 
-def _near(points: Float64[Tensor, "3 *d"], corners: Array) -> Float64[Tensor, "m *d"]:
+def near_of(points: Float64[Tensor, "3 *d"], corners: Array, known: Near | None = None) -> Near:
     """Return the corners and the centre of the window, and these with some signs turned.
 
-    The sizes that functions have there stand for the numbers that go into their values: so a small
-    window far from zero is not taken for a precise one.
+    Those of a window that is small beside its distance from zero are taken for its centre. What is
+    ``known`` is returned where its points are the same but for rounding.
     """
     at_corner = torch.from_numpy(corners).to(points)
     shape = [-1, *[1] * (points.ndim - 1)]
     u, v = (at_corner[:, k].reshape(shape) for k in range(2))
     x = points[:1] + u * (points[1:2] - points[:1]) + v * (points[2:] - points[:1])
+    if float((x - points[:1]).flatten(1).norm(dim=1).max()) <= CLOSE * float(points[0].norm()):
+        x = points[:1]
     signs = torch.empty_like(x).bernoulli_(0.5, generator=torch.Generator().manual_seed(0))
-    return torch.cat([x, points[:1], torch.zeros_like(x[:1]), x * (2 * signs - 1)])
+    corner = x if len(x) > 1 else x[:0]
+    rows = torch.cat([corner, points[:1], torch.zeros_like(x[:1]), x * (2 * signs - 1)])
+    if known is not None and known.rows.shape == rows.shape:
+        off = float((known.rows - rows).norm())
+        return known if off <= SAME * float(rows.norm()) else Near(rows)
+    return Near(rows)

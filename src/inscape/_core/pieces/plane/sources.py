@@ -73,41 +73,53 @@ class Source(Protocol):
         """
 
 
+class Near:
+    """Points near a window: the sizes that functions have there stand for what they are summed of.
+
+    So a small window far from zero is not taken for a precise one.
+    """
+
+    def __init__(self, rows: Float64[Tensor, "m *d"]) -> None:
+        self.rows, self.squares = rows, list[Floats]()
+
+    def measured(self, net: Piecewise) -> Iterator[None]:
+        """Send the points through the graph, once."""
+        if self.squares:
+            return
+        found: list[Floats] = []
+        for functions in net.in_turn(self.rows):
+            if functions is not None:
+                found.append(functions.square().amax(0).numpy())
+            yield
+        self.squares = found
+
+
 class Graph:
     """Coefficients from the exported graph itself, run with the choices of each face."""
 
     def __init__(
-        self,
-        net: Piecewise,
-        points: Float64[Tensor, "3 *d"],
-        near: Float64[Tensor, "m *d"],
-        history: History,
+        self, net: Piecewise, points: Float64[Tensor, "3 *d"], near: Near, history: History
     ) -> None:
         self.net, self.points, self.history = net, points, history
         self._near = near
-        self._sizes: list[int] = []
-        self._squares: list[Floats] = []
         self._rows = self._whole = 1
 
     def measured(self) -> Iterator[None]:
-        """Send the points nearby through the graph, for the numbers and sizes of all functions."""
-        for functions in self.net.in_turn(self._near):
-            if functions is not None:
-                self._sizes.append(functions.shape[1])
-                self._squares.append(functions.square().amax(0).numpy())
-            yield
-        rows = max(1, MEMORY // (8 * 3 * (4 * max(self._sizes) + self.net.inputs)))
+        """Find the numbers and sizes of all functions at the points nearby."""
+        yield from self._near.measured(self.net)
+        largest = max(map(len, self._near.squares))
+        rows = max(1, MEMORY // (8 * 3 * (4 * largest + self.net.inputs)))
         rows = rows if rows >= MANY else 1
         self._whole = min(EIGHT, rows)
         self._rows = rows // self._whole * self._whole
 
     def squares(self, at: int) -> Floats:
         """Return the largest squares of the functions of a bend at the points nearby."""
-        return self._squares[at]
+        return self._near.squares[at]
 
     def size(self, at: int) -> int:
         """Return how many functions bend ``at`` looks at; after the last, the outputs."""
-        return self._sizes[at]
+        return len(self._near.squares[at])
 
     def coefficients(self, at: int, faces: Ints, out: Floats) -> None:
         """Evaluate each face's own affine functions at three points that are not on a line."""
@@ -132,7 +144,7 @@ class Graph:
 
     def slopes(self, at: int) -> Floats:
         """Return zeros: the graph does not need what comes out of the kinks."""
-        return np.zeros(self._sizes[at])
+        return np.zeros(self.size(at))
 
     def reached(self, at: int) -> Iterator[None]:
         """Need nothing: the graph is asked anew for every face."""
