@@ -155,8 +155,8 @@ class Units:
         while len(self._functions) <= at:
             with torch.enable_grad():
                 functions = next(self._trace)
-            if functions is not None:
-                self._functions.append(functions[0])
+                if functions is not None:
+                    self._functions.append(functions[0])
             yield
 
     def _slopes(self, total: Tensor) -> Array:
@@ -213,7 +213,9 @@ class Units:
         yield from self._traced(len(self.net.bends))
         values = self._functions[-1]
         for k in range(c):
-            slopes[k] = self._slopes(values[k])
+            with torch.enable_grad():
+                total = values[k]
+            slopes[k] = self._slopes(total)
             yield
         matrix = torch.from_numpy(slopes)
         return matrix, values.detach() - matrix @ self.point.flatten()

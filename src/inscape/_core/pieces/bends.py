@@ -53,6 +53,8 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
 
         def chosen(on: Tensor, z: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             on = on.bool().reshape(len(on), *z.shape[1:])
+            if is_relu(node):
+                return torch.where(on, z, 0.0)
             return z * torch.where(on, 1.0, slope(z, *args, **kwargs))
 
         return Bend(
@@ -73,8 +75,8 @@ def bend(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Bend | None:
     return Bend(
         node=node,
         place=place,
-        source=lambda z, *args, **kwargs: torch.cat(
-            [(z - at).reshape(len(z), -1) for at in limits(*args, **kwargs) if at is not None], 1
+        source=lambda z, *args, **kwargs: _above(
+            z, [at for at in limits(*args, **kwargs) if at is not None]
         ),
         chosen=lambda on, z, *args, **kwargs: (
             _clamped(on, z / 6 + 0.5, 0.0, 1.0)
@@ -143,10 +145,20 @@ def _clamped(on: Integer[Tensor, "n units"], z: Tensor, low: Any, high: Any) -> 
 def _unclamped(on: Integer[Tensor, "n units"], z: Tensor, low: Any, high: Any) -> Tensor:
     """Return z where it lies between its limits, and zero elsewhere."""
     parts = list(on.bool().reshape(len(on), -1, *z.shape[1:]).unbind(1))
-    out = z
-    if low is not None:
-        out = out * parts.pop(0)
-    return out if high is None else out * ~parts.pop(0)
+    inside = parts.pop(0) if low is not None else True
+    if high is not None:
+        inside = inside & ~parts.pop(0)
+    return torch.where(torch.as_tensor(inside), z, 0.0)
+
+
+def _above(z: Tensor, limits: Sequence[Any]) -> Float64[Tensor, "n m"]:
+    """Return how far z lies above each limit, flat."""
+    if z.requires_grad:
+        return torch.cat([(z - at).reshape(len(z), -1) for at in limits], 1)
+    out = z.new_empty(len(z), len(limits), *z.shape[1:])
+    for k, at in enumerate(limits):
+        torch.sub(z, at, out=out[:, k])
+    return out.reshape(len(z), -1)
 
 
 def _like(limit: Any, z: Tensor) -> Tensor:

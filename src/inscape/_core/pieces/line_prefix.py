@@ -71,7 +71,7 @@ class _Pace:
 
     def went(self, swept: Swept, length: float, seconds: float) -> None:
         """Take note of a window."""
-        self.per_row = seconds / swept.knots.rows
+        self.per_row = seconds / (len(swept.knots.t) + len(swept.slopes) + 1)
         self.pieces, self.length = self.pieces + len(swept.slopes), self.length + length
         self.stretch = 1.0
         self.windows = min(self.windows + 1, DOUBLINGS)

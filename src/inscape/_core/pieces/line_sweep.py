@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from inscape._core.pieces.line_changes import changes, middle_pattern
 from inscape._core.pieces.line_graph import Rows
 from inscape._core.pieces.line_sizes import Values, largest, sizes_after, summands
 from inscape._core.pieces.ops import arguments
+
+#: Rows with more numbers than this are summed one by one.
+LONG = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +45,32 @@ class Knots:
         """Return the number of segments."""
         return int(self.group[-1]) + 1
 
+    @cached_property
+    def first(self) -> Int64[Tensor, " groups"]:
+        """Return the first knot of every segment."""
+        return torch.cat(
+            [torch.zeros(1, dtype=torch.int64), torch.nonzero(self.group.diff())[:, 0] + 1]
+        )
+
     @property
     def rows(self) -> int:
-        """Return the rows of a batch: values at the knots, derivatives on the pieces, and zero."""
-        return len(self.t) + len(self.left) + 1
+        """Return the rows of a batch: a value of each segment, derivatives on pieces, and zero."""
+        return self.groups + len(self.left) + 1
+
+    def values(self, rows: Float64[Tensor, "rows *m"]) -> Float64[Tensor, "k *m"]:
+        """Return values at the knots from a batch: derivatives are summed along each segment."""
+        out = rows.new_empty(len(self.t), *rows.shape[1:])
+        out[self.first] = rows[: self.groups]
+        widths, slopes = self.t[self.left + 1] - self.t[self.left], rows[self.groups : -1]
+        if rows[0].numel() >= LONG:  # row by row, which is quicker than a sum over columns
+            steps = zip(self.left.tolist(), slopes, widths.tolist(), strict=True)
+            for left, slope, width in steps:
+                torch.add(out[left], slope, alpha=width, out=out[left + 1])
+            return out
+        out[self.left + 1] = slopes * widths.reshape(-1, *[1] * (rows.ndim - 1))
+        for begin, end in pairwise([*self.first.tolist(), len(out)]):
+            out[begin:end] = out[begin:end].cumsum(0)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +83,13 @@ class Swept:
 
 
 class Sweep(Flow):
-    """A graph through which go batches of values at knots and of derivatives on the pieces between.
+    """A graph through which go batches of derivatives on the pieces between knots.
 
-    Before a bend the network is affine between the knots that are known. So activations at a new
-    knot are interpolated, and no layer is evaluated twice. The last row of a batch has input zero:
-    an affine operation makes its own constant of it, which derivatives do not have.
+    Before a bend the network is affine between the knots that are known: values there are summed
+    from those at the beginning of the segments, which are the first rows of a batch, and a piece
+    that is cut has one derivative on both sides. So a piece costs one row, and no layer is
+    evaluated twice. The last row of a batch has input zero: an affine operation makes its own
+    constant of it, which derivatives do not have.
     """
 
     def __init__(self, rows: Rows, narrow: float) -> None:
@@ -73,25 +101,26 @@ class Sweep(Flow):
     def steps(self, knots: Knots, most: int) -> Generator[None, None, Swept]:
         """Return the first ``most`` pieces of the cut segments, one operation at a time."""
         net, a, b = self.net, self._rows.a, self._rows.b
-        x, way = self._rows.at(knots.segment, knots.t), (b - a)[knots.segment[knots.left]]
-        values: Values = {net.program.input: torch.cat([x, way, torch.zeros_like(x[:1])])}
+        x = self._rows.at(knots.segment, knots.t)
+        way = (b - a)[knots.segment[knots.left]]
+        batch = torch.cat([x[knots.first], way, torch.zeros_like(x[:1])])
+        values: Values = {net.program.input: batch}
         sizes: Values = {net.program.input: largest(x, knots.group)}
         for node in self.order:
             yield
             at = self.bends.get(node)
             if at is None:
-                values[node] = self.affine(node, values, knots.rows, len(knots.t))
+                values[node] = self.affine(node, values, knots.rows, knots.groups)
                 sizes[node] = self._sizes_after(node, knots, sizes)
             else:
-                knots, values, sizes = self._cut(at, knots, most, values, sizes)
-                values[node] = self._bent(net.bends[at], knots, values)
-                sizes[node] = largest(values[node][: len(knots.t)], knots.group)
+                knots, values, sizes, there = self._cut(at, knots, most, values, sizes)
+                values[node], sizes[node] = self._bent(net.bends[at], knots, values, there)
             for arg in node.all_input_nodes:
                 if self.last[arg] is node and arg in values and arg is not net.program.output:
                     del values[arg], sizes[arg]
         y = values[net.program.output].expand(knots.rows, *values[net.program.output].shape[1:])
         y = y.reshape(knots.rows, -1)
-        return Swept(knots, y[: len(knots.t)], y[len(knots.t) : -1])
+        return Swept(knots, knots.values(y), y[knots.groups : -1])
 
     def _sizes_after(self, node: fx.Node, knots: Knots, sizes: Values) -> Any:
         """Return the sizes of what an affine node makes of its summands."""
@@ -106,41 +135,44 @@ class Sweep(Flow):
 
     def _cut(
         self, at: int, knots: Knots, most: int, values: Values, sizes: Values
-    ) -> tuple[Knots, Values, Values]:
-        """Put a knot wherever a unit of the bend chooses otherwise, and interpolate what lives."""
+    ) -> tuple[Knots, Values, Values, Values]:
+        """Put a knot wherever a unit of the bend chooses otherwise.
+
+        The last that is returned is what the bend reads at the knots.
+        """
         bend = self.net.bends[at]
-        args, kwargs = self.arguments(bend.node, values, knots.rows, slice(len(knots.t)))
-        functions = bend.source(*args, **kwargs).expand(len(knots.t), -1)
+        read = [node for node in dict.fromkeys(arguments(bend.node)) if node in self.moving]
+        there = {node: each(values[node], knots.values) for node in read}
         scale = summands(self.net, at, self.constants(knots.groups), sizes)
+        functions = self._functions(bend, knots, there)
         piece, share = changes(bend, functions, scale.expand(knots.groups, -1), knots.group)
         after, source, share = _refined(knots, piece, share, most, self._narrow)
         if len(after.t) == len(knots.t) and not bool(share.any()):
-            return knots, values, sizes
+            return knots, values, sizes, there
         number = torch.arange(len(knots.t)) - knots.group  # of the piece right of a knot
-        rows = len(knots.t) + number[source[after.left]]
-
-        new = torch.nonzero(share)[:, 0]
-
-        def interpolated(z: Tensor) -> Tensor:
-            out, by = z.index_select(0, taken), share[new].reshape(-1, *[1] * (z.ndim - 1))
-            out[new] += by * (z[source[new] + 1] - z[source[new]])
-            return out
-
-        taken = torch.cat([source, rows, torch.tensor([knots.rows - 1])])
-        values = {node: each(value, interpolated) for node, value in values.items()}
+        pieces = knots.groups + number[source[after.left]]
+        taken = torch.cat([torch.arange(after.groups), pieces, torch.tensor([knots.rows - 1])])
+        values = {node: each(value, lambda z: z[taken]) for node, value in values.items()}
         sizes = {n: each(size, lambda z: z[: after.groups]) for n, size in sizes.items()}
-        return after, values, sizes
+        return after, values, sizes, {node: each(values[node], after.values) for node in read}
 
-    def _bent(self, bend: Bend, knots: Knots, values: Values) -> Tensor:
-        """Return what a bend makes of values, and of derivatives by the choices on their pieces."""
-        args, kwargs = self.arguments(bend.node, values, knots.rows, slice(len(knots.t)))
-        functions = bend.source(*args, **kwargs).expand(len(knots.t), -1)
-        pattern = middle_pattern(bend, functions, knots.left)
+    def _functions(self, bend: Bend, knots: Knots, there: Values) -> Tensor:
+        """Return what a bend looks at, at the knots."""
+        args, kwargs = self.arguments(bend.node, there, len(knots.t), slice(len(knots.t)))
+        return bend.source(*args, **kwargs).expand(len(knots.t), -1)
+
+    def _bent(
+        self, bend: Bend, knots: Knots, values: Values, there: Values
+    ) -> tuple[Tensor, Tensor]:
+        """Return what a bend makes of a batch, by the choices on its pieces, and the sizes."""
+        pattern = middle_pattern(bend, self._functions(bend, knots, there), knots.left)
+        args, kwargs = self.arguments(bend.node, there, len(knots.t), slice(len(knots.t)))
         assert callable(bend.node.target)
         out: Tensor = bend.node.target(*args, **kwargs)
-        pieces = slice(len(knots.t), knots.rows - 1)
+        pieces = slice(knots.groups, knots.rows - 1)
         slopes = self.derivatives(bend, pattern, values, knots.rows, pieces)
-        return torch.cat([out, slopes, torch.zeros_like(out[:1])])
+        batch = torch.cat([out[knots.first], slopes, torch.zeros_like(out[:1])])
+        return batch, largest(out, knots.group)
 
 
 def _refined(
