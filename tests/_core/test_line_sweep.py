@@ -8,10 +8,11 @@ from torch.testing import assert_close
 from cases import points
 from inscape._core.deadline import NEVER, Deadline
 from inscape._core.functional import jacobians
-from inscape._core.pieces import line_graph
+from inscape._core.pieces import line_graph, line_sweep
 from inscape._core.pieces.line_graph import Rows
 from inscape._core.pieces.line_prefix import joined, windows
 from inscape._core.pieces.line_segments import NARROW, Lines
+from inscape._core.pieces.line_sweep import Knots, Sweep
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.pieces.program import Program
 
@@ -135,3 +136,27 @@ def test_no_layer_is_evaluated_twice(monkeypatch):
     found = cut(f, a, b)
     assert len(found.slopes) > 40
     assert clock() <= 3 * len(found.slopes)
+
+
+def test_a_piece_costs_one_row_of_every_layer(monkeypatch):
+    f, a = Convolutions(), points(3, 1, 6, 6)
+    b = a + 0.2 * points(3, 1, 6, 6, seed=2)
+    rows, affine = [], Sweep.affine
+
+    def counted(self, node, values, number, points):
+        rows.append(number)
+        return affine(self, node, values, number, points)
+
+    monkeypatch.setattr(Sweep, "affine", counted)
+    found = cut(f, a, b)
+    assert max(rows) == int(found.pieces.sum()) + len(a) + 1
+
+
+@pytest.mark.parametrize("long", [1, 10**6])
+def test_values_at_knots_are_summed_along_each_segment(long, monkeypatch):
+    monkeypatch.setattr(line_sweep, "LONG", long)
+    t = torch.tensor([0.0, 0.25, 1.0, 0.5, 0.75], dtype=torch.float64)
+    knots = Knots(torch.tensor([4, 4, 4, 5, 5]), t)
+    batch = torch.tensor([[1.0, 0.0], [2.0, 5.0], [4.0, 8.0], [-4.0, 0.0], [8.0, -4.0], [0.0, 0.0]])
+    expected = [[1.0, 0.0], [2.0, 2.0], [-1.0, 2.0], [2.0, 5.0], [4.0, 4.0]]
+    assert knots.values(batch.double()).tolist() == expected

@@ -345,7 +345,8 @@ def test_a_spent_budget_keeps_what_is_open_and_says_so():
     net, x = dense(3, 30, 30, 1), points(1, 3)
     found = region_at(net, x, programmes=0)
     full = region_at(net, x)
-    assert found.status.startswith("budget spent: ")
+    assert found.status.startswith("budget spent (programmes): ")
+    assert (found.ended_by, full.ended_by) == ("programmes", "complete")
     assert len(full.distances) < len(found.distances)
     assert found.facet_distances is None
     exactly = "donot_use_mm_for_euclid_dist"  # a product would leave the root of the rounding
@@ -362,7 +363,7 @@ def test_no_time_leaves_everything_open_and_says_so(monkeypatch):
     found = region_at(net, x, seconds=0.0)
     assert not found.proven.any()
     assert len(found.distances) == found.constraints
-    assert found.status.startswith("budget spent: 60 of 60 faces may be redundant")
+    assert found.status.startswith("budget spent (seconds): 60 of 60 faces may be redundant")
     assert found.bounded is None
     monkeypatch.setattr(sys.modules["inscape.regions._polytope"], "_solve", lambda *_: None)
     blind = region_at(net, x, seconds=0.0)
@@ -418,7 +419,9 @@ def test_a_longer_time_by_any_clock_leaves_fewer_faces_open():
         opened.append(int((~found.proven).sum()))
         inside = found.contains(x + 0.1 * points(200, 3))
         assert torch.equal(inside, full.contains(x + 0.1 * points(200, 3)))
-        assert found.status.startswith(f"budget spent: {opened[-1]} of {len(found.proven)} faces")
+        assert found.status.startswith(
+            f"budget spent (seconds): {opened[-1]} of {len(found.proven)} faces"
+        )
         assert next(count) < 2 * seconds + 200  # every face that is left looks once
     assert 60 > opened[0] > opened[1] > opened[2] > 0
     assert full.proven.all()
@@ -459,3 +462,10 @@ def test_a_few_of_the_nearest_are_the_first_of_all(most):
     some, moving = units.nearest(most)
     assert moving == 100
     np.testing.assert_array_equal(some, every[:most])
+
+
+def test_a_spent_memory_is_named():
+    net, x = dense(12, 60, 40, 3), points(2, 12)
+    found = region_at(net, x, memory=48 * 12 * 5)
+    assert (found.examined, found.constraints, found.ended_by) == (5, 100, "memory")
+    assert found.status.startswith("budget spent (memory): only 5 of 100 half-spaces were looked")

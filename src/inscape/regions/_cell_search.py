@@ -1,6 +1,8 @@
 """What is known of the cell of a point while it is looked for: the nearest faces first."""
 
 from collections.abc import Generator, Iterator
+from math import isnan
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -22,6 +24,9 @@ from inscape.regions._polytope import (
     largest_ball,
 )
 from inscape.regions._units import Units
+
+#: What ended a search: a budget, or that nothing was left to find.
+Ending = Literal["complete", "seconds", "memory", "programmes"]
 
 #: Relative to the point: what is nearer than this to a face lies on it.
 ON = 1e-12
@@ -74,6 +79,16 @@ class Search:
         self._moving = 0
         self.is_begun = False
         self.stage = 0  # grows where there is more to be shown
+
+    @property
+    def ended_by(self) -> Ending:
+        """Return the budget that was spent, of those that left something open."""
+        if self.examined < self.constraints:
+            return "memory" if self.examined >= self._fitting else "seconds"
+        is_open = isnan(self.ball[1]) or (self._remove and not bool(self.proven.all()))
+        if not is_open or self.ball[1] <= 0.0:
+            return "complete"
+        return "programmes" if self.budget.spent >= self.budget.programmes else "seconds"
 
     def steps(self) -> Iterator[None]:
         """Look at the nearest units, then at all, then decide which make faces."""

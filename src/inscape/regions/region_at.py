@@ -26,7 +26,7 @@ from inscape._core.deadline import Deadline
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.pieces.stepping import Turn
 from inscape._core.result import NONNEGATIVE, Kind, Range
-from inscape.regions._cell_search import ON, Search, in_turns
+from inscape.regions._cell_search import ON, Ending, Search, in_turns
 from inscape.regions._faces import Array
 from inscape.regions._polytope import Budget, polygon
 from inscape.regions._precision import name_of
@@ -48,7 +48,8 @@ class RegionAt(Result):
     inside has its middle at ``centre`` (one of several, maybe) and the radius ``inscribed``, NaN
     where the time did not do, as ``bounded``, ``slopes`` and ``constants`` are None then. Of the
     half-spaces, ``constraints``, those that seemed nearest were ``examined`` where time or memory
-    did not do for all: the cell is smaller than what the faces enclose.
+    did not do for all: the cell is smaller than what the faces enclose. ``ended_by`` names the
+    budget that left something open.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -78,6 +79,7 @@ class RegionAt(Result):
     faces: str
     index: int
     converted: str | None
+    ended_by: Ending = "complete"
 
     @property
     def radius(self) -> float:
@@ -107,7 +109,7 @@ class RegionAt(Result):
             spent.append(f"{left} of {len(self.proven)} faces may be redundant")
         if isnan(self.radius):
             spent.append("the largest ball is not known")
-        return f"budget spent: {', '.join(spent)}" if spent else "ok"
+        return f"budget spent ({self.ended_by}): {', '.join(spent)}" if spent else "ok"
 
     def contains(self, x: Float[Tensor, "n *d"]) -> Bool[Tensor, " n"]:
         """Tell which points lie in the cell, its faces included."""
@@ -266,6 +268,7 @@ def _result(search: Search, net: Piecewise, *, faces: str, index: int) -> Region
         faces=faces,
         index=index,
         converted=name_of(net.converted),
+        ended_by=search.ended_by,
     )
 
 

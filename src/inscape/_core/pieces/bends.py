@@ -214,8 +214,9 @@ def _largest(node: fx.Node, windows: Int64[Tensor, "w k"], *, sign: float) -> Be
     return Bend(
         node=node,
         place=place_of(node),
-        source=lambda z, *_, **__: sign * z.reshape(len(z), -1),
+        source=lambda z, *_, **__: z.reshape(len(z), -1) if sign > 0 else -z.reshape(len(z), -1),
         chosen=chosen,
+        linear=chosen,
         windows=windows,
         sign=sign,
     )

@@ -24,7 +24,10 @@ def changes(
         noise = NOISE * sizes[:, bend.windows].amax(2)
         return _window_changes(functions, noise, torch.where(within, group[1:], -1), bend.windows)
     above = functions > 0
-    piece, unit = torch.nonzero((above[1:] ^ above[:-1]) & within[:, None], as_tuple=True)
+    differs = above[1:] ^ above[:-1]
+    if not bool(within.all()):
+        differs &= within[:, None]
+    piece, unit = torch.nonzero(differs, as_tuple=True)
     start, end = functions[piece, unit], functions[piece + 1, unit]
     crosses = (start != 0) & (end != 0)  # not only touches
     large = torch.maximum(start.abs(), end.abs()) > NOISE * sizes[group[piece], unit]
