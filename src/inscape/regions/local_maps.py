@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,14 +18,15 @@ from inscape._core import (
     Summary,
     UnsupportedModelError,
     checks,
-    draw_rows,
     instrument,
 )
+from inscape._core.anytime import anytime, stoppable
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
+from inscape._core.functional import MEMORY, Probe, jacobians, probe
 from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
+from inscape._core.sampling import FIRST, Draw
 from inscape.regions._precision import in_precision
 from inscape.regions._probing import affine_values, ties
 
@@ -119,6 +120,7 @@ class LocalMaps(Result):
     exempt=("patterns",),
     by_default=False,
 )
+@anytime
 def local_maps(
     f: Function,
     x: AnyFloat[Tensor, "n *d"],
@@ -128,7 +130,7 @@ def local_maps(
     image: tuple[int, ...] | None = None,
     seed: int = 0,
     memory: int = MEMORY,
-) -> LocalMaps:
+) -> Iterator[LocalMaps]:
     r"""Take the affine map that ``f`` is, or is next to, at each point.
 
     .. math:: v(x) = v(x_0) + J(x_0) (x - x_0), \quad J \in \mathbb{R}^{c \times d}
@@ -156,63 +158,84 @@ def local_maps(
     f, x, converted = in_precision(f, x, "float64")
     found = probe(f, x)
     found.need_gradient()
-    available = len(x)
-    x = draw_rows(x, points, seed=seed)
-    _check_sizes(x, found.outputs, image)
-    values, slopes = _maps(found, x, found.rows(memory))
+    draw = Draw(len(x), points, seed=seed)
+    _check_sizes(x, len(draw), found.outputs, image)
     net, note = _read(f, x) if patterns else (None, "not asked for")
-    chosen, on_kink = None, torch.zeros(len(x), dtype=torch.bool)
-    if net is not None:
-        parts = [_patterns(net, part) for part in chunks(x, found.rows(memory))]
-        chosen, on_kink = (torch.cat(some) for some in zip(*parts, strict=True))
-        _settle(net, x, on_kink, slopes)
-    return LocalMaps(
-        points=x.flatten(1),
-        values=values,
-        jacobians=slopes,
-        labels=_labels(chosen if chosen is not None else _rounded(x, values, slopes)),
-        on_kink=on_kink,
-        patterns=chosen,
-        units=tuple(len(p[0]) for p in net.patterns(x[:1])) if net is not None else (),
-        places=tuple(one.place for one in net.bends) if net is not None else (),
-        shape=tuple(image or x.shape[1:]),
-        converted=converted,
-        note=note,
-        seed=seed,
-        drawn_from=available,
-    )
+    maps = _Maps(found, net, x, draw)
+    with progress(len(draw), label="local maps") as bar:
+        for some in draw.growing(FIRST, found.rows(memory)):
+            maps.add(x[some])
+            bar.advance(len(x[some]))
+            if stoppable() or maps.done == len(draw):
+                yield LocalMaps(
+                    **maps.fields(),
+                    units=tuple(len(p[0]) for p in net.patterns(x[:1])) if net is not None else (),
+                    places=tuple(one.place for one in net.bends) if net is not None else (),
+                    shape=tuple(image or x.shape[1:]),
+                    converted=converted,
+                    note=note,
+                    seed=seed,
+                    drawn_from=len(x),
+                )
 
 
-def _check_sizes(x: Tensor, outputs: int, image: tuple[int, ...] | None) -> None:
+def _check_sizes(x: Tensor, count: int, outputs: int, image: tuple[int, ...] | None) -> None:
     if image is not None and prod(image) != x[0].numel():
         raise ValueError(
             f"image must have {x[0].numel()} pixels as each input has, found {image} with "
             f"{prod(image)}: pass the shape of one input."
         )
-    size = 8 * outputs * x.numel()
+    size = 8 * outputs * count * x[0].numel()
     if size > LARGEST:
         raise BudgetError(
-            f"all Jacobians together must take at most {LARGEST / 2**30:.0f} GiB, but {len(x)} "
+            f"all Jacobians together must take at most {LARGEST / 2**30:.0f} GiB, but {count} "
             f"points with {outputs} outputs and {x[0].numel()} inputs take "
             f"{size / 2**30:.1f} GiB: take fewer points."
         )
 
 
-def _maps(found: Probe, x: Tensor, rows: int) -> tuple[Tensor, Tensor]:
-    """Return values and Jacobians, chunk by chunk."""
-    values = x.new_empty(len(x), found.outputs)  # at once: small parts would split the heap
-    slopes = x.new_empty(len(x), found.outputs, x[0].numel())
-    done = 0
-    with progress(len(x), label="local maps") as bar:
-        for part in chunks(x, rows):
-            at = slice(done, done + len(part))
-            with torch.no_grad():
-                values[at] = found.f(part.clone()).reshape(len(part), -1)
-            slopes[at] = jacobians(found.f, part).detach()
-            done += len(part)
-            bar.advance(len(part))
-    checks.finite(slopes.flatten(1).sum(1), "points")
-    return values, slopes
+class _Maps:
+    """The maps at the points so far."""
+
+    def __init__(self, found: Probe, net: Piecewise | None, x: Tensor, draw: Draw) -> None:
+        n, c = len(draw), found.outputs
+        self._found, self._net, self._draw = found, net, draw
+        self._points = x.new_empty(n, x[0].numel())  # at once: small parts would split the heap
+        self._values, self._slopes = x.new_empty(n, c), x.new_empty(n, c, x[0].numel())
+        self._sums = x.new_empty(n)
+        self._on_kink = torch.zeros(n, dtype=torch.bool)
+        self._patterns: list[Tensor] = []
+        self.done = 0
+
+    def add(self, part: Tensor) -> None:
+        """Add the maps at some points."""
+        at = slice(self.done, self.done + len(part))
+        self._points[at] = part.flatten(1)
+        with torch.no_grad():
+            self._values[at] = self._found.f(part.clone()).reshape(len(part), -1)
+        self._slopes[at] = jacobians(self._found.f, part).detach()
+        self._sums[at] = self._slopes[at].flatten(1).sum(1)
+        if self._net is not None:
+            chosen, self._on_kink[at] = _patterns(self._net, part)
+            self._patterns.append(chosen)
+            _settle(self._net, part, self._on_kink[at], self._slopes[at])
+        self.done = at.stop
+        checks.finite(self._draw.in_order(self._sums[: at.stop]), "points")
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of a result, in the order of the points once all are there."""
+        flat = (self._points, self._values, self._slopes, self._on_kink)
+        points, values, slopes, on_kink = (self._draw.in_order(t[: self.done]) for t in flat)
+        chosen = self._draw.in_order(torch.cat(self._patterns)) if self._patterns else None
+        keys = chosen if chosen is not None else _rounded(points, values, slopes)
+        return {
+            "points": points,
+            "values": values,
+            "jacobians": slopes,
+            "on_kink": on_kink,
+            "patterns": chosen,
+            "labels": _labels(keys),
+        }
 
 
 def _read(f: Function, x: Tensor) -> tuple[Piecewise | None, str]:
