@@ -98,7 +98,17 @@ def mobilenet() -> tuple[nn.Module, Tensor]:
     return model, load("cifar10", n=8).x
 
 
-CONVOLUTIONS = {"two convolutions, 28 px": two_convolutions, "MobileNetV2, 32 px": mobilenet}
+def photographs() -> tuple[nn.Module, Tensor]:
+    """Return MobileNetV2 with two photos, the second a thousandth of the way from the first."""
+    model, x, _ = SUBJECTS["MobileNetV2"]()
+    return model, torch.stack([x[0], torch.lerp(x[0], x[1], 1e-3)])
+
+
+CONVOLUTIONS = {
+    "two convolutions, 28 px": two_convolutions,
+    "MobileNetV2, 32 px": mobilenet,
+    "MobileNetV2, 224 px": photographs,
+}
 
 
 def convolutions(name: str) -> None:
