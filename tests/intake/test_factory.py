@@ -222,7 +222,11 @@ def test_weights_go_into_the_factory_s_model(file, tmp_path):
         ("Needy", ValueError, "must need no arguments, found width, depth"),
         ("fails", UnsupportedModelError, r"it raised KeyError: 'width' \(mine\.py, line \d+\)"),
         ("leaves", UnsupportedModelError, r"it raised SystemExit: 3 \(mine\.py, line \d+\)"),
-        ("wrong", TypeError, "must be or return an nn.Module or a scikit-learn MLP, found a dict"),
+        (
+            "wrong",
+            TypeError,
+            "an nn.Module or a scikit-learn model, found a dict",
+        ),
         ("nothing", TypeError, "found None"),
         ("the_class", TypeError, "found the class Net itself instead of an object of it"),
         ("number", TypeError, "found a int"),

@@ -11,12 +11,12 @@ from torch.nn.parameter import is_lazy
 
 from inscape._core.errors import UnsupportedModelError
 from inscape.intake.device import choose_device, choose_dtype
+from inscape.intake.estimators import convert, is_estimator, named_classes
 from inscape.intake.exported import exported_module
 from inscape.intake.factory import SEEDED, build
 from inscape.intake.files import short
 from inscape.intake.labels import Name
 from inscape.intake.saved import SUFFIXES, open_saved
-from inscape.intake.sklearn_mlp import classes_of, convert_mlp, is_sklearn_mlp
 from inscape.intake.weights import load_weights
 
 
@@ -46,7 +46,7 @@ def open_model(
     """Open a model for measuring; an object of yours is left as it is, a copy is changed.
 
     Args:
-        spec: An ``nn.Module``, a scikit-learn MLP, an ``ExportedProgram``; or, as text,
+        spec: An ``nn.Module``, a scikit-learn model, an ``ExportedProgram``; or, as text,
             ``package.module:factory``, ``path/to/file.py:factory``, or the path of a ``.pt2``, of a
             ``.nnet`` or, with ``trust``, of a pickled model or a TorchScript archive.
         weights: File of a state dict (``torch.save``) or safetensors to load into it.
@@ -79,7 +79,7 @@ def open_model(
         source=source,
         notes=notes + more,
         was_training=was_training,
-        classes=classes_of(found) if is_sklearn_mlp(found) else (),
+        classes=named_classes(found) if is_estimator(found) else (),
     )
 
 
@@ -97,13 +97,13 @@ def _found(spec: object, *, trust: bool, max_size: int | None) -> tuple[Any, str
 
 
 def _as_module(found: Any, source: str) -> tuple[nn.Module, tuple[str, ...]]:
-    if is_sklearn_mlp(found):
-        return convert_mlp(found)
+    if is_estimator(found):
+        return convert(found)
     if isinstance(found, torch.export.ExportedProgram):
         return exported_module(found), ()
     if not isinstance(found, nn.Module):
         raise TypeError(
-            f"{source} must be or return an nn.Module or a scikit-learn MLP, found "
+            f"{source} must be or return an nn.Module or a scikit-learn model, found "
             f"{_kind(found)}: return the network itself."
         )
     notes = []

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from inscape._core.errors import UnsupportedModelError
+from inscape.intake.estimators import is_estimator
 from inscape.intake.exported import EXPORT, open_exported
 from inscape.intake.factory import importing_from
 from inscape.intake.files import existing, kind_of, phrase, short
 from inscape.intake.nnet import open_nnet
-from inscape.intake.sklearn_mlp import is_sklearn_mlp
 from inscape.intake.torchscript import Scripted
 from inscape.intake.weights import KEYS, code_refusal, load_torch, read_state
 
@@ -95,7 +95,7 @@ def _open_pickle(path: Path, *, trust: bool) -> Found:
             found = joblib.load(path)
         except Exception as error:
             raise ValueError(
-                f"{path} must be a whole pickle of a scikit-learn MLP, found one that raised "
+                f"{path} must be a whole pickle of a scikit-learn model, found one that raised "
                 f"{short(error)}; save it again with "
                 "the versions that are installed here."
             ) from error
@@ -104,10 +104,10 @@ def _open_pickle(path: Path, *, trust: bool) -> Found:
 
 
 def _trusted(found: Any, path: Path) -> Found:
-    if isinstance(found, nn.Module) or is_sklearn_mlp(found):
+    if isinstance(found, nn.Module) or is_estimator(found):
         return found, ("unpickled with its own code, as trusted",)
     raise UnsupportedModelError(
-        f"{path} must hold an nn.Module or a scikit-learn MLP, found a {type(found).__name__}: "
+        f"{path} must hold an nn.Module or a scikit-learn model, found a {type(found).__name__}: "
         "save the network itself."
     )
 
