@@ -31,6 +31,6 @@ with styled():
         axes[1].step(found.t, steps, where="post", color=color)
     axes[0].set(ylabel="output")
     axes[0].legend()
-    axes[1].set(xlabel="share of the way from the four to the nine", ylabel="slope")
+    axes[1].set(xlabel="fraction of the path from the four to the nine", ylabel="slope")
     figure.suptitle("a picture fades from four to nine: all bends, none missed")
 plt.show()

@@ -32,7 +32,7 @@ with styled():
         ax.stairs(pace, share[:, 0], baseline=None, color=color, linewidth=1.4, label=text)
     ax.axhline(-2, color=INK, linewidth=1, linestyle=(0, (5, 2)))
     ax.text(1, -2.3, "straight down", ha="right", va="top")
-    ax.set(xlabel="share of the way from a four to a nine", ylabel="pace of the output")
+    ax.set(xlabel="fraction of the path from a four to a nine", ylabel="pace of the output")
     ax.legend(title="mean deflection, 1000 pairs of digits")
     ax.set_title("how fast the output changes while a four fades into a nine")
 plt.show()

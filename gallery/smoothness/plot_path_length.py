@@ -32,7 +32,7 @@ with styled():
         picture = ax.inset_axes((0.045 + 0.91 * at / 199 - 0.06, 1.02, 0.12, 0.2))
         picture.imshow(fading[at].reshape(8, 8).numpy(), cmap="gray_r")
         picture.set_axis_off()
-    ax.set(xlabel="share of the way from the four to the nine", ylabel="output of the network")
+    ax.set(xlabel="fraction of the path from the four to the nine", ylabel="output of the network")
     ax.legend(title="mean path length, 1000 pairs of digits")
     figure.suptitle("a picture fades from four to nine: two networks, two ways")
 plt.show()

@@ -144,7 +144,7 @@ with styled():
         picture = ax.inset_axes((0.045 + 0.91 * at / 300 - 0.06, 1.02, 0.12, 0.2))
         picture.imshow(fading[at].reshape(side, side).numpy(), cmap="gray_r", vmin=0, vmax=1)
         picture.set_axis_off()
-    ax.set(xlabel="share of the way from a four to a nine", ylabel="output of the network")
+    ax.set(xlabel="fraction of the path from a four to a nine", ylabel="output of the network")
     ax.legend()
     figure.suptitle("one walk through the space of images")
 plt.show()

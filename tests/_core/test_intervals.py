@@ -42,11 +42,32 @@ def test_many_samples_have_the_usual_interval():
 
 @pytest.mark.parametrize(
     "samples",
-    [[0.0, 0.0], [1.0, 1.0], [0.0, 0.97], [0.0] * 9 + [3.0], [1e-300, 1e300], [5e-324, 0]],
+    [[0.0, 0.97], [0.0] * 9 + [3.0], [1e-300, 1e300]],
 )
 def test_intervals_do_not_leave_the_range_of_a_norm(samples):
     found = mean_summary(torch.tensor(samples, dtype=torch.float64), kind="estimate", basis="")
     assert 0 <= found.low <= found.value <= found.high
+
+
+@pytest.mark.parametrize(
+    "samples", [[0.0, 0.0], [1.0, 1.0], [0.1] * 7, [0.1, 0.1 + 1e-9], [5e-324, 0]]
+)
+def test_a_mean_of_samples_that_are_all_alike_says_that_its_interval_is_not_known(samples):
+    found = mean_summary(torch.tensor(samples, dtype=torch.float64), kind="estimate", basis="few")
+    assert (found.low, found.high) == (None, None)
+    assert found.basis == "few; all alike, so that the interval is not known"
+
+
+@pytest.mark.parametrize("truth", [0.005, 0.02, 0.1, 0.98])
+@pytest.mark.parametrize("n", [5, 20, 60])
+def test_the_interval_of_a_rare_event_that_was_not_seen_can_be_right(truth, n):
+    draws = torch.rand(2000, n, generator=torch.Generator().manual_seed(n)) < truth
+    alike = draws[(draws == draws[:, :1]).all(1)]
+    for samples in alike:
+        found = share_summary(samples, kind="estimate", basis="")
+        assert found.high > found.low
+    held = [wilson(row.double().mean(), n) for row in draws]
+    assert sum(bool(low <= truth <= high) for low, high in held) / len(held) > 0.9
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 49, 1000])

@@ -76,7 +76,8 @@ def test_says_what_it_does_and_where_the_report_is(look):
     assert any(line.startswith("looking: 2 instruments on cpu in float32") for line in lines)
     page = Path("reports/nets-good-weights-points.html")
     assert lines[-2] == f"report: {page}"
-    assert lines[-1].startswith(f"repeat: {shlex.join(['inscape', *QUICK])} --work batch=")
+    assert lines[-1].startswith(f"repeat: {shlex.join(['inscape', *QUICK])} --work threads=")
+    assert ",batch=" in lines[-1]
     assert [page] == list(Path("reports").iterdir())
     assert "<!DOCTYPE html>" in page.read_text()
 

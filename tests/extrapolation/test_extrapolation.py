@@ -265,7 +265,7 @@ def test_a_process_that_finds_nothing_says_so():
     found = extrapolation(total, x, y, queries=q, target=total, peers=("gaussian_process",))
     assert any("predicts their mean" in doubt for doubt in found.doubts)
     assert_close(found.errors[:, 1], (y.mean() - total(q))[:, 0].square())
-    assert "in doubt" in found.summary().basis
+    assert "read the warnings" in found.summary().basis
     even = extrapolation(total, x, 0 * y, queries=q, target=total, peers=("gaussian_process",))
     assert even.doubts == ()
     assert_close(even.errors[:, 1], total(q)[:, 0].square())
@@ -275,7 +275,7 @@ def test_folds_are_doubted_and_queries_are_not():
     x = points(20, 2)
     folded = extrapolation(total, x, total(x), peers=())
     assert "if the network was trained on them" in folded.doubts[0]
-    assert folded.summary().basis.endswith("in doubt")
+    assert folded.summary().basis.endswith("read the warnings")
     assert extrapolation(total, x, total(x), queries=x, target=total, peers=()).doubts == ()
 
 

@@ -120,4 +120,7 @@ def test_removed_axes_are_refused():
 
 
 def test_caption_says_what_is_seen():
-    assert caption(CASES["gradient_norm"]) == "How the norms are distributed over the points."
+    assert (
+        caption(CASES["gradient_norm"])
+        == "How the norm of the gradient is distributed over the points."
+    )

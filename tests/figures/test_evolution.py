@@ -33,7 +33,9 @@ def test_a_line_for_each_layer(evolution):
         drawn = torch.from_numpy(np.asarray(ax.lines[bend].get_ydata()))
         assert_close(drawn, 100 * evolution.differs[:, bend])
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    expected = [f"bend {k + 1}: settled at step {int(evolution.settled[k])}" for k in range(2)]
+    expected = [
+        f"nonlinear layer {k + 1}: settled at step {int(evolution.settled[k])}" for k in range(2)
+    ]
     assert labels == expected
     assert caption(evolution).startswith("How much of each layer")
 

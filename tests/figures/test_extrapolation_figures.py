@@ -94,6 +94,6 @@ def test_deviations_are_drawn_about_those_of_a_process(f):
 
 def test_doubts_are_said_in_the_title():
     x = points(20, 2)
-    assert draw(extrapolation(total, x, total(x), peers=())).get_title() == "in doubt"
+    assert draw(extrapolation(total, x, total(x), peers=())).get_title() == "read the warnings"
     ask = {"queries": x, "target": total, "peers": ()}
     assert draw(extrapolation(total, x, total(x), **ask)).get_title() == ""

@@ -20,7 +20,7 @@ def test_the_curve_is_that_of_the_result_and_the_chosen_step_is_marked():
         torch.testing.assert_close(curve, torch.stack([found.shares, found.scores], 1))
         chosen = ax.lines[2].get_xydata().tolist()
         assert chosen == [[float(found.shares[found.chosen]), float(found.scores[found.chosen])]]
-        assert ax.get_ylabel() == "share of variance explained"
+        assert ax.get_ylabel() == "fraction of variance explained"
 
 
 def test_widths_stand_beside_some_points():

@@ -45,9 +45,9 @@ def test_every_cell_is_a_polygon_with_an_edge_in_its_own_colour(regions):
         assert_close(torch.from_numpy(path.vertices[:-1]), regions.polygon(k))
     assert np.array_equal(cells.get_facecolor(), cells.get_edgecolor())
     assert (cells.get_linewidth() > 0).all()
-    assert ax.get_title() == f"{regions.cells} cells, {regions.regions} regions"
+    assert ax.get_title().startswith(f"{regions.cells} linear regions")
     assert has_figure(regions)
-    assert caption(regions).startswith("The cells in the colours of")
+    assert caption(regions).startswith("The linear regions; similar activation patterns")
 
 
 def test_lines_are_told_apart_by_the_bend_that_made_them(regions):
@@ -59,7 +59,10 @@ def test_lines_are_told_apart_by_the_bend_that_made_them(regions):
         assert len(drawn[color.lower()].get_segments()) == made
     first, second = (drawn[color.lower()].get_linewidth()[0] for color in CATEGORIES[:2])
     assert first > second
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["bend 1", "bend 2"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "nonlinear layer 1",
+        "nonlinear layer 2",
+    ]
 
 
 def test_equal_patterns_have_equal_colours_and_different_ones_mostly_not(regions):
@@ -172,13 +175,13 @@ def test_shapes_stay_shapes_where_asked(regions, monkeypatch):
     assert b"<image" in rendered(mosaic(regions), ".svg")
     assert not dual(regions, vector=True).collections[-1].get_rasterized()
     titles = [ax.get_title() for ax in portrait(regions).axes]
-    assert titles[1] == "their slopes: a dot for each cell"
+    assert titles[1] == "their slopes: a dot for each region"
 
 
 def test_a_mosaic_says_that_the_budget_was_reached(regions):
     part = plane_regions(NET, BOX, domain=BOX, regions=8)
-    assert mosaic(part).get_title() == f"budget reached: {part.covered:.1%} of the window"
-    assert "(budget reached: " in portrait(part).axes[0].get_title()
+    said = f"{part.cells} linear regions on {part.covered:.1%} of the window"
+    assert mosaic(part).get_title() == portrait(part).axes[0].get_title() == said
     assert mosaic(regions).get_title() == ""
 
 
@@ -202,9 +205,10 @@ def test_boundary_has_a_figure_of_its_own(regions):
     ax = draw(line)
     (drawn,) = of(ax, LineCollection)
     assert len(drawn.get_segments()) == len(line.lengths)
-    assert f"{line.length:.4g} long" in ax.get_title()
+    assert ax.get_title() == f"decision boundary of length {line.length:.4g}"
     nowhere = draw(boundary(lambda x: x[:, :1] + 9, BOX, domain=BOX))
     assert not of(nowhere, LineCollection)[0].get_segments()
+    assert nowhere.get_title() == "no decision boundary"
 
 
 def test_dual_has_a_dot_at_the_slopes_of_each_cell(regions):
@@ -223,7 +227,7 @@ def test_several_outputs_share_two_components_or_one_is_chosen():
     at = np.asarray(dual(regions, color="map").collections[-1].get_offsets())
     assert at.shape == (regions.cells, 2)
     ax = dual(regions, output=2, color="area")
-    assert ax.get_xlabel() == "slope along u"
+    assert ax.get_xlabel() == "slope in the first direction"
     figure = portrait(regions)
     assert isinstance(figure, Figure)
     assert len(figure.axes) == 2

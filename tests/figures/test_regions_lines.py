@@ -25,5 +25,5 @@ def test_a_dot_for_each_knot_and_a_rule_where_segments_meet(ax):
 def test_many_segments_are_counted(ax):
     found = line_regions(dense(2, 6, 1), points(9, 2), pairs=30)
     found.plot(ax=ax)
-    assert ax.get_xlabel() == "linear pieces of a segment"
+    assert ax.get_xlabel() == "linear regions on a line between two points"
     assert len(ax.patches) > 0

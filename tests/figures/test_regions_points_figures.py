@@ -50,7 +50,7 @@ def test_region_of_the_plane_is_its_polygon_with_edges_by_bend():
     assert_close(torch.as_tensor(filled.get_xy()[:-1]), corners)
     assert len(ax.lines) == len(found.distances) + 1
     names = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert names == {f"made by bend {k + 1}" for k in found.by_layer()}
+    assert names == {f"made by nonlinear layer {k + 1}" for k in found.by_layer()}
     rest = torch.as_tensor(circle.get_xy()) - found.point
     assert_close(rest.norm(dim=1), torch.full((len(rest),), found.ball).double())
 
@@ -62,7 +62,7 @@ def test_faces_in_more_dimensions_stand_at_their_distances():
     dots = np.concatenate([line.get_xdata() for line in ax.lines[1::2]])
     assert_close(torch.as_tensor(bars), found.distances)
     assert_close(torch.as_tensor(dots), found.facet_distances)
-    assert ax.get_yticklabels()[0].get_text() == f"bend 1\n{found.by_layer()[0]} faces"
+    assert ax.get_yticklabels()[0].get_text() == f"nonlinear layer 1\n{found.by_layer()[0]} faces"
 
 
 def test_grid_is_drawn_where_it_lies():

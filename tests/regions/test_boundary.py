@@ -247,7 +247,7 @@ def test_budget_that_is_reached_is_said():
     line = boundary(dense(2, 12, 12, 1, seed=1), points(5, 2), domain=BOX, regions=20)
     assert not line.complete
     assert line.summary().kind == "lower bound"
-    assert "budget reached" in line.summary().basis
+    assert "then the budget" in line.summary().basis
 
 
 def test_rows_tell_the_lines_and_none_are_a_row_too():

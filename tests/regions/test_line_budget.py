@@ -88,7 +88,7 @@ def test_the_summary_is_a_mean_of_whole_segments_or_a_lower_bound():
     said = found.summary()
     ended = found.t[found.offsets[1:] - 1] == 1
     assert (said.kind, said.value) == ("estimate", float(found.cells[ended].double().mean()))
-    assert said.basis == f"seconds spent, {found.covered:.1%} of 19 segments covered"
+    assert said.basis == f"{found.covered:.1%} of 19 lines, then the budget (seconds) was spent"
     one = spent(f, x[:2], 30).summary()
     assert (one.kind, one.value) == ("lower bound", 1.0)
 

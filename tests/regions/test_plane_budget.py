@@ -119,7 +119,9 @@ def test_a_time_is_spent_on_ever_larger_windows_and_the_largest_is_whole(monkeyp
     assert_right(found, model)
     said = found.summary()
     assert said.kind == "lower bound"
-    assert said.basis.startswith(f"budget reached (seconds), {found.covered:.1%} of the domain")
+    assert said.basis.startswith(
+        f"{found.covered:.1%} of the window, then the budget (seconds) was spent"
+    )
 
 
 def test_steps_are_short_and_windows_ever_wider(monkeypatch):

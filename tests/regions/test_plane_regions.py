@@ -308,7 +308,7 @@ def test_budgets_end_early_and_say_so():
     assert not found.complete
     assert 500 <= found.cells <= 1000
     assert 0 < found.covered < 1
-    assert "budget reached" in found.summary().basis
+    assert "then the budget" in found.summary().basis
     assert found.summary().kind == "lower bound"
     centre = found.centroids
     with torch.no_grad():

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
-from inscape._core.progress import QUIET
+from inscape._core.progress import QUIET, progress
 from inscape.data import Dataset
 from inscape.intake import open_data
 from inscape.kernels import neighbours, path_kernel
@@ -357,7 +357,9 @@ def test_batch_statistics_are_said_and_the_likes_shown_instead(digits):
     assert "found batch statistics or random draws in training mode" in found.attribution.reason
     assert "in eval mode" in found.attribution.reason
     assert found.attribution.nearest
-    assert "Not split into amounts: the path kernel needs" in Structure(page(found)).text
+    assert (
+        "Not attributed to training examples: the path kernel needs" in Structure(page(found)).text
+    )
 
 
 def test_one_logit_is_explained_for_both_classes(regression):
@@ -404,13 +406,13 @@ def test_thumbnails(shape, size):
 
 def test_bars_of_instruments_are_silent_where_quiet_is_wanted(monkeypatch):
     monkeypatch.delenv(QUIET, raising=False)
-    for quiet, inside in ((True, "1"), (None, None)):
-        with pulse(1.0, quiet=quiet):
-            assert os.environ.get(QUIET) == inside
+    for quiet, shown in ((True, False), (None, True)):
+        with pulse(1.0, quiet=quiet), progress(3, label="one instrument") as bar:
+            assert (bar._due < math.inf) == shown
         assert QUIET not in os.environ
     monkeypatch.setenv(QUIET, "0")
-    with pulse(1.0, quiet=True):
-        assert os.environ[QUIET] == "1"
+    with pulse(1.0, quiet=True), progress(3, label="one instrument") as bar:
+        assert bar._due == math.inf
     assert os.environ[QUIET] == "0"
 
 

@@ -12,12 +12,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 
-from inscape._core import Result, Summary
+from inscape._core import Result, Summary, instruments
+from inscape.figures import rendered
+from inscape.figures.style import new_axes
 from inscape.report import page as page_module
 from inscape.report.directions import by_question, direction
+from inscape.report.finding import Finding
 from inscape.report.page import LIMIT, csv_text, page, table
 from inscape.report.parts import LeftOut, Skipped
+from inscape.report.pictures import drawn
+from inscape.report.runs import said
 from inscape.report.words import number
 from inscape.smoothness import GradientNorm, PathLength
 from markup import Structure
@@ -331,3 +337,62 @@ def test_a_guess_of_the_task_is_called_one(seen, guess):
     text = page(replace(seen, measures=(), data=replace(seen.data, guess=guess, notes=(guess,))))
     assert ('href="#notes">a guess</a>' in text) == bool(guess)
     assert 'id="notes"' in text
+
+
+#: Words of our own for which the field has one (GLOSSARY.md), wherever a page could say them.
+PRIVATE = re.compile(
+    r"\b(bends?|bent|(linear|straight) (pieces?|ways?)|pieces? of|mosaic|shares?|in doubt|"
+    r"along the way|chords|takes? for alike|detour|in all[.,])\b"
+)
+
+
+@pytest.mark.parametrize("section", ["scores", "model", "slice", "path_length", "robustness"])
+def test_a_finding_links_to_its_section_if_the_page_has_it(seen, section):
+    finding = Finding(rule="a rule", severity=90, text="This was found.", section=section)
+    bare = replace(seen, slice=None)
+    vars(bare)["findings"] = (finding,)  # robustness does not apply to a regression
+    text = page(bare)
+    linked = f'<a href="#{section}">This was found.</a>' in text
+    assert linked == (f'id="{section}"' in text) == (section not in ("slice", "robustness"))
+    assert "This was found." in text
+
+
+def test_a_large_picture_in_a_figure_has_fewer_colours():
+    ax = new_axes()
+    ax.imshow(torch.rand(300, 300, 3, generator=torch.Generator().manual_seed(0)).numpy())
+    whole, lighter = rendered(ax).decode(), drawn(ax, prefix="a", label="noise")
+    assert len(lighter) < 0.6 * len(whole)
+    coded = re.search(r'data:image/png;base64,([^"]+)', lighter)[1]
+    with Image.open(io.BytesIO(base64.b64decode(coded))) as picture:
+        assert picture.mode == "P"
+        before = re.search(r'data:image/png;base64,([^"]+)', whole)[1]
+        assert picture.size == Image.open(io.BytesIO(base64.b64decode(before))).size
+
+
+def test_nothing_on_paper_is_cut_off_or_waits_for_a_scroll(written):
+    printed = written[written.index("@media print") :]
+    assert ".wide, .command, .definition .display { overflow: visible; }" in printed
+    assert ".command span { white-space: normal; overflow-wrap: anywhere; }" in printed
+
+
+@pytest.mark.parametrize("which", ["seen", "classified"])
+def test_a_page_is_written_in_the_words_of_the_field(which, request):
+    text = Structure(page(request.getfixturevalue(which))).text
+    shown = re.sub(r"Definition, data and how to repeat it.*?repeat:", "", text, flags=re.DOTALL)
+    assert not PRIVATE.findall(shown)
+
+
+@pytest.mark.parametrize("name", sorted(instruments()))
+def test_every_meaning_and_direction_is_written_in_the_words_of_the_field(name):
+    said = instruments()[name].meaning
+    assert not PRIVATE.findall(f"{said} {direction(name).sentence}")
+    assert said.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("exact", "is 7."), ("lower bound", "is at least 7."), ("upper bound", "most 7.")],
+)
+def test_the_sentence_of_a_bound_says_which_side_is_known(kind, words):
+    summary = Summary(value=7.0, kind=kind, basis="")
+    assert f"The number is {said(summary)}.".endswith(words)

@@ -5,14 +5,17 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import nn
+from torch.testing import assert_close
 
 from inscape._core import NotApplicable
 from inscape._core.slices import SlicePicture
-from inscape.figures.slices import draw_slice
+from inscape.figures import draw
+from inscape.figures.slices import draw_slice, name_examples
 from inscape.models import mlp
 from inscape.report.page import page
-from inscape.report.slice import anchor_rows, slice_picture, slice_window
+from inscape.report.slice import slice_picture
 from inscape.report.slice_section import slice_caption, slice_section
+from inscape.report.window import anchor_rows, slice_window
 from markup import Structure
 
 DATA = torch.rand(200, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -183,3 +186,32 @@ def test_page_shows_the_slice_or_says_why_not(seen, classified):
     none = replace(seen, slice=NotApplicable(what="slice", reason="a reason"))
     assert slice_section(none) == {"reason": "a reason"}
     assert "no picture of a slice through the data: a reason." in Structure(page(none)).text
+
+
+def test_linear_regions_and_boundary_are_those_of_the_slice(classified, classifier, classes):
+    found, results = classified.slice, {m.name: m.result for m in classified.measures}
+    assert [anchor.row for anchor in found.anchors] != [0, 1, 2]  # of three classes, not the first
+    for name in ("plane_regions", "boundary"):
+        assert_close(results[name].origin, found.frame.origin)
+        assert_close(results[name].axes, found.frame.axes)
+        assert results[name].domain.amin(0).tolist() == list(found.low)
+        assert results[name].domain.amax(0).tolist() == list(found.high)
+    section = slice_section(classified)
+    assert f"edges of its {results['plane_regions'].cells:,} linear regions." in section["caption"]
+
+
+def test_figures_in_the_plane_of_the_slice_have_its_examples_on_them(classified):
+    result = next(m.result for m in classified.measures if m.name == "boundary")
+    ax = name_examples(draw(result), classified.slice.anchors)
+    assert {"A", "B", "C"} <= {text.get_text() for text in ax.texts}
+    assert ax.get_xlabel().startswith("from A towards B")
+    assert Structure(page(classified)).text.count("from A towards B") == 3
+
+
+def test_a_window_too_small_to_be_seen_is_not_drawn_on_the_slice(classified):
+    result = next(m.result for m in classified.measures if m.name == "plane_regions")
+    speck = replace(result, covered=1e-6, complete=False)
+    assert "linear regions" not in slice_caption(classified.slice, speck)
+    assert len(draw_slice(classified.slice, speck).collections) < len(
+        draw_slice(classified.slice, result).collections
+    )

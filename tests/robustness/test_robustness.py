@@ -260,9 +260,10 @@ def test_budgets_are_taken_from_the_distance_between_classes():
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 7), (7, 7), (90, 100), (1, 1)])
-def test_intervals_are_wilsons(right, n):
+def test_intervals_are_wilsons_or_exact_where_all_points_are_alike(right, n):
     share = torch.tensor(right / n, dtype=torch.float64)
-    expected = binomtest(right, n).proportion_ci(method="wilson")
+    method = "exact" if right in (0, n) else "wilson"
+    expected = binomtest(right, n).proportion_ci(method=method)
     assert_close(wilson(share, n).tolist(), [expected.low, expected.high])
 
 

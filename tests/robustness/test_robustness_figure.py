@@ -76,5 +76,5 @@ def test_a_curve_in_doubt_says_so_and_noise_names_its_axis():
         budgets=[0.5],
     )
     assert blind.doubts
-    assert draw(blind).get_title().endswith("in doubt")
+    assert draw(blind).get_title().endswith("read the warning")
     assert "standard deviation" in draw(curve((3,), attack="noise", budgets=[0.1])).get_xlabel()

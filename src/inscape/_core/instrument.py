@@ -41,6 +41,7 @@ class Instrument:
     example: Callable[[Any, Tensor, Tensor], dict[str, Any]]
     exempt: tuple[str, ...]
     by_default: bool
+    least_rows: int
 
     @property
     def title(self) -> str:
@@ -86,6 +87,7 @@ def instrument(
     example: Callable[[Any, Tensor, Tensor], dict[str, Any]] = lambda model, x, y: {},
     exempt: tuple[str, ...] = (),
     by_default: bool = True,
+    least_rows: int = 1,
 ) -> Callable[[F], F]:
     """Register a function as an instrument and return it, ready for inputs of any mode.
 
@@ -107,6 +109,7 @@ def instrument(
         example: ``(model, x, y) -> arguments`` beyond the defaults, for contract and report.
         exempt: Fields of the result that name neurons and so may move under permutation.
         by_default: Whether ``look`` takes it without being asked for it by name.
+        least_rows: How many points it needs.
     """
 
     def register(function: F) -> F:
@@ -127,6 +130,7 @@ def instrument(
             example=example,
             exempt=exempt,
             by_default=by_default,
+            least_rows=least_rows,
         )
         return function
 

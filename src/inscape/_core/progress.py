@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from time import monotonic
 
 from inscape.escaping import visible_line
@@ -18,6 +19,18 @@ BETWEEN_LINES = 10.0
 BETWEEN_FRAMES = 0.1
 
 _on_screen: list["Bar"] = []  # at most one
+#: Whether whoever called wants no bars, in this thread.
+_SILENT: ContextVar[bool] = ContextVar("no bars", default=False)
+
+
+@contextmanager
+def silence(quiet: bool | None = True) -> Iterator[None]:
+    """Show no bars while the block runs, in this thread, where quiet is wanted."""
+    token = _SILENT.set(bool(quiet) or _SILENT.get())
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)
 
 
 @contextmanager
@@ -35,7 +48,7 @@ def progress(
             ``INSCAPE_QUIET`` (set, and not 0, means quiet).
     """
     if quiet is None:
-        quiet = os.environ.get(QUIET, "0") not in ("", "0")
+        quiet = _SILENT.get() or os.environ.get(QUIET, "0") not in ("", "0")
     bar = Bar(total, label, done=done, in_bytes=in_bytes, quiet=quiet)
     try:
         yield bar

@@ -23,6 +23,13 @@ Kind = Literal["exact", "estimate", "lower bound", "upper bound"]
 #: Half width of a 95% interval in standard errors.
 Z95 = 1.959963984540054
 
+#: Probability that all of n samples are on the side of a 95% interval's end.
+TAIL = 0.025
+#: Standard errors below this fraction of the mean are rounding: the samples are all alike.
+ROUNDING = 1e-7
+#: Said of a mean of samples that are all alike, whose interval nobody knows.
+ALIKE = "all alike, so that the interval is not known"
+
 #: What values a quantity can have at all: no interval leaves it.
 Range = tuple[float, float]
 REAL: Range = (-math.inf, math.inf)
@@ -147,16 +154,23 @@ class NotApplicable(Result):
 
 
 def wilson(share: Tensor, n: float | Tensor) -> Tensor:
-    """Return the 95% interval of a share of ``n`` independent points (Wilson's), in a last axis.
+    """Return the 95% interval of a fraction of ``n`` independent points (Wilson's), in a last axis.
+
+    Where all points are alike, Clopper and Pearson's, which is never too narrow.
 
     >>> [round(end, 4) for end in wilson(torch.tensor(0.9, dtype=torch.float64), 100).tolist()]
     [0.8256, 0.9448]
+    >>> [round(end, 4) for end in wilson(torch.tensor(1.0, dtype=torch.float64), 5).tolist()]
+    [0.4782, 1.0]
     """
     z = Z95**2 / n
     middle = (share + z / 2) / (1 + z)
     half = (z * (share * (1 - share) + z / 4)).sqrt() / (1 + z)
-    ends = torch.minimum(middle - half, share), torch.maximum(middle + half, share)  # but rounding
-    return torch.stack(ends, dim=-1).clamp(0, 1)
+    low, high = torch.minimum(middle - half, share), torch.maximum(middle + half, share)
+    unseen = 1 - torch.as_tensor(TAIL, dtype=share.dtype) ** (1 / n)
+    low = torch.where(share == 1, 1 - unseen, low)
+    high = torch.where(share == 0, unseen, high)
+    return torch.stack([low, high], dim=-1).clamp(0, 1)
 
 
 def share_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
@@ -185,6 +199,7 @@ def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
 
     Student's interval for the logarithm of the mean, by the delta method: it holds no negative
     numbers, is longer above than below as skewed samples need, and comes to the usual one for many.
+    Samples that are all alike have none: how far others may be from them is not known.
 
     >>> mean_summary(torch.tensor([0.1, 0.2, 3.0]), kind="estimate", basis="").low > 0
     True
@@ -195,13 +210,13 @@ def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
         return Summary(value=mean, kind=kind, basis=basis)
     size = float(values.abs().max()) or 1.0  # squares overflow soon
     error = size * float((values / size).std()) / len(values) ** 0.5
-    low, high = positive_interval(mean, error, len(values))
-    return Summary(value=mean, kind=kind, basis=basis, low=low, high=high)
+    return positive_summary(mean, error, len(values), kind=kind, basis=basis)
 
 
-def positive_interval(mean: float, error: float, n: int) -> tuple[float, float]:
-    """Return the 95% interval of a mean of ``n`` non-negative samples with that standard error."""
-    if mean == 0:
-        return 0.0, 0.0
+def positive_summary(mean: float, error: float, n: int, *, kind: Kind, basis: str) -> Summary:
+    """Summarise ``n`` non-negative samples by mean and standard error, with a 95% interval."""
+    if not mean or error <= ROUNDING * mean:
+        return Summary(value=mean, kind=kind, basis=f"{basis}; {ALIKE}")
     half = student(n) * error / mean
-    return mean * math.exp(-half), mean * math.exp(half)
+    low, high = mean * math.exp(-half), mean * math.exp(half)
+    return Summary(value=mean, kind=kind, basis=basis, low=low, high=high)

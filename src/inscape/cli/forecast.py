@@ -21,7 +21,7 @@ def announcement(prepared: "Prepared") -> list[str]:
     lines += [f"data: {note}" for note in prepared.data.notes]
     time = seconds(prepared.whole)
     about = time if time.startswith("under") else f"about {time}"
-    end = f"{about}, budget {seconds(prepared.subject.clock.budget)}"
+    end = f"{about}, budget {seconds(prepared.budget)}"
     if prepared.work is not None:
         end = "the work of an earlier look"
     lines.append(f"looking: {many} on {x.device} in {kind}{threads}; {end}")
@@ -34,7 +34,7 @@ def print_forecast(prepared: "Prepared", *, as_json: bool) -> None:
     """Print what would be measured and the seconds of each measure alone."""
     from inscape.report.words import seconds
 
-    budget = prepared.subject.clock.budget
+    budget = prepared.budget
     if as_json:
         print_json({"seconds": prepared.seconds, "whole": prepared.whole, "budget": budget})
         return

@@ -67,7 +67,7 @@ class Lipschitz(Result):
     work=lambda n, c: 4 * min(n, 256) * (1 + 2 * c) + 8000,
     setup=1.0,
     samples="points",
-    meaning="No two inputs give outputs that are more than {value} times as far apart as they are.",
+    meaning="The outputs of two inputs are {value} times as far apart as the inputs.",
     cites="virmaux2018lipschitz; klindt2023controlling, section 2",
     by_default=False,
 )

@@ -4,7 +4,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from inscape._core import Summary
-from inscape._core.result import positive_interval, wilson
+from inscape._core.result import positive_summary, wilson
 
 
 def tail_summary(
@@ -37,5 +37,5 @@ def tail_summary(
         return Summary(value=mean, kind="estimate", basis=basis)
     size = float(tail.abs().max()) or 1.0  # squares overflow soon
     variance = float((tail / size).var()) + moved / size**2
-    low, high = positive_interval(mean, size * (variance / count) ** 0.5, count)
-    return Summary(value=mean, kind="estimate", basis=basis, low=low, high=high)
+    error = size * (variance / count) ** 0.5
+    return positive_summary(mean, error, count, kind="estimate", basis=basis)

@@ -129,12 +129,12 @@ class Extrapolation(Result):
         order = self.distances.argsort(stable=True)
         near, *_ = self.errors[order[:quarter]].mean(0).tolist()
         _, *others = self.errors[order[-quarter:]].mean(0).tolist()
-        basis = f"{quarter} of {len(order)}, nearest {near:.2g}"
+        basis = f"the {quarter} farthest of {len(order)} points; at the nearest {near:.2g}"
         if others:
             best = min(range(len(others)), key=others.__getitem__)
             basis += f"; {self.models[1 + best].replace('_', ' ')} {others[best]:.2g}"
         if self.doubts:
-            basis += "; in doubt"
+            basis += "; read the warnings"
         return tail_summary(self.errors[order, 0], quarter, basis, classes=self.classes)
 
 
@@ -146,6 +146,7 @@ class Extrapolation(Result):
     meaning="At the quarter of the points that lie farthest from the data, the mean error is "
     "{value}.",
     cites="klindt2023controlling, sections 3.1-3.2, figure 2",
+    least_rows=5,
 )
 @anytime
 @no_grad

@@ -69,12 +69,12 @@ def _look(at: int) -> dict[str, Any]:
 
 
 def swaps_by_inputs(histograms: Mapping[int, Sequence[int]], ax: Axes) -> None:
-    """Draw the share of the classes with each number of swaps, a line for each n."""
+    """Draw the fraction of the classes with each number of swaps, a line for each n."""
     for at, (n, counts) in enumerate(sorted(histograms.items())):
         shares = np.array(counts) / sum(counts)
         ax.plot(range(len(shares)), shares, "o", markersize=3.5, label=f"n = {n}", **_look(at))
     ax.set_yscale("log")
-    ax.set(xlabel="swaps", ylabel="share of the classes")
+    ax.set(xlabel="swaps", ylabel="fraction of the classes")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     quiet_grid(ax)
     ax.legend(fontsize=8)

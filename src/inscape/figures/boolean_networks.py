@@ -139,7 +139,9 @@ def draw_success(rows: Sequence[dict[str, Any]], ax: Axes) -> Axes:
         ax.plot([r["share"] for r in of_kind], y, mark, color=colour, label=kind, ms=5)
     ax.set_yticks(range(len(sizes)), sizes)
     ax.set(
-        xlim=(-0.02, 1.02), xlabel="share of networks that find it", ylim=(len(sizes) - 0.5, -0.5)
+        xlim=(-0.02, 1.02),
+        xlabel="fraction of networks that find it",
+        ylim=(len(sizes) - 0.5, -0.5),
     )
     ax.xaxis.grid(True, color=RULE, lw=0.5)
     ax.tick_params(axis="y", length=0)

@@ -24,7 +24,7 @@ def _region_evolution(result: RegionEvolution, ax: Axes) -> None:
             "linestyle": DASHES[k % len(DASHES)],
         }
         shares = 100 * result.differs[:, k].numpy()
-        name = f"bend {k + 1}: settled at step {int(result.settled[k])}"
+        name = f"nonlinear layer {k + 1}: settled at step {int(result.settled[k])}"
         ax.plot(steps, shares, label=name, marker="o", markersize=3, **look)
     ax.axhline(100 * result.tolerance, color=FAINT, linewidth=0.8, linestyle=(0, (1, 1.5)))
     ax.set(

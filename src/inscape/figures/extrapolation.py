@@ -36,7 +36,7 @@ MARKS = dict(zip(ZONES, "o^x+", strict=True))
 
 @painter.register(Extrapolation)
 def _extrapolation(result: Extrapolation, ax: Axes) -> None:
-    """Draw errors against the distance from the data, smoothed, with bands of 95%."""
+    """Draw errors against the distance from the data, smoothed, with 95% intervals."""
     power = result.logarithmic
     network = log_errors(result.errors[:, 0]).exp() if power else result.errors[:, 0]
     for number, zone in enumerate(ZONES):
@@ -52,10 +52,10 @@ def _extrapolation(result: Extrapolation, ax: Axes) -> None:
         _curve(found, ax, model, dash=DASHES[k], power=power)
     if power:
         ax.set_yscale("log")
-    what = "share of wrong classes" if result.classes else "squared error"
+    what = "fraction of wrong answers" if result.classes else "squared error"
     ax.set(xlabel="distance to the nearest data point", ylabel=what)
     if result.doubts:
-        ax.set_title("in doubt")
+        ax.set_title("read the warnings")
     quiet_grid(ax)
     ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
 
@@ -72,7 +72,7 @@ def _curve(found: Profile, ax: Axes, model: str, *, dash: Any, power: bool) -> N
 
 @painter.register(Profile)
 def _profile(result: Profile, ax: Axes) -> None:
-    """Draw the smoothed mean with its band of 95%."""
+    """Draw the smoothed mean with its 95% interval."""
     at, mean, low, high = (
         part.numpy() for part in (result.at, result.mean, result.low, result.high)
     )

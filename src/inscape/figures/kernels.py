@@ -181,7 +181,7 @@ def _kernel_drift(result: KernelDrift, ax: Axes) -> None:
 
 @painter.register(DriftAcrossWidths)
 def _drift_across_widths(result: DriftAcrossWidths, ax: Axes) -> None:
-    """Draw how far the kernel of each network moved against its width, and the line of the law."""
+    """Draw how far the kernel of each network moved against its width, and the fitted power law."""
     widths, change = result.widths.double(), result.change
     ax.loglog(widths, change, "^", color=VERMILION, markersize=4)
     middle = change.log().mean() - result.power * widths.log().mean()
@@ -208,7 +208,7 @@ def _gaussian_process(result: GaussianProcess, ax: Axes) -> None:
         ax.errorbar(labels[:, c], means[:, c], yerr=wide, color=color, **look)
     ends = [float(labels.min()), float(labels.max())]
     ax.plot(ends, ends, color=FAINT, linewidth=0.8)
-    ax.set(xlabel="label", ylabel="as all other points predict it\n(bars: two deviations)")
+    ax.set(xlabel="label", ylabel="as all other points predict it\n(bars: two standard deviations)")
 
 
 def band(
@@ -246,6 +246,6 @@ def band(
         ax.fill_between(places, *ends, color=color, alpha=0.18, linewidth=0)
         ax.plot(places, middle, color=color, label=label)
         ax.plot(result.x.flatten().numpy(), result.y.flatten().numpy(), "o", color=INK, ms=3)
-        ax.set(xlabel="input", ylabel="output; band: two deviations")
+        ax.set(xlabel="input", ylabel="output; band: two standard deviations")
         quiet_grid(ax)
     return ax

@@ -9,7 +9,7 @@ from inscape.landscape import Alignment, Interpolation
 
 @painter.register(Interpolation)
 def _interpolation(result: Interpolation, ax: Axes) -> None:
-    """Draw the loss along the way, and the line between its ends, above which it is a barrier."""
+    """Draw the loss between both networks; above the line between its ends it is a barrier."""
     at, losses = result.at.numpy(), result.losses.numpy()
     ends = [0, -1]
     ax.plot(at[ends], losses[ends], color=FAINT, linewidth=0.9, linestyle=(0, (5, 2)))
@@ -19,7 +19,7 @@ def _interpolation(result: Interpolation, ax: Axes) -> None:
         label = f"last layer solved; barrier: {result.barrier_solved:.3g}"
         ax.plot(at, result.solved.numpy(), color=GREEN, linestyle=(0, (1, 1.5)), label=label)
     words = " (units aligned)" if result.aligned else ""
-    ax.set(xlabel=f"share of the way to the second network{words}", ylabel=result.loss)
+    ax.set(xlabel=f"fraction of the path to the second network{words}", ylabel=result.loss)
     quiet_grid(ax)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=7.5)
 

@@ -7,20 +7,20 @@ from inscape.figures.drawing import painter
 from inscape.figures.style import BLUE, FAINT, INK, ORANGE, VERMILION, quiet_grid
 from inscape.pruning import ExhaustivePruning, MagnitudePruning, PruningCurve, UnitCurve
 
-WORDS = {"accuracy": "accuracy", "r2": "share of variance explained"}
+WORDS = {"accuracy": "accuracy", "r2": "fraction of variance explained"}
 #: More layers than this cannot be written beside a point.
 LAYERS = 5
 
 
 @painter.register(MagnitudePruning)
 def magnitude_pruning(result: MagnitudePruning, ax: Axes) -> None:
-    """Draw how good the network is with the share of its weights that is not zero."""
+    """Draw how good the network is with the fraction of its weights that is not zero."""
     _curve(result, ax)
 
 
 @painter.register(UnitCurve)
 def unit_pruning(result: UnitCurve, ax: Axes) -> None:
-    """Draw how good the network is with the share of its weights that is left, and its widths."""
+    """Draw how good the network is with the fraction of weights that is left, and its widths."""
     _curve(result, ax)
     if len(result.layers) > LAYERS:
         return
@@ -54,7 +54,7 @@ def _curve(result: PruningCurve, ax: Axes) -> None:
     low = max(min(scores), scores[0] - 1.2)
     pad = 0.12 * max(scores[0] - low, 0.02)
     ax.set(xlim=(-0.03, 1.05), ylim=(low - pad, max(scores) + pad))
-    ax.set(xlabel="share of the weights that is left", ylabel=WORDS[result.score])
+    ax.set(xlabel="fraction of the weights that is left", ylabel=WORDS[result.score])
     quiet_grid(ax)
     ax.legend(loc="lower right")
 

@@ -1,4 +1,4 @@
-"""Figures of regions in a plane: mosaics, lines by layer, boundaries and duals."""
+"""Figures of linear regions in a plane: their cells, lines by layer, boundaries and duals."""
 
 import io
 from typing import Any
@@ -32,25 +32,28 @@ LIMIT, EDGES = 5_000, 3
 TOGETHER = 500
 #: Pixels along the longer side of a picture, and the inches that these are drawn for.
 PIXELS, PAPER = 1200, 4.0
+#: A window that is narrower than this fraction of its distance from zero has no ticks.
+NARROW = 1e-3
 #: Lines on top of colours: nearly black, whatever the paper.
 DARK, LIGHT = "#15151A", "#FFFFFF"
 
 
 @painter.register(PlaneRegions)
 def _plane_regions(result: PlaneRegions, ax: Axes) -> None:
-    """Draw the cells in the colours of their activation patterns, lines by layer."""
+    """Draw the linear regions; similar activation patterns have similar colours."""
     mosaic(result, ax)
-    counts = f"{result.cells} cells, {result.regions} regions"
-    ax.set_title(counts if result.complete else f"{counts} (budget reached)")
+    merged = "" if result.regions == result.cells else f", {result.regions} with a map of their own"
+    ax.set_title(f"{_count(result.cells)}{merged}{_found_on(result)}")
 
 
 @painter.register(Boundary)
 def _boundary(result: Boundary, ax: Axes) -> None:
-    """Draw where the decision changes, or the output has the level."""
+    """Draw the decision boundary, or the line on which the output has one value."""
     _window(result, ax)
     edge(result, ax, color=INK, halo=False)
-    what = "boundary" if result.level is None else f"level {result.level:.3g}"
-    ax.set_title(f"{what}: {result.length:.4g} long")
+    what = "decision boundary" if not result.level else f"line at output {result.level:.3g}"
+    length = f"{what} of length {result.length:.4g}" if len(result.lengths) else f"no {what}"
+    ax.set_title(f"{length}{_found_on(result)}")
 
 
 def mosaic(
@@ -98,7 +101,7 @@ def mosaic(
         if boundary:
             edge(decision_boundary(result), ax)
         if not result.complete:
-            ax.set_title(f"budget reached: {result.covered:.1%} of the window")
+            ax.set_title(f"{_count(result.cells)}{_found_on(result)}")
     return ax
 
 
@@ -176,7 +179,9 @@ def dual(
         ax.axvline(0, color=RULE, linewidth=0.6, zorder=0)
         one = output is not None or result.slopes.shape[1] == 1
         names = (
-            ("slope along u", "slope along v") if one else ("first component", "second component")
+            ("slope in the first direction", "slope in the second direction")
+            if one
+            else ("first component", "second component")
         )
         ax.set(xlabel=names[0], ylabel=names[1], aspect="equal", adjustable="datalim")
     return ax
@@ -199,11 +204,10 @@ def portrait(
         figure = Figure(figsize=(8.4, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
         mosaic(result, left, color=color, output=output, boundary=boundary, vector=vector)
-        short = "" if result.complete else f" (budget reached: {result.covered:.1%} of it)"
-        left.set_title(f"{result.cells} cells in the plane{short}")
+        left.set_title(f"{_count(result.cells)}{_found_on(result)}")
         dual(result, right, color=color, output=output, vector=vector)
         joined = ", joined to its neighbours" if result.cells <= LIMIT else ""
-        right.set_title(f"their slopes: a dot for each cell{joined}")
+        right.set_title(f"their slopes: a dot for each region{joined}")
     return figure
 
 
@@ -213,11 +217,28 @@ def _window(result: PlaneRegions | Boundary, ax: Axes) -> None:
     gram = result.frame.gram
     aspect = float((gram[1, 1] / gram[0, 0]).sqrt())
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect=aspect)
-    names = ("first input", "second input") if _is_whole(result) else ("u", "v")
+    names = ("first input", "second input")
+    if not _is_whole(result):
+        names = ("first direction of the plane", "second direction of the plane")
     ax.set(xlabel=names[0], ylabel=names[1])
+    if min(high[0] - low[0], high[1] - low[1]) < NARROW * max(map(abs, (*low, *high))):
+        ax.set(xticks=[], yticks=[])  # their digits would all be alike
+        ax.set_xlabel(f"{names[0]} (window {high[0] - low[0]:.2g} wide)")
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
     ax.tick_params(length=0)
+
+
+def _count(cells: int) -> str:
+    return "1 linear region" if cells == 1 else f"{cells:,} linear regions"
+
+
+def _found_on(result: PlaneRegions | Boundary) -> str:
+    """Say on what part of the window something was found, if that is not all of it."""
+    if result.complete:
+        return ""
+    part = f"{result.covered:.1%}" if result.covered >= 5e-4 else "less than 0.1%"
+    return f" on {part} of the window"
 
 
 def _is_whole(result: PlaneRegions | Boundary) -> bool:
@@ -322,7 +343,7 @@ def _values(result: PlaneRegions, cells: Array, output: int) -> Array:
 
 
 def _edges(result: PlaneRegions, ax: Axes, color: Color, *, vector: bool) -> None:
-    """Draw the edges of cells by the bend that made them, the first on top and strongest."""
+    """Draw the edges of cells by the layer that made them, the first on top and strongest."""
     if len(result.edges) <= LIMIT * EDGES or vector:
         _add_edges(result, ax, color)
         return
@@ -368,5 +389,5 @@ def _layers(result: PlaneRegions, ax: Axes) -> None:
     """Name the colours of lines, outside the window."""
     made = sorted(set(result.makers[:, 0].tolist()) - {-1})
     marks = [Line2D([], [], color=CATEGORIES[k % len(CATEGORIES)]) for k in made]
-    names = [f"bend {k + 1}" for k in made]
+    names = [f"nonlinear layer {k + 1}" for k in made]
     ax.legend(marks, names, loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -16,10 +16,10 @@ KNOTS = 150
 
 @painter.register(LineRegions)
 def line_regions(result: LineRegions, ax: Axes) -> None:
-    """Draw the outputs along the way with a dot at each break; of many segments, their counts."""
+    """Draw the number of linear regions along each line; of a few lines, the breakpoints."""
     if len(result.cells) > FOLLOWED:
         distribution(ax, result.cells.double(), result.summary())
-        ax.set(xlabel="linear pieces of a segment", ylabel="segments")
+        ax.set(xlabel="linear regions on a line between two points", ylabel="lines")
         return
     ends = torch.cat([result.lengths.new_zeros(1), result.lengths.cumsum(0)])
     segment = torch.repeat_interleave(torch.arange(len(result.cells)), result.offsets.diff())
@@ -29,7 +29,7 @@ def line_regions(result: LineRegions, ax: Axes) -> None:
         ax.plot(way, result.values[:, k].numpy(), marker=dot, markersize=3, **look)
     for at in ends[1:-1].tolist():
         ax.axvline(at, color=RULE, linewidth=0.8)
-    ax.set(xlabel="way in the input space", ylabel="output")
+    ax.set(xlabel="distance along the line", ylabel="output")
     quiet_grid(ax)
     if 1 < result.values.shape[1] <= len(CATEGORIES):
         ax.legend(loc="best", fontsize=8)

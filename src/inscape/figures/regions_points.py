@@ -90,7 +90,7 @@ def _signed(ax: Axes, picture: npt.NDArray[Any], **look: Any) -> None:
 
 @painter.register(RegionAt)
 def region_at(result: RegionAt, ax: Axes) -> None:
-    """Draw the faces of the region: as a polygon in the plane, else how far away they are."""
+    """Draw the linear region as a polygon of a plane, else the distances of its faces."""
     if len(result.point) == 2 and len(result.distances):
         _polygon(result, ax)
     else:
@@ -109,7 +109,7 @@ def _polygon(result: RegionAt, ax: Axes) -> None:
         if float(gaps.min()) <= 1e-9 * (1.0 + reach):
             layer = int(result.layers[int(gaps.argmin())])
             color = CATEGORIES[layer % len(CATEGORIES)] if layer >= 0 else FAINT
-            label = f"made by bend {layer + 1}" if layer >= 0 else "side of the box"
+            label = f"made by nonlinear layer {layer + 1}" if layer >= 0 else "side of the box"
             ax.plot(*zip(start, end, strict=True), color=color, label=label)
     ax.plot(*result.point.tolist(), marker="o", markersize=4, color=INK, linestyle="")
     ax.add_patch(_circle(result.point, result.ball, VERMILION))
@@ -133,7 +133,7 @@ def _legend_once(ax: Axes) -> None:
 
 
 def _distances(result: RegionAt, ax: Axes) -> None:
-    """Mark each face at its distance, one line for each bend."""
+    """Mark each face at its distance, one line for each nonlinear layer."""
     if not len(result.distances):
         ax.set_axis_off()
         ax.text(0.5, 0.5, "no faces: the region has no end", ha="center", color=FAINT)
@@ -146,12 +146,12 @@ def _distances(result: RegionAt, ax: Axes) -> None:
         if result.facet_distances is not None:
             facets = result.facet_distances[here].numpy()
             ax.plot(facets, np.full(len(facets), line), ".", color=ORANGE, markersize=4)
-    names = [f"bend {layer + 1}" if layer >= 0 else "box" for layer in present]
+    names = [f"nonlinear layer {layer + 1}" if layer >= 0 else "box" for layer in present]
     counts = [result.by_layer()[layer] for layer in present]
     labels = [f"{name}\n{count} faces" for name, count in zip(names, counts, strict=True)]
     ax.set_yticks(range(len(present)), labels)
     ax.set(ylim=(len(present) - 0.5, -0.5), xlim=(0, None))
-    ax.set_xlabel("distance: bar to the plane of a face, dot to the face itself")
+    ax.set_xlabel("distance to a face (dot) and to its hyperplane (bar)")
     quiet_grid(ax, "x")
 
 

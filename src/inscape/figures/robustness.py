@@ -23,7 +23,7 @@ NOISE = "standard deviation of the noise"
 
 @painter.register(Robustness)
 def robustness(result: Robustness, ax: Axes) -> None:
-    """Draw the share that stays right at each budget, and what broke most easily."""
+    """Draw the accuracy against the length of the step, and the points that fall most easily."""
     budgets, shares = result.budgets.tolist(), (100 * result.accuracy).tolist()
     low, high = (100 * result.intervals).T.tolist()
     if budgets[-1] > EVEN * budgets[1]:
@@ -31,10 +31,10 @@ def robustness(result: Robustness, ax: Axes) -> None:
         ax.set_xticks([0.0, *_decades(budgets[1], budgets[-1])])
     ax.fill_between(budgets, low, high, color=BLUE, alpha=0.18, linewidth=0)
     ax.plot(budgets, shares, "o-", color=BLUE, markersize=3.5)
-    ax.set(xlabel=NORMS.get(result.norm, NOISE), ylabel="points that are right (%)")
+    ax.set(xlabel=NORMS.get(result.norm, NOISE), ylabel="accuracy (%)")
     ax.set(ylim=(-3, 103), title=f"{result.attack}, {len(result.lengths)} points")
     if result.doubts:
-        ax.set_title(f"{result.attack}, {len(result.lengths)} points: in doubt")
+        ax.set_title(f"{result.attack}, {len(result.lengths)} points; read the warning")
     quiet_grid(ax)
     corner = _free_corner(ax, budgets, shares)
     if corner == LOWER or not has_pictures(result):

@@ -1,5 +1,6 @@
 """The figure of a slice: classes in colours, paler where less sure, with the examples on it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.patheffects as effects
@@ -41,6 +42,10 @@ FAINTEST, STRONGEST = 0.08, 0.72
 THUMB, AWAY = 44.0, 40.0
 #: More edges of linear regions than this are not drawn: they would be a grey veil.
 MOST_EDGES = 20_000
+#: Nor are those of a smaller fraction of the window, too small to be seen.
+LEAST_COVERED = 0.1
+#: What the axes of a plane through three examples are.
+FROM_A, TOWARDS_C = "from A towards B \N{RIGHTWARDS ARROW}", "towards C \N{RIGHTWARDS ARROW}"
 
 
 def draw_slice(result: SlicePicture, regions: PlaneRegions | None = None) -> Axes:
@@ -66,8 +71,25 @@ def draw_slice(result: SlicePicture, regions: PlaneRegions | None = None) -> Axe
 
 
 def shows_edges(regions: PlaneRegions) -> bool:
-    """Tell whether linear regions are few enough for their edges to be seen."""
-    return len(regions.edges) <= MOST_EDGES
+    """Tell whether linear regions are few enough, on enough of the window, to be seen."""
+    return len(regions.edges) <= MOST_EDGES and regions.covered >= LEAST_COVERED
+
+
+def name_examples(ax: Axes, anchors: Sequence[Anchor]) -> Axes:
+    """Mark examples in a plane through them that is already drawn, and name its axes by them."""
+    ax.set(xlabel=FROM_A, ylabel=TOWARDS_C)
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    for anchor in anchors:
+        if left <= anchor.u <= right and low <= anchor.v <= high:
+            ax.plot(
+                [anchor.u], [anchor.v], "o", color=PAPER, markeredgecolor=INK, markersize=5,
+                zorder=7,
+            )  # fmt: skip
+            ax.annotate(
+                anchor.letter, (anchor.u, anchor.v), (7, 7), textcoords="offset points",
+                fontweight="bold", color=INK, zorder=8, path_effects=_halo(),
+            )  # fmt: skip
+    return ax
 
 
 def tint(result: SlicePicture, layer: int) -> str:
@@ -92,8 +114,8 @@ def _axes(result: SlicePicture) -> Axes:
         ax.set(xlabel="first input", ylabel="second input")
     else:
         ax.set(xticks=[], yticks=[])
-        ax.set_xlabel("from A towards B \N{RIGHTWARDS ARROW}", loc="right", color=FAINT)
-        ax.set_ylabel("towards C \N{RIGHTWARDS ARROW}", loc="top", color=FAINT)
+        ax.set_xlabel(FROM_A, loc="right", color=FAINT)
+        ax.set_ylabel(TOWARDS_C, loc="top", color=FAINT)
     for side in ax.spines.values():
         side.set_visible(False)
     ax.tick_params(length=0)
@@ -231,9 +253,13 @@ def _dots(result: SlicePicture, ax: Axes) -> None:
     )  # fmt: skip
 
 
+def _halo() -> list[effects.AbstractPathEffect]:
+    return [effects.Stroke(linewidth=2.5, foreground=PAPER), effects.Normal()]
+
+
 def _mark(result: SlicePicture, ax: Axes, anchor: Anchor) -> None:
     """Mark an example that the plane goes through, with its picture beside it if it is one."""
-    halo = [effects.Stroke(linewidth=2.5, foreground=PAPER), effects.Normal()]
+    halo = _halo()
     ax.plot([anchor.u], [anchor.v], "o", color=PAPER, markeredgecolor=INK, markersize=7, zorder=7)
     middle = np.mean([[other.u, other.v] for other in result.anchors], 0)
     out = np.array([anchor.u, anchor.v]) - middle

@@ -38,9 +38,10 @@ KNOTS = 150
 
 @painter.register(EffectiveLengthScale)
 def effective_length_scale(result: EffectiveLengthScale, ax: Axes) -> None:
-    """Draw the deviation along each line against that of a process of this scale (dashed: equal).
+    """Draw the standard deviation along lines against that of a process of this length scale.
 
-    The process has the same slope along that line, which is as long.
+    The process has the same slope along that line, which is as long; on the dashed line both
+    are equal.
     """
     expected, varies = result.expected().numpy(), result.variances.sum(1).sqrt().numpy()
     seen = (expected > 0) & (varies > 0)
@@ -55,8 +56,8 @@ def effective_length_scale(result: EffectiveLengthScale, ax: Axes) -> None:
         low, high = (float(result.expected(end).norm()) / usual for end in result.interval.tolist())
         ax.fill_between(ends, low * ends, high * ends, color=VERMILION, alpha=0.2, linewidth=0)
     ax.set(
-        xlabel="deviation that a process of this scale and slope has",
-        ylabel="deviation of the output\nalong a line",
+        xlabel="standard deviation of a process of this length scale",
+        ylabel="standard deviation of the output\nalong a line",
     )
     quiet_grid(ax)
     ax.legend()
@@ -64,23 +65,23 @@ def effective_length_scale(result: EffectiveLengthScale, ax: Axes) -> None:
 
 @painter.register(GradientNorm)
 def gradient_norm(result: GradientNorm, ax: Axes) -> None:
-    """Draw how the norms are distributed over the points."""
+    """Draw how the norm of the gradient is distributed over the points."""
     distribution(ax, result.norms, result.summary())
     ax.set(xlabel="norm of the gradient at a point", ylabel="points")
 
 
 @painter.register(GradientPathLength)
 def gradient_path_length(result: GradientPathLength, ax: Axes) -> None:
-    """Draw how the variation of the gradient is distributed over the chords."""
+    """Draw how the change of the gradient is distributed over the lines between two points."""
     distribution(ax, result.lengths, result.summary())
-    ax.set(xlabel="change of the slope along a chord", ylabel="chords")
+    ax.set(xlabel="change of the gradient along a line between two points", ylabel="lines")
 
 
 @painter.register(GradientDeflection)
 def gradient_deflection(result: GradientDeflection, ax: Axes) -> None:
-    """Draw how the deviation of the slope is distributed over the chords."""
+    """Draw how the standard deviation of the slope is distributed over the lines."""
     distribution(ax, result.deflections, result.summary())
-    ax.set(xlabel="deviation of the slope along a chord", ylabel="chords")
+    ax.set(xlabel="standard deviation of the slope along a line", ylabel="lines")
 
 
 @painter.register(Rugosity)
@@ -92,7 +93,7 @@ def rugosity(result: Rugosity, ax: Axes) -> None:
 
 @painter.register(PathLength)
 def path_length(result: PathLength, ax: Axes) -> None:
-    """Draw each path against the straight way between its ends; what lies above is detour."""
+    """Draw the path of the output against the distance of its ends; the line is a straight path."""
     straight, paths = result.distances.cpu().numpy(), result.lengths.cpu().numpy()
     if len(paths) > DOTS:
         ax.hexbin(straight, paths, gridsize=45, mincnt=1, cmap=MAGNITUDE, bins="log")
@@ -101,14 +102,14 @@ def path_length(result: PathLength, ax: Axes) -> None:
     high = 1.05 * float(straight.max()) or 1.0
     ax.set(xlim=(0, high), ylim=(0, 1.05 * max(high, float(paths.max()))))
     ax.plot([0, high], [0, high], color=INK, linewidth=1, linestyle=(0, (5, 2)))
-    _along(ax, "no detour: the straight way", (0.98 * high, 0.98 * high), 1.0, ha="right")
-    ax.set(xlabel="straight way between the outputs at both ends", ylabel="way the output takes")
+    _along(ax, "straight path", (0.98 * high, 0.98 * high), 1.0, ha="right")
+    ax.set(xlabel="distance between the outputs at both ends", ylabel="length of the output's path")
     quiet_grid(ax)
 
 
 @painter.register(WeightsProduct)
 def weights_product(result: WeightsProduct, ax: Axes) -> None:
-    """Draw what share of the sum the largest hidden units hold."""
+    """Draw what fraction of the sum the largest hidden units make up."""
     terms = result.terms.double().cpu().sort(descending=True).values
     total = float(terms.sum())
     shares = [0.0, *(terms.cumsum(0) / (total or 1.0)).tolist()]
@@ -117,8 +118,8 @@ def weights_product(result: WeightsProduct, ax: Axes) -> None:
     ax.plot(units, shares, color=BLUE, marker="o" if len(terms) <= 40 else "", markersize=3)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.set(xlim=(0, len(terms)), ylim=(0, 1.03))
-    _along(ax, "if all units bent alike", (0.6 * len(terms), 0.6), 1 / len(terms), ha="center")
-    ax.set(xlabel="hidden units, largest first", ylabel="share of the weights product")
+    _along(ax, "if all units were equal", (0.6 * len(terms), 0.6), 1 / len(terms), ha="center")
+    ax.set(xlabel="hidden units, largest first", ylabel="fraction of the weights product")
     quiet_grid(ax)
 
 
@@ -135,7 +136,7 @@ def total_variation(result: TotalVariation, ax: Axes) -> None:
 
 @painter.register(SlopeVariation)
 def slope_variation(result: SlopeVariation, ax: Axes) -> None:
-    """Draw the slope: in steps where the function is made of straight pieces."""
+    """Draw the slope, in steps where the function is piecewise linear."""
     at, slopes = result.at.cpu().numpy(), result.slopes.cpu().numpy()
     ax.axhline(0, color=FAINT, linewidth=0.7)
     for k, look in enumerate(outputs(slopes.shape[1])):

@@ -50,6 +50,6 @@ def distance_from_init(result: DistanceFromInit, ax: Axes) -> None:
 
 @painter.register(FisherRaoNorm)
 def fisher_rao_norm(result: FisherRaoNorm, ax: Axes) -> None:
-    """Draw how strongly the loss of each point feels the growth of all parameters."""
+    """Draw how strongly the loss of each point depends on the size of all parameters."""
     distribution(ax, result.squares.sqrt(), result.summary(), mark="root mean square")
     ax.set(xlabel="derivative of a point's loss along the parameters (size)", ylabel="points")

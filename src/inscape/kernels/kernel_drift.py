@@ -80,7 +80,7 @@ def _trained(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
     reads="trajectory",
     cost="minutes",
     work=lambda n, c: 12 * (3.0 * c * min(n, 256) + min(n, 256) ** 2 * c / 100),
-    meaning="Training has moved the tangent kernel by {value} times its size at the start.",
+    meaning="Training has changed the tangent kernel by {value} times its norm at the start.",
     cites="goldblum2020truth, section 4; jacot2018neural",
     example=_trained,
     by_default=False,

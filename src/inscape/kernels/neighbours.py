@@ -63,8 +63,8 @@ class Neighbours(Result):
     reads="parameters",
     cost="seconds",
     work=lambda n, c: 3.0 * c * min(n, 256) + min(n, 256) ** 2 * c / 100,
-    meaning="Of the points that the network takes for nearest, a share of {value} is also nearest "
-    "by distance, on average.",
+    meaning="Of the nearest points by the network's gradients, a fraction of {value} is also "
+    "nearest by distance, on average.",
     cites="charpiat2019input; courtois2025path, section 5.1.2",
     by_default=False,
 )

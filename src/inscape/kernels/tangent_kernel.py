@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, generator, instrument
 from inscape._core.anytime import anytime, finished, meanwhile, stoppable
-from inscape._core.result import NONNEGATIVE, Range, positive_interval
+from inscape._core.result import NONNEGATIVE, Range, positive_summary
 from inscape.kernels import _inputs
 from inscape.kernels._plan import plan, sizes
 from inscape.kernels._products import Filled, filled
@@ -80,8 +80,7 @@ class TangentKernel(Result):
             return Summary(value=value, kind="exact", basis=basis)
         basis += f" x {len(self.squares)} random projections"
         value, error = _jackknifed(self.squares)
-        low, high = positive_interval(value, error, len(self.squares))
-        return Summary(value=value, kind="estimate", basis=basis, low=low, high=high)
+        return positive_summary(value, error, len(self.squares), kind="estimate", basis=basis)
 
 
 @instrument(

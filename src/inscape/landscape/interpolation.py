@@ -92,8 +92,8 @@ def _nearby(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
     reads="pair",
     cost="instant",
     work=lambda n, c: PLACES * n,
-    meaning="On the straight way between both networks the loss rises to {value} above the line "
-    "between its values at the ends.",
+    meaning="On the straight line between both networks the loss rises to {value} above the "
+    "interpolation between its values at the ends.",
     cites="klindt2023controlling, A.2.2, Eq. (9) (K5); frankle2020linear; ainsworth2023git",
     example=_nearby,
     by_default=False,

@@ -38,8 +38,8 @@ class MagnitudePruning(PruningCurve):
     reads="parameters",
     cost="seconds",
     work=lambda n, c: 11.0 * n,
-    meaning="It stays as good as it is with {value} of its weights, when the smallest ones are "
-    "set to zero.",
+    meaning="It is still as good with a fraction of {value} of its weights, after the smallest "
+    "ones are set to zero.",
     cites="sattelberg2026linearity, section 3.4.5",
     by_default=False,
 )

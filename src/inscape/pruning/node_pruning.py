@@ -22,8 +22,8 @@ class NodePruning(UnitCurve):
     reads="parameters",
     cost="minutes",
     work=lambda n, c: 250.0 * min(n, 1000),
-    meaning="It stays as good as it is with {value} of its weights, when hidden units are taken "
-    "out one by one.",
+    meaning="It is still as good with a fraction of {value} of its weights, after hidden units "
+    "are removed one by one.",
     cites="sattelberg2026linearity, section 3.4.4",
     by_default=False,
 )

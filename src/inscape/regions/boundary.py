@@ -90,7 +90,8 @@ class Boundary(Result):
         basis = f"{lines} {what}, {closed} of them closed"
         if self.complete:
             return Summary(value=self.length, kind="exact", basis=basis)
-        basis = f"budget reached ({self.ended_by}), {self.covered:.1%} of the domain, {basis}"
+        spent = f"{self.covered:.1%} of the window, then the budget ({self.ended_by}) was spent"
+        basis = f"{spent}; {basis}"
         return Summary(value=self.length, kind="lower bound", basis=basis)
 
 
@@ -99,8 +100,9 @@ class Boundary(Result):
     cost="seconds",
     work=lambda n, c: 10_000,
     setup=1.0,
-    meaning="In this window, the line at which the decision changes is {value} long.",
+    meaning="In this window the decision boundary has a length of {value}, in units of the input.",
     cites="sattelberg2026linearity, chapters 5 and 6",
+    least_rows=3,
 )
 @anytime
 def boundary(
@@ -121,9 +123,9 @@ def boundary(
     .. math:: \{x : f(x) = \ell\}, \qquad
               \{x : f_a(x) = f_b(x) = \max_k f_k(x) \text{ for some } a \ne b\}
 
-    Exact in float64, up to rounding: on each linear piece the boundary is straight. One output
+    Exact in float64, up to rounding: on each linear region the boundary is straight. One output
     decides by its sign; of several the largest does. What is on the boundary with an area is not
-    counted: a piece on which the output *is* the level, or on which two outputs are equal, belongs
+    counted: a region on which the output *is* the level, or on which two outputs are equal, belongs
     to no boundary; an edge belongs to it if the decision differs on its two sides. Costs what
     ``plane_regions`` does and little more.
 

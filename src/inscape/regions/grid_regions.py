@@ -86,8 +86,9 @@ class GridRegions(Result):
     cost="seconds",
     work=lambda n, c: 64 * 64 * (2 + 2 * c),
     setup=0.5,
-    meaning="On a coarse grid over a plane through the data, {value} linear regions show.",
+    meaning="On a coarse grid over a plane through the data, {value} linear regions can be seen.",
     cites="sattelberg2026linearity, section 6.3",
+    least_rows=3,
     by_default=False,
 )
 def grid_regions(

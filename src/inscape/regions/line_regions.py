@@ -1,4 +1,4 @@
-"""Line regions: the pieces of a piecewise-linear network along straight lines, exactly."""
+"""Line regions: the linear regions of a network along straight lines, exactly."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -123,7 +123,9 @@ class LineRegions(Result):
     def _partial_summary(self) -> Summary:
         """Return the mean over the segments that are cut to their end, or what one has so far."""
         whole = self.t[self.offsets[1:] - 1] == 1.0
-        basis = f"{self.ended_by} spent, {self.covered:.1%} of {self.asked} segments covered"
+        basis = (
+            f"{self.covered:.1%} of {self.asked} lines, then the budget ({self.ended_by}) was spent"
+        )
         if bool(whole.any()):
             mean = float(self.cells[whole].double().mean())
             return Summary(value=mean, kind="estimate", basis=basis)
@@ -141,9 +143,10 @@ class LineRegions(Result):
     cost="instant",
     work=lambda n, c: 10 * n,
     setup=1.0,
-    meaning="A straight walk from one data point to the next goes through {value} linear pieces "
-    "on average.",
+    meaning="On the straight line from one data point to the next, the number of linear regions "
+    "is {value} on average.",
     cites="sattelberg2026linearity, chapter 5",
+    least_rows=2,
     example=lambda model, x, y: {"pairs": 100},
     exempt=("patterns",),
 )
@@ -163,13 +166,13 @@ def line_regions(
     seconds: float | None = None,
     memory: int = ROOM,
 ) -> Iterator[LineRegions | NotApplicable]:
-    r"""Cut lines through the input space into the pieces on which ``f`` is linear.
+    r"""Cut lines through the input space into the segments on which ``f`` is linear.
 
     .. math:: f(a + t (b - a)) = y_k + (t - t_k) \, s_k \quad (t_k \leq t \leq t_{k+1}), \quad
               TV_{[a,b]}(f) = \sum_k (t_{k+1} - t_k) \, \lVert s_k \rVert
 
     Exact up to the rounding of float64: every breakpoint of every unit, the outputs there, and the
-    slope of every piece; with ``gradients`` the total variation of the whole gradient. The rows of
+    slope of every segment; with ``gradients`` the total variation of the gradient. The rows of
     ``x`` are the vertices of a polyline, unless ``to`` or ``pairs`` say otherwise. A chain of dense
     layers costs less than its evaluation at the breakpoints; any other graph two to three such
     evaluations, less where its last layers bend most. Lines are cut from their beginning on, window

@@ -1,4 +1,4 @@
-"""Plane regions: all linear pieces of a network in a polygon of a plane, with their maps."""
+"""Plane regions: all linear regions of a network in a polygon of a plane, with their maps."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -170,7 +170,8 @@ class PlaneRegions(Result):
         basis = f"{self.regions} merged regions, {len(self.vertices)} vertices"
         if self.complete:
             return Summary(value=float(self.cells), kind="exact", basis=basis)
-        basis = f"budget reached ({self.ended_by}), {self.covered:.1%} of the domain, {basis}"
+        spent = f"{self.covered:.1%} of the window, then the budget ({self.ended_by}) was spent"
+        basis = f"{spent}; {basis}"
         return Summary(value=float(self.cells), kind="lower bound", basis=basis)
 
 
@@ -208,8 +209,10 @@ def _power_of_two(value: float) -> float:
     cost="seconds",
     work=lambda n, c: 10_000,
     setup=1.0,
-    meaning="In this window the function is made of {value} linear pieces.",
+    meaning="In this window the number of linear regions, counted by activation pattern, is "
+    "{value}.",
     cites="sattelberg2026linearity, Eqs. (5.6)-(5.7), (6.2)",
+    least_rows=3,
     exempt=("patterns", "makers"),
 )
 @anytime
@@ -224,14 +227,14 @@ def plane_regions(
     memory: int | None = None,
     threads: int | None = None,
 ) -> Iterator[PlaneRegions | NotApplicable]:
-    r"""Find all linear pieces of a network in a polygon of a plane, with the map of each.
+    r"""Find all linear regions of a network in a polygon of a plane, with the map of each.
 
-    .. math:: f(x) = v(x_0) + J(x_0) (x - x_0) \quad \text{on the piece of } x_0
+    .. math:: f(x) = v(x_0) + J(x_0) (x - x_0) \quad \text{on the region of } x_0
 
     Exact in float64, up to rounding. Two counts: *cells* are the convex sets of one activation
     pattern (a unit is on where its function is above zero; of equal largest ones in a maximum the
     first is chosen); *merged* regions join cells that touch along an edge and have one map on the
-    plane. They differ where a unit's kink does not reach the output. Bends that coincide cut once.
+    plane. They differ where a unit's kink does not reach the output. Kinks that coincide cut once.
 
     Layer by layer, every cell is cut by the units whose function changes sign on it. Neighbours
     differ by one unit, so their maps differ by a rank-one update, and the cost of a cell grows with

@@ -143,7 +143,8 @@ def _text(value: int) -> str:
     cost="instant",
     work=lambda n, c: 1,
     setup=1.0,
-    meaning="No network of these widths has more than 10 to the power of {value} linear regions.",
+    meaning="A network of these widths has a number of linear regions of 10 to the power of "
+    "{value}.",
     cites="sattelberg2026linearity, Eqs. (2.26)-(2.28), (5.15)",
     by_default=False,
 )

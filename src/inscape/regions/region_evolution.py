@@ -1,4 +1,4 @@
-"""Region evolution: how the pieces of a network move and settle while it is trained."""
+"""Region evolution: how the linear regions of a network move and settle while it is trained."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -148,7 +148,7 @@ def _two_states(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
     cost="minutes",
     work=lambda n, c: 120_000,
     setup=12.0,
-    meaning="At the end of training this window is made of {value} linear pieces.",
+    meaning="At the end of training the number of linear regions in this window is {value}.",
     cites="sattelberg2026linearity, section 6.2",
     example=_two_states,
 )
@@ -165,7 +165,7 @@ def region_evolution(
     regions: int = 1_000_000,
     threads: int | None = None,
 ) -> RegionEvolution | NotApplicable:
-    r"""Cut a plane into its linear pieces at recorded steps of a training.
+    r"""Cut a plane into its linear regions at recorded steps of a training.
 
     .. math:: s_k = \min \{t : D_k(u) \leq \varepsilon \mathrm{ for all } u \geq t\}, \quad
               D_k(t) = \mathrm{mean}_{p, j}
@@ -173,8 +173,8 @@ def region_evolution(
 
     Cells, maps and boundary are exact at every step, as in ``plane_regions`` and ``boundary``. How
     far layer ``k`` is from its final pattern is measured on a grid of places ``p``, an estimate of
-    the share of the window; whether early layers settle first is Sattelberg's question in section
-    6.2. Costs one ``plane_regions`` for each step.
+    the fraction of the window; whether early layers settle first is Sattelberg's question in
+    section 6.2. Costs one ``plane_regions`` for each step.
 
     Args:
         model: The network that was trained, in eval mode; a copy of it takes the recorded weights.

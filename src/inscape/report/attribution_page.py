@@ -148,8 +148,8 @@ def _lists(one: Nearest) -> list[dict[str, Any]]:
             "likes": [(like, number(like.nearness, 3), _label(like.label)) for like in likes],
         }
         for title, unit, likes in (
-            ("Alike for the network", "cosine", one.by_kernel),
-            ("Alike by distance", "distance", one.by_distance),
+            ("Similar gradients", "cosine", one.by_kernel),
+            ("Nearest by distance", "distance", one.by_distance),
         )
     ]
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from inscape._core.result import CORRELATION
 from inscape.report.checkup import Checkup
 from inscape.report.directions import surprise
 from inscape.report.finding import (
@@ -158,7 +159,8 @@ def _against_linear(seen: Checkup) -> tuple[float, float, float, float] | None:
     own, linear = seen.right, seen.linear_right
     if own is None or linear is None or seen.n < FEWEST:
         return None
-    interval = mean_interval(own.double() - linear.double())  # paired: what one example adds
+    added = own.double() - linear.double()  # paired: what one example adds
+    interval = mean_interval(added, range=CORRELATION)
     return float(own.double().mean()), float(linear.double().mean()), *interval
 
 

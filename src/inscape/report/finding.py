@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from inscape._core.result import Z95
+from inscape._core.result import REAL, TAIL, Z95, Range
 from inscape.report.checkup import Checkup
 from inscape.report.parts import Measured, Score
 
@@ -58,8 +58,14 @@ def linear_label(look: "Look") -> str:
     return "logistic regression" if look.data.task == "classes" else "the linear model"
 
 
-def mean_interval(values: Tensor) -> tuple[float, float]:
-    """Return the 95% interval of the mean of independent values."""
+def mean_interval(values: Tensor, *, range: Range = REAL) -> tuple[float, float]:
+    """Return the 95% interval of the mean of independent values in a range.
+
+    Where all are alike, others may lie at the ends of the range, as often as they may go unseen.
+    """
+    if bool((values == values[0]).all()):
+        mean, unseen = float(values[0]), 1 - TAIL ** (1 / len(values))
+        return mean - unseen * (mean - range[0]), mean + unseen * (range[1] - mean)
     half = Z95 * float(values.std()) / math.sqrt(len(values))
     return float(values.mean()) - half, float(values.mean()) + half
 

@@ -19,6 +19,7 @@ from inscape.report.finding import Finding
 from inscape.report.findings import findings, unchecked
 from inscape.report.parts import (
     DataFacts,
+    Elsewhere,
     LeftOut,
     Measured,
     ModelFacts,
@@ -33,7 +34,8 @@ from inscape.report.words import jsonable
 class Look:
     """What was found out about one model on one data set.
 
-    ``work`` repeats it with the same numbers; ``peak`` is the memory that measuring took, in bytes.
+    ``work`` repeats it with the same numbers; ``peak`` is the memory that measuring took, in bytes;
+    ``elsewhere`` lists what no look takes unless it is asked for by name.
     """
 
     model: ModelFacts
@@ -50,6 +52,7 @@ class Look:
     slice: SlicePicture | NotApplicable | None = None
     work: str = ""
     peak: int = 0
+    elsewhere: tuple[Elsewhere, ...] = ()
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -83,6 +86,7 @@ class Look:
             "left_out": [asdict(late) for late in self.left_out],
             "not_applicable": [asdict(skipped) for skipped in self.not_applicable],
             "failed": [asdict(skipped) for skipped in self.failed],
+            "elsewhere": [asdict(other) for other in self.elsewhere],
             "provenance": asdict(self.provenance),
             "command": self.command,
             "work": self.work,

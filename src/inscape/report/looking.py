@@ -6,6 +6,7 @@ measures of the linear model and at initialisation, some predictions explained; 
 still be made more precise.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -24,11 +25,13 @@ from inscape._core.trajectory import Trajectory
 from inscape.intake import OpenedData, OpenedModel, fit_together, one_output
 from inscape.report.attribution import ATTRIBUTION, Attribution
 from inscape.report.checkup import Checkup, checkup
+from inscape.report.elsewhere import elsewhere
 from inscape.report.explaining import Plan, plan
 from inscape.report.explaining import explain as explained
 from inscape.report.facts import data_facts, model_facts, provenance
+from inscape.report.hooks import hooks_kept
 from inscape.report.look import Look
-from inscape.report.parts import Score, Skipped
+from inscape.report.parts import Elsewhere, Score, Skipped
 from inscape.report.pulse import Pulse, pulse
 from inscape.report.runs import DRAWS, Measures
 from inscape.report.schedule import SLICE, Schedule, Task
@@ -42,8 +45,11 @@ from inscape.report.work import ROLES, Work, read_work, work_of
 
 T = TypeVar("T")
 
-#: Fraction of the budget that fitting the linear model may take at first.
-FITTING = 0.1
+#: Fractions of the budget that fitting the linear model may take at first, and once every measure
+#: of the network has an answer.
+FITTING, FURTHER = 0.1, 0.2
+#: Seconds that a part of a look counts for in its progress, beside those that are foreseen.
+COUNTED = 0.1
 #: What the work of a look calls a part of the page that there was no time for.
 LOST = "without_"
 #: Fraction of the budget that is planned for exporting the network.
@@ -63,7 +69,10 @@ class Prepared:
     explaining: Plan | None
     work: Work | None
     command: str | None
+    budget: float
+    elsewhere: tuple[Elsewhere, ...] = ()
     failed: list[Skipped] = field(default_factory=list)
+    extras: list[Task] = field(default_factory=list)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -79,7 +88,7 @@ class Prepared:
         """Return the seconds that all of it is expected to take: each measure and its baselines."""
         times = self.seconds
         explaining = times.pop(ATTRIBUTION, 0.0)
-        return min(self.subject.clock.budget, explaining + (2 + DRAWS) * sum(times.values()))
+        return min(self.budget, explaining + (2 + DRAWS) * sum(times.values()))
 
     def run(self, *, quiet: bool | None = None) -> Look:
         """Take the look."""
@@ -98,13 +107,14 @@ class Prepared:
         subject, watch = self.subject, self.subject.clock
         measures = Measures(subject, self.chosen, self.work or Work())
         slice = min(SLICE, watch.budget / (2 * max(1, 3 * len(self.chosen))))
-        schedule = Schedule(watch, slice=slice, told=partial(_tell, moved, measures))
+        schedule = Schedule(watch, slice=slice, told=partial(self._tell, moved, measures))
         rate = partial(scores, subject, self.data)
         own = self._extra(schedule, "scores", lambda: rate(self.opened.model, NETWORK)) or ()
         self._give(schedule, [measures.fitting], FITTING * watch.budget)
-        measures.fitting.ended = True  # what is measured of it is measured of one model
         self._export(schedule)
         self._give(schedule, [*measures.own.values()])
+        self._give(schedule, [measures.fitting], FURTHER * watch.budget)
+        measures.fitting.ended = True  # what is measured of it is measured of one model
         beside: tuple[Score, ...] = ()
         if (fit := measures.fit) is not None:
             model, label = fit.model, fit.label
@@ -152,12 +162,15 @@ class Prepared:
         """Return what one part of the page is made of; where that fails, say so and go on."""
 
         def start() -> Iterator[Any]:
-            yield (make(),)
+            with hooks_kept(self.subject.model):
+                made = make()
+            yield (made,)
 
         if self.work is not None and self.work.rows.get(f"{LOST}{name}"):
             self.subject.counts[f"{LOST}{name}"] = 1
             return None
         task = Task(name=name, role="network", start=start, most=1)
+        self.extras.append(task)
         self._give(schedule, [task], EXTRA * self.subject.clock.budget)
         if task.answer is None and task.error is None:
             self.subject.counts[f"{LOST}{name}"] = 1  # so that repeating leaves it out as well
@@ -198,7 +211,7 @@ class Prepared:
             not_applicable=tuple(outcome.not_applicable),
             failed=(*outcome.failed, *self.failed),
             provenance=provenance(
-                subject.x, seed=subject.seed, budget=watch.budget, spent=watch.spent
+                subject.x, seed=subject.seed, budget=self.budget, spent=watch.spent
             ),
             command=whole_command(self.command, work, seed=subject.seed),
             attribution=attribution,
@@ -206,7 +219,21 @@ class Prepared:
             slice=cut,
             work=work,
             peak=watch.peak,
+            elsewhere=self.elsewhere,
         )
+
+    def _tell(self, moved: Pulse, measures: Measures, task: Task) -> None:
+        """Say which task runs, and what fraction of the work that is foreseen has ended."""
+        moved.bar.note = task.name if task.role == "network" else f"{task.name} ({task.role})"
+        times = self.seconds
+        whole = [*measures.tasks, *self.extras]
+        names = [one.name for one in whole]
+        if not measures.draws:  # baselines are not planned yet
+            names += [name for name in self.chosen for _ in ROLES[1:]]
+        if self.explaining is not None and ATTRIBUTION not in names:
+            names.append(ATTRIBUTION)
+        ended = sum(COUNTED + times.get(one.name, 0.0) for one in whole if one.ended)
+        moved.ended = ended / sum(COUNTED + times.get(name, 0.0) for name in names)
 
 
 def prepare(
@@ -234,7 +261,8 @@ def prepare(
     chosen = _chosen(only)
     known = None if work is None else read_work(work, names=(*chosen, "linear_model"))
     compile_ahead(chosen)
-    watch = Watch(budget, memory=sizes.memory() // 4 if memory is None else memory)
+    seconds = budget if known is None else math.inf  # what is repeated takes the time it takes
+    watch = Watch(seconds, memory=sizes.memory() // 4 if memory is None else memory)
     opened = opened_model(model)
     with probes_kept():
         found = opened_data(data, opened.model)
@@ -255,15 +283,9 @@ def prepare(
         explaining=made,
         work=known,
         command=command,
+        budget=budget,
+        elsewhere=elsewhere(subject) if only is None else (),
     )
-
-
-def _tell(moved: Pulse, measures: Measures, task: Task) -> None:
-    """Say which task runs, and what fraction of all tasks has ended."""
-    moved.bar.note = task.name if task.role == "network" else f"{task.name} ({task.role})"
-    ended = sum(one.ended for one in measures.tasks)
-    whole = len(measures.tasks) if measures.draws else 1 + len(measures.chosen) * len(ROLES)
-    moved.ended = ended / whole
 
 
 def explains(only: str | Sequence[str] | None, explain: Sequence[int] | None) -> bool:

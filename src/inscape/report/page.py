@@ -12,19 +12,23 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from inscape import escaping
-from inscape._core import Result
+from inscape._core import NotApplicable, Result
 from inscape._core.files import written
+from inscape._core.slices import SlicePicture
 from inscape.extrapolation import Extrapolation
-from inscape.figures import caption, has_figure
+from inscape.figures import caption, draw, has_figure
+from inscape.figures.slices import name_examples
+from inscape.regions.boundary import Boundary
+from inscape.regions.plane_regions import PlaneRegions
 from inscape.report.attribution import Attribution
 from inscape.report.attribution_page import attribution_part
 from inscape.report.directions import by_question, direction, question
 from inscape.report.finding import CALM
 from inscape.report.look import Look, settings
 from inscape.report.parts import Measured
-from inscape.report.pictures import figure
+from inscape.report.pictures import drawn, figure
 from inscape.report.scale import SHORT, scale
-from inscape.report.slice_section import slice_section
+from inscape.report.slice_section import same_plane, slice_section
 from inscape.report.sources import citation
 from inscape.report.story import definition, introduction
 from inscape.report.words import first_up, number, plain, seconds, setting, shape
@@ -52,7 +56,7 @@ def page(look: Look) -> str:
     """Return the whole report as HTML, under two megabytes."""
     style = stylesheet("style.css", *(["attribution.css"] if look.attribution else []))
     cut, text = slice_section(look), ""
-    figures = {measured.name: _figure(measured) for measured in look.measures}
+    figures = {measured.name: _figure(measured, look.slice) for measured in look.measures}
     for rows in ROWS:
         groups = [
             {
@@ -69,6 +73,7 @@ def page(look: Look) -> str:
             version=look.provenance.inscape,
             introduction=introduction(look),
             calm=CALM,
+            places=_places(look),
             slice=cut,
             groups=groups,
             references=SHORT,
@@ -114,22 +119,37 @@ def stylesheet(*names: str) -> Markup:
     return Markup("\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets))
 
 
+def _places(look: Look) -> set[str]:
+    """Return what a finding can link to."""
+    slice_shown = {"slice"} if look.slice is not None else set()
+    return {"scores", "model"} | slice_shown | {measured.name for measured in look.measures}
+
+
 def _bounded(look: Look) -> bool:
     """Tell whether any measure has a lower bound to be held against."""
     bounds = [measured.reference("bound") for measured in look.measures]
     return any(bound is not None and bound.value is not None for bound in bounds)
 
 
-def _figure(measured: Measured) -> str | None:
-    """Return the figure of a measure as SVG, if there is one for its result."""
-    if not has_figure(measured.result):
+def _figure(measured: Measured, cut: SlicePicture | NotApplicable | None) -> str | None:
+    """Return the figure of a measure as SVG, if there is one for its result.
+
+    What lies in the plane of the slice is marked with the same examples.
+    """
+    result = measured.result
+    if not has_figure(result):
         return None
     title = f"Figure of the {plain(measured.name)}"
-    words = f"{title}: {measured.summary}. {caption(measured.result)}"
-    return figure(measured.result, prefix=measured.name, label=words if measured.summary else title)
+    words = f"{title}: {measured.summary}. {caption(result)}" if measured.summary else title
+    if not isinstance(result, PlaneRegions | Boundary) or not isinstance(cut, SlicePicture):
+        return figure(result, prefix=measured.name, label=words)
+    ax = draw(result)
+    if cut.anchors and same_plane(cut, result):
+        name_examples(ax, cut.anchors)
+    return drawn(ax, prefix=measured.name, label=words)
 
 
-def _section(measured: Measured, drawn: str | None, rows: int) -> dict[str, Any]:
+def _section(measured: Measured, svg: str | None, rows: int) -> dict[str, Any]:
     """Return what the template needs to show one measure."""
     result = measured.result
     data, note = table(result, rows)
@@ -139,9 +159,9 @@ def _section(measured: Measured, drawn: str | None, rows: int) -> dict[str, Any]
         "measured": measured,
         "summary": measured.summary,
         "scale": scale(measured),
-        "figure": drawn and Markup(drawn),
-        "caption": caption(result) if drawn else "",
-        "rows": [] if drawn else data[:10],
+        "figure": svg and Markup(svg),
+        "caption": caption(result) if svg else "",
+        "rows": [] if svg else data[:10],
         "csv": base64.b64encode(csv_text(data).encode()).decode(),
         "csv_note": note,
         "formula": stated.formula and Markup(stated.formula),

@@ -127,6 +127,15 @@ class LeftOut:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """A measure that is not part of a look: why not, and the command that runs it alone."""
+
+    name: str
+    reason: str
+    command: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Skipped:
     """A measure without a number, and the reason."""
 

@@ -81,12 +81,30 @@ def inline(svg: str, *, prefix: str, label: str) -> str:
     box = re.search(r'viewBox="[^"]*"', svg)
     body = svg[svg.index(">", svg.index("<svg")) + 1 :].strip()
     body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r"(data:image/png;base64,)([^\"]+)", _lighter, body)
     body = re.sub(r'\bid="', f'id="{prefix}-', body)
     body = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", body)
     body = re.sub(r"font: ([\d.]+px)[^;\"]*|font-family:[^;\"]*;?", _without_face, body)
     body = re.sub("|".join(COLOURS), _variable, body, flags=re.IGNORECASE)
     attributes = f'class="plot" role="img" aria-label="{html.escape(label)}"'
     return f"<svg {box[0] if box else ''} {attributes} {_NAMESPACES}>{body}"
+
+
+#: Letters of a picture above which its colours are reduced to 256.
+HEAVY = 200_000
+
+
+def _lighter(found: re.Match[str]) -> str:
+    """Return a picture inside a figure, with fewer colours if it is large."""
+    from PIL import Image
+
+    if len(found[2]) <= HEAVY:
+        return found[0]
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(base64.b64decode(found[2]))) as image:
+        few = image.convert("RGBA").quantize(256, method=Image.Quantize.FASTOCTREE)
+        few.save(out, "png", optimize=True)
+    return found[1] + base64.b64encode(out.getvalue()).decode()
 
 
 #: Pixels of a thumbnail, at most, on its longer side.

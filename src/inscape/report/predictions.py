@@ -10,7 +10,7 @@ from inscape._core.anytime import most_rows
 from inscape.intake import OpenedData
 from inscape.report.attribution import Prediction
 from inscape.report.linear import some_rows
-from inscape.report.subject import Subject
+from inscape.report.subject import Subject, evaluated
 from inscape.report.words import number
 
 #: Predictions that are explained unless the user names some.
@@ -63,9 +63,12 @@ def _refuse_missing(rows: Sequence[int], most: int) -> None:
 
 @torch.no_grad()
 def _outputs(subject: Subject, rows: Tensor) -> Tensor:
-    x = subject.x[rows.to(subject.x.device)]
-    parts = torch.split(x, most_rows(256))
-    return torch.cat([subject.model(part.clone()).flatten(1) for part in parts]).double().cpu()
+    x = subject.x
+    parts = [
+        evaluated(subject.model, x[some.to(x.device)].clone(), some).flatten(1)
+        for some in torch.split(rows, most_rows(256))
+    ]
+    return torch.cat(parts).double().cpu()
 
 
 def _chosen(outputs: Tensor, y: Tensor | None, data: OpenedData) -> dict[int, str]:
@@ -75,20 +78,25 @@ def _chosen(outputs: Tensor, y: Tensor | None, data: OpenedData) -> dict[int, st
     if data.task != "classes":
         errors = (outputs - y.double().reshape(outputs.shape)).norm(dim=1)
         order = errors.argsort(descending=True, stable=True).tolist()
-        places = (0, len(order) // 2, -1)
-        whys = ("the largest error", "an error of usual size", "the smallest error")
-        return {order[place]: why for place, why in zip(places, whys, strict=True)}
+        if len(order) == 1:
+            return {order[0]: "the only row"}
+        usual = {order[len(order) // 2]: "an error of usual size"} if len(order) > 2 else {}
+        return {order[0]: "the largest error", **usual, order[-1]: "the smallest error"}
     says, sure = _classes(outputs, data)
     order = sure.argsort(descending=True, stable=True).tolist()
     wrong = [k for k in order if says[k] != y[k]]
     right = [k for k in order if says[k] == y[k]]
-    found = {
-        k: f"wrong, and {_place(j)}surest of {len(wrong)}"
-        for j, k in enumerate(wrong[: SHOWN // 2])
-    }
+    if len(wrong) == 1:
+        found = {wrong[0]: "the only wrong one"}
+    else:
+        found = {
+            k: f"wrong, and {_place(j)}surest of {len(wrong)}"
+            for j, k in enumerate(wrong[: SHOWN // 2])
+        }
+    if len(right) == 1:
+        return {**found, right[0]: "the only right one"}
     found |= {k: f"right, and the least sure of {len(right)}" for k in right[-1:]}
-    found |= {k: f"right, and the surest of {len(right)}" for k in right[:1] if k not in found}
-    return found
+    return found | {k: f"right, and the surest of {len(right)}" for k in right[:1]}
 
 
 def _place(place: int) -> str:

@@ -1,12 +1,11 @@
 """Progress by the clock, for work whose steps are few and long."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import perf_counter
 
-from inscape._core.progress import QUIET, Bar, progress
+from inscape._core.progress import Bar, progress, silence
 
 
 class Pulse:
@@ -48,18 +47,3 @@ def pulse(expected: float, *, quiet: bool | None) -> Iterator[Pulse]:
             stop.set()
             thread.join()
             bar.advance(100 - bar.done)
-
-
-@contextmanager
-def silence(quiet: bool | None) -> Iterator[None]:
-    """Keep the bars of single instruments silent too, where quiet is wanted."""
-    before = os.environ.get(QUIET)
-    if quiet:
-        os.environ[QUIET] = "1"
-    try:
-        yield
-    finally:
-        if quiet and before is None:
-            del os.environ[QUIET]
-        elif quiet and before is not None:
-            os.environ[QUIET] = before

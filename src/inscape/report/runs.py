@@ -4,11 +4,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
 from torch import nn
 
-from inscape._core import BudgetError, Instrument, NotApplicable, Result, UnsupportedModelError
+from inscape._core import (
+    BudgetError,
+    Instrument,
+    NotApplicable,
+    Result,
+    Summary,
+    UnsupportedModelError,
+)
+from inscape._core.result import ALIKE as UNKNOWN
+from inscape.report.hooks import hooks_kept
 from inscape.report.linear import Fit, linear_fit
 from inscape.report.parts import LeftOut, Measured, Reference, Skipped
 from inscape.report.references import (
@@ -158,9 +168,7 @@ class Measures:
             name=name,
             title=instrument.title,
             family=instrument.family,
-            meaning=instrument.meaning.replace(
-                "{value}", "" if summary is None else number(summary.value)
-            ),
+            meaning=instrument.meaning.replace("{value}", said(summary)),
             cites=instrument.cites,
             doc=instrument.function.__doc__ or "",
             result=result,
@@ -231,7 +239,17 @@ def answers(subject: Subject, instrument: Instrument, model: nn.Module) -> Itera
         yield NotApplicable(what=instrument.name, reason="it needs labels, the data have none")
         return
     x, y, settings = subject.arguments(instrument)
-    yield from instrument.refine(model, x, y, **settings)
+    if len(x) < instrument.least_rows:
+        reason = f"it needs at least {instrument.least_rows} rows, the data have {len(x)}"
+        yield NotApplicable(what=instrument.name, reason=reason)
+        return
+    steps = instrument.refine(model, x, y, **settings)
+    while True:
+        with hooks_kept(model):
+            found = list(islice(steps, 1))
+        if not found:
+            return
+        yield found[0]
 
 
 def relative_width(result: Result | None) -> float:
@@ -242,11 +260,11 @@ def relative_width(result: Result | None) -> float:
     if summary is None:
         return 0.0
     missing = 1.0 - float(getattr(result, "covered", 1.0))
+    if summary.basis.endswith(UNKNOWN):  # what is alike so far says little of what is to come
+        return max(missing, ALIKE)
     if summary.low is None or summary.high is None or not math.isfinite(summary.high):
         return missing
     half = (summary.high - summary.low) / 2
-    if half == 0:  # samples that are all alike so far say little of those to come
-        return max(missing, ALIKE)
     return max(missing, min(1.0, half / abs(summary.value)) if summary.value else 1.0)
 
 
@@ -254,6 +272,14 @@ def _number(result: Result | None) -> Any:
     if result is None or isinstance(result, NotApplicable):
         return None
     return result.summary()
+
+
+def said(summary: Summary | None) -> str:
+    """Return a number as a sentence holds it: of a bound, which side of it is known."""
+    if summary is None:
+        return ""
+    side = {"lower bound": "at least ", "upper bound": "at most "}.get(summary.kind, "")
+    return f"{side}{number(summary.value)}"
 
 
 def _reason(task: Task | None) -> str:

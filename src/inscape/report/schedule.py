@@ -24,6 +24,8 @@ SLICES, FRACTION = 5, 0.06
 FAIR = 4.0
 #: A task that is not finished gains at least this much by going on.
 LEAST = 1e-3
+#: Seconds that a task may take where time does not count; a finite number, so that it is watched.
+FOREVER = 1e9
 #: So many steps in a row, each under this time, that answer nothing new, wait for a longer turn.
 IDLE, INSTANT = 20, 1e-3
 
@@ -164,11 +166,15 @@ class Schedule:
                 task.turn *= 2
 
     def finish(self, tasks: Sequence[Task]) -> None:
-        """Let each task take all the answers it may, whatever time that takes."""
+        """Let each task take all the answers it may, whatever time that takes, not what memory."""
         for task in tasks:
-            while not task.ended:
-                self._told(task)
-                task.step(math.inf)
+            self._told(task)
+            try:
+                with self.watch.limit(FOREVER):
+                    while not task.ended:
+                        task.step(math.inf)
+            except Stopped as stop:
+                task.error = MemoryError(stop.why)
 
     def _run(self, task: Task, seconds: float, longest: float) -> bool:
         """Let a task run for so many seconds; tell whether it was interrupted after the longest."""

@@ -11,24 +11,21 @@ from torch import Tensor
 from inscape._core import NotApplicable
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY
-from inscape._core.pieces.plane.frame import Frame, through, whole
+from inscape._core.pieces.plane.frame import Frame
 from inscape._core.slices import Anchor, SlicePicture
 from inscape.report.linear import some_rows
 from inscape.report.subject import Subject
+from inscape.report.window import SEARCHED, slice_window
 from inscape.report.words import one_line
 
 #: Predictions that make a good picture.
 ROWS = 12_000
 #: A grid needs at least so many nodes a side to show anything, and gains nothing above the other.
 COARSEST, FINEST = 8, 192
-#: Room around the examples and around all data, as a fraction of their extent.
-MARGIN, BORDER = 0.35, 0.08
-#: The shorter side of the rectangle is at least this fraction of the longer.
-SLIMMEST = 0.7
 #: An example lies near the plane if its distance is below this fraction of the longer side.
 NEAR = 0.1
-#: Examples that are searched for near ones, numbers in these, and dots that are kept, at most.
-SEARCHED, NUMBERS, DOTS = 2000, 10_000_000, 400
+#: Numbers in the examples that are searched for near ones, and dots that are kept, at most.
+NUMBERS, DOTS = 10_000_000, 400
 #: Classes with a layer of their own.
 LAYERS = 8
 
@@ -54,61 +51,6 @@ def slice_of(
         )
     except Exception as error:  # a model may refuse inputs between its data
         return NotApplicable(what="slice", reason=f"{type(error).__name__}: {one_line(error)}")
-
-
-def anchor_rows(x: Float[Tensor, "n *d"], y: Tensor | None, *, classes: bool) -> list[int]:
-    """Return three rows that span a plane, of three classes where there are so many.
-
-    The first row of each class in the order in which classes appear, and then the next rows;
-    rows on one line with those before are passed over.
-    """
-    order = list(range(min(len(x), SEARCHED)))
-    if classes and y is not None:
-        firsts: dict[float, int] = {}
-        for row, label in enumerate(y[: len(order)].flatten().tolist()):
-            firsts.setdefault(label, row)
-        order = list(dict.fromkeys([*firsts.values(), *order]))
-    chosen: list[int] = []
-    for row in order:
-        flat = x[[*chosen, row]].flatten(1).double()
-        axes = flat[1:] - flat[0]
-        lengths = axes.norm(dim=1)
-        if not bool((lengths > 0).all()):
-            continue
-        if len(chosen) == 2 and float((axes / lengths[:, None]).prod(0).sum().abs()) > 1 - 1e-6:
-            continue
-        chosen.append(row)
-        if len(chosen) == 3:
-            return chosen
-    return chosen
-
-
-def slice_window(
-    x: Shaped[Tensor, "n *d"], y: Tensor | None, *, classes: bool
-) -> tuple[Frame, list[int], Float64[Tensor, "2 2"]] | NotApplicable:
-    """Return the plane of a slice, the rows that span it, and its lower and upper corner."""
-    if not x.is_floating_point() or x[0].numel() < 2:
-        reason = "a plane needs at least two inputs that are real numbers"
-        return NotApplicable(what="slice", reason=reason)
-    if x[0].numel() == 2:
-        frame, rows = whole(tuple(x.shape[1:])), list[int]()
-        at, room = frame.of(x[:SEARCHED].cpu()), BORDER
-    else:
-        rows = anchor_rows(x, y, classes=classes)
-        if len(rows) < 3:
-            reason = "the data have no three examples that span a plane"
-            return NotApplicable(what="slice", reason=reason)
-        frame = through(x[rows].cpu())
-        at, room = frame.of(x[rows].cpu()), MARGIN
-    low, high = at.amin(0), at.amax(0)
-    extent = high - low
-    if not bool((extent > 0).all()):
-        return NotApplicable(what="slice", reason="the data lie on one line")
-    side = extent + 2 * room * (extent if not rows else extent.max())
-    if rows:
-        side = side.clamp(min=SLIMMEST * float(side.max()))
-    middle = (low + high) / 2
-    return frame, rows, torch.stack([middle - side / 2, middle + side / 2])
 
 
 @torch.no_grad()

@@ -8,9 +8,9 @@ from markupsafe import Markup
 from inscape._core import NotApplicable
 from inscape._core.slices import Anchor, SlicePicture
 from inscape.figures.slices import draw_slice, shows_edges
+from inscape.regions.boundary import Boundary
 from inscape.regions.plane_regions import PlaneRegions
 from inscape.report.look import Look
-from inscape.report.parts import Measured
 from inscape.report.pictures import drawn, thumbnail
 from inscape.report.words import listed, shape
 
@@ -22,7 +22,8 @@ def slice_section(look: Look) -> dict[str, Any] | None:
         return None
     if isinstance(found, NotApplicable):
         return {"reason": found.reason}
-    regions = next(filter(None, (_same_plane(found, m) for m in look.measures)), None)
+    regions = next((m.result for m in look.measures if isinstance(m.result, PlaneRegions)), None)
+    regions = regions if regions is not None and same_plane(found, regions) else None
     caption = slice_caption(found, regions)
     label = f"{slice_title(found)}. {caption}"
     return {
@@ -55,11 +56,11 @@ def slice_caption(found: SlicePicture, regions: PlaneRegions | None) -> str:
             "strong line is the decision boundary"
         )
     lines = ""
-    if regions is not None and not shows_edges(regions):
-        lines = f" Its {regions.cells:,} linear regions are too many to be drawn on it."
-    elif regions is not None:
+    if regions is not None and shows_edges(regions):
         part = "" if regions.complete else f", found on {regions.covered:.1%} of the window"
         lines = f" Faint lines are the edges of its {regions.cells:,} linear regions{part}."
+    elif regions is not None and regions.complete:
+        lines = f" Its {regions.cells:,} linear regions are too many to be drawn on it."
     return f"{plane}{color}, from {shape((width, height))} predictions.{lines} {_dots(found)}"
 
 
@@ -97,13 +98,11 @@ def _anchor(found: SlicePicture, anchor: Anchor) -> dict[str, Any]:
     }
 
 
-def _same_plane(found: SlicePicture, measured: Measured) -> PlaneRegions | None:
-    """Return linear regions that were found in the plane of the slice."""
-    regions = measured.result
-    if not isinstance(regions, PlaneRegions) or regions.axes.shape != found.frame.axes.shape:
-        return None
+def same_plane(found: SlicePicture, result: PlaneRegions | Boundary) -> bool:
+    """Tell whether something was found in the plane of the slice."""
+    if result.axes.shape != found.frame.axes.shape:
+        return False
     size = float(torch.tensor(found.high).sub(torch.tensor(found.low)).abs().max())
-    same = torch.allclose(regions.axes, found.frame.axes, atol=1e-9) and torch.allclose(
-        regions.origin, found.frame.origin, atol=1e-9 * size
+    return torch.allclose(result.axes, found.frame.axes, atol=1e-9) and torch.allclose(
+        result.origin, found.frame.origin, atol=1e-9 * size
     )
-    return regions if same else None

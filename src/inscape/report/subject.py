@@ -9,13 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inscape._core import Instrument
+from inscape._core import Instrument, NotApplicable, UnsupportedModelError
 from inscape._core.deadline import now
 from inscape._core.endings import ends_in_probability
 from inscape._core.functional import MEMORY, Probe, probe
 from inscape._core.threads import on_threads, quicker_threads
 from inscape.intake import OpenedData, OpenedModel, open_data
 from inscape.report.watch import Watch
+from inscape.report.window import rectangle, slice_window
+from inscape.report.words import one_line
 
 #: Seconds that one batch, with the gradients of up to ten outputs, should take at most.
 BATCH = 0.4
@@ -87,6 +89,14 @@ class Subject:
         passes = 1 + 2 * min(self.probe.outputs, 10)
         return max(1, self.affordable("batch", BATCH, self.probe.rows(MEMORY), passes=passes))
 
+    @cached_property
+    def plane(self) -> dict[str, Any]:
+        """Return the plane and the domain of the slice, for instruments that cut a plane."""
+        found = slice_window(self.x, self.y, classes=self.task == "classes")
+        if isinstance(found, NotApplicable):
+            return {}
+        return {"plane": found[0], "domain": rectangle(found[2])}
+
     def affordable(self, name: str, seconds: float, most: int, *, passes: float = 1) -> int:
         """Return how many rows, of so many forward passes each, the network does in some seconds.
 
@@ -110,14 +120,17 @@ class Subject:
         return instrument.setup + instrument.work(len(self.x), self.probe.outputs) * self.pace
 
     def arguments(self, instrument: Instrument) -> tuple[Tensor, Tensor, dict[str, Any]]:
-        """Return the points, their labels, and the arguments beyond: example, seed, memory.
+        """Return the points, their labels, and the arguments beyond: example, seed, memory, plane.
 
-        Instruments that tell data from queries get the training rows, and the test rows to answer.
+        Instruments that tell data from queries get the training rows, and the test rows to answer;
+        those that cut a plane get that of the slice.
         """
         known = signature(instrument.function).parameters
         settings = dict(instrument.example(self.model, self.x, self.labels))
         if "seed" in known:
             settings["seed"] = self.seed
+        if {"plane", "domain"} <= known.keys():
+            settings |= self.plane
         if "memory" in known and self.clock.memory is not None:
             usual, allowed = known["memory"].default, max(2**20, self.clock.memory // 4)
             settings["memory"] = allowed if usual is None else min(usual, allowed)
@@ -137,14 +150,38 @@ def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
     """
     rows, best, calls = 1, float("inf"), 0
     while True:
-        batch = x[torch.arange(rows, device=x.device) % len(x)]
+        numbers = torch.arange(rows, device=x.device) % len(x)
+        batch = x[numbers]
         start = now()
-        float(model(batch).sum())  # reading a number waits for the device
+        float(evaluated(model, batch, numbers).sum())  # reading a number waits for the device
         took = now() - start
         best, calls = min(best, took / rows), calls + 1
         if took > LONG or (took > TOLD and calls > 1) or (rows >= most and calls > 3):
             return best
         rows = rows if calls == 1 else min(most, 4 * rows)
+
+
+def evaluated(model: nn.Module, batch: Tensor, rows: Tensor) -> Tensor:
+    """Return the outputs of a batch with these row numbers; say which row a model refuses."""
+    try:
+        outputs: Tensor = model(batch)
+    except Exception as error:
+        raise UnsupportedModelError(
+            f"the model must accept every row of the data, but it raised "
+            f"{_refusal(model, batch, rows, error)}: leave such rows out, or mend the model."
+        ) from error
+    return outputs
+
+
+def _refusal(model: nn.Module, batch: Tensor, rows: Tensor, error: Exception) -> str:
+    """Return what a model raises, and at which of some rows alone or that it is at all together."""
+    for row, number in enumerate(rows.tolist()):
+        try:
+            model(batch[row : row + 1].clone())
+        except Exception as alone:
+            return f"{type(alone).__name__} at row {number} ({one_line(alone)})"
+    together = f"a batch of {len(rows)} rows" if len(rows) > 1 else f"row {int(rows[0])}"
+    return f"{type(error).__name__} at {together} ({one_line(error)})"
 
 
 def subject_of(

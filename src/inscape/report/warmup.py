@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from inscape._core import instruments
-from inscape.report.pulse import silence
+from inscape._core.progress import silence
 
 #: Instruments whose kernels are ready in this process.
 _READY: set[str] = set()

@@ -12,7 +12,18 @@ _OF_ONE_RUN = dict.fromkeys(
 
 
 #: Names that are not written as their words are.
-_WRITTEN = {"fisher_rao_norm": "Fisher-Rao norm"}
+_WRITTEN = {
+    "boundary": "decision boundary",
+    "distance_from_init": "distance from initialisation",
+    "fisher_rao_norm": "Fisher-Rao norm",
+    "line_regions": "linear regions along lines",
+    "lipschitz": "Lipschitz constant",
+    "local_maps": "local affine maps",
+    "neighbours": "nearest neighbours",
+    "plane_regions": "linear regions in the plane",
+    "region_at": "linear region of a point",
+    "tropical": "tropical form",
+}
 
 
 def number(value: float, digits: int = 4) -> str:

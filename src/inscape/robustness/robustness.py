@@ -105,7 +105,7 @@ class Robustness(Result):
             f"{self.attack}, {self.norm} {float(self.budgets[k]):.3g}, {len(self.lengths)} points"
         )
         if self.doubts:
-            basis += "; in doubt"
+            basis += "; read the warning"
         return Summary(
             value=float(self.accuracy[k]),
             kind="estimate" if self.attack == "noise" else "upper bound",
@@ -120,8 +120,8 @@ class Robustness(Result):
     cost="seconds",
     work=lambda n, c: min(n, 200) * 430,
     samples="points",
-    meaning="With every point moved as far as the middle budget, in the worst way that the attack "
-    "found, a share of {value} is still right.",
+    meaning="When the attack may move every point by the middle one of its budgets, a fraction of "
+    "{value} is still classified correctly.",
     cites="madry2018towards; croce2020reliable",
 )
 @anytime

@@ -136,6 +136,7 @@ Answer = EffectiveLengthScale | NotApplicable
     "to each other have nearly the same output, points that are much farther have little in "
     "common.",
     cites="klindt2023controlling, section 3.3; rasmussen2006gaussian, section 4.1; our definition",
+    least_rows=2,
     exempt=("process", "unexplained"),  # a search ends elsewhere within its tolerance
 )
 @anytime

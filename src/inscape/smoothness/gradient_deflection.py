@@ -56,9 +56,10 @@ class GradientDeflection(Result):
     cost="instant",
     work=lambda n, c: 102_000,
     samples="pairs",
-    meaning="Between two data points, the speed at which the output changes strays by {value} from "
-    "the even pace of the straight way.",
+    meaning="Along the straight line between two data points, the slope of the output has a "
+    "standard deviation of {value}; the line counts as one unit long.",
     cites="kubo2019implicit, our reading",
+    least_rows=2,
 )
 @anytime
 @no_grad

@@ -77,9 +77,10 @@ class GradientPathLength(Result):
     cost="seconds",
     work=lambda n, c: 100_000 * (1 + 2 * passes_for(c)),
     samples="pairs",
-    meaning="Walking straight from one data point to another, the slope changes by {value} in "
-    "all; 0 would be a straight line.",
+    meaning="Along the straight line from one data point to another, the gradient changes by "
+    "{value} in total; for a linear function it would be 0.",
     cites="volhejn2020smoothness, Definition 7, Eq. (3.7)",
+    least_rows=2,
 )
 @anytime
 def gradient_path_length(
@@ -101,7 +102,7 @@ def gradient_path_length(
     knots is a lower bound for each chord (two opposite kinks between knots hide each other); the
     mean over pairs is an estimate with its standard error. Costs ``pairs * knots`` forward and
     ``c`` backward passes; less where the input goes in through one narrowing linear map. Of a
-    piecewise-linear network ``exact=True`` sums the jump of the gradient at every bend, which
+    piecewise-linear network ``exact=True`` sums the jump of the gradient at every kink, which
     leaves no error but that of the draw of pairs.
 
     For more than 32 outputs the norm of each change comes from products with ``k`` random vectors,

@@ -98,9 +98,10 @@ def _sum_of_gaps(values: Float[Tensor, " m"], counts: Int[Tensor, " m"]) -> floa
     cost="instant",
     work=lambda n, c: 100_000,
     samples="pairs",
-    meaning="Walking straight from one data point to another, the output travels {value} in all, "
-    "ups and downs included.",
+    meaning="Along the straight line from one data point to another, the output moves by {value} "
+    "in total, ups and downs included.",
     cites="volhejn2020smoothness, Definition 6, Eqs. (3.4)-(3.6)",
+    least_rows=2,
     bound=label_bound,
 )
 @anytime
@@ -122,7 +123,7 @@ def path_length(
 
     The sum over ``n`` equidistant knots is a lower bound for each chord, exact where ``f`` is
     affine between knots; the mean over pairs is an estimate with its standard error. Costs
-    ``pairs * knots`` evaluations. A piecewise-linear network is followed through all its bends with
+    ``pairs * knots`` evaluations. A piecewise-linear network is followed through all its kinks with
     ``exact=True``, which leaves no error but that of the draw of pairs.
 
     Args:

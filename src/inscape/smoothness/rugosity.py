@@ -72,6 +72,7 @@ class Rugosity(Result):
     meaning="Around a typical data point, the slope changes by {value} for each unit that the "
     "input moves.",
     cites="lejeune2019implicit, our reading",
+    least_rows=2,
 )
 @anytime
 def rugosity(

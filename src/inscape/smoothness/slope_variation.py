@@ -53,7 +53,7 @@ def spline_bound(x: Tensor, y: Tensor) -> Bound | None:
     cost="instant",
     work=lambda n, c: 10_000,
     setup=0.5,
-    meaning="From one end of the data to the other the slope changes by {value} in all.",
+    meaning="From one end of the data to the other the slope changes by {value} in total.",
     cites="volhejn2020smoothness, Eqs. (3.9), (3.17)",
     bound=spline_bound,
 )

@@ -48,7 +48,7 @@ def spline_bound(x: Tensor, y: Tensor) -> Bound | None:
     cost="instant",
     work=lambda n, c: 10_000,
     setup=0.5,
-    meaning="From one end of the data to the other the output goes {value} up and down in all.",
+    meaning="From one end of the data to the other the output varies by {value} in total.",
     cites="volhejn2020smoothness, Eqs. (1.13), (3.9)",
     bound=spline_bound,
 )

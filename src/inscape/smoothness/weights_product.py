@@ -48,7 +48,7 @@ class WeightsProduct(Result):
     cost="instant",
     work=lambda n, c: 100,
     setup=0.5,
-    meaning="Crossing every ReLU of the network once would change its slope by {value} in all.",
+    meaning="Crossing every ReLU of the network once would change its slope by {value} in total.",
     cites="volhejn2020smoothness, Definition 8, Eq. (3.8)",
     exempt=("terms",),
 )

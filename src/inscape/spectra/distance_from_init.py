@@ -49,7 +49,7 @@ class DistanceFromInit(Result):
     reads="parameters",
     cost="instant",
     work=lambda n, c: 10,
-    meaning="Training has moved the parameters by {value} in all from where they started.",
+    meaning="Training has moved the parameters by {value} in total from where they started.",
     cites="nagarajan2019generalization",
 )
 @torch.no_grad()

@@ -56,10 +56,10 @@ class FisherRaoNorm(Result):
         basis = f"{len(self.squares)} points, {self.loss.replace('_', ' ')}"
         mean = mean_summary(self.squares, kind="estimate", basis=basis)
         if mean.low is None or mean.high is None:
-            return Summary(value=mean.value**0.5, kind="estimate", basis=basis)
+            return Summary(value=mean.value**0.5, kind="estimate", basis=mean.basis)
         longer = 1 + SKEWNESS * _skewness(self.squares) / len(self.squares) ** 0.5
         low = mean.low**0.5
-        high = mean.value**0.5 * ((mean.high / mean.value) ** (longer / 2) if mean.value else 0.0)
+        high = mean.value**0.5 * (mean.high / mean.value) ** (longer / 2)
         return Summary(value=mean.value**0.5, kind="estimate", basis=basis, low=low, high=high)
 
 
