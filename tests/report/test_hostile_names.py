@@ -15,7 +15,7 @@ from inscape.escaping import visible
 from inscape.figures import draw, rendered
 from inscape.figures.style import new_axes
 from inscape.report import Look, look
-from inscape.report.page import csv_text, notebook_table, page
+from inscape.report.page import csv_text, notebook_page, page
 from inscape.spectra import DistanceFromInit, SpectralNorm
 from markup import Structure
 
@@ -89,12 +89,12 @@ def test_a_page_shows_every_name_and_obeys_none(hostile):
     assert not re.search(r"<[^>]*\sonmouseover", text)
 
 
-def test_the_json_and_the_notebook_table_are_safe(hostile, tmp_path):
+def test_the_json_and_the_notebook_page_are_safe(hostile, tmp_path):
     text = hostile.save(tmp_path / "a.json").read_text()
     assert not CONTROL.search(text)
-    table = notebook_table(hostile)
-    assert not CONTROL.search(table)
-    assert "<script" not in table
+    shown = notebook_page(hostile)
+    assert not CONTROL.search(shown)
+    assert shown.count("<") == 2  # the frame, and its end: all else is inside
     hostile.save(tmp_path / "a.html")
 
 

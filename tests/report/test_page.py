@@ -251,11 +251,13 @@ def test_value_without_bounds_is_told(seen):
     assert "inf" in text
 
 
-def test_notebook_shows_one_line_for_each_instrument(seen):
+def test_a_notebook_shows_the_page_in_a_frame(seen):
     text = seen._repr_html_()
-    assert text.count("<tr>") == len(list(seen.rows()))
-    assert html.escape("Sequential on steps") in text
-    assert "<script" not in text
+    assert re.fullmatch(
+        r'<iframe title="[^"]*" sandbox style="[^"]*" srcdoc="[^"]*"></iframe>', text
+    )
+    inside = html.unescape(re.search(r'srcdoc="([^"]*)"', text)[1])
+    assert inside == page(seen)
 
 
 def test_report_is_written_where_asked_and_can_be_written_again(seen, tmp_path):

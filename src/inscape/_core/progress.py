@@ -1,4 +1,4 @@
-"""Progress with time left, on stderr: a bar in a terminal, a line now and then elsewhere.
+"""Progress with time left: a bar in a terminal or notebook, a line on stderr elsewhere.
 
 Nothing is shown for work that ends within two seconds, and rich is imported only when a bar is
 first drawn. Of nested bars the one that was first shown stays, the others keep silent.
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
 
+from inscape._core.notebook import Line, is_notebook
 from inscape.escaping import visible_line
 
 QUIET = "INSCAPE_QUIET"
@@ -69,7 +70,7 @@ class Bar:
         self.note = ""
         self._start = monotonic()
         self._due = float("inf") if quiet else self._start + PATIENCE
-        self._surface: _Lines | _Terminal | None = None
+        self._surface: _Lines | _Terminal | Line | None = None
 
     def advance(self, n: int = 1, note: str = "") -> None:
         """Count ``n`` steps as done; a note, such as the loss, stays until the next one."""
@@ -114,12 +115,19 @@ class Bar:
     def _show(self) -> None:
         if self._surface is None and not _on_screen:
             _on_screen.append(self)
-            self._surface = _Terminal(self.total or None) if _in_terminal() else _Lines()
+            self._surface = _surface(self.total or None)
         if self._surface is None:
             self._due = monotonic() + PATIENCE
             return
         self._surface.draw(self.done, self.line())
         self._due = monotonic() + self._surface.pause
+
+
+def _surface(total: int | None) -> "_Lines | _Terminal | Line":
+    """Return where progress is shown."""
+    if is_notebook():
+        return Line(total)
+    return _Terminal(total) if _in_terminal() else _Lines()
 
 
 class _Lines:

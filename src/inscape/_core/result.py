@@ -109,10 +109,17 @@ class Result:
         return pd.DataFrame(list(self.rows()))
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the result on ``ax`` (a new one by default) and return the axes."""
+        """Draw the result on ``ax`` (a new one by default) and return the axes.
+
+        In a notebook a new picture is shown below the cell.
+        """
+        from inscape._core.notebook import show
         from inscape.figures import draw
 
-        return draw(self, ax)
+        axes = draw(self, ax)
+        if ax is None:
+            show(axes)
+        return axes
 
     def save(self, path: str | Path) -> Path:
         """Write to ``path`` in the form that its suffix names, and return the path.

@@ -1,5 +1,6 @@
 """Results on disk: one JSON (and one npz for large tensors), or a table or picture by suffix."""
 
+import base64
 import contextlib
 import hashlib
 import html
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from inscape._core.archives import read_npz
 from inscape._core.files import write, write_pair
-from inscape._core.result import Result
+from inscape._core.result import NotApplicable, Result
 from inscape.escaping import csv_text, visible, visible_line
 
 SCHEMA = 1
@@ -102,7 +103,7 @@ def _hidden(path: Path, digest: str) -> Path:
 
 
 def html_table(result: Result) -> str:
-    """Return headline and first rows as a small table with inline styles, for notebooks."""
+    """Return headline, first rows and figure with inline styles, for notebooks."""
     rows = [row for row, _ in zip(result.rows(), range(6), strict=False)]
     cell = "padding:2px 10px;text-align:right;border-bottom:1px solid #8884"
     head = "".join(
@@ -117,7 +118,17 @@ def html_table(result: Result) -> str:
     more = "<p style='margin:2px'>…</p>" if len(rows) > 5 else ""
     title = html.escape(repr(result))
     table = f"<table style='border-collapse:collapse'><tr>{head}</tr>{body}</table>"
-    return visible(f"<p><b>{title}</b></p>{table}{more}")
+    return visible(f"<p><b>{title}</b></p>{table}{more}") + _image(result)
+
+
+def _image(result: Result) -> str:
+    """Return the figure of a result as an image, or nothing if it has none."""
+    from inscape.figures import draw, has_figure, rendered
+
+    if not has_figure(result) or isinstance(result, NotApplicable):
+        return ""
+    image = base64.b64encode(rendered(draw(result), ".png")).decode()
+    return f'<img alt="figure" style="max-width:36em" src="data:image/png;base64,{image}">'
 
 
 def _latex(result: Result) -> str:

@@ -108,9 +108,9 @@ class Look:
         return f"Look({self.model.name} on {self.data.name}: {names})"
 
     def _repr_html_(self) -> str:
-        from inscape.report.page import notebook_table
+        from inscape.report.page import notebook_page
 
-        return notebook_table(self)
+        return notebook_page(self)
 
 
 def look(

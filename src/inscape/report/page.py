@@ -201,22 +201,14 @@ def csv_text(rows: Sequence[dict[str, Any]]) -> str:
     return escaping.csv_text(rows, digits=9)
 
 
-def notebook_table(look: Look) -> str:
-    """Return the measures as a small table with inline styles."""
-    cell = "padding:2px 10px;text-align:left;border-bottom:1px solid #8884"
-    lines = []
-    for row in look.rows():
-        value = row.get("value")
-        text = number(float(value)) if isinstance(value, float) else str(row["status"])
-        kind = row.get("kind") or ""
-        words = (plain(str(row["measure"])), text, str(kind))
-        cells = "".join(f'<td style="{cell}">{html.escape(word)}</td>' for word in words)
-        lines.append(f"<tr>{cells}</tr>")
-    title = f"{look.model.name} on {look.data.name}"
-    return escaping.visible(
-        f"<p><b>{html.escape(title)}</b></p>"
-        f"<table style='border-collapse:collapse'>{''.join(lines)}</table>"
-    )
+def notebook_page(look: Look) -> str:
+    """Return the page in a frame, for notebooks."""
+    whole = html.escape(page(look), quote=True)
+    name = escaping.visible_line(f"{look.model.name} on {look.data.name}")
+    title = html.escape(name, quote=True)
+    frame = "width:100%;height:640px;border:1px solid #8884;border-radius:6px"
+    around = f'<iframe title="{title}" sandbox style="{frame}"'
+    return f'{around} srcdoc="{whole}"></iframe>'
 
 
 def _json(look: Look) -> str:
