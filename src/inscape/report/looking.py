@@ -17,6 +17,7 @@ from torch import nn
 
 from inscape._core import Instrument, NotApplicable, checks, instruments, sizes
 from inscape._core.anytime import batches
+from inscape._core.deadline import now
 from inscape._core.functional import probes_kept
 from inscape._core.pieces.piecewise import piecewise
 from inscape._core.slices import SlicePicture
@@ -47,9 +48,11 @@ T = TypeVar("T")
 
 #: Fractions of the budget that fitting the linear model may take at first, and once every measure
 #: of the network has an answer.
-FITTING, FURTHER = 0.1, 0.2
+FITTING, FURTHER = 0.08, 0.04
 #: Seconds that a part of a look counts for in its progress, beside those that are foreseen.
 COUNTED = 0.1
+#: Seconds of making kernels ready that count: to load them takes less, to compile them more.
+LOADING = 3.0
 #: What the work of a look calls a part of the page that there was no time for.
 LOST = "without_"
 #: Fraction of the budget that is planned for exporting the network.
@@ -254,15 +257,17 @@ def prepare(
     """Open and check everything that a look needs; its time runs from here on.
 
     Arguments are those of :func:`inscape.look`. Some rows pass through the model: a look at all of
-    them is part of the look. Kernels are compiled before.
+    them is part of the look. Kernels that are not on disk yet are compiled before.
     """
     checks.at_least(0, budget=budget)
     checks.seed(seed)
     chosen = _chosen(only)
     known = None if work is None else read_work(work, names=(*chosen, "linear_model"))
+    begun = now()
     compile_ahead(chosen)
     seconds = budget if known is None else math.inf  # what is repeated takes the time it takes
     watch = Watch(seconds, memory=sizes.memory() // 4 if memory is None else memory)
+    watch.start -= min(LOADING, now() - begun)
     opened = opened_model(model)
     with probes_kept():
         found = opened_data(data, opened.model)

@@ -31,6 +31,8 @@ FEW = 0.4
 MANY = 3
 #: Measures that are named where intervals are too wide, at most.
 NAMED = 4
+#: Fraction of a window that must be cut before its regions are worth a sentence.
+CUT = 0.1
 
 
 def masking(look: "Look", seen: Checkup) -> Finding | None:
@@ -143,12 +145,15 @@ def attacked(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def regions(look: "Look", seen: Checkup) -> Finding | None:
-    """Of how many linear regions it is made on the slice."""
+    """Of how many linear regions it is made on the slice, where enough of it was cut."""
     measured = measure(look, "plane_regions")
     if measured is None or measured.summary is None:
         return None
+    covered = float(getattr(measured.result, "covered", 1.0))
+    if covered < CUT:
+        return None
     before = measured.reference("initialisation")
-    value = None if before is None else before.value
+    value = None if before is None or covered < 1 else before.value
     then = "" if value is None else f", {number(value, 3)} before training"
     least = "at least " if measured.summary.kind == "lower bound" else ""
     where = "On its two inputs" if math.prod(look.model.inputs) == 2 else "On a plane through data"
