@@ -12,15 +12,20 @@ from torch import nn
 from inscape._core import instruments
 from inscape._core.progress import silence
 
-#: Instruments whose kernels are ready in this process.
+#: Instruments that between them call all kernels of the family.
+CALLING = ("plane_regions", "line_regions")
+
+#: Those whose kernels are ready in this process.
 _READY: set[str] = set()
 
 
 def compile_ahead(names: Iterable[str]) -> None:
-    """Run those instruments that have kernels on a tiny network, which compiles or loads them."""
+    """Compile or load the kernels that some instruments call, by calling them on a tiny network."""
     known = instruments()
-    for name in names:
-        if name not in _READY and known[name].family == "regions":
+    if not any(known[name].family == "regions" for name in names):
+        return
+    for name in CALLING:
+        if name not in _READY:
             _READY.add(name)
             with silence(True):
                 _run(name)
