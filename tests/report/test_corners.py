@@ -14,7 +14,7 @@ from inscape.models import mlp
 from inscape.report import look
 from inscape.report.finding import mean_interval
 from inscape.report.hooks import hooks_kept
-from inscape.report.looking import prepare
+from inscape.report.looking import FITTING, FURTHER, prepare
 from inscape.report.page import page
 from inscape.report.predictions import _chosen
 from inscape.report.pulse import Pulse, pulse
@@ -215,7 +215,7 @@ def test_a_linear_model_that_is_not_at_its_minimum_goes_on(monkeypatch):
     )  # fmt: skip
     prepared.run(quiet=True)
     fits = [seconds for names, seconds in given if names == ["linear_model"]]
-    assert fits == [pytest.approx(3.0), pytest.approx(6.0)]
+    assert fits == [pytest.approx(30 * FITTING), pytest.approx(30 * FURTHER)]
 
 
 def test_what_is_no_part_of_a_look_is_listed_with_the_command_that_runs_it(seen, classified):
