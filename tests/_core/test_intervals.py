@@ -55,7 +55,7 @@ def test_intervals_do_not_leave_the_range_of_a_norm(samples):
 def test_a_mean_of_samples_that_are_all_alike_says_that_its_interval_is_not_known(samples):
     found = mean_summary(torch.tensor(samples, dtype=torch.float64), kind="estimate", basis="few")
     assert (found.low, found.high) == (None, None)
-    assert found.basis == "few; all alike, so that the interval is not known"
+    assert found.basis == "few; all alike: no interval"
 
 
 @pytest.mark.parametrize("truth", [0.005, 0.02, 0.1, 0.98])

@@ -129,7 +129,7 @@ def test_field_of_another_kind_is_refused(tmp_path, unchecked):
 
 def test_repr_is_short_and_says_how_far_to_trust_it():
     text = repr(gradient_norm(lambda x: 2 * x, torch.rand(50, 1)))
-    alike = "all alike, so that the interval is not known"
+    alike = "all alike: no interval"
     assert text == f"GradientNorm(2 (estimate); 50 points; {alike})"
     assert "<table" in gradient_norm(torch.sin, torch.rand(9, 1))._repr_html_()
 

@@ -28,7 +28,7 @@ TAIL = 0.025
 #: Standard errors below this fraction of the mean are rounding: the samples are all alike.
 ROUNDING = 1e-7
 #: Said of a mean of samples that are all alike, whose interval nobody knows.
-ALIKE = "all alike, so that the interval is not known"
+ALIKE = "all alike: no interval"
 
 #: What values a quantity can have at all: no interval leaves it.
 Range = tuple[float, float]
