@@ -14,6 +14,7 @@ import pytest
 import hostile.array_files
 import hostile.exported_files
 import hostile.nnet_files
+import hostile.onnx_files
 import hostile.torch_files  # noqa: F401 - each puts its kinds on the list
 from hostile.kinds import KINDS
 
@@ -76,7 +77,7 @@ def endings(tmp_path_factory, mark) -> dict[str, Ending]:
 
 
 def test_there_are_many_kinds():
-    assert len(KINDS) == 252  # fewer if two have one name
+    assert len(KINDS) == 272  # fewer if two have one name
 
 
 @pytest.mark.parametrize("name", [kind.name for kind in KINDS])

@@ -150,7 +150,7 @@ def test_damaged_torchscript(tmp_path):
         open_model(tmp_path / "d.pt", trust=True)
 
 
-@pytest.mark.parametrize("name", ["m.onnx", "m.h5", "m.keras"])
+@pytest.mark.parametrize("name", ["m.h5", "m.keras"])
 def test_other_frameworks_are_told_the_way(name):
     with pytest.raises(
         UnsupportedModelError, match=rf"\.{name[2:]}, which is not supported yet.*pt2"

@@ -23,7 +23,7 @@ FOR_DEVELOPERS = {"bench", "dev", "docs", "test"}
 
 #: What each extra gives to a user.
 BRINGS = {
-    "onnx": "nothing yet; planned: models from .onnx files",
+    "onnx": "models from .onnx files: inscape look --model net.onnx",
     "parquet": "results saved as .parquet",
     "ray": "experiments on a Ray cluster: inscape reproduce --executor ray",
     "slurm": "experiments on a Slurm cluster: inscape reproduce --executor slurm",

@@ -19,8 +19,8 @@ from inscape.intake.weights import KEYS, code_refusal, load_torch, read_state
 
 _TORCH = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".ts")
 _PICKLES = (".joblib", ".pkl", ".pickle")
-_FOREIGN = (".onnx", ".h5", ".hdf5", ".keras", ".tflite", ".pb", ".mlmodel")
-SUFFIXES = (".pt2", ".nnet", *_TORCH, *_PICKLES, *_FOREIGN)
+_FOREIGN = (".h5", ".hdf5", ".keras", ".tflite", ".pb", ".mlmodel")
+SUFFIXES = (".pt2", ".nnet", ".onnx", *_TORCH, *_PICKLES, *_FOREIGN)
 
 Found = tuple[Any, tuple[str, ...]]
 
@@ -39,6 +39,10 @@ def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) ->
         return open_exported(path, trust=trust, max_size=max_size)
     if suffix == ".nnet":
         return open_nnet(path, max_size=max_size)
+    if suffix == ".onnx":
+        from inscape.intake.onnx import open_onnx
+
+        return open_onnx(path, max_size=max_size)
     if suffix in _PICKLES:
         return _open_pickle(path, trust=trust)
     return _open_torch(path, trust=trust, max_size=max_size)

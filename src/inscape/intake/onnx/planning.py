@@ -1,0 +1,131 @@
+"""What of a graph is known beforehand: sizes that no row changes, and which numbers are weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from inscape._core.errors import UnsupportedModelError
+from inscape.intake.files import short
+from inscape.intake.onnx.host import HOST, LARGEST, on_host
+from inscape.intake.onnx.nodes import Node
+from inscape.intake.onnx.operators import OPERATORS, SETTINGS_AT
+from inscape.intake.onnx.operators_layers import LAYERS
+from inscape.intake.onnx.operators_recurrent import RECURRENT
+from inscape.intake.onnx.reading import Graph
+
+_WEIGHED = frozenset({*LAYERS, *RECURRENT, "PRelu"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Steps that are left, sizes that are known, and the constants that are read as tensors."""
+
+    nodes: tuple[Node, ...]
+    fixed: Mapping[str, Any]
+    weights: Mapping[str, Any]
+    buffers: Mapping[str, Any]
+
+
+def plan(graph: Graph) -> Plan:
+    """Return how a graph is computed: what is known already is not computed again."""
+    graph = _with_flat_slopes(graph)
+    small = {name: a for name, a in graph.constants.items() if np.size(a) <= LARGEST}
+    fixed = {name: on_host(array) for name, array in small.items()}
+    floats = {name for name, array in graph.constants.items() if _is_float(array)}
+    on_hosts, moving = set(fixed), {given.name for given in graph.inputs}
+    rows = graph.inputs[0].sizes[0] if graph.inputs[0].sizes else None
+    nodes = []
+    for node in graph.nodes:
+        read = {name for name in node.inputs if name}
+        if node.op in ("Shape", "Size"):
+            on_hosts.update(node.outputs)
+            nodes.append(node)
+            continue
+        hosted = node.op in HOST and read <= on_hosts and not (read and read <= floats)
+        if hosted and read <= fixed.keys() and not _is_long(node, fixed):
+            fixed[node.outputs[0]] = run_on_host(node, fixed)
+            on_hosts.update(node.outputs)
+            continue
+        hosted = hosted and node.op not in ("ConstantOfShape", "Expand")
+        if not hosted and node.op not in OPERATORS:
+            node.refuse("inputs that do not depend on the numbers of a row", "others")
+        on_hosts.update(node.outputs if hosted else ())
+        moved = not hosted and not read.isdisjoint(moving)
+        moving.update(node.outputs if moved else ())
+        first = rows if moved and _names_rows(node, fixed, rows) else None
+        nodes.append(replace(node, on_host=hosted, rows=first))
+    return Plan(nodes=tuple(nodes), fixed=fixed, **_constants(graph, nodes))
+
+
+def _with_flat_slopes(graph: Graph) -> Graph:
+    """Make slopes of channels flat, as torch has them: so the region instruments read them."""
+    read = [(name, node.op) for node in graph.nodes for name in node.inputs]
+    alone = {node.inputs[1] for node in graph.nodes if node.op == "PRelu"}
+    alone -= {name for name, op in read if op != "PRelu"} | {*graph.outputs}
+    flat = {name: graph.constants[name] for name in alone if name in graph.constants}
+    flat = {name: array for name, array in flat.items() if array.size == (*array.shape, 1)[0]}
+    nodes = [
+        replace(node, settings={"slopes": list(flat[node.inputs[1]].shape)})
+        if node.op == "PRelu" and node.inputs[1] in flat
+        else node
+        for node in graph.nodes
+    ]
+    constants = {**graph.constants, **{name: array.reshape(-1) for name, array in flat.items()}}
+    return replace(graph, nodes=tuple(nodes), constants=constants)
+
+
+def run_on_host(node: Node, values: Mapping[str, Any]) -> Any:
+    """Return what a step makes of sizes."""
+    try:
+        found = HOST[node.op](node, *(values[name] if name else None for name in node.inputs))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, UnsupportedModelError):
+            raise
+        raise UnsupportedModelError(
+            f"{node.place} must compute sizes, but that raised {short(error)}: export the model "
+            "another way, for example as .pt2."
+        ) from error
+    return on_host(found)
+
+
+def _is_float(array: Any) -> bool:
+    return np.asarray(array).dtype.kind == "f"
+
+
+def _is_long(node: Node, fixed: Mapping[str, Any]) -> bool:
+    """Tell whether a constant would be too long for a list of sizes."""
+    if node.op not in ("ConstantOfShape", "Expand"):
+        return False
+    sizes = [int(size) for size in np.ravel(fixed[node.inputs[-1]])]
+    return prod(sizes) > LARGEST
+
+
+def _names_rows(node: Node, fixed: Mapping[str, Any], rows: int | None) -> bool:
+    """Tell whether the first size of a new shape is the number of rows the file was written for."""
+    if node.op != "Reshape" or rows is None or node.inputs[1] not in fixed:
+        return False
+    sizes = list(np.ravel(fixed[node.inputs[1]]))
+    return bool(sizes) and sizes[0] == rows
+
+
+def _constants(graph: Graph, nodes: list[Node]) -> dict[str, dict[str, Any]]:
+    """Return the constants that steps read as tensors: weights, and others."""
+    weights: dict[str, Any] = {}
+    buffers: dict[str, Any] = {
+        name: a for name, a in graph.constants.items() if name in graph.outputs
+    }
+    for node in nodes:
+        for at, name in enumerate(node.inputs):
+            settings = node.on_host or at in SETTINGS_AT.get(node.op, ())
+            if settings or node.op in ("Shape", "Size") or name not in graph.constants:
+                continue
+            array = graph.constants[name]
+            moves = _is_float(array) and not (node.op == "BatchNormalization" and at > 2)
+            long = np.size(array) > 1 or node.op in _WEIGHED or (node.op == "Add" and array.ndim)
+            kept = weights if moves and (long or name in weights) else buffers
+            kept[name] = array
+    buffers = {name: array for name, array in buffers.items() if name not in weights}
+    return {"weights": weights, "buffers": buffers}
