@@ -18,6 +18,9 @@ Color = Literal["pattern", "map", "area", "value", "plain"]
 #: The smallest cells that cover this share of the plane have the last colour of the scale.
 UNSEEN = 0.01
 
+#: Cells whose patterns are summed at a time, as numbers.
+BLOCK = 4096
+
 #: The largest values of both signs, on this share of the plane, have the last colours.
 EXTREME = 0.1
 
@@ -54,8 +57,9 @@ def by_pattern(result: PlaneRegions, like: PlaneRegions | None = None) -> Array:
     Every unit that is on turns the colour a little its own way, so that cells which share most of
     their pattern look alike; the pattern as a whole decides how light the cell is.
     """
-    turns = _turns(result if like is None else like)
-    turn = _turns(result) - turns.mean(0)
+    own = _turns(result)
+    turns = own if like is None else _turns(like)
+    turn = own - turns.mean(0)
     size = np.sqrt((turns.var(0)).sum()) or 1.0
     hue = np.arctan2(turn[:, 1], turn[:, 0]) / (2 * np.pi)
     far = 1.0 - np.exp(-((turn / size) ** 2).sum(1))
@@ -67,7 +71,10 @@ def _turns(result: PlaneRegions) -> Array:
     draw = np.random.default_rng(0)
     turn = np.zeros((result.cells, 2))
     for bend, units in enumerate(result.units):
-        turn += result.pattern(bend).numpy() @ (draw.normal(size=(units, 2)) / 2.0**bend)
+        ways = draw.normal(size=(units, 2)) / 2.0**bend
+        pattern = result.pattern(bend).numpy()
+        for at in range(0, len(pattern), BLOCK):
+            turn[at : at + BLOCK] += pattern[at : at + BLOCK].astype(np.float64) @ ways
     return turn
 
 

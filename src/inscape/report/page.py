@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from inscape import escaping
-from inscape._core import NotApplicable, Result
+from inscape._core import NotApplicable, Row
 from inscape._core.files import written
 from inscape._core.slices import SlicePicture
 from inscape.extrapolation import Extrapolation
@@ -57,12 +57,14 @@ def page(look: Look) -> str:
     style = stylesheet("style.css", *(["attribution.css"] if look.attribution else []))
     cut, text = slice_section(look), ""
     figures = {measured.name: _figure(measured, look.slice) for measured in look.measures}
-    for rows in ROWS:
+    numbers = {measured.name: list(measured.result.rows()) for measured in look.measures}
+    for most in ROWS:
         groups = [
             {
                 "question": question(family),
                 "parts": [
-                    _section(measured, figures[measured.name], rows) for measured in measures
+                    _section(one, figures[one.name], *table(numbers[one.name], most))
+                    for one in measures
                 ],
             }
             for family, measures in by_question(look.measures)
@@ -79,7 +81,7 @@ def page(look: Look) -> str:
             references=SHORT,
             shown=[name for name in SHORT if name != "bound" or _bounded(look)],
             style=style,
-            explaining=look.attribution and _attribution(look.attribution, rows),
+            explaining=look.attribution and _attribution(look.attribution, most),
             citation=citation("courtois2025path, Eq. (9)"),
         )
         if len(text.encode()) < LIMIT:
@@ -149,10 +151,9 @@ def _figure(measured: Measured, cut: SlicePicture | NotApplicable | None) -> str
     return drawn(ax, prefix=measured.name, label=words)
 
 
-def _section(measured: Measured, svg: str | None, rows: int) -> dict[str, Any]:
+def _section(measured: Measured, svg: str | None, data: Sequence[Row], note: str) -> dict[str, Any]:
     """Return what the template needs to show one measure."""
     result = measured.result
-    data, note = table(result, rows)
     stated = definition(measured.doc)
     points = direction(measured.name)
     return {
@@ -187,16 +188,15 @@ def zones(result: Extrapolation) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def table(result: Result, most: int) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows of a result, thinned evenly to at most ``most``, and a note if they were."""
-    rows = [dict(row) for row in result.rows()]
+def table(rows: Sequence[Row], most: int) -> tuple[Sequence[Row], str]:
+    """Return rows, thinned evenly to at most ``most``, and a note if they were."""
     if len(rows) <= most:
         return rows, ""
     every = -(-len(rows) // most)
     return rows[::every], f"one in {every} of the {len(rows):,} rows, to keep the page small"
 
 
-def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+def csv_text(rows: Sequence[Row]) -> str:
     """Return rows as CSV; numbers keep nine digits, enough for float32."""
     return escaping.csv_text(rows, digits=9)
 
