@@ -25,6 +25,7 @@ SETTINGS = {
     "gradient_norm": {"points": 50},
     "gradient_path_length": {"pairs": 20, "knots": 12},
     "line_regions": {"pairs": 20},
+    "lipschitz": {"points": 20},
     "local_maps": {"points": 40},
     "path_length": {"pairs": 20, "knots": 12},
     "plane_regions": {},
@@ -43,6 +44,7 @@ SAMPLES = {
     "gradient_norm": "norms",
     "gradient_path_length": "lengths",
     "line_regions": "slopes",
+    "lipschitz": None,  # chords, of which the steepest is kept
     "local_maps": "values",
     "path_length": "lengths",
     "plane_regions": None,  # as boundary
