@@ -101,8 +101,8 @@ def lipschitz(
     All are proved up to rounding; norms of maps that are too large to be written out (above 512
     inputs and outputs) come from Lanczos bidiagonalisation, to a residual of a few roundings.
     Exact for affine networks. ``lipschitz.refine`` yields ever steeper chords, one for each batch,
-    beside the same upper bounds. Where an operation has no known slopes (attention, layer norm) only
-    the lower bound is given, and the reason.
+    beside the same upper bounds. Where an operation has no known slopes (attention, layer norm)
+    only the lower bound is given, and the reason.
 
     Args:
         model: A module in eval mode.
