@@ -160,7 +160,7 @@ class _Search:
         kept = at.clone()
         for step in range(STEPS):
             pace = 0.1 * self._spread * (1 - step / STEPS)
-            for own in torch.arange(pairs.shape[1]).split(self._rows):
+            for own in torch.split(torch.arange(pairs.shape[1]), self._rows):
                 at[:, own] = moved = self._uphill(at[:, own], pace)
                 ratio, _ = self._ratio(moved)
                 better = ratio > best[own]
@@ -180,7 +180,8 @@ class _Search:
             value = (outputs.clamp(min=1e-300).log() - apart.log()).sum()
             (slope,) = torch.autograd.grad(value, at)
         length = slope.flatten(2).norm(dim=(0, 2)).clamp(min=1e-300)
-        return at.detach() + pace * slope / length.view(1, -1, *[1] * (at.ndim - 2))
+        moved: Tensor = at.detach() + pace * slope / length.view(1, -1, *[1] * (at.ndim - 2))
+        return moved
 
     def _try(self, pairs: Tensor, *, far: bool = False) -> None:
         """Keep the steepest of some chords if none that was found before is as steep."""

@@ -98,7 +98,7 @@ class Slopes:
 
         It begins with the parts between the kinks that are known, of all queries.
         """
-        marks = edges.unique().tolist()
+        marks = sorted(set(edges.flatten().tolist()))
         ends = {t: self._end(start, step, t) for t in marks}
         parts = {part: self._missed(start, step, part, ends) for part in pairwise(marks)}
         while len(parts) < len(marks) - 1 + PARTS:
