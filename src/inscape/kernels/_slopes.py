@@ -19,8 +19,11 @@ DOUBLINGS = 4
 #: What twice the nodes must leave of the error to be doubled again; at kinks it is about half.
 GAIN = 1 / 8
 
-#: Parts into which a step is cut at most where nodes alone do not help: kinks, of any module.
+#: Cuts of a step at most where nodes alone do not help: kinks, of any module.
 PARTS = 64
+
+#: Kinks of all queries together that such cuts begin with at most.
+KNOWN = 256
 
 #: Residual that more parts do not make smaller, relative to the outputs.
 ROUNDING = 1e-13
@@ -96,9 +99,11 @@ class Slopes:
     def _cut(self, start: Tensor, step: Tensor, edges: Tensor, goal: float) -> Average:
         """Return averages on parts of the step, the worst of which is cut again and again.
 
-        It begins with the parts between the kinks that are known, of all queries.
+        It begins with the parts between the kinks that are known, of all queries, unless these are
+        too many.
         """
         marks = sorted(set(edges.flatten().tolist()))
+        marks = marks if len(marks) <= KNOWN else [0.0, 1.0]
         ends = {t: self._end(start, step, t) for t in marks}
         parts = {part: self._missed(start, step, part, ends) for part in pairwise(marks)}
         while len(parts) < len(marks) - 1 + PARTS:
