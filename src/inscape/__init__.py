@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from inscape._core import Result, instruments, load
     from inscape.intake import adapt
-    from inscape.report import look
+    from inscape.report import look, sweep
 
 __version__ = "0.1.0"
 
@@ -62,6 +62,7 @@ __all__ = [
     "robustness",
     "smoothness",
     "spectra",
+    "sweep",
     "training",
 ]
 
@@ -71,6 +72,7 @@ _HOMES = {
     "instruments": "inscape._core",
     "load": "inscape._core",
     "look": "inscape.report",
+    "sweep": "inscape.report",
 }
 
 

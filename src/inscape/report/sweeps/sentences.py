@@ -1,0 +1,130 @@
+"""What a sweep shows, in sentences for the top of its page and for the terminal."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inscape.report.sweeps.table import Comparison, Correlation, Sweep
+from inscape.report.words import listed, number, plain
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, and whether it is a warning."""
+
+    text: str
+    warning: bool = False
+
+
+def sentences(sweep: Sweep) -> list[Sentence]:
+    """Return what a sweep shows, what went wrong first."""
+    return [*_failures(sweep), *_change(sweep), *_strongest(sweep), *_left_out(sweep)]
+
+
+def introduction(sweep: Sweep) -> str:
+    """Return what was measured, on what."""
+    models, measures = len(sweep.models), len(sweep.measures)
+    return (
+        f"{models} model{'s' * (models != 1)}, {measures} measure{'s' * (measures != 1)}: every "
+        f"model on the same {sweep.rows_measured:,} rows of {sweep.data}, with the same random "
+        f"draws (seed {sweep.seed}), so that two of them can be compared sample by sample."
+    )
+
+
+def _failures(sweep: Sweep) -> Iterator[Sentence]:
+    lost = list(dict.fromkeys(one.model for one in sweep.failed if one.measure == "all"))
+    if lost:
+        yield Sentence(
+            f"{len(lost)} of {len(sweep.models)} models could not be opened or measured: "
+            f"{listed(lost[:4])}{' and others' if len(lost) > 4 else ''}.",
+            warning=True,
+        )
+    partly = [one for one in sweep.failed if one.measure != "all"]
+    if partly:
+        names = list(dict.fromkeys(plain(one.measure) for one in partly))
+        yield Sentence(
+            f"{len(partly)} measurement{'s' * (len(partly) != 1)} failed: {listed(names[:4])}.",
+            warning=True,
+        )
+
+
+def _change(sweep: Sweep) -> Iterator[Sentence]:
+    """Say how the last model differs from the first: how good it is, and in how many measures."""
+    differences = sweep.first_and_last
+    if not differences:
+        return
+    first, last = differences[0].second, differences[0].first
+    for one in differences:
+        if one.measure == "accuracy":
+            yield Sentence(_accuracy(sweep, one))
+    known = [one for one in differences if math.isfinite(one.difference.low)]
+    distinct = [one for one in known if one.distinct]
+    if known:
+        yield Sentence(
+            f"From {first} to {last}, {len(distinct)} of {len(known)} measures with an interval "
+            f"change by more than it{_most_changed(sweep, distinct)}."
+        )
+
+
+def _accuracy(sweep: Sweep, one: Comparison) -> str:
+    before, after = (100 * (sweep.value(m, "accuracy") or 0.0) for m in (one.second, one.first))
+    found = one.difference
+    ends = f"{100 * found.low:+.1f} to {100 * found.high:+.1f} points"
+    change = "not significant" if not one.distinct else f"a change of {ends}"
+    return f"The accuracy is {before:.1f}% in {one.second} and {after:.1f}% in {one.first} ({change})."
+
+
+def _most_changed(sweep: Sweep, distinct: list[Comparison]) -> str:
+    """Name the measure that grew or shrank by the largest factor."""
+    factors = {
+        one.measure: after / before
+        for one in distinct
+        if (before := sweep.value(one.second, one.measure)) and before > 0
+        and (after := sweep.value(one.first, one.measure)) and after > 0
+    }  # fmt: skip
+    if not factors:
+        return ""
+    name = max(factors, key=lambda name: abs(math.log(factors[name])))
+    factor = factors[name]
+    verb = f"grows {number(factor, 2)}-fold" if factor > 1 else f"falls to {number(factor, 2)} of it"
+    return f"; the {plain(name)} {verb}"
+
+
+def _strongest(sweep: Sweep) -> Iterator[Sentence]:
+    """Say for each column which measure goes with it most closely."""
+    columns = dict.fromkeys(one.column for one in sweep.correlations)
+    for column in columns:
+        known = [
+            one
+            for one in sweep.correlations
+            if one.column == column and math.isfinite(one.tau.low) and one.measure != "loss"
+        ]
+        clear = [one for one in known if one.tau.low > 0 or one.tau.high < 0]
+        if not known:
+            continue
+        if not clear:
+            yield Sentence(
+                f"None of {len(known)} measures is clearly correlated with {column}: every "
+                "interval of Kendall's tau holds 0."
+            )
+            continue
+        best = max(clear, key=lambda one: abs(one.tau.value))
+        yield Sentence(
+            f"Of {len(known)} measures, the {plain(best.measure)} goes with {column} most closely: "
+            f"{tau_in_words(best)}."
+        )
+
+
+def tau_in_words(one: Correlation) -> str:
+    """Return Kendall's tau with its interval."""
+    tau = one.tau
+    return (
+        f"Kendall's tau is {number(tau.value, 2)}, 95% interval {number(tau.low, 2)} to "
+        f"{number(tau.high, 2)} over {tau.n} models"
+    )
+
+
+def _left_out(sweep: Sweep) -> Iterator[Sentence]:
+    if sweep.left_out:
+        names = listed([plain(name) for name in sweep.left_out])
+        yield Sentence(f"The time budget had no room for {names}.", warning=True)
