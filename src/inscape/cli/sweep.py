@@ -35,9 +35,7 @@ Factory = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option(
-        "--only", metavar="A,B", help="Instruments or families, e.g. smoothness,regions."
-    ),
+    typer.Option("--only", metavar="A,B", help="Instruments or families, e.g. smoothness,regions."),
 ]
 Columns = Annotated[
     Path | None,

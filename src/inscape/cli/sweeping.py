@@ -1,5 +1,6 @@
 """What ``inscape sweep`` says before, prints after and writes."""
 
+import math
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,14 +10,12 @@ from inscape.cli.reproduction import check_writable as check_writable
 from inscape.cli.tables import print_json, print_table
 from inscape.cli.terminal import echo
 from inscape.escaping import csv_text
+from inscape.lab.experiment import Estimate
 from inscape.report.page import write
 from inscape.report.sweeps.run import PreparedSweep
 from inscape.report.sweeps.sentences import sentences
 from inscape.report.sweeps.table import Comparison, Sweep
-from inscape.report.words import listed, number, plain, seconds
-
-#: Correlations that are printed for one column.
-MOST = 10
+from inscape.report.words import listed, plain, seconds
 
 
 def default_folder(data: str) -> Path:
@@ -76,13 +75,9 @@ def print_sweep(sweep: Sweep, compare: tuple[str, str] | None, *, as_json: bool)
         echo(sentence.text)
     echo()
     print_table(list(_table(sweep)))
-    for column in dict.fromkeys(one.column for one in sweep.correlations):
-        own = [one.row() for one in sweep.correlations if one.column == column]
-        own.sort(key=lambda row: -abs(float(row["tau"] or 0.0)))
-        keys = ("measure", "tau", "low", "high", "p")
+    if sweep.correlations:
         echo()
-        title = f"Kendall's tau with {column}, 95% interval"
-        print_table([{key: row[key] for key in keys} for row in own[:MOST]], title=title)
+        print_table(_correlations(sweep), title="Kendall's tau with its 95% interval")
     if compare:
         echo()
         print_table(map(_difference, differences), title=f"{compare[0]} minus {compare[1]}")
@@ -99,6 +94,22 @@ def _table(sweep: Sweep) -> Iterator[dict[str, object]]:
     for model in models:
         numbers = {plain(measure): sweep.value(model, measure) for measure in sweep.measures}
         yield {"model": model, **numbers, **({"": failed[model]} if model in failed else {})}
+
+
+def _correlations(sweep: Sweep) -> Iterator[dict[str, object]]:
+    """Yield a row for each measure: its tau with every column."""
+    for measure in sweep.measures:
+        own = {
+            f"with {one.column}": one.tau for one in sweep.correlations if one.measure == measure
+        }
+        yield {"measure": plain(measure), **{name: _tau(tau) for name, tau in own.items()}}
+
+
+def _tau(tau: Estimate) -> str:
+    if not math.isfinite(tau.value):
+        return ""
+    ends = f" [{tau.low:.2f}, {tau.high:.2f}]" if math.isfinite(tau.low) else ""
+    return f"{tau.value:.2f}{ends}"
 
 
 def _difference(one: Comparison) -> dict[str, object]:

@@ -191,7 +191,9 @@ class Experiment:
     paper: Axes = field(default_factory=dict)
     departures: Mapping[ScaleName, tuple[str, ...]] = field(default_factory=dict)
     cell: Callable[..., Outcome] | None = None
-    together: Callable[[Sequence[Settings]], Iterator[tuple[int, Outcome | Exception]]] | None = None
+    together: Callable[[Sequence[Settings]], Iterator[tuple[int, Outcome | Exception]]] | None = (
+        None
+    )
     batch: int = 1
     alike: Callable[[Settings], Hashable] = all_cells
     same_as: str = ""

@@ -129,7 +129,9 @@ def _by_model(name: object, given: object, entries: Sequence[Entry]) -> dict[str
                 f"found {len(values)}: add what is missing, or pass a dictionary by model."
             )
         pairs = {entry.name: value for entry, value in zip(entries, values, strict=True)}
-    return {model: number for model, value in pairs.items() if (number := _number(value)) is not None}
+    return {
+        model: number for model, value in pairs.items() if (number := _number(value)) is not None
+    }
 
 
 def _number(value: object) -> float | None:

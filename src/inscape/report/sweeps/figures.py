@@ -3,10 +3,11 @@
 import math
 import re
 from collections.abc import Sequence
-from os.path import commonprefix
+from itertools import takewhile
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from inscape.escaping import figure_label
 from inscape.figures.panels import panels
@@ -18,6 +19,8 @@ from inscape.report.words import number, plain
 PANEL, SMALL = (3.3, 2.15), (2.7, 1.9)
 #: Labels of models that stand side by side without being thinned, and letters of one.
 MOST_LABELS, LONGEST = 12, 11
+#: Positive numbers that differ by more than this stand on a logarithmic axis.
+FACTOR = 30.0
 
 
 def short_labels(names: Sequence[str]) -> tuple[list[str], str]:
@@ -28,13 +31,22 @@ def short_labels(names: Sequence[str]) -> tuple[list[str], str]:
     >>> short_labels(["wide", "deep"])
     (['wide', 'deep'], '')
     """
-    start = re.sub(r"[^\W_]*$", "", commonprefix(list(names)))
-    if re.search(r"\d$", commonprefix(list(names))) or not start:
-        start = re.sub(r"[0-9.]*$", "", commonprefix(list(names)))
-        if start and not all(re.match(r"[0-9]", name[len(start) :]) for name in names):
-            start = re.sub(r"[^\W_]*$", "", start)
+    shared = _shared_start(names)
+    start = re.sub(r"[0-9.]+$", "", shared)
+    if not all(re.match(r"[0-9]", name[len(start) :]) for name in names):
+        start = re.sub(r"[^\W_]*$", "", shared)  # whole words only
     rest = [name[len(start) :] for name in names]
     return (rest, start.strip(" _-./")) if all(rest) else (list(names), "")
+
+
+def _shared_start(names: Sequence[str]) -> str:
+    """Return the longest text with which all names begin."""
+    alike = [letters[0] for letters in takewhile(_one_kind, zip(*names, strict=False))]
+    return "".join(alike)
+
+
+def _one_kind(letters: Sequence[str]) -> bool:
+    return len(set(letters)) == 1
 
 
 def over_models(sweep: Sweep, measure: str, ax: Axes) -> Axes:
@@ -51,11 +63,26 @@ def over_models(sweep: Sweep, measure: str, ax: Axes) -> Axes:
     missing = [i for i in range(len(names)) if i not in dict(shown)]
     if missing:
         bottom = ax.get_xaxis_transform()
-        ax.plot(missing, [0.03] * len(missing), "x", color=VERMILION, markersize=4, transform=bottom)
+        ax.plot(
+            missing, [0.03] * len(missing), "x", color=VERMILION, markersize=4, transform=bottom
+        )
     _name_models(ax, names)
+    _scale_values(ax, [summary.value for _, summary in shown])
     quiet_grid(ax)
-    ax.margins(y=0.12)
     return ax
+
+
+def _scale_values(ax: Axes, values: Sequence[float]) -> None:
+    """Let the axis be logarithmic where positive numbers differ by a large factor."""
+    if min(values) > 0 and max(values) > FACTOR * min(values):
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 2)))
+        ax.yaxis.set_minor_formatter(NullFormatter())
+        ax.tick_params(axis="y", which="minor", length=0)
+    else:
+        ax.margins(y=0.12)
+        ax.yaxis.set_major_locator(MaxNLocator(5))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 3)))
 
 
 def _name_models(ax: Axes, names: Sequence[str]) -> None:
@@ -121,8 +148,9 @@ def scatter(sweep: Sweep, correlation: Correlation) -> Axes:
         for x, y, late in points:
             ax.plot(x, y, "o", color=GREEN, alpha=0.3 + 0.7 * late, markersize=5)
         ax.set_xlabel(figure_label(name))
+        _scale_values(ax, [p[1] for p in points])
         quiet_grid(ax)
-        ax.margins(0.08)
+        ax.margins(x=0.08)
     return ax
 
 

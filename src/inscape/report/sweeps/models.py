@@ -1,6 +1,5 @@
 """The models of a sweep: what each is called, how it is opened, and the digest of what it holds."""
 
-import glob
 import hashlib
 import importlib.util
 import inspect
@@ -38,9 +37,7 @@ class Entry:
         return "object" in self.settings
 
 
-def entries(
-    models: object, *, factory: object, options: Mapping[str, Any]
-) -> tuple[Entry, ...]:
+def entries(models: object, *, factory: object, options: Mapping[str, Any]) -> tuple[Entry, ...]:
     """Return the models of a sweep, each once.
 
     Args:
@@ -97,12 +94,19 @@ def _expanded(item: object) -> Iterator[object]:
             )
         yield from sorted(map(str, files), key=natural)
     elif any(letter in text for letter in "*?[") and not path.exists():
-        matches = sorted(glob.glob(text, recursive=True), key=natural)
+        matches = sorted(_matches(path), key=natural)
         if not matches:
             raise ValueError(f"no file matches {text}: check the pattern.")
         yield from matches
     else:
         yield text
+
+
+def _matches(pattern: Path) -> list[str]:
+    """Return the paths that match a pattern, written as the pattern is."""
+    home = Path(pattern.anchor) if pattern.is_absolute() else Path()
+    inside = str(pattern.relative_to(pattern.anchor) if pattern.is_absolute() else pattern)
+    return [str(path) for path in home.glob(inside)]
 
 
 def natural(text: str) -> list[tuple[int, str]]:

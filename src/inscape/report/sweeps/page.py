@@ -24,6 +24,8 @@ from inscape.report.words import first_up, number, plain
 
 #: Scatter plots of one column, those of the closest correlations.
 SCATTERS = 6
+#: Correlations that stand below a panel: those with the first columns.
+CHIPS = 1
 #: Signs before a number that say how far it can be trusted.
 SIGNS = {"exact": "", "estimate": "", "lower bound": "≥ ", "upper bound": "≤ "}
 
@@ -38,7 +40,7 @@ def page(sweep: Sweep) -> str:
         style=stylesheet("style.css", "sweep.css"),
         introduction=introduction(sweep),
         sentences=sentences(sweep),
-        groups=_groups(sweep),
+        panels=_panels(sweep),
         columns=_columns(sweep),
         differences=[_difference(sweep, one) for one in sweep.first_and_last],
         pair=sweep.first_and_last[0] if sweep.first_and_last else None,
@@ -62,23 +64,13 @@ def _svg(ax: Axes, name: str, label: str) -> Markup:
     return Markup(inline(rendered(ax).decode(), prefix=name, label=label))
 
 
-def _groups(sweep: Sweep) -> list[dict[str, Any]]:
-    """Return the panels of each family, under the question that it answers."""
-    families: dict[str, list[str]] = {}
-    for one in sweep.measurements:
-        if one.summary is not None and one.measure not in families.setdefault(one.family, []):
-            families[one.family].append(one.measure)
-    return [
-        {
-            "question": "How well does it do?" if family == PERFORMANCE else question(family),
-            "panels": [_panel(sweep, measure) for measure in measures],
-        }
-        for family, measures in families.items()
-        if measures
-    ]
+def _panels(sweep: Sweep) -> list[dict[str, Any]]:
+    """Return a panel for each measure, with the question that its family answers."""
+    families = {one.measure: one.family for one in sweep.measurements if one.summary is not None}
+    return [_panel(sweep, measure, families[measure]) for measure in sweep.measures]
 
 
-def _panel(sweep: Sweep, measure: str) -> dict[str, Any]:
+def _panel(sweep: Sweep, measure: str, family: str) -> dict[str, Any]:
     summaries = [
         one.summary
         for model in sweep.models
@@ -90,13 +82,14 @@ def _panel(sweep: Sweep, measure: str) -> dict[str, Any]:
     taus = [one for one in sweep.correlations if one.measure == measure]
     return {
         "name": measure,
+        "question": "How well does it do?" if family == PERFORMANCE else question(family),
         "title": first_up(plain(measure)),
         "first": _written(ends[0]),
         "last": _written(ends[1]) if len(summaries) > 1 else "",
         "direction": points.short if points else _PERFORMANCE.get(measure, ""),
         "figure": _svg(panel(sweep, measure), f"over-{measure}", label),
         "taus": [(one.column, number(one.tau.value, 2)) for one in taus
-                 if math.isfinite(one.tau.value)],
+                 if math.isfinite(one.tau.value)][:CHIPS],
     }  # fmt: skip
 
 
@@ -121,7 +114,7 @@ def _columns(sweep: Sweep) -> list[dict[str, Any]]:
                 "name": name,
                 "models": max(one.tau.n for one in own),
                 "figure": _svg(forest(own), f"forest-{place}", label),
-                "scatters": [_scatter(sweep, one, place) for one in closest],
+                "scatters": [] if made else [_scatter(sweep, one, place) for one in closest],
                 "methods": sorted({one.tau.method for one in own}),
             }
         )

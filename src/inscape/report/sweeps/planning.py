@@ -204,7 +204,9 @@ def _choice(store: Store, request: object) -> tuple[int | None, dict[str, float]
         return None
 
 
-def _keep_choice(store: Store, request: object, choice: tuple[int | None, dict[str, float]]) -> None:
+def _keep_choice(
+    store: Store, request: object, choice: tuple[int | None, dict[str, float]]
+) -> None:
     path: Path = store.root / CHOICE
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from inscape.report.sweeps.table import Comparison, Correlation, Sweep
 from inscape.report.words import listed, number, plain
 
+#: Columns of which a sentence is said.
+COLUMNS = 3
+
 
 @dataclass(frozen=True)
 class Sentence:
@@ -57,12 +60,14 @@ def _change(sweep: Sweep) -> Iterator[Sentence]:
     for one in differences:
         if one.measure == "accuracy":
             yield Sentence(_accuracy(sweep, one))
-    known = [one for one in differences if math.isfinite(one.difference.low)]
+    known = [
+        one for one in differences if math.isfinite(one.difference.low) and not one.difference.exact
+    ]
     distinct = [one for one in known if one.distinct]
     if known:
         yield Sentence(
-            f"From {first} to {last}, {len(distinct)} of {len(known)} measures with an interval "
-            f"change by more than it{_most_changed(sweep, distinct)}."
+            f"From {first} to {last}, {len(distinct)} of {len(known)} measures change by more than "
+            f"their 95% interval{_most_changed(sweep, distinct)}."
         )
 
 
@@ -71,7 +76,9 @@ def _accuracy(sweep: Sweep, one: Comparison) -> str:
     found = one.difference
     ends = f"{100 * found.low:+.1f} to {100 * found.high:+.1f} points"
     change = "not significant" if not one.distinct else f"a change of {ends}"
-    return f"The accuracy is {before:.1f}% in {one.second} and {after:.1f}% in {one.first} ({change})."
+    return (
+        f"The accuracy is {before:.1f}% in {one.second} and {after:.1f}% in {one.first} ({change})."
+    )
 
 
 def _most_changed(sweep: Sweep, distinct: list[Comparison]) -> str:
@@ -86,18 +93,20 @@ def _most_changed(sweep: Sweep, distinct: list[Comparison]) -> str:
         return ""
     name = max(factors, key=lambda name: abs(math.log(factors[name])))
     factor = factors[name]
-    verb = f"grows {number(factor, 2)}-fold" if factor > 1 else f"falls to {number(factor, 2)} of it"
+    verb = (
+        f"grows {number(factor, 2)}-fold" if factor > 1 else f"falls to {number(factor, 2)} of it"
+    )
     return f"; the {plain(name)} {verb}"
 
 
 def _strongest(sweep: Sweep) -> Iterator[Sentence]:
     """Say for each column which measure goes with it most closely."""
-    columns = dict.fromkeys(one.column for one in sweep.correlations)
-    for column in columns:
+    for names in _orders(sweep)[:COLUMNS]:
+        column = names[0] + (f" (and {listed(names[1:])})" if names[1:] else "")
         known = [
             one
             for one in sweep.correlations
-            if one.column == column and math.isfinite(one.tau.low) and one.measure != "loss"
+            if one.column == names[0] and math.isfinite(one.tau.low) and one.measure != "loss"
         ]
         clear = [one for one in known if one.tau.low > 0 or one.tau.high < 0]
         if not known:
@@ -109,10 +118,21 @@ def _strongest(sweep: Sweep) -> Iterator[Sentence]:
             )
             continue
         best = max(clear, key=lambda one: abs(one.tau.value))
+        alike = [one for one in clear if abs(one.tau.value) == abs(best.tau.value)]
+        others = f" and {len(alike) - 1} more go" if len(alike) > 1 else " goes"
         yield Sentence(
-            f"Of {len(known)} measures, the {plain(best.measure)} goes with {column} most closely: "
-            f"{tau_in_words(best)}."
+            f"Of {len(known)} measures, the {plain(best.measure)}{others} with {column} most "
+            f"closely: {tau_in_words(best)}."
         )
+
+
+def _orders(sweep: Sweep) -> list[list[str]]:
+    """Return the columns, those together that put the models in the same order."""
+    orders: dict[tuple[str, ...], list[str]] = {}
+    for name in dict.fromkeys(one.column for one in sweep.correlations):
+        column = sweep.column(name)
+        orders.setdefault(tuple(sorted(column, key=lambda m: column[m])), []).append(name)
+    return list(orders.values())
 
 
 def tau_in_words(one: Correlation) -> str:

@@ -1,7 +1,7 @@
 """The result of a sweep: one table of models and measures, and what follows from it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -311,8 +311,6 @@ class Sweep:
         from inscape.report.sweeps.saving import notebook_table
 
         return notebook_table(self)
-
-
 
 
 def _finite(value: float) -> float | None:
