@@ -53,6 +53,10 @@ def folder(tmp_path) -> Path:
 WORDS = ("sweep", "ckpts", "--model", "net.py:make", "--data", "data.npz", "--only", ONLY)
 
 
+def table(out: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader((out / "sweep.csv").read_text().splitlines()))
+
+
 def test_help_loads_nothing_heavy(process):
     code = (
         "import sys, inscape.cli\n"
@@ -80,7 +84,7 @@ def test_json_holds_the_numbers_and_stdout_nothing_else(run, folder):
         *("sweep.html", "sweep.csv", "sweep.tex", "sweep.json"),
         *("correlations.csv", "differences.csv"),
     }
-    rows = list(csv.DictReader((out / "sweep.csv").open()))
+    rows = table(out)
     assert [float(r["value"]) for r in rows] == [r["value"] for r in found["measurements"]]
     again = run(*WORDS, "--executor", "serial", "--compare", "e-10", "e-1")
     assert "12 cells, 0 to measure: all records are there" in again.stderr
@@ -103,7 +107,7 @@ def test_a_model_that_fails_has_its_row_and_the_exit_code_is_1(run, folder):
     done = run(*WORDS, "--executor", "serial")
     assert done.exit_code == 1
     assert "1 of 4 models could not be opened or measured: other." in done.stdout
-    rows = list(csv.DictReader((folder / "sweeps" / "data" / "sweep.csv").open()))
+    rows = table(folder / "sweeps" / "data")
     (row,) = [row for row in rows if row["model"] == "other"]
     assert row["status"].startswith("failed: UnsupportedModelError: the weights in")
 

@@ -53,7 +53,7 @@ def entries(models: object, *, factory: object, options: Mapping[str, Any]) -> t
             "checkpoints, or pass a list of modules."
         )
     names = _names([item for _, item in listed])
-    made = {}
+    made: dict[str, Entry] = {}
     for (given, item), name in zip(listed, names, strict=True):
         settings = {**_settings(item, factory), **options}
         made.setdefault(given or name, _entry(given or name, item, settings))

@@ -102,7 +102,7 @@ def _written(summary: Summary) -> str:
 
 def _columns(sweep: Sweep) -> list[dict[str, Any]]:
     """Return, for each column, the forest of its correlations and the closest ones as scatters."""
-    made = []
+    made: list[dict[str, Any]] = []
     for place, name in enumerate(dict.fromkeys(one.column for one in sweep.correlations)):
         own = [o for o in sweep.correlations if o.column == name and math.isfinite(o.tau.value)]
         if not own:
