@@ -15,6 +15,7 @@ from inscape._core import Result, instruments
 from inscape.intake import performance
 from inscape.models import mlp
 from inscape.report import Sweep, sweep
+from inscape.report.sweeps.cells import SHELF
 from inscape.report.sweeps.models import entries, natural
 from inscape.report.sweeps.saving import json_text
 from inscape.report.sweeps.selection import selected
@@ -326,6 +327,21 @@ def test_a_function_builds_the_network_of_weights(folder):
     assert found.value("epoch-4", "gradient_norm") == folder.sweep().value(
         "epoch-4", "gradient_norm"
     )
+
+
+def test_nothing_is_left_in_memory_or_in_the_temporary_folder(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    sweep([net(0)], data, only="gradient_norm", quiet=True)
+    assert not SHELF.objects
+    assert not SHELF.subjects
+    with pytest.raises(ValueError, match="one row"):
+        sweep([net(0)], torch.zeros(0, 3), only="gradient_norm")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_data_is_an_option_like_any_other(folder):
+    found = folder.sweep(data_options={"data_dir": folder.path, "labels": "none"})
+    assert "accuracy" not in found.measures
 
 
 def test_models_are_named_and_ordered_as_people_would(tmp_path):

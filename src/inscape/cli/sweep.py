@@ -123,21 +123,21 @@ def sweep(
         )
     say = Speech(quiet=quiet)
     with data_from(data_dir):
-        from inscape.cli import sweeping
+        from inscape.cli import sweep_output
 
-        folder = out if out is not None else sweeping.default_folder(data)
-        sweeping.check_writable(folder)
+        folder = out if out is not None else sweep_output.default_folder(data)
+        sweep_output.check_writable(folder)
         with redirect_stdout(sys.stderr):  # what a model prints is no result
             prepared = _prepared(given, folder)
-        say(*prepared.plan.notes, *prepared.columns.notes, sweeping.announcement(prepared))
+        say(*prepared.plan.notes, *prepared.columns.notes, sweep_output.announcement(prepared))
         if dry_run:
-            sweeping.print_forecast(prepared, as_json=as_json)
+            sweep_output.print_forecast(prepared, as_json=as_json)
             return
-        found = prepared.run(quiet=True if quiet else None)
-    sweeping.print_sweep(found, compare, as_json=as_json)
-    say(*(f"wrote {path}" for path in sweeping.write_all(found, folder)))
+        result = prepared.run(quiet=True if quiet else None)
+    sweep_output.print_sweep(result, compare, as_json=as_json)
+    say(*(f"wrote {path}" for path in sweep_output.write_all(result, folder)))
     say(f"repeat: {typed()}")
-    if found.failed:
+    if result.failed:
         raise typer.Exit(FAILED)
 
 

@@ -40,6 +40,11 @@ class Shelf:
     data: dict[str, OpenedData] = field(default_factory=dict)
     subjects: dict[str, "Opened"] = field(default_factory=dict)
 
+    def clear(self) -> None:
+        """Let go of everything."""
+        for held in (self.objects, self.data, self.subjects):
+            held.clear()
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Opened:

@@ -52,8 +52,12 @@ def _one_kind(letters: Sequence[str]) -> bool:
 def over_models(sweep: Sweep, measure: str, ax: Axes) -> Axes:
     """Draw a measure over the models: a dot for each, with its interval."""
     names = [model.name for model in sweep.models]
-    found = [sweep.measurement(name, measure) for name in names]
-    shown = [(i, m.summary) for i, m in enumerate(found) if m is not None and m.summary is not None]
+    measurements = [sweep.measurement(name, measure) for name in names]
+    shown = [
+        (i, m.summary)
+        for i, m in enumerate(measurements)
+        if m is not None and m.summary is not None
+    ]
     ax.plot([i for i, _ in shown], [s.value for _, s in shown], color=RULE, linewidth=1.0, zorder=1)
     for i, summary in shown:
         if summary.low is not None and summary.high is not None and math.isfinite(summary.high):
@@ -156,14 +160,14 @@ def scatter(sweep: Sweep, correlation: Correlation) -> Axes:
 
 def forest(correlations: Sequence[Correlation]) -> Axes:
     """Draw Kendall's tau of each measure with its interval, the largest first."""
-    known = [one for one in correlations if math.isfinite(one.tau.value)]
-    rows = sorted(known, key=lambda one: one.tau.value)
+    known = [correlation for correlation in correlations if math.isfinite(correlation.tau.value)]
+    rows = sorted(known, key=lambda correlation: correlation.tau.value)
     with styled():
         ax = new_axes()
         ax.get_figure(root=True).set_size_inches(6.4, 0.5 + 0.24 * len(rows))  # type: ignore[union-attr]
         ax.axvline(0, color=FAINT, linewidth=0.8)
-        for y, one in enumerate(rows):
-            tau = one.tau
+        for y, correlation in enumerate(rows):
+            tau = correlation.tau
             clear = tau.low > 0 or tau.high < 0
             colour = FAINT if not clear else BLUE if tau.value > 0 else VERMILION
             if math.isfinite(tau.low):
@@ -172,7 +176,9 @@ def forest(correlations: Sequence[Correlation]) -> Axes:
                         solid_capstyle="round")  # fmt: skip
             ax.plot(tau.value, y, "o", color=colour, markersize=5)
             ax.text(1.08, y, number(tau.value, 2), va="center", ha="left", fontsize=8)
-        ax.set_yticks(range(len(rows)), [figure_label(plain(one.measure)) for one in rows])
+        ax.set_yticks(
+            range(len(rows)), [figure_label(plain(correlation.measure)) for correlation in rows]
+        )
         ax.set_xlim(-1.05, 1.05)
         ax.set_ylim(-0.7, len(rows) - 0.3)
         ax.set_xlabel("Kendall's tau")

@@ -53,11 +53,11 @@ def entries(models: object, *, factory: object, options: Mapping[str, Any]) -> t
             "checkpoints, or pass a list of modules."
         )
     names = _names([item for _, item in listed])
-    made: dict[str, Entry] = {}
+    models_by_name: dict[str, Entry] = {}
     for (given, item), name in zip(listed, names, strict=True):
         settings = {**_settings(item, factory), **options}
-        made.setdefault(given or name, _entry(given or name, item, settings))
-    return tuple(made.values())
+        models_by_name.setdefault(given or name, _entry(given or name, item, settings))
+    return tuple(models_by_name.values())
 
 
 def _entry(name: str, item: object, settings: dict[str, Any]) -> Entry:
@@ -74,9 +74,9 @@ def _listed(models: object) -> list[tuple[str, object]]:
     words = [str(item) for item in items if isinstance(item, str | Path)]
     if len(words) == len(items) and words == sorted(words):  # as a shell lists a pattern
         items = sorted(items, key=lambda item: natural(str(item)))
-    found = [("", part) for item in items for part in _expanded(item)]
+    parts = [("", part) for item in items for part in _expanded(item)]
     return list({str(part) if isinstance(part, str) else id(part): (name, part)
-                 for name, part in found}.values())  # fmt: skip
+                 for name, part in parts}.values())  # fmt: skip
 
 
 def _expanded(item: object) -> Iterator[object]:
@@ -175,10 +175,10 @@ def _code(spec: str) -> Path | None:
     if home.endswith(".py"):
         return Path(home).expanduser()
     try:
-        found = importlib.util.find_spec(home)
+        module = importlib.util.find_spec(home)
     except (ImportError, ValueError):
         return None
-    return Path(found.origin) if found is not None and found.origin else None
+    return Path(module.origin) if module is not None and module.origin else None
 
 
 def _file_digest(paths: Sequence[Path | None]) -> str:

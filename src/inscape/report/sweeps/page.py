@@ -42,13 +42,13 @@ def page(sweep: Sweep) -> str:
         sentences=sentences(sweep),
         panels=_panels(sweep),
         columns=_columns(sweep),
-        differences=[_difference(sweep, one) for one in sweep.first_and_last],
+        differences=[_difference(sweep, pair) for pair in sweep.first_and_last],
         pair=sweep.first_and_last[0] if sweep.first_and_last else None,
         table=_table(sweep),
         not_applicable=_not_applicable(sweep),
         csv=_encoded(csv_text(list(sweep.rows()))),
-        csv_differences=_encoded(csv_text([one.row() for one in sweep.first_and_last])),
-        csv_correlations=_encoded(csv_text([one.row() for one in sweep.correlations])),
+        csv_differences=_encoded(csv_text([each.row() for each in sweep.first_and_last])),
+        csv_correlations=_encoded(csv_text([each.row() for each in sweep.correlations])),
         latex=latex_table(sweep),
         latex_file=_encoded(latex_table(sweep)),
     )
@@ -66,7 +66,11 @@ def _svg(ax: Axes, name: str, label: str) -> Markup:
 
 def _panels(sweep: Sweep) -> list[dict[str, Any]]:
     """Return a panel for each measure, with the question that its family answers."""
-    families = {one.measure: one.family for one in sweep.measurements if one.summary is not None}
+    families = {
+        measurement.measure: measurement.family
+        for measurement in sweep.measurements
+        if measurement.summary is not None
+    }
     return [_panel(sweep, measure, families[measure]) for measure in sweep.measures]
 
 
@@ -102,51 +106,63 @@ def _written(summary: Summary) -> str:
 
 def _columns(sweep: Sweep) -> list[dict[str, Any]]:
     """Return, for each column, the forest of its correlations and the closest ones as scatters."""
-    made: list[dict[str, Any]] = []
-    for place, name in enumerate(dict.fromkeys(one.column for one in sweep.correlations)):
-        own = [o for o in sweep.correlations if o.column == name and math.isfinite(o.tau.value)]
-        if not own:
+    columns: list[dict[str, Any]] = []
+    for place, name in enumerate(
+        dict.fromkeys(correlation.column for correlation in sweep.correlations)
+    ):
+        correlations = [
+            correlation
+            for correlation in sweep.correlations
+            if correlation.column == name and math.isfinite(correlation.tau.value)
+        ]
+        if not correlations:
             continue
-        closest = sorted(own, key=lambda one: -abs(one.tau.value))[:SCATTERS]
-        label = f"Kendall's tau of {len(own)} measures with {name}"
-        made.append(
+        closest = sorted(correlations, key=lambda correlation: -abs(correlation.tau.value))[
+            :SCATTERS
+        ]
+        label = f"Kendall's tau of {len(correlations)} measures with {name}"
+        columns.append(
             {
                 "name": name,
-                "models": max(one.tau.n for one in own),
-                "figure": _svg(forest(own), f"forest-{place}", label),
-                "scatters": [] if made else [_scatter(sweep, one, place) for one in closest],
-                "methods": sorted({one.tau.method for one in own}),
+                "models": max(correlation.tau.n for correlation in correlations),
+                "figure": _svg(forest(correlations), f"forest-{place}", label),
+                "scatters": []
+                if columns
+                else [_scatter(sweep, correlation, place) for correlation in closest],
+                "methods": sorted({correlation.tau.method for correlation in correlations}),
             }
         )
-    return made
+    return columns
 
 
-def _scatter(sweep: Sweep, one: Correlation, place: int) -> dict[str, Any]:
-    tau = one.tau
+def _scatter(sweep: Sweep, correlation: Correlation, place: int) -> dict[str, Any]:
+    tau = correlation.tau
     interval = f" [{number(tau.low, 2)}, {number(tau.high, 2)}]" if math.isfinite(tau.low) else ""
-    label = f"{plain(one.measure)} against {one.column}, tau {number(tau.value, 2)}"
+    label = f"{plain(correlation.measure)} against {correlation.column}, tau {number(tau.value, 2)}"
     return {
-        "title": first_up(plain(one.measure)),
+        "title": first_up(plain(correlation.measure)),
         "tau": f"{number(tau.value, 2)}{interval}",
-        "p": number(one.p, 2) if math.isfinite(one.p) else "",
-        "figure": _svg(scatter(sweep, one), f"scatter-{place}-{one.measure}", label),
+        "p": number(correlation.p, 2) if math.isfinite(correlation.p) else "",
+        "figure": _svg(
+            scatter(sweep, correlation), f"scatter-{place}-{correlation.measure}", label
+        ),
     }
 
 
-def _difference(sweep: Sweep, one: Comparison) -> dict[str, Any]:
-    found = one.difference
-    known = math.isfinite(found.low) and not found.exact
-    before = sweep.value(one.second, one.measure)
-    relative = "" if not before else f"{100 * found.value / abs(before):+.0f}%"
+def _difference(sweep: Sweep, comparison: Comparison) -> dict[str, Any]:
+    estimate = comparison.difference
+    known = math.isfinite(estimate.low) and not estimate.exact
+    before = sweep.value(comparison.second, comparison.measure)
+    relative = "" if not before else f"{100 * estimate.value / abs(before):+.0f}%"
     return {
-        "title": first_up(plain(one.measure)),
+        "title": first_up(plain(comparison.measure)),
         "before": number(before or 0.0, 3),
-        "after": number(sweep.value(one.first, one.measure) or 0.0, 3),
-        "difference": _signed(found.value),
-        "interval": f"{_signed(found.low)} to {_signed(found.high)}" if known else "",
+        "after": number(sweep.value(comparison.first, comparison.measure) or 0.0, 3),
+        "difference": _signed(estimate.value),
+        "interval": f"{_signed(estimate.low)} to {_signed(estimate.high)}" if known else "",
         "relative": relative.replace("-", "\N{MINUS SIGN}"),
-        "method": found.method,
-        "distinct": one.distinct and not found.exact,
+        "method": estimate.method,
+        "distinct": comparison.distinct and not estimate.exact,
     }
 
 
@@ -159,11 +175,16 @@ def _table(sweep: Sweep) -> list[dict[str, Any]]:
     rows = []
     for model in sweep.models:
         cells = [sweep.measurement(model.name, measure) for measure in sweep.measures]
-        reasons = [one.status for one in sweep.failed if one.model == model.name]
+        reasons = [
+            measurement.status for measurement in sweep.failed if measurement.model == model.name
+        ]
         rows.append(
             {
                 "model": model,
-                "cells": [_cell(None if one is None else one.summary) for one in cells],
+                "cells": [
+                    _cell(None if measurement is None else measurement.summary)
+                    for measurement in cells
+                ],
                 "failed": reasons[0] if reasons and not any(c and c.summary for c in cells) else "",
                 "partly": reasons,
             }
@@ -182,8 +203,9 @@ def _cell(summary: Summary | None) -> dict[str, str]:
 def _not_applicable(sweep: Sweep) -> Sequence[tuple[str, str]]:
     """Return what applies to no model at all, with the reason."""
     reasons = {
-        one.measure: one.status.removeprefix("not applicable: ")
-        for one in sweep.measurements
-        if one.status.startswith("not applicable") and one.measure not in sweep.measures
+        measurement.measure: measurement.status.removeprefix("not applicable: ")
+        for measurement in sweep.measurements
+        if measurement.status.startswith("not applicable")
+        and measurement.measure not in sweep.measures
     }
     return [(plain(measure), reason) for measure, reason in reasons.items()]

@@ -102,12 +102,13 @@ def plan_sweep(
             if keeps:
                 _keep_choice(store, [data, list(chosen), seed, budget], choice)
         limit, left_out = choice
-        chosen = {name: one for name, one in chosen.items() if name not in left_out}
+        chosen = {name: instrument for name, instrument in chosen.items() if name not in left_out}
         data = {**data, "limit": limit}
         opened = read_data(data)
     rows = len(opened.measured[0])
     seconds = {
-        name: measured.get(name, _predicted(subject, one, rows)) for name, one in chosen.items()
+        name: measured.get(name, _predicted(subject, instrument, rows))
+        for name, instrument in chosen.items()
     }
     cells = [
         {"model": dict(entry.settings), "data": data, "seed": seed, "instrument": name}
@@ -183,7 +184,9 @@ def _fitting(
     have = len(subject.x)
     for rows in (None, *(rows for rows in ROWS if rows < have)):
         count = have if rows is None else rows
-        times = {name: _predicted(subject, one, count) for name, one in chosen.items()}
+        times = {
+            name: _predicted(subject, instrument, count) for name, instrument in chosen.items()
+        }
         if OPENING + sum(times.values()) <= budget:
             return limit if rows is None else rows, {}
     left_out: dict[str, float] = {}

@@ -1,6 +1,7 @@
 """``sweep``: many models measured alike, through the runner of the lab."""
 
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -48,6 +49,7 @@ class PreparedSweep:
             report = self._report(quiet)
             records = {record.key: record for record in self.plan.plan.records(self.store)}
         finally:
+            SHELF.clear()
             if self.temporary:
                 shutil.rmtree(self.store.root, ignore_errors=True)
         return tabulated(
@@ -163,17 +165,22 @@ def prepare(
     chosen = selected(measures if only is None else only)
     options = {"take": take, "trust": trust, "device": device, "dtype": dtype, "max_size": max_size}
     listed = entries(models, factory=model, options=options)
-    own = read_columns(columns, listed)
+    user_columns = read_columns(columns, listed)
     about = {**(data_options or {}), "limit": limit, "device": device, "max_size": max_size}
-    source = _data_settings(data, about)
+    source = _data_settings(data, {key: _plain(value) for key, value in about.items()})
     local = "object" in source or any(entry.in_memory for entry in listed)
     runs = _executor(executor, jobs, local=local)
-    store = Store(tempfile.mkdtemp(prefix="inscape-sweep-") if out is None else out)
+    store = Store(_temporary() if out is None else out)
     plan = plan_sweep(
         listed, chosen, source, seed=seed, budget=budget, store=store, fresh=fresh, keeps=keeps
     )
     return PreparedSweep(
-        plan=plan, store=store, executor=runs, columns=own, command=command, temporary=out is None
+        plan=plan,
+        store=store,
+        executor=runs,
+        columns=user_columns,
+        command=command,
+        temporary=out is None,
     )
 
 
@@ -188,6 +195,16 @@ def _check(
         raise ValueError("only and measures are two names of one argument: give one of them.")
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be a positive number of seconds, found {budget:g}.")
+
+
+def _temporary() -> Path:
+    """Return a folder that is made with the first record."""
+    return Path(tempfile.gettempdir()) / f"inscape-sweep-{secrets.token_hex(8)}"
+
+
+def _plain(value: Any) -> Any:
+    """Return an option as a record can hold it; workers may be in another folder."""
+    return str(value.expanduser().absolute()) if isinstance(value, Path) else value
 
 
 def _data_settings(data: object, about: dict[str, Any]) -> dict[str, Any]:

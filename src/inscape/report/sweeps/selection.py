@@ -28,22 +28,26 @@ def selected(only: str | Sequence[str] | None) -> dict[str, Instrument]:
     takes none; no selection stands for the defaults of all families.
     """
     chosen = words(only)
-    known = {name: one for name, one in instruments().items() if one.reads in READS}
+    known = {
+        name: instrument for name, instrument in instruments().items() if instrument.reads in READS
+    }
     _refuse_unknown(chosen, known)
     if not chosen:
-        return {name: one for name, one in known.items() if one.by_default}
+        return {name: instrument for name, instrument in known.items() if instrument.by_default}
     names = set(chosen)
-    for family in {one.family for one in known.values()} & names:
-        members = [one for one in known.values() if one.family == family]
-        usual = [one.name for one in members if one.by_default]
-        names |= set(usual or [one.name for one in members])
-    return {name: one for name, one in known.items() if name in names}
+    for family in {instrument.family for instrument in known.values()} & names:
+        members = [instrument for instrument in known.values() if instrument.family == family]
+        usual = [instrument.name for instrument in members if instrument.by_default]
+        names |= set(usual or [instrument.name for instrument in members])
+    return {name: instrument for name, instrument in known.items() if name in names}
 
 
 def _refuse_unknown(chosen: Sequence[str], known: dict[str, Instrument]) -> None:
     """Refuse what is neither an instrument nor a family, or cannot be measured on one model."""
-    families = list(dict.fromkeys(one.family for one in known.values()))
-    others = {name: one.reads for name, one in instruments().items() if name not in known}
+    families = list(dict.fromkeys(instrument.family for instrument in known.values()))
+    others = {
+        name: instrument.reads for name, instrument in instruments().items() if name not in known
+    }
     for name in chosen:
         if name in others:
             needs = {"trajectory": "a recorded training", "pair": "two networks"}[others[name]]

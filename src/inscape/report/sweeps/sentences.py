@@ -35,16 +35,20 @@ def introduction(sweep: Sweep) -> str:
 
 
 def _failures(sweep: Sweep) -> Iterator[Sentence]:
-    lost = list(dict.fromkeys(one.model for one in sweep.failed if one.measure == "all"))
+    lost = list(
+        dict.fromkeys(
+            measurement.model for measurement in sweep.failed if measurement.measure == "all"
+        )
+    )
     if lost:
         yield Sentence(
             f"{len(lost)} of {len(sweep.models)} models could not be opened or measured: "
             f"{listed(lost[:4])}{' and others' if len(lost) > 4 else ''}.",
             warning=True,
         )
-    partly = [one for one in sweep.failed if one.measure != "all"]
+    partly = [measurement for measurement in sweep.failed if measurement.measure != "all"]
     if partly:
-        names = list(dict.fromkeys(plain(one.measure) for one in partly))
+        names = list(dict.fromkeys(plain(measurement.measure) for measurement in partly))
         yield Sentence(
             f"{len(partly)} measurement{'s' * (len(partly) != 1)} failed: {listed(names[:4])}.",
             warning=True,
@@ -57,13 +61,15 @@ def _change(sweep: Sweep) -> Iterator[Sentence]:
     if not differences:
         return
     first, last = differences[0].second, differences[0].first
-    for one in differences:
-        if one.measure == "accuracy":
-            yield Sentence(_accuracy(sweep, one))
+    for comparison in differences:
+        if comparison.measure == "accuracy":
+            yield Sentence(_accuracy(sweep, comparison))
     known = [
-        one for one in differences if math.isfinite(one.difference.low) and not one.difference.exact
+        comparison
+        for comparison in differences
+        if math.isfinite(comparison.difference.low) and not comparison.difference.exact
     ]
-    distinct = [one for one in known if one.distinct]
+    distinct = [comparison for comparison in known if comparison.distinct]
     if known:
         yield Sentence(
             f"From {first} to {last}, {len(distinct)} of {len(known)} measures change by more than "
@@ -71,24 +77,27 @@ def _change(sweep: Sweep) -> Iterator[Sentence]:
         )
 
 
-def _accuracy(sweep: Sweep, one: Comparison) -> str:
-    before, after = (100 * (sweep.value(m, "accuracy") or 0.0) for m in (one.second, one.first))
-    found = one.difference
-    ends = f"{100 * found.low:+.1f} to {100 * found.high:+.1f} points"
-    change = "not significant" if not one.distinct else f"a change of {ends}"
-    return (
-        f"The accuracy is {before:.1f}% in {one.second} and {after:.1f}% in {one.first} ({change})."
+def _accuracy(sweep: Sweep, comparison: Comparison) -> str:
+    before, after = (
+        100 * (sweep.value(m, "accuracy") or 0.0) for m in (comparison.second, comparison.first)
     )
+    estimate = comparison.difference
+    ends = f"{100 * estimate.low:+.1f} to {100 * estimate.high:+.1f} points"
+    change = "not significant" if not comparison.distinct else f"a change of {ends}"
+    both = f"{before:.1f}% in {comparison.second} and {after:.1f}% in {comparison.first}"
+    return f"The accuracy is {both} ({change})."
 
 
 def _most_changed(sweep: Sweep, distinct: list[Comparison]) -> str:
     """Name the measure that grew or shrank by the largest factor."""
-    factors = {
-        one.measure: after / before
-        for one in distinct
-        if (before := sweep.value(one.second, one.measure)) and before > 0
-        and (after := sweep.value(one.first, one.measure)) and after > 0
-    }  # fmt: skip
+    factors: dict[str, float] = {}
+    for comparison in distinct:
+        before, after = (
+            sweep.value(model, comparison.measure)
+            for model in (comparison.second, comparison.first)
+        )
+        if before and after and before > 0 and after > 0:
+            factors[comparison.measure] = after / before
     if not factors:
         return ""
     name = max(factors, key=lambda name: abs(math.log(factors[name])))
@@ -104,11 +113,17 @@ def _strongest(sweep: Sweep) -> Iterator[Sentence]:
     for names in _orders(sweep)[:COLUMNS]:
         column = names[0] + (f" (and {listed(names[1:])})" if names[1:] else "")
         known = [
-            one
-            for one in sweep.correlations
-            if one.column == names[0] and math.isfinite(one.tau.low) and one.measure != "loss"
+            correlation
+            for correlation in sweep.correlations
+            if correlation.column == names[0]
+            and math.isfinite(correlation.tau.low)
+            and correlation.measure != "loss"
         ]
-        clear = [one for one in known if one.tau.low > 0 or one.tau.high < 0]
+        clear = [
+            correlation
+            for correlation in known
+            if correlation.tau.low > 0 or correlation.tau.high < 0
+        ]
         if not known:
             continue
         if not clear:
@@ -117,8 +132,12 @@ def _strongest(sweep: Sweep) -> Iterator[Sentence]:
                 "interval of Kendall's tau holds 0."
             )
             continue
-        best = max(clear, key=lambda one: abs(one.tau.value))
-        alike = [one for one in clear if abs(one.tau.value) == abs(best.tau.value)]
+        best = max(clear, key=lambda correlation: abs(correlation.tau.value))
+        alike = [
+            correlation
+            for correlation in clear
+            if abs(correlation.tau.value) == abs(best.tau.value)
+        ]
         others = f" and {len(alike) - 1} more go" if len(alike) > 1 else " goes"
         yield Sentence(
             f"Of {len(known)} measures, the {plain(best.measure)}{others} with {column} most "
@@ -129,15 +148,15 @@ def _strongest(sweep: Sweep) -> Iterator[Sentence]:
 def _orders(sweep: Sweep) -> list[list[str]]:
     """Return the columns, those together that put the models in the same order."""
     orders: dict[tuple[str, ...], list[str]] = {}
-    for name in dict.fromkeys(one.column for one in sweep.correlations):
+    for name in dict.fromkeys(correlation.column for correlation in sweep.correlations):
         column = sweep.column(name)
         orders.setdefault(tuple(sorted(column, key=lambda m: column[m])), []).append(name)
     return list(orders.values())
 
 
-def tau_in_words(one: Correlation) -> str:
+def tau_in_words(correlation: Correlation) -> str:
     """Return Kendall's tau with its interval."""
-    tau = one.tau
+    tau = correlation.tau
     return (
         f"Kendall's tau is {number(tau.value, 2)}, 95% interval {number(tau.low, 2)} to "
         f"{number(tau.high, 2)} over {tau.n} models"

@@ -95,11 +95,11 @@ class Comparison:
 
     def row(self) -> dict[str, Scalar]:
         """Return a row of a table."""
-        found = self.difference
+        estimate = self.difference
         return {
             "measure": self.measure, "first": self.first, "second": self.second,
-            "difference": found.value, "low": _finite(found.low), "high": _finite(found.high),
-            "method": found.method,
+            "difference": estimate.value, "low": _finite(estimate.low),
+            "high": _finite(estimate.high), "method": estimate.method,
         }  # fmt: skip
 
 
@@ -114,11 +114,11 @@ class Correlation:
 
     def row(self) -> dict[str, Scalar]:
         """Return a row of a table."""
-        found = self.tau
+        estimate = self.tau
         return {
-            "measure": self.measure, "column": self.column, "models": found.n,
-            "tau": _finite(found.value), "low": _finite(found.low), "high": _finite(found.high),
-            "p": _finite(self.p), "method": found.method,
+            "measure": self.measure, "column": self.column, "models": estimate.n,
+            "tau": _finite(estimate.value), "low": _finite(estimate.low),
+            "high": _finite(estimate.high), "p": _finite(self.p), "method": estimate.method,
         }  # fmt: skip
 
 
@@ -179,12 +179,12 @@ class Sweep:
     def rows(self) -> Iterator[dict[str, Scalar]]:
         """Yield one row for each model and measure, the user's columns beside them."""
         for measurement in self.measurements:
-            own = {
+            columns = {
                 name: column.get(measurement.model)
                 for name, column in self.columns.items()
                 if name not in measurement.row()
             }
-            yield {**measurement.row(), **own}
+            yield {**measurement.row(), **columns}
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the rows as a pandas frame."""
@@ -207,9 +207,9 @@ class Sweep:
         ]
         return tuple(
             Comparison(measure=measure, first=first, second=second, difference=difference(a, b))
-            for measure, one, other in pairs
-            if one is not None and other is not None
-            and (a := one.quantity) is not None and (b := other.quantity) is not None
+            for measure, minuend, subtrahend in pairs
+            if minuend is not None and subtrahend is not None
+            and (a := minuend.quantity) is not None and (b := subtrahend.quantity) is not None
         )  # fmt: skip
 
     def _known(self, name: str) -> None:
@@ -227,10 +227,10 @@ class Sweep:
         if "accuracy" in self.measures and "accuracy" not in names:
             names.append("accuracy")
         return tuple(
-            found
+            correlation
             for name in names
             for measure in self.measures
-            if measure != name and (found := self._correlation(measure, name)) is not None
+            if measure != name and (correlation := self._correlation(measure, name)) is not None
         )
 
     def column(self, name: str) -> dict[str, float]:
@@ -244,11 +244,11 @@ class Sweep:
         return {name: value for name, value in values.items() if value is not None}
 
     def _correlation(self, measure: str, name: str) -> Correlation | None:
-        own, column = self._values(measure), self.column(name)
-        both = [model for model in own if model in column]
+        values, column = self._values(measure), self.column(name)
+        both = [model for model in values if model in column]
         if len(both) < FEWEST:
             return None
-        x, y = np.array([own[m] for m in both]), np.array([column[m] for m in both])
+        x, y = np.array([values[m] for m in both]), np.array([column[m] for m in both])
         tau = rank_correlation(x, y, seed=self.seed)
         p = math.nan if math.isnan(tau.value) else independence_p(x, y)
         return Correlation(measure=measure, column=name, tau=tau, p=p)
@@ -258,8 +258,8 @@ class Sweep:
         parts: dict[str, Any] = {
             "models": [asdict(model) for model in self.models],
             "measurements": list(self.rows()),
-            "correlations": [one.row() for one in self.correlations],
-            "differences": [one.row() for one in self.first_and_last],
+            "correlations": [each.row() for each in self.correlations],
+            "differences": [each.row() for each in self.first_and_last],
             "left_out": dict(self.left_out),
             "data": self.data,
             "rows_measured": self.rows_measured,

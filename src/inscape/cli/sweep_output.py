@@ -68,7 +68,7 @@ def print_sweep(sweep: Sweep, compare: tuple[str, str] | None, *, as_json: bool)
     """Print the numbers, what they show, the closest correlations, and a difference asked for."""
     differences = sweep.differences(*compare) if compare else ()
     if as_json:
-        asked = {"compared": [one.row() for one in differences]} if compare else {}
+        asked = {"compared": [each.row() for each in differences]} if compare else {}
         print_json({**sweep.to_dict(), **asked})
         return
     for sentence in sentences(sweep):
@@ -99,10 +99,12 @@ def _table(sweep: Sweep) -> Iterator[dict[str, object]]:
 def _correlations(sweep: Sweep) -> Iterator[dict[str, object]]:
     """Yield a row for each measure: its tau with every column."""
     for measure in sweep.measures:
-        own = {
-            f"with {one.column}": one.tau for one in sweep.correlations if one.measure == measure
+        correlations = {
+            f"with {correlation.column}": correlation.tau
+            for correlation in sweep.correlations
+            if correlation.measure == measure
         }
-        yield {"measure": plain(measure), **{name: _tau(tau) for name, tau in own.items()}}
+        yield {"measure": plain(measure), **{name: _tau(tau) for name, tau in correlations.items()}}
 
 
 def _tau(tau: Estimate) -> str:
@@ -112,9 +114,9 @@ def _tau(tau: Estimate) -> str:
     return f"{tau.value:.2f}{ends}"
 
 
-def _difference(one: Comparison) -> dict[str, object]:
+def _difference(comparison: Comparison) -> dict[str, object]:
     keys = ("measure", "difference", "low", "high", "method")
-    return {key: one.row()[key] for key in keys}
+    return {key: comparison.row()[key] for key in keys}
 
 
 def write_all(sweep: Sweep, folder: Path) -> list[Path]:
@@ -124,8 +126,8 @@ def write_all(sweep: Sweep, folder: Path) -> list[Path]:
         suffixes.append("parquet")
     paths = [sweep.save(folder / f"sweep.{suffix}") for suffix in suffixes]
     extra = {
-        "correlations.csv": [one.row() for one in sweep.correlations],
-        "differences.csv": [one.row() for one in sweep.first_and_last],
+        "correlations.csv": [each.row() for each in sweep.correlations],
+        "differences.csv": [each.row() for each in sweep.first_and_last],
     }
     for name, rows in extra.items():
         if rows:
