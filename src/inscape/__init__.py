@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     )
     from inscape._core import Result, instruments, load
     from inscape.intake import adapt
-    from inscape.report import look
+    from inscape.report.look import look
+    from inscape.report.sweeps import sweep
 
 __version__ = "0.1.0"
 
@@ -62,6 +63,7 @@ __all__ = [
     "robustness",
     "smoothness",
     "spectra",
+    "sweep",
     "training",
 ]
 
@@ -71,6 +73,7 @@ _HOMES = {
     "instruments": "inscape._core",
     "load": "inscape._core",
     "look": "inscape.report",
+    "sweep": "inscape.report",
 }
 
 

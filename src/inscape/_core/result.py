@@ -93,6 +93,14 @@ class Result:
         """Return the headline number, or None where there is none."""
         return None
 
+    def per_sample(self) -> Tensor | None:
+        """Return one number for each sample, whose mean is the summary's value, if there are any.
+
+        At one seed and on the same data they belong to the same samples, whatever the network, so
+        that two networks can be compared sample by sample.
+        """
+        return None
+
     @property
     def status(self) -> str:
         """Return ``"ok"``, or why there is no number."""

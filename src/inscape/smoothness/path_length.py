@@ -52,6 +52,10 @@ class PathLength(Result):
         for length, distance in zip(self.lengths.tolist(), self.distances.tolist(), strict=True):
             yield {"path_length": length, "straight": distance}
 
+    def per_sample(self) -> Tensor:
+        """Return the length along each chord."""
+        return self.lengths
+
     def summary(self) -> Summary:
         """Return the mean over the chords, a lower bound where it is coarse."""
         way = ", exact along each chord" if self.exact else f" x {self.knots} knots"
