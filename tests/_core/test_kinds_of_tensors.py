@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from cases import dense, points
-from inscape._core import UnsupportedModelError, checks, generator, instruments
+from inscape._core import NotApplicable, UnsupportedModelError, checks, generator, instruments
 from inscape._core.functional import probe
 from inscape._core.sampling import draw_rows
 from inscape.boolean import boolean_function
@@ -39,6 +39,17 @@ def test_meta_tensors_are_refused(unchecked, name):
         instruments()[name].function(
             NET, *([X.to("meta")] + [X] * instruments()[name].wants_labels)
         )
+
+
+@pytest.mark.parametrize("name", instruments())
+def test_no_rows_are_refused_or_do_not_apply(unchecked, name):
+    given = [X[:0]] * (1 + instruments()[name].wants_labels)
+    try:
+        result = instruments()[name].function(NET, *given)
+    except ValueError as error:
+        assert "at least" in str(error)
+    else:
+        assert isinstance(result, NotApplicable) or not instruments()[name].least_rows
 
 
 @pytest.mark.parametrize("sparse", [X.to_sparse(), pytest.param(None, id="csr")])

@@ -1,6 +1,7 @@
 """Result: the frozen answer of an instrument, that can be read, tabled, drawn and saved."""
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -224,6 +225,7 @@ def positive_summary(mean: float, error: float, n: int, *, kind: Kind, basis: st
     """Summarise ``n`` non-negative samples by mean and standard error, with a 95% interval."""
     if not mean or error <= ROUNDING * mean:
         return Summary(value=mean, kind=kind, basis=f"{basis}; {ALIKE}")
-    half = student(n) * error / mean
-    low, high = mean * math.exp(-half), mean * math.exp(half)
+    largest = sys.float_info.max  # where the errors leave the floating-point range
+    half = min(student(n) * error / mean, math.log(largest))
+    low, high = mean * math.exp(-half), min(mean * math.exp(half), largest)
     return Summary(value=mean, kind=kind, basis=basis, low=low, high=high)

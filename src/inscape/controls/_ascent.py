@@ -31,7 +31,7 @@ ROUNDING = 1e-7
 class Chord:
     """The steepest of all: how steep, both of its ends, and how many parts of it are rounding.
 
-    ``jacobian`` is the largest norm of a Jacobian among the points where the search ended.
+    ``jacobian`` is the largest norm of a Jacobian among the points where the search began or ended.
     """
 
     slope: float
@@ -57,7 +57,7 @@ def steepest_chord(f: Function, x: Float[Tensor, "n *d"], *, memory: int, seed: 
     wide = centre + 3 * dice * (x - centre).square().mean(0).sqrt()
     search = _Search(f, memory, seed)
     with progress(len(x) + WIDE + STEPS, label="steepest chord") as bar:
-        starts, along, _ = search.steepest(torch.cat([x, wide]), bar)
+        starts, along, first = search.steepest(torch.cat([x, wide]), bar)
         pairs = [_around(starts, along, near * spread) for near in NEAR]
         climbed = _climbed(f, pairs[0], spread, bar)
         starts, along, norms = search.steepest(climbed.mean(0), None)
@@ -68,8 +68,9 @@ def steepest_chord(f: Function, x: Float[Tensor, "n *d"], *, memory: int, seed: 
     slopes, noise = _ratio(f, every)
     slopes[-len(starts) :].nan_to_num_(0.0, 0.0)  # far away a function may leave all numbers
     best = int((slopes - noise).nan_to_num(-inf).argmax())
-    doubt = float(noise[best] / slopes[best]) if slopes[best] > 0 else 0.0
-    return Chord(float(slopes[best]), every[:, best].clone(), doubt, float(norms.max()))
+    doubt = float(noise[best] / slopes[best]) if slopes[best] > 0 else inf
+    jacobian = max(float(first.max()), float(norms.max()))
+    return Chord(float(slopes[best]), every[:, best].clone(), doubt, jacobian)
 
 
 @dataclass(frozen=True, eq=False)
