@@ -220,3 +220,23 @@ def test_large_values_between_layers_of_a_short_type_are_rounded_not_mixed(dtype
         model[-1].weight.mul_(30)
         model[-1].bias.mul_(100)
     probe(model.eval(), points(9, 20, seed=seed).to(dtype))
+
+
+@pytest.mark.parametrize("instrument", [gradient_norm, path_length, tangent_kernel])
+def test_mixing_is_seen_though_units_are_off_at_the_rows_of_the_trial(instrument):
+    class Normed(nn.Module):
+        def forward(self, z):
+            return (z - z.mean(0)).sub(2.5).relu().sum(1, keepdim=True) + self.weight
+
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros((), dtype=torch.float64))
+
+    x = points(9, 3).tanh()
+    x[4 - 1] = 9.0  # neither the first, nor the one in the middle, nor the last
+    with pytest.raises(ValueError, match=MIXED):
+        instrument(Normed().eval(), x)
+
+
+def test_a_constant_function_mixes_nothing():
+    assert gradient_norm(lambda z: 0 * z + 1, points(9, 3)).norms.max() == 0

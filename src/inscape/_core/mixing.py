@@ -17,6 +17,9 @@ from inscape._core.errors import UnsupportedModelError
 #: Rows of a trial: more than a pair, since a function that shifts rows by two leaves pairs alone.
 TRIAL = 3
 
+#: Rows from all over the data that are tried where those of a trial have equal outputs.
+SPREAD = 16
+
 #: How many times the movement of an output that rounding of the input causes is taken for rounding.
 MARGIN = 16
 
@@ -63,6 +66,38 @@ def refuse_mixing(f: Function, rows: Shaped[Tensor, "3 *d"], trial: Float[Tensor
         agrees = agrees or _gap(alone, trial[1:2]) <= float(rounding.max())
     if not agrees or not _moves_by_rounding(f, rows, trial, rounding):
         raise _mixed()
+
+
+@torch.no_grad()
+def refuse_hidden_mixing(
+    f: Function, x: Shaped[Tensor, "n *d"], trial: Float[Tensor, "3 c"]
+) -> None:
+    """Refuse a function that mixes rows elsewhere than at the rows of its trial.
+
+    Where these have equal outputs (units that are off, or saturated), mixing may not show there:
+    rows from all over the data are compared in one batch and in two.
+    """
+    if not torch.equal(trial, trial[:1].expand_as(trial)):
+        return
+    spread = torch.linspace(0, len(x) - 1, min(len(x), SPREAD)).round().long()
+    rows = x.detach()[spread.to(x.device)]
+    half = (len(rows) + 1) // 2
+    try:
+        together = f(rows.clone()).reshape(len(rows), -1)
+        apart = torch.cat([f(part.clone()).reshape(len(part), -1) for part in rows.split(half)])
+    except Exception:  # outside the domain of the function: for those to say who need these rows
+        return
+    gap = _gap(together, apart)
+    if gap > LEAST * float(together.abs().max()) + _least(trial.dtype) and gap > _noise(f, rows):
+        raise _mixed()
+
+
+def _noise(f: Function, rows: Tensor) -> float:
+    """Return how far outputs move by rounding of the inputs, with a margin."""
+    y = f(rows.clone()).reshape(len(rows), -1)
+    eps = torch.finfo(y.dtype).eps
+    moved = f(rows * (1 + eps)) if rows.is_floating_point() else f(rows.clone())
+    return MARGIN * (_gap(moved.reshape(len(rows), -1), y) + eps * float(y.abs().max()))
 
 
 def refuse_pairing(f: Function, rows: Shaped[Tensor, "3 *d"], error: UnsupportedModelError) -> None:
@@ -153,8 +188,12 @@ def _repeats(again: Tensor, trial: Tensor) -> bool:
 
 def _alike(again: Tensor, part: Tensor, trial: Tensor) -> bool:
     """Tell whether outputs agree up to the rounding that batches of other sizes bring."""
-    least = min(100 * torch.finfo(trial.dtype).eps, LEAST)
-    return _gap(again, part) <= LEAST * float(trial.abs().max()) + least
+    return _gap(again, part) <= LEAST * float(trial.abs().max()) + _least(trial.dtype)
+
+
+def _least(dtype: torch.dtype) -> float:
+    """Return a difference of outputs that may be rounding of larger numbers inside."""
+    return min(100 * torch.finfo(dtype).eps, LEAST)
 
 
 def _gap(one: Tensor, other: Tensor) -> float:

@@ -213,12 +213,25 @@ def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
     True
     """
     values = samples.double()
-    mean = float(values.mean())
+    size = float(values.abs().max()) or 1.0  # squares overflow soon
+    mean = finite_mean(values)
     if len(values) < 2:
         return Summary(value=mean, kind=kind, basis=basis)
-    size = float(values.abs().max()) or 1.0  # squares overflow soon
     error = size * float((values / size).std()) / len(values) ** 0.5
     return positive_summary(mean, error, len(values), kind=kind, basis=basis)
+
+
+def finite_mean(values: Tensor) -> float:
+    """Return the mean of finite values, also where their sum would overflow.
+
+    >>> finite_mean(torch.tensor([1.5e308, 1.5e308], dtype=torch.float64))
+    1.5e+308
+    """
+    mean = float(values.mean())
+    if math.isfinite(mean):
+        return mean
+    size = float(values.abs().max())
+    return size * float((values / size).mean())
 
 
 def positive_summary(mean: float, error: float, n: int, *, kind: Kind, basis: str) -> Summary:
