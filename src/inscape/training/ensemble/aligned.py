@@ -107,7 +107,7 @@ def align_products(graph: fx.GraphModule) -> fx.GraphModule:
     factors = [factor for product in products for factor in product.factors]
     if any(_writes(node) for node in nodes):
         for factor in factors:
-            factor.memory = factor.memory and factor
+            factor.memory = None if factor.memory is None else factor
     copies = _Copies(graph, factors)
     for product in products:
         parts = [copies.part(factor, product.node) for factor in product.factors]
