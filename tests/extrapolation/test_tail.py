@@ -7,7 +7,7 @@ import torch
 
 from inscape.extrapolation._tail import tail_summary
 
-RUNS = 1000
+RUNS = 2000
 #: By name, the mean error at a distance between 0 and 1.
 MEANS = {
     "level": lambda d: torch.ones_like(d),
