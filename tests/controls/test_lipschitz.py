@@ -245,6 +245,16 @@ def test_where_differences_drown_the_jacobian_is_what_was_found():
     assert (chord.found, replace(chord, doubt=1e-9).found) == (1.0, 2.0)
 
 
+@pytest.mark.parametrize("size", [1e12, 1e25, 1e100])
+def test_points_between_which_nothing_fits_have_their_jacobian(size):
+    model, x = dense(3, 8, 2), size * points(4, 3)
+    steepest = max(
+        torch.linalg.matrix_norm(torch.func.jacrev(model)(point).detach(), 2).item() for point in x
+    )
+    found = lipschitz(model, x)
+    assert steepest * (1 - 1e-9) <= found.lower <= found.upper
+
+
 def test_a_bound_below_what_was_found_ends_it(monkeypatch):
     chord = Chord(slope=2.0, pair=points(2, 3), doubt=0.0, jacobian=0.5)
     module = sys.modules["inscape.controls.lipschitz"]  # its name is that of the function

@@ -14,7 +14,13 @@ from inscape._core.trajectory import Trajectory, fingerprint
 from inscape.kernels._descent import Adjoint, Recorded, carried_rows, refuse_gaps, scale_of
 from inscape.kernels._result import Choices, PathKernel, Sums, gathered
 from inscape.kernels._slopes import Slopes, per_block
-from inscape.kernels._task import Task, refuse_inseparable, refuse_shape, refuse_unknown
+from inscape.kernels._task import (
+    Task,
+    in_float64,
+    refuse_inseparable,
+    refuse_shape,
+    refuse_unknown,
+)
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
 from inscape.training.replay import loss_of, stand_at
@@ -127,7 +133,7 @@ def path_kernel(
     refuse_shape(queries, x)
     body = copy.deepcopy(model)
     stand_at(body, trajectory, 0)
-    refuse_inseparable(copy.deepcopy(body).double(), x.double())  # rounding hides weak mixtures
+    refuse_inseparable(in_float64(body, x), x.double())  # rounding hides weak mixtures
     task = Task.of(body, x, y, criterion, penalties, trajectory.trainable)
     recorded = Recorded(task=task, trajectory=trajectory, loss=loss, penalties=penalties)
     choices = Choices(mode, decay, by_step, by_layer, tolerance)

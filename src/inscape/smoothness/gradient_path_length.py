@@ -133,6 +133,7 @@ def gradient_path_length(
     checks.whole(2, knots=knots)
     found = probe(f, x)
     found.need_gradient()
+    checks.points(x)
     ends = draw_pair_numbers(len(x), pairs, seed=seed)
     if exact:
         yield from _exactly(f, x, ends, seed, memory)

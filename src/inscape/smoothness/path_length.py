@@ -146,6 +146,7 @@ def path_length(
     """
     checks.whole(1, pairs=pairs, memory=memory)
     checks.whole(2, knots=knots)
+    checks.points(x)
     ends = draw_pair_numbers(len(x), pairs, seed=seed)
     if exact:
         yield from _exactly(f, x, ends, seed, memory)
