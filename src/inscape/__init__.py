@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from inscape._core import Result, instruments, load
     from inscape.intake import adapt
     from inscape.report import look
+    from inscape.training import record_training
 
 __version__ = "0.1.0"
 
@@ -57,12 +58,14 @@ __all__ = [
     "look",
     "models",
     "pruning",
+    "record_training",
     "regions",
     "report",
     "robustness",
     "smoothness",
     "spectra",
     "training",
+    "watch",
 ]
 
 _HOMES = {
@@ -71,6 +74,8 @@ _HOMES = {
     "instruments": "inscape._core",
     "load": "inscape._core",
     "look": "inscape.report",
+    "record_training": "inscape.training",
+    "watch": "inscape.training",
 }
 
 

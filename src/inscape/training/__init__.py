@@ -14,6 +14,7 @@ from inscape.training.loop import Fit, fit
 from inscape.training.losses import Loss, bce_logits, cross_entropy, mse
 from inscape.training.optimizers import OptimizerFactory
 from inscape.training.penalties import Penalty, l2_norm
+from inscape.training.recording import Recording, record_training
 from inscape.training.replay import replay, walk
 from inscape.training.schedules import Schedule, cosine, decay, plateau, steps, warmup
 from inscape.training.shallow import fit_shallow, fit_wide
@@ -28,6 +29,7 @@ __all__ = [
     "Member",
     "OptimizerFactory",
     "Penalty",
+    "Recording",
     "Schedule",
     "Settings",
     "Tiny",
@@ -45,6 +47,7 @@ __all__ = [
     "l2_norm",
     "mse",
     "plateau",
+    "record_training",
     "replay",
     "steps",
     "tiny_order",
