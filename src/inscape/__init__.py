@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from inscape._core import Result, instruments, load
     from inscape.intake import adapt
     from inscape.report import look
-    from inscape.training import record_training
+    from inscape.training import record_training, watch
 
 __version__ = "0.1.0"
 

@@ -48,7 +48,7 @@ class LoopRecord:
         kept_x: Inputs of rows that are not those of the data.
         kept_y: Their targets.
         option_names: Names of the hyper-parameters; ``betas.0`` is the first of a tuple.
-        option_kinds: ``"float"``, ``"int"`` or ``"bool"`` for each; NaN stands for None.
+        option_kinds: ``"float"`` or ``"bool"`` for each; NaN stands for None.
         groups: Names of the parameters in every group.
         evaluated: Names of modules that were in eval mode while the network was trained.
         autocast: Type of numbers under ``torch.autocast``, if the loop used it.

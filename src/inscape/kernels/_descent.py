@@ -22,7 +22,7 @@ from inscape.kernels._task import Task
 from inscape.kernels._training_mode import TrainingModeParts
 from inscape.kernels._update_rule import PerWeight, UpdateRule, add_scaled
 from inscape.training.dice import private_dice
-from inscape.training.loop_update import recorded_outputs, set_modes
+from inscape.training.loop_update import autocast, recorded_outputs, set_modes
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
 from inscape.training.replay import Stand, second_moments, stands
@@ -71,7 +71,9 @@ class Recorded:
         loop, body = self.trajectory.loop, copy.deepcopy(self.task.model)
         assert loop is not None
         set_modes(body, loop)
-        parameters = [body.get_parameter(name).requires_grad_() for name in self.trajectory.trainable]
+        parameters = [
+            body.get_parameter(name).requires_grad_() for name in self.trajectory.trainable
+        ]
         with torch.no_grad():
             torch.nn.utils.vector_to_parameters(before.weights.to(parameters[0].dtype), parameters)
             for name, buffer in body.named_buffers():
@@ -79,7 +81,8 @@ class Recorded:
         with private_dice(x.device), torch.enable_grad():
             outputs = recorded_outputs(body, loop, batch, x)
             given = outputs.detach().requires_grad_()
-            value = self.task.loss(given.clone(), y) / loop.accumulate
+            with autocast(loop, x.device):
+                value = self.task.loss(given.clone(), y) / loop.accumulate
         (cotangents,) = torch.autograd.grad(value, given)
         return TrainingModeParts(outputs, cotangents, parameters, self.task.network.slices)
 
@@ -177,8 +180,9 @@ class Recorded:
             step=step,
             weights=torch.cat([own.flatten() for own in weights]),
             squares=second_moments(weights, kept),
-            buffers={name: state[name] for name, _ in self.task.model.named_buffers()
-                     if name in state},
+            buffers={
+                name: state[name] for name, _ in self.task.model.named_buffers() if name in state
+            },
         )
 
 
@@ -216,6 +220,7 @@ class Adjoint:
         empty = torch.zeros(0, dtype=torch.float64)
         shape = (rows, parameters)
         self._memory = torch.zeros(shape, dtype=torch.float64) if carries else empty
+        self._later: UpdateRule | None = None
         shared = decay == "samples" and settings.weight_decay != 0
         self._weights = torch.zeros(shape, dtype=torch.float64) if shared else None
 
@@ -243,11 +248,19 @@ class Adjoint:
         if settings.optimizer == "sgd":
             gradient = self._sgd(slopes, rule)
         else:
-            self._memory.mul_(rule.beta1)
+            self._memory.mul_(self._kept(rule))
             gradient = self._memory.addcmul_(slopes, scale * (rule.beta1 - 1))
         if settings.optimizer != "adamw" and decays:
             moved = self._decayed(gradient, rule.weight_decay, old)
+        self._later = rule
         return gradient, moved
+
+    def _kept(self, rule: UpdateRule) -> PerWeight:
+        """Return how much of Adam's first moment the next update keeps, per unit of gradient."""
+        later = self._later
+        if later is None or later.beta1 is rule.beta1 or _same(later.beta1, rule.beta1):
+            return rule.beta1
+        return later.beta1 * (1 - rule.beta1) / (1 - later.beta1)
 
     def share_of_start(self, start: Float64[Tensor, " p"]) -> Float64[Tensor, " r"]:
         """Return what the initial weights have made through decay."""
@@ -265,11 +278,17 @@ class Adjoint:
     def _sgd(self, slopes: Tensor, rule: UpdateRule) -> Tensor:
         if not self._settings.momentum:
             return slopes.mul_(-rule.rate)
-        self._memory.mul_(rule.momentum)
+        self._memory.mul_(rule.momentum if self._later is None else self._later.momentum)
         if rule.nesterov:
             add_scaled(self._memory, slopes, -rule.rate * rule.momentum)
             return slopes.mul_(-rule.rate).add_(self._memory)
         return add_scaled(self._memory, slopes, -rule.rate)
+
+
+def _same(one: PerWeight, two: PerWeight) -> bool:
+    if isinstance(one, Tensor) and isinstance(two, Tensor):
+        return torch.equal(one, two)
+    return isinstance(one, float) and isinstance(two, float) and one == two
 
 
 def refuse_gaps(trajectory: Trajectory) -> None:

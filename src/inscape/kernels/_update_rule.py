@@ -1,4 +1,4 @@
-"""How an update makes a step out of gradients: hyper-parameters, for all weights or each of them."""
+"""How an update makes a step out of gradients: hyper-parameters, for all weights or for each."""
 
 import math
 from collections.abc import Sequence

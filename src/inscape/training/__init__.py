@@ -1,6 +1,7 @@
 """One plain training loop and what it takes; many networks at once; one hidden layer by hand."""
 
 from inscape._core.trajectory import Settings, Trajectory
+from inscape.training.callbacks import lightning_callback, trainer_callback
 from inscape.training.ensemble import (
     LostMembersError,
     Member,
@@ -20,6 +21,7 @@ from inscape.training.schedules import Schedule, cosine, decay, plateau, steps, 
 from inscape.training.shallow import fit_shallow, fit_wide
 from inscape.training.span import fit_in_span
 from inscape.training.update import DivergedError
+from inscape.training.watch import Watch, watch
 
 __all__ = [
     "DivergedError",
@@ -34,6 +36,7 @@ __all__ = [
     "Settings",
     "Tiny",
     "Trajectory",
+    "Watch",
     "bce_logits",
     "cosine",
     "cross_entropy",
@@ -45,6 +48,7 @@ __all__ = [
     "fit_tiny",
     "fit_wide",
     "l2_norm",
+    "lightning_callback",
     "mse",
     "plateau",
     "record_training",
@@ -52,6 +56,8 @@ __all__ = [
     "steps",
     "tiny_order",
     "tiny_weights",
+    "trainer_callback",
     "walk",
     "warmup",
+    "watch",
 ]

@@ -14,7 +14,6 @@ from inscape.training.loop_update import random_state
 class Forward:
     """A forward pass: its input if the recorded module was called, and the state it drew from."""
 
-    module: nn.Module
     x: Tensor | None
     state: Tensor
     drew: bool = False
@@ -39,7 +38,10 @@ class ForwardWatch:
     def attach(self) -> None:
         """Begin to look on. Where a wrapper is recorded, what it wraps may be called instead."""
         inner = getattr(self._model, "model", None)
-        for module in (self._model, *([inner] if isinstance(inner, nn.Module) else [])):
+        parts = [inner] if isinstance(inner, nn.Module) else []
+        if hasattr(self._model, "training_step"):  # of Lightning: it may call its parts
+            parts = list(self._model.children())
+        for module in (self._model, *parts):
             self._handles += [
                 module.register_forward_pre_hook(self._before, with_kwargs=True),
                 module.register_forward_hook(self._after),
@@ -69,14 +71,14 @@ class ForwardWatch:
             return
         x = args[0] if args and isinstance(args[0], Tensor) else None
         own = x if module is self._model else None
-        self._forward = Forward(module, own, random_state(self._device))
+        self._forward = Forward(own, random_state(self._device))
         if self._modes is None:
             self._modes = self._now()
             self.autocast = self._number_type()
 
     def _after(self, module: nn.Module, *_: Any) -> None:
         forward = self._forward
-        if forward is not None and forward.module is module and not forward.drew:
+        if forward is not None and not forward.drew:
             forward.drew = not torch.equal(forward.state, random_state(self._device))
 
     def _now(self) -> frozenset[str]:

@@ -123,7 +123,7 @@ def rows_of_data(indices: Any, n: int) -> Tensor:
 
 
 def plain_options(group: dict[str, Any]) -> dict[str, tuple[str, float]]:
-    """Return the hyper-parameters of a parameter group as kinds and numbers; NaN stands for None."""
+    """Return the hyper-parameters of a parameter group as kinds and numbers; NaN is None."""
     plain: dict[str, tuple[str, float]] = {}
     for key, value in group.items():
         if key in ("params", "param_names", "initial_lr"):
@@ -135,8 +135,7 @@ def plain_options(group: dict[str, Any]) -> dict[str, tuple[str, float]]:
             if entry is None:
                 plain[name] = ("bool", math.nan)
             elif isinstance(entry, bool | int | float | Tensor):
-                kind = "bool" if isinstance(entry, bool) else "int"
-                plain[name] = (kind if isinstance(entry, int) else "float", float(entry))
+                plain[name] = ("bool" if isinstance(entry, bool) else "float", float(entry))
     return plain
 
 

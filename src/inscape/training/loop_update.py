@@ -95,11 +95,9 @@ class LoopUpdate:
         """Return the loss of a batch, with the random draws that the training made."""
         device = self.parameters[0].device
         x, y = (part.to(device) for part in self._loop.inputs(batch, self._x, self._y))
-        return scalar(self._loss(self.outputs(batch, x), y), "a loss")
-
-    def outputs(self, batch: Batch, x: Tensor) -> Tensor:
-        """Return the outputs at the inputs of a batch in the mode of the training."""
-        return recorded_outputs(self.model, self._loop, batch, x)
+        with autocast(self._loop, device):
+            outputs = recorded_outputs(self.model, self._loop, batch, x)
+            return scalar(self._loss(outputs, y), "a loss")
 
     def restore(self, step: int) -> None:
         """Put the optimiser state of a checkpoint into the optimizer."""
@@ -168,7 +166,7 @@ def options_of(loop: LoopRecord, step: int, group: int) -> dict[str, Any]:
     options: dict[str, Any] = {}
     values = loop.options[step, group].tolist()
     for name, kind, value in zip(loop.option_names, loop.option_kinds, values, strict=True):
-        plain = None if math.isnan(value) else {"bool": bool, "int": int}.get(kind, float)(value)
+        plain = None if math.isnan(value) else bool(value) if kind == "bool" else value
         key, dot, _ = name.partition(".")
         options[key] = (*options.get(key, ()), plain) if dot else plain
     return options
@@ -188,13 +186,14 @@ def recorded_outputs(model: nn.Module, loop: LoopRecord, batch: Batch, x: Tensor
     """
     if batch.random is not None:
         set_random_states(batch.random, x.device)
-    with _autocast(loop, x.device):
+    with autocast(loop, x.device):
         outputs: Tensor = model(x.clone())
     return outputs
 
 
 @contextlib.contextmanager
-def _autocast(loop: LoopRecord, device: torch.device) -> Iterator[None]:
+def autocast(loop: LoopRecord, device: torch.device) -> Iterator[None]:
+    """Compute in the number type of the training, where it was another than that of the weights."""
     if loop.autocast is None:
         yield
         return

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import checks
-from inscape._core.loop_record import TENSORS, LoopRecord
 from inscape._core.recording_folder import ABOUT, RecordingFolder, is_recording
 from inscape._core.trajectory import SCHEMA, Settings, Trajectory, fingerprint
 from inscape.training.batch_finder import BatchFinder
@@ -31,7 +30,7 @@ from inscape.training.loop_log import (
     split_names,
 )
 from inscape.training.loop_update import optimizer_name, total_norm
-from inscape.training.losses import Loss
+from inscape.training.losses import Loss, loss_function
 from inscape.training.recording_checks import (
     bare_model,
     bare_optimizer,
@@ -40,7 +39,7 @@ from inscape.training.recording_checks import (
     trained_names,
 )
 from inscape.training.recording_report import say, statement
-from inscape.training.verification import Probes, verified
+from inscape.training.verification import Probes, Verified, verified
 
 #: Bytes that a recording may take on disk unless the caller says otherwise.
 DISK = 10**9
@@ -145,6 +144,7 @@ class Recording:
         self.path = Path(to)
         self.model, self.optimizer = bare_model(model), bare_optimizer(optimizer)
         self.trainable = trained_names(self.model, self.optimizer)
+        loss_function(loss)
         self._check_folder(overwrite)
         self._loss, self._scaler, self._accumulate = loss, scaler, accumulate
         self._tells_all = accumulate > 1
@@ -276,13 +276,18 @@ class Recording:
                 self._log.add(unseen, ())
         if self.steps and self._folder.checkpoints[-1:] != [self.steps]:
             self._checkpoint()
-        if self.recording:
+        if self.recording and self.steps:
             self._finder.write(self.path)
             self._verify()
 
     def _verify(self) -> None:
-        replayed = verified(self._probes, self.path, self._about(), self.model, self._data,
-                            self._loss)  # fmt: skip
+        try:
+            replayed = verified(
+                self._probes, self.path, self._about(), self.model, self._data, self._loss
+            )
+        except Exception as error:
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            replayed = Verified(f"no update could be replayed ({reason})", False, self._accumulate)
         self.verdict, self._accumulate = replayed.verdict, replayed.accumulate
         self._replayable = replayed.replayable
         if not replayed.replayable:
@@ -321,6 +326,8 @@ class Recording:
 
     def _checkpoint(self) -> None:
         self._flush()
+        if not self.recording:
+            return
         arrays = {f"states/{k}": _copy(t) for k, t in self.model.state_dict().items()}
         for number, parameter in enumerate(self._parameters):
             for key, value in self.optimizer.state.get(parameter, {}).items():
@@ -338,18 +345,14 @@ class Recording:
             return
         first = self._log.first
         arrays = self._log.flush(len(self._names), len(self.optimizer.param_groups))
-        if self._folder.bytes + sum(t.numel() * t.element_size() for t in arrays.values()) > (
-            self._disk
-        ):
-            self.stop(f"the updates alone would exceed disk={self._disk:,} bytes")
-            return
-        self._folder.steps(first, arrays)
+        if self._fits(sum(t.numel() * t.element_size() for t in arrays.values())):
+            self._folder.steps(first, arrays)
 
     def _fits(self, size: int) -> bool:
         """Thin out checkpoints until another one fits; stop where that does not help."""
         while self.recording and self._folder.bytes + size > self._disk:
             if len(self._folder.checkpoints) < 2:
-                self.stop(f"a checkpoint of {size:,} bytes would exceed disk={self._disk:,} bytes")
+                self.stop(f"{size:,} bytes more would exceed disk={self._disk:,} bytes")
                 return False
             self._folder.thin()
             self._every *= 2
@@ -365,8 +368,10 @@ class Recording:
                 f"to must be a new folder, found a recording in {self.path}: choose another name, "
                 "or pass overwrite=True to delete it."
             )
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())) and not (
-            is_recording(self.path)
+        if (
+            self.path.exists()
+            and (not self.path.is_dir() or any(self.path.iterdir()))
+            and not (is_recording(self.path))
         ):
             raise ValueError(
                 f"to must be a new or empty folder, found {self.path} in use (no {ABOUT} in it): "
@@ -396,26 +401,24 @@ class Recording:
             tuple(named[id(p)] for p in group["params"] if id(p) in named)
             for group in self.optimizer.param_groups
         )
-        empty = torch.zeros(0)
-        loop = LoopRecord(
-            **dict.fromkeys(TENSORS, empty),
-            option_names=self._names,
-            option_kinds=self._kinds,
-            groups=groups,
-            evaluated=self._watch.evaluated,
-            autocast=self._watch.autocast,
-            accumulate=self._accumulate,
-            largest=_largest(self._peaks),
-            replayable=self._replayable,
-            verdict=self.verdict,
-            notes=tuple(self.notes),
-        )
+        loop = {
+            "option_names": self._names,
+            "option_kinds": self._kinds,
+            "groups": groups,
+            "evaluated": self._watch.evaluated,
+            "autocast": self._watch.autocast,
+            "accumulate": self._accumulate,
+            "largest": _largest(self._peaks),
+            "replayable": self._replayable,
+            "verdict": self.verdict,
+            "notes": tuple(self.notes),
+        }
         return {
             "schema": SCHEMA,
             "settings": settings,
             "trainable": self.trainable,
             "data": self._fingerprint,
-            "loop": loop.about(),
+            "loop": loop,
         }
 
     @functools.cached_property

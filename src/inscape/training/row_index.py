@@ -12,7 +12,7 @@ CHUNK = 4096
 
 
 class RowIndex:
-    """Numbers of rows by their inputs and targets; rows that are alike have the number of the first.
+    """Numbers of rows by inputs and targets; rows that are alike have the number of the first.
 
     The hash is a linear function of the 64-bit words of a row with random coefficients, modulo
     2^64: two rows share one by chance with a probability below 2^-40 in data of low precision.

@@ -20,6 +20,8 @@ from inscape.training.replay import stands
 MANY = 3
 #: Difference of a replayed update from the recorded one, relative to it, that rounding can make.
 ROUNDING = 1e-3
+#: The same under autocast, in numbers of 8 to 11 bits.
+COARSE = 2e-2
 
 
 class Probes:
@@ -95,14 +97,15 @@ def verified(
         for choice in choices
     }
     best = min(results, key=lambda choice: results[choice])
-    return Verified(*_words(results[best], len(known)), best)
+    rounding = ROUNDING if loop["autocast"] is None else COARSE
+    return Verified(*_words(results[best], len(known), rounding), best)
 
 
-def _words(difference: float, many: int) -> tuple[str, bool]:
+def _words(difference: float, many: int, rounding: float) -> tuple[str, bool]:
     counted = f"{many} update{'s' * (many > 1)} replayed"
     if difference == 0:
         return f"{counted} bit for bit", True
-    if difference <= ROUNDING:
+    if difference <= rounding:
         return f"{counted} to rounding ({difference:.0e} of an update)", True
     return (
         f"{counted} came out otherwise than recorded ({difference:.0%} of an update): the loop "
