@@ -159,5 +159,3 @@ def test_a_missing_package_is_named(make, module, text, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, name, None)
     with pytest.raises(ImportError, match=text):
         make(loss="mse")
-
-
