@@ -165,10 +165,11 @@ class LoopRecord:
     @classmethod
     def of(cls, about: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> "LoopRecord":
         """Return the record that :meth:`arrays` and :meth:`about` describe, checked."""
-        plain = {**about, "groups": tuple(map(tuple, about["groups"]))}
+        plain: dict[str, Any] = {**about, "groups": tuple(map(tuple, about["groups"]))}
         for name in ("option_names", "option_kinds", "evaluated", "notes"):
             plain[name] = tuple(plain[name])
-        record = cls(**plain, **{name: arrays[name] for name in TENSORS if name in arrays})
+        plain |= {name: arrays[name] for name in TENSORS if name in arrays}
+        record = cls(**plain)
         record._check()
         return record
 

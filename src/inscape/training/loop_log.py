@@ -70,7 +70,8 @@ class LoopLog:
 
     def flush(self, options: int, groups: int) -> dict[str, Tensor]:
         """Return everything since the last flush as arrays, and forget it."""
-        random, random_of = [], []
+        random: list[Tensor] = []
+        random_of: list[int] = []
         for batch in self._batches:
             random_of.append(-1 if batch.random is None else self.states + len(random))
             if batch.random is not None:

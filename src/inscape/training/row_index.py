@@ -38,14 +38,14 @@ class RowIndex:
 
     def _sums(self, words: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
         """Return a random linear function of every row of words."""
-        factors = self._factors.get((seed, words.shape[1]))
-        if factors is None:
-            random = np.random.default_rng(seed)
-            factors = random.integers(2**63, size=words.shape[1], dtype=np.uint64) * 2 + 1
-            self._factors[seed, words.shape[1]] = factors
+        key = (seed, words.shape[1])
+        if key not in self._factors:
+            draws = np.random.default_rng(seed).integers(2**63, size=words.shape[1:])
+            self._factors[key] = draws.astype(np.uint64) * np.uint64(2) + np.uint64(1)
         mixed = words >> np.uint64(29)
         mixed ^= words
-        return mixed @ factors
+        sums: NDArray[np.uint64] = mixed @ self._factors[key]
+        return sums
 
     def numbers(self, hashes: Sequence[int]) -> list[int]:
         """Return the number of every row, -1 for those that are not there."""
