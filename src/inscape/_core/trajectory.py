@@ -218,7 +218,7 @@ class Trajectory:
     @classmethod
     def assembled(
         cls,
-        about: dict[str, Any],
+        about: Mapping[str, Any],
         states: Mapping[str, Tensor],
         memory: Mapping[str, Tensor],
         checkpoints: Sequence[int],
@@ -233,7 +233,7 @@ class Trajectory:
         return cls._from(about, tensors)
 
     @classmethod
-    def _from(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> "Trajectory":
+    def _from(cls, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "Trajectory":
         settings = dict(about["settings"])
         settings["betas"] = tuple(settings["betas"])
         settings["penalties"] = tuple((c, name) for c, name in settings["penalties"])

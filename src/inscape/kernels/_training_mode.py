@@ -61,7 +61,7 @@ class TrainingModeParts:
         pairs = [
             (gradient, row[own].view_as(gradient).to(gradient.dtype))
             for gradient, own in chosen
-            if isinstance(gradient, Tensor) and gradient.requires_grad
+            if getattr(gradient, "requires_grad", False)  # None where nothing depends on it
         ]
         if not pairs:
             return torch.zeros(len(self._shares), dtype=torch.float64)

@@ -115,7 +115,10 @@ def refuse_options(trajectory: Trajectory) -> None:
                 f"the path kernel knows plain updates of sgd, adam and adamw, found {name} in "
                 f"{trajectory.settings.optimizer}: train without it."
             )
-    if "nesterov" in loop.option_names and len(_column(loop, "nesterov").unique()) > 1:
+    if (
+        "nesterov" in loop.option_names
+        and _column(loop, "nesterov").min() != _column(loop, "nesterov").max()
+    ):
         raise UnsupportedModelError(
             "the path kernel needs one kind of momentum, found Nesterov's in some parameter groups "
             "only: use it in all or in none."

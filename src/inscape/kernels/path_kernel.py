@@ -236,8 +236,8 @@ def _pass(
             block.sums.statistics += drift.flatten()
             push, decayed = block.adjoint.back(slopes.flatten(0, 1), rule, old, scale)
             used = push if after.clip is None else push * after.clip
-            for which, parts in gradients:
-                parts_of = block.sums.add(which, parts, used)
+            for which, own in gradients:
+                parts_of = block.sums.add(which, own, used)
                 if choices.by_step:
                     block.sums.steps[:, step] += parts_of.sum(1)
             block.sums.decay += decayed

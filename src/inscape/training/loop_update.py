@@ -28,15 +28,15 @@ CLIPPED = 1e-6
 
 def optimizer_name(optimizer: torch.optim.Optimizer) -> str:
     """Return the name under which an optimizer is recorded."""
-    kind = type(optimizer)
+    kind: type = type(optimizer)
     if kind.__name__ not in REBUILT or kind is not getattr(torch.optim, kind.__name__):
-        return OWN + kind.__name__
+        return f"{OWN}{kind.__name__}"
     if kind is torch.optim.SGD:
         return "sgd"
     if kind in (torch.optim.Adam, torch.optim.AdamW):
         decoupled = any(g.get("decoupled_weight_decay") for g in optimizer.param_groups)
         return "adamw" if decoupled else "adam"
-    return PREFIX + kind.__name__
+    return f"{PREFIX}{kind.__name__}"
 
 
 def total_norm(parameters: Sequence[Tensor]) -> Tensor:
@@ -46,7 +46,8 @@ def total_norm(parameters: Sequence[Tensor]) -> Tensor:
         return torch.tensor(math.nan)
     if len({gradient.device for gradient in gradients}) > 1:
         return torch.nn.utils.get_total_norm(gradients)
-    return torch.stack(torch._foreach_norm(gradients)).norm()  # type: ignore[arg-type]
+    norm: Tensor = torch.stack(torch._foreach_norm(gradients)).norm()
+    return norm
 
 
 class LoopUpdate:

@@ -112,7 +112,7 @@ def _guarded(
             self.stop(f"{type(error).__name__}: {error}")
         self.seconds += time.perf_counter() - begin
 
-    return safe
+    return safe  # type: ignore[return-value]
 
 
 class Recording:
@@ -388,7 +388,7 @@ class Recording:
             momentum=max(float(group.get("momentum", 0.0)) for group in groups),
             nesterov=any(bool(group.get("nesterov")) for group in groups),
             weight_decay=max(float(group.get("weight_decay", 0.0)) for group in groups),
-            betas=tuple(map(float, first.get("betas", (0.9, 0.999)))),
+            betas=first.get("betas", (0.9, 0.999)),
             batch=None, epochs=1, schedule=None, stop_loss=None, stop_on="running", penalties=(),
             seed=0, record=self._every,
         )  # fmt: skip
