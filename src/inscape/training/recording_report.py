@@ -1,20 +1,18 @@
 """What a recording says in the terminal."""
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from torch import Tensor, nn
 
-from inscape._core.progress import QUIET
-from inscape.escaping import visible_line
+from inscape._core.progress import is_quiet, shown
 
 
 def say(text: str) -> None:
     """Write a line to stderr, unless INSCAPE_QUIET is set."""
-    if os.environ.get(QUIET, "0") in ("", "0"):
-        sys.stderr.write(visible_line(text) + "\n")
+    if not is_quiet():
+        sys.stderr.write(shown(text) + "\n")
         sys.stderr.flush()
 
 

@@ -1,15 +1,13 @@
 """Where measures of a training go: a live line, a table on disk, TensorBoard or W&B."""
 
 import csv
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from inscape._core.extras import need
-from inscape._core.progress import QUIET
-from inscape.escaping import visible_line
+from inscape._core.progress import is_quiet, shown
 
 TENSORBOARD = "tensorboard:"
 
@@ -47,9 +45,9 @@ class TerminalLine:
         )
 
     def _show(self, text: str, *, over: bool) -> None:
-        if os.environ.get(QUIET, "0") not in ("", "0"):
+        if is_quiet():
             return
-        line = visible_line(text)
+        line = shown(text)
         live = sys.stderr.isatty()
         ending = "" if live and over else "\n"
         sys.stderr.write(f"\r\x1b[K{line}{ending}" if live else f"{line}\n")
