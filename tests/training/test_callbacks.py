@@ -96,7 +96,7 @@ def test_a_training_by_the_trainer_of_hugging_face_is_replayed(accumulate, tmp_p
         loss="cross_entropy", data=(x, y), model=adapted, every=3, to=tmp_path / "run"
     )
     arguments = transformers.TrainingArguments(
-        output_dir=str(tmp_path / "out"), num_train_epochs=2, per_device_train_batch_size=8,
+        output_dir=str(tmp_path / "out"), num_train_epochs=2, per_device_train_batch_size=10,
         gradient_accumulation_steps=accumulate, report_to=[], use_cpu=True, save_strategy="no",
         learning_rate=0.001, weight_decay=0.1, disable_tqdm=True,
     )  # fmt: skip
