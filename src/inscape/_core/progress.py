@@ -49,7 +49,7 @@ def progress(
             ``INSCAPE_QUIET`` (set, and not 0, means quiet).
     """
     if quiet is None:
-        quiet = _SILENT.get() or os.environ.get(QUIET, "0") not in ("", "0")
+        quiet = _SILENT.get() or is_quiet()
     bar = Bar(total, label, done=done, in_bytes=in_bytes, quiet=quiet)
     try:
         yield bar
@@ -176,6 +176,16 @@ class _Terminal:
 
     def close(self, line: str) -> None:
         self._progress.stop()
+
+
+def shown(text: str) -> str:
+    """Return text as one visible line, as it is safe to write to a terminal."""
+    return visible_line(text)
+
+
+def is_quiet() -> bool:
+    """Return whether INSCAPE_QUIET asks for silence."""
+    return os.environ.get(QUIET, "0") not in ("", "0")
 
 
 def clock(seconds: float) -> str:

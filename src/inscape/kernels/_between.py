@@ -5,7 +5,7 @@ times the step. Chains of linear maps have a way of their own, :mod:`inscape.ker
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -109,6 +109,13 @@ class General:
         self._segment = Segment(self._model, self._slices)
         self._mapped: bool | None = None
         self._batched: bool | None = None
+
+    def set_buffers(self, buffers: Mapping[str, Tensor]) -> None:
+        """Give the module other buffers, such as running statistics."""
+        for model in (self._trained, self._model):
+            for name, own in model.named_buffers():
+                if name in buffers:
+                    own.copy_(buffers[name])
 
     def values(self, weights: Tensor, x: Tensor) -> Float[Tensor, "n c"]:
         """Return the outputs."""

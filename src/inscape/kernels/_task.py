@@ -71,13 +71,18 @@ class Task:
         gradient is the difference of two numbers close to each other, and what the training took
         may be some 1e-5 of it off.
         """
-        x, y = self.x[rows], self.y[rows]
+        return self.gradients_at(self.x[rows], self.y[rows], weights)
+
+    def gradients_at(
+        self, x: Tensor, y: Tensor, weights: Float64[Tensor, " p"], divisor: int = 1
+    ) -> Parts:
+        """Return the part of every sample in the gradient of the loss of a batch, divided."""
 
         def pull(outputs: Tensor) -> Tensor:
             outputs = outputs.detach().requires_grad_()
             with torch.enable_grad():
                 given = outputs.reshape(len(x), *self.shape).clone()  # a loss may write over it
-                value = self.loss(given, y)
+                value = self.loss(given, y) / divisor
             (cotangents,) = torch.autograd.grad(value, outputs)
             return cotangents
 
