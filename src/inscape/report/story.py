@@ -55,7 +55,7 @@ def _many(word: str, sizes: tuple[int, ...]) -> str:
 
 
 def _scored(scores: tuple[Score, ...], measured: int) -> str:
-    """Say how well the network does, and on how many of the examples if there was no time for all."""
+    """Say how well the network does, and on how many examples if there was no time for all."""
     own = [score for score in scores if score.who == NETWORK]
     if not own:
         return ""
