@@ -176,11 +176,11 @@ def test_a_task_without_an_answer_may_take_some_slices_before_others_have_their_
             yield None
         yield Estimate(1, 1.0)
 
-    late, quick = Task(name="late", role="network", start=start), task(time, "quick", cost=0.1)
+    late, quick = Task(name="late", role="network", start=start), task(time, "quick", cost=0.25)
     scheduled(100.0).first([late, quick])
     assert calls[11:13] == [pytest.approx(5.5), pytest.approx(6.5)]  # 6% of the budget; quick; on
     assert len(calls) == 30  # it went on, and did not begin anew
-    assert (quick.taken, late.taken) == (5, 1)
+    assert (quick.taken, late.taken) == (2, 1)
 
 
 def test_those_that_wait_for_a_first_answer_share_what_is_left(time):

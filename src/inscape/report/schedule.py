@@ -21,7 +21,7 @@ TURN = 0.5
 #: A task without any answer is interrupted after so many slices, or this fraction of the budget.
 SLICES, FRACTION = 5, 0.06
 #: It is interrupted amid a step, which loses its work, only after so many times that.
-AMID = 1.5
+AMID = 2.5
 #: Yet after so many times its fair part of what is left, so that those behind it are not lost.
 FAIR = 4.0
 #: A task that is not finished gains at least this much by going on.
