@@ -355,8 +355,9 @@ def _edges(result: PlaneRegions, ax: Axes, color: Color, *, vector: bool) -> Non
     sheet.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
     sheet.set_axis_off()
     _add_edges(result, sheet, color)
-    canvas.draw()
-    _image(ax, np.asarray(canvas.buffer_rgba())[::-1], zorder=3)
+    canvas.draw()  # type: ignore[no-untyped-call]
+    pixels = canvas.buffer_rgba()  # type: ignore[no-untyped-call]
+    _image(ax, np.asarray(pixels)[::-1], zorder=3)
 
 
 def _add_edges(result: PlaneRegions, ax: Axes, color: Color) -> None:
