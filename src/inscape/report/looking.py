@@ -124,7 +124,7 @@ class Prepared:
         beside: tuple[Score, ...] = ()
         if (fit := measures.fit) is not None:
             model, label = fit.model, fit.label
-            beside = self._extra(schedule, "scores", lambda: rate(model, label)) or ()
+            beside = self._extra(schedule, "linear_scores", lambda: rate(model, label)) or ()
         linear = None if fit is None else fit.model
         seen = self._extra(schedule, "checkup", lambda: checkup(subject, linear))
         if seen is None and not self._has_failed("checkup"):
@@ -183,11 +183,14 @@ class Prepared:
         if self.work is not None and self.work.rows.get(f"{LOST}{name}"):
             self.subject.counts[f"{LOST}{name}"] = 1
             return None
-        task = Task(name=name, role="network", start=start, most=1)
+        task, counts = Task(name=name, role="network", start=start, most=1), self.subject.counts
+        before = set(counts)
         self.extras.append(task)
         self._give(schedule, [task], EXTRA * self.subject.clock.budget)
         if task.answer is None and task.error is None:
-            self.subject.counts[f"{LOST}{name}"] = 1  # so that repeating leaves it out as well
+            for planned in set(counts) - before:
+                del counts[planned]  # rows of what was not done
+            counts[f"{LOST}{name}"] = 1  # so that repeating leaves it out as well
         if task.error is not None:
             reason = f"{type(task.error).__name__}: {one_line(task.error)}"
             self.failed.append(Skipped(name=name, reason=reason))
