@@ -16,6 +16,7 @@ from inscape.report import look
 from inscape.report.looking import prepare
 from inscape.report.page import page
 from inscape.report.references import at_initialisation
+from inscape.report.subject import seconds_per_row
 from inscape.report.window import rectangle, slice_window
 
 #: What applies to a two-layer ReLU network with several inputs.
@@ -409,3 +410,16 @@ def test_training_mode_is_refused_before_the_model_is_run(regression):
 def test_what_is_no_module_is_refused(regression):
     with pytest.raises(TypeError, match=r"must be a torch\.nn\.Module, found function: open it"):
         look(lambda x: x, regression)
+
+
+def test_one_call_that_waited_for_the_processor_does_not_tell_the_pace(network, regression):
+    waits = iter([0.5, 0.001, 0.3, 0.004] + [0.0] * 100)
+    slow = Slow(network, 1e-5).eval()
+
+    def wait(module, inputs):
+        slow.now += next(waits)
+
+    slow.register_forward_pre_hook(wait)
+    with clock(lambda: slow.now):
+        pace = seconds_per_row(slow, regression.x, most=4096)
+    assert pace == pytest.approx(1e-5, rel=0.1)

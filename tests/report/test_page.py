@@ -243,13 +243,30 @@ def test_names_from_outside_are_shown_as_text(seen):
     assert "<script" not in look._repr_html_()
 
 
+def test_a_line_with_very_many_marks_is_pixels():
+    from inscape.figures.style import new_axes
+    from inscape.report.pictures import CORNERS, drawn
+
+    few, many, plain = new_axes(), new_axes(), new_axes()
+    few.plot(range(10), "|")
+    many.plot(range(CORNERS), "|")
+    plain.plot(range(CORNERS))
+    shown = [drawn(ax, prefix="a", label="b") for ax in (few, many, plain)]
+    assert ["data:image/png" in svg for svg in shown] == [False, True, False]
+
+
+def test_a_linear_model_that_knows_the_measured_examples_says_so(seen, classified):
+    assert "logistic regression fitted to these examples" in Structure(page(classified)).text
+    assert "fitted to these examples" not in Structure(page(seen)).text
+
+
 def test_value_without_bounds_is_told(seen):
     odd = replace(
         seen.measures[0], summary=Summary(value=float("inf"), kind="upper bound", basis="a guess")
     )
     text = Structure(page(replace(seen, measures=(odd,)))).text
     assert "≤ upper bound" in text
-    assert "inf" in text
+    assert "∞" in text
 
 
 def test_a_notebook_shows_the_page_in_a_frame(seen):

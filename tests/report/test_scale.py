@@ -77,7 +77,7 @@ def test_missing_and_endless_references_keep_their_line():
     assert found.marks[1].at is None
     assert found.marks[1].note == "not available: no weights"
     assert found.marks[2].at is None
-    assert found.marks[2].text == "inf"
+    assert found.marks[2].text == "∞"
 
 
 def test_no_number_no_scale():

@@ -167,20 +167,32 @@ def test_a_task_that_no_time_is_enough_for_ends(time):
 
 
 def test_a_task_without_an_answer_may_take_some_slices_before_others_have_their_turn(time):
+    calls = []
+
     def start():
         for _ in range(30):
+            calls.append(time.now)
             time.now += 0.5
             yield None
         yield Estimate(1, 1.0)
 
-    late, quick = Task(name="late", role="network", start=start), task(time, "quick", cost=0.1)
-    schedule = scheduled(100.0)
-    schedule.first([late, quick])
-    assert late.answer is None
-    assert late.seconds == pytest.approx(6.0)  # 6% of the budget
-    assert quick.answer is not None
-    schedule.refine([late])
-    assert late.answer.steps == 1
+    late, quick = Task(name="late", role="network", start=start), task(time, "quick", cost=0.25)
+    scheduled(100.0).first([late, quick])
+    assert calls[11:13] == [pytest.approx(5.5), pytest.approx(6.5)]  # 6% of the budget; quick; on
+    assert len(calls) == 30  # it went on, and did not begin anew
+    assert (quick.taken, late.taken) == (2, 1)
+
+
+def test_those_that_wait_for_a_first_answer_share_what_is_left(time):
+    def start():
+        while True:
+            time.now += 0.5
+            yield None
+
+    endless = [Task(name=str(k), role="network", start=start) for k in range(3)]
+    scheduled(40.0).first(endless)
+    assert [t.seconds for t in endless] == pytest.approx([11.0, 10.5, 10.5])
+    assert time.now == pytest.approx(32.0)  # time is left for what comes after
 
 
 def test_an_interrupted_task_begins_anew_where_there_is_much_more_time(time):

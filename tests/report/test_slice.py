@@ -215,3 +215,9 @@ def test_a_window_too_small_to_be_seen_is_not_drawn_on_the_slice(classified):
     assert len(draw_slice(classified.slice, speck).collections) < len(
         draw_slice(classified.slice, result).collections
     )
+
+
+def test_a_large_distance_is_written_as_a_number():
+    picture = cut()
+    far = replace(picture, distance=1012.3, places=picture.places[:0], winners=picture.winners[:0])
+    assert "lies near this plane (within 1,010)." in slice_caption(far, None)

@@ -17,6 +17,15 @@ def test_introduction_of_a_classifier_tells_how_many_are_right(classified):
     assert f"on all 50 examples of quarters, of which it classifies {right:.1%} correctly." in text
 
 
+def test_introduction_tells_how_many_examples_were_scored(classified, seen):
+    few = tuple(replace(score, n=20) for score in classified.scores)
+    text = introduction(replace(classified, scores=few))
+    right = classified.scores[0].accuracy
+    assert f"examples of quarters, and classifies {right:.1%} of 20 of them correctly." in text
+    few = tuple(replace(score, n=5) for score in seen.scores)
+    assert ", on 5 of which its loss (mse) is " in introduction(replace(seen, scores=few))
+
+
 def test_introduction_without_scores_and_measures(seen):
     text = introduction(replace(seen, scores=(), measures=()))
     assert text.endswith("on the 20 test examples of steps. Nothing was measured.")

@@ -29,7 +29,9 @@ TIMES = "\N{MULTIPLICATION SIGN}"
         (1234567.0, f"1.235{TIMES}10⁶"),
         (-2.5, "\N{MINUS SIGN}2.5"),
         (100.0, "100"),
-        (math.inf, "inf"),
+        (math.inf, "∞"),
+        (-math.inf, "\N{MINUS SIGN}∞"),
+        (math.nan, "nan"),
     ],
 )
 def test_numbers_read_as_one_would_write_them(value, text):

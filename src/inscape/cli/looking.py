@@ -29,7 +29,7 @@ def look_at_model(given: Mapping[str, Any]) -> None:
         page = page_path(given["out"], wanted.name)
         check_writable(page)
     with redirect_stdout(sys.stderr):  # what a model prints is no result
-        prepared = _prepared(wanted, say)
+        prepared = _prepared(wanted, say, page=page is not None)
     say(*announcement(prepared))
     if given["dry_run"]:
         print_forecast(prepared, as_json=as_json)
@@ -44,7 +44,7 @@ def look_at_model(given: Mapping[str, Any]) -> None:
         raise typer.Exit(FAILED)
 
 
-def _prepared(wanted: Wanted, say: Speech) -> "Prepared":
+def _prepared(wanted: Wanted, say: Speech, *, page: bool) -> "Prepared":
     from inscape.report.looking import names_chosen, prepare
     from inscape.report.warmup import compile_ahead
 
@@ -64,4 +64,5 @@ def _prepared(wanted: Wanted, say: Speech) -> "Prepared":
         take=wanted.take,
         work=wanted.work,
         command=typed(),
+        page=page,
     )

@@ -132,7 +132,7 @@ Threads = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
 Budget = Annotated[
-    float, typer.Option("--budget", metavar="SECONDS", help="Time that measuring may take.")
+    float, typer.Option("--budget", metavar="SECONDS", help="Time for measuring and the page.")
 ]
 Memory = Annotated[
     str | None,

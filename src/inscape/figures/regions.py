@@ -1,6 +1,5 @@
 """Figures of linear regions in a plane: their cells, lines by layer, boundaries and duals."""
 
-import io
 from typing import Any
 
 import matplotlib.patheffects as effects
@@ -8,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage, imread
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
 
@@ -349,14 +349,15 @@ def _edges(result: PlaneRegions, ax: Axes, color: Color, *, vector: bool) -> Non
         return
     width, height = _lengths(result)
     inches = (PAPER * width / max(width, height), PAPER * height / max(width, height))
-    figure, out = Figure(figsize=inches), io.BytesIO()
+    figure = Figure(figsize=inches, dpi=PIXELS / PAPER, facecolor="none")
+    canvas = FigureCanvasAgg(figure)
     sheet = figure.add_axes((0, 0, 1, 1))
     sheet.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
     sheet.set_axis_off()
     _add_edges(result, sheet, color)
-    figure.savefig(out, format="png", dpi=PIXELS / PAPER, transparent=True)
-    out.seek(0)
-    _image(ax, imread(out)[::-1], zorder=3)
+    canvas.draw()  # type: ignore[no-untyped-call]
+    pixels = canvas.buffer_rgba()  # type: ignore[no-untyped-call]
+    _image(ax, np.asarray(pixels)[::-1], zorder=3)
 
 
 def _add_edges(result: PlaneRegions, ax: Axes, color: Color) -> None:

@@ -26,14 +26,15 @@ from inscape.figures.style import (
     PURPLE,
     SKY,
     VERMILION,
+    YELLOW,
     styled,
 )
 from inscape.regions.plane_regions import PlaneRegions
 
 Array = npt.NDArray[Any]
 
-#: Colours of the classes on the slice; further ones are grey.
-TINTS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY)
+#: Colours of the classes on the slice; the last of eight is grey, as all further ones are.
+TINTS = (BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW)
 #: Inches of the figure's longer side, and pixels of the picture there.
 SIZE, PIXELS = 6.4, 400
 #: How strong a colour is at chance and where the network is certain.

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 #: Okabe and Ito's colours without yellow; black becomes white on dark paper.
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
 VERMILION, PURPLE, SKY, INK = "#D55E00", "#CC79A7", "#56B4E9", "#000000"
+#: Their yellow fills areas, and is too pale for lines.
+YELLOW = "#F0E442"
 CATEGORIES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, INK)
 #: The second mark beside the colour.
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (3, 1)), (0, (8, 2)), "-")

@@ -1,10 +1,11 @@
 """Rules that hold a network against a linear model and against its own initialisation."""
 
+import math
 from typing import TYPE_CHECKING
 
 from inscape._core.result import CORRELATION
 from inscape.report.checkup import Checkup
-from inscape.report.directions import surprise
+from inscape.report.directions import half_width, surprise
 from inscape.report.finding import (
     FEWEST,
     Finding,
@@ -55,8 +56,8 @@ def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
         else f"{label} does as well ({linear:.1%} against {own:.1%} of {seen.n:,} examples, "
         "difference not significant)"
     )
-    attacked = _under_attack(look)
-    if attacked is not None and attacked[1] - attacked[0] >= BRITTLE:
+    attacked = _broken_sooner(look)
+    if attacked is not None:
         text += f", and holds better under attack ({attacked[1]:.2f} against {attacked[0]:.2f})"
     return Finding(
         rule="no better than linear",
@@ -68,12 +69,10 @@ def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
 
 def brittle(look: "Look", seen: Checkup) -> Finding | None:
     """More accurate than the linear model, and more easily broken."""
-    pair, attacked = _against_linear(seen), _under_attack(look)
+    pair, attacked = _against_linear(seen), _broken_sooner(look)
     if pair is None or attacked is None or pair[2] <= 0:
         return None
     own, linear = attacked
-    if linear - own < BRITTLE:
-        return None
     return Finding(
         rule="brittle",
         severity=55,
@@ -164,10 +163,15 @@ def _against_linear(seen: Checkup) -> tuple[float, float, float, float] | None:
     return float(own.double().mean()), float(linear.double().mean()), *interval
 
 
-def _under_attack(look: "Look") -> tuple[float, float] | None:
-    """Return the accuracy under attack of the network and of the linear model."""
+def _broken_sooner(look: "Look") -> tuple[float, float] | None:
+    """Return the accuracy under attack of the network and the linear model, if that is higher.
+
+    The difference must be worth a sentence, and beyond the 95% interval of a difference.
+    """
     measured = measure(look, "robustness")
     linear = measured.reference("linear") if measured else None
     if measured is None or measured.summary is None or linear is None or linear.value is None:
         return None
-    return measured.summary.value, linear.value
+    own = measured.summary
+    chance = math.hypot(half_width(own.low, own.high), half_width(linear.low, linear.high))
+    return (own.value, linear.value) if linear.value - own.value >= max(BRITTLE, chance) else None

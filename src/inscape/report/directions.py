@@ -102,7 +102,7 @@ def surprise(measured: Measured) -> float:
     summary = measured.summary
     if summary is None or not math.isfinite(summary.value):
         return 0.0
-    own = _half(summary.low, summary.high)
+    own = half_width(summary.low, summary.high)
     found = [
         _distance(summary.value, own, reference)
         for reference in measured.references
@@ -116,11 +116,12 @@ def _distance(value: float, own: float, reference: Reference) -> float:
     if not math.isfinite(other):
         return 0.0
     size = max(abs(value), abs(other))
-    unit = max(math.hypot(own, _half(reference.low, reference.high)), UNIT * size)
+    unit = max(math.hypot(own, half_width(reference.low, reference.high)), UNIT * size)
     return abs(value - other) / unit if unit else 0.0
 
 
-def _half(low: float | None, high: float | None) -> float:
+def half_width(low: float | None, high: float | None) -> float:
+    """Return half the width of an interval, 0 where there is none."""
     width = 0.0 if low is None or high is None else (high - low) / 2
     return width if math.isfinite(width) else 0.0
 

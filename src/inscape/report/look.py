@@ -145,7 +145,7 @@ def look(
         model: A module in eval mode, or what ``inscape.intake.open_model`` returned.
         data: A pair ``(x, y)``, ``x`` alone, a data set, a DataLoader, or what
             ``inscape.intake.open_data`` returned.
-        budget: Seconds that all measuring may take.
+        budget: Seconds that measuring and writing the page may take.
         seed: Seed of every draw.
         only: Names of the instruments to run; by default all that apply and are quick to read.
             ``"attribution"`` explains predictions.

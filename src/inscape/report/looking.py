@@ -34,6 +34,7 @@ from inscape.report.hooks import hooks_kept
 from inscape.report.look import Look
 from inscape.report.parts import Elsewhere, Score, Skipped
 from inscape.report.pulse import Pulse, pulse
+from inscape.report.reserve import page_seconds
 from inscape.report.runs import DRAWS, Measures
 from inscape.report.schedule import SLICE, Schedule, Task
 from inscape.report.scores import NETWORK, scores
@@ -74,6 +75,7 @@ class Prepared:
     command: str | None
     budget: float
     elsewhere: tuple[Elsewhere, ...] = ()
+    page: bool = True
     failed: list[Skipped] = field(default_factory=list)
     extras: list[Task] = field(default_factory=list)
 
@@ -116,12 +118,13 @@ class Prepared:
         self._give(schedule, [measures.fitting], FITTING * watch.budget)
         self._export(schedule)
         self._give(schedule, [*measures.own.values()])
+        self._reserve(measures)
         self._give(schedule, [measures.fitting], FURTHER * watch.budget)
         measures.fitting.ended = True  # what is measured of it is measured of one model
         beside: tuple[Score, ...] = ()
         if (fit := measures.fit) is not None:
             model, label = fit.model, fit.label
-            beside = self._extra(schedule, "scores", lambda: rate(model, label)) or ()
+            beside = self._extra(schedule, "linear_scores", lambda: rate(model, label)) or ()
         linear = None if fit is None else fit.model
         seen = self._extra(schedule, "checkup", lambda: checkup(subject, linear))
         if seen is None and not self._has_failed("checkup"):
@@ -134,6 +137,14 @@ class Prepared:
         else:
             schedule.finish(measures.tasks)
         return self._made(measures, (*own, *beside), seen, cut, attribution)
+
+    def _reserve(self, measures: Measures) -> None:
+        """Keep time for the page, now that it is known which figures it will have."""
+        watch = self.subject.clock
+        if not self.page or self.work is not None or watch.over:
+            return
+        shown = [name for name, task in measures.own.items() if task.answer is not None]
+        watch.reserve(page_seconds(shown, budget=watch.budget))
 
     def _export(self, schedule: Schedule) -> None:
         """Export the network once for all instruments that read its graph, before their slices.
@@ -172,11 +183,14 @@ class Prepared:
         if self.work is not None and self.work.rows.get(f"{LOST}{name}"):
             self.subject.counts[f"{LOST}{name}"] = 1
             return None
-        task = Task(name=name, role="network", start=start, most=1)
+        task, counts = Task(name=name, role="network", start=start, most=1), self.subject.counts
+        before = set(counts)
         self.extras.append(task)
         self._give(schedule, [task], EXTRA * self.subject.clock.budget)
         if task.answer is None and task.error is None:
-            self.subject.counts[f"{LOST}{name}"] = 1  # so that repeating leaves it out as well
+            for planned in set(counts) - before:
+                del counts[planned]  # rows of what was not done
+            counts[f"{LOST}{name}"] = 1  # so that repeating leaves it out as well
         if task.error is not None:
             reason = f"{type(task.error).__name__}: {one_line(task.error)}"
             self.failed.append(Skipped(name=name, reason=reason))
@@ -253,11 +267,13 @@ def prepare(
     take: str | int | None = None,
     work: str | None = None,
     command: str | None = None,
+    page: bool = True,
 ) -> Prepared:
     """Open and check everything that a look needs; its time runs from here on.
 
-    Arguments are those of :func:`inscape.look`. Some rows pass through the model: a look at all of
-    them is part of the look. Kernels that are not on disk yet are compiled before.
+    Arguments are those of :func:`inscape.look`, and whether there will be a page. Some rows pass
+    through the model: a look at all of them is part of the look. Kernels that are not on disk yet
+    are compiled before.
     """
     checks.at_least(0, budget=budget)
     checks.seed(seed)
@@ -289,6 +305,7 @@ def prepare(
         work=known,
         command=command,
         budget=budget,
+        page=page,
         elsewhere=elsewhere(subject) if only is None else (),
     )
 

@@ -115,7 +115,8 @@ def wide(look: "Look", seen: Checkup) -> Finding | None:
     if not vague:
         return None
     named = [plain(name) for name in vague[:NAMED]]
-    named += [f"{len(vague) - NAMED} more"] if len(vague) > NAMED else []
+    rest = len(vague) - NAMED
+    named += ["one more" if rest == 1 else f"{rest} more"] if rest > 0 else []
     one = len(vague) == 1
     return Finding(
         rule="wide",
@@ -135,13 +136,13 @@ def attacked(look: "Look", seen: Checkup) -> Finding | None:
     low, high = measured.summary.low, measured.summary.high
     if low is not None and high is not None and high - low > FEW:
         return None
-    return Finding(
-        rule="attacked",
-        severity=15,
-        text=f"Under attack ({measured.summary.basis.partition(';')[0]}) at most "
-        f"{measured.summary.value:.2f} of its answers stay right.",
-        section="robustness",
+    attack = measured.summary.basis.partition(";")[0]
+    text = (
+        f"Under attack ({attack}) at most {measured.summary.value:.2f} of its answers stay right."
     )
+    if measured.summary.value == 1:
+        text = f"An attack ({attack}) breaks none of its answers."
+    return Finding(rule="attacked", severity=15, text=text, section="robustness")
 
 
 def regions(look: "Look", seen: Checkup) -> Finding | None:

@@ -7,8 +7,10 @@ import re
 from functools import cache
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection
+from matplotlib.lines import Line2D
 from torch import Tensor
 
 from inscape._core import Result
@@ -44,6 +46,9 @@ COLOURS = {
 #: Shapes with more corners than this together are pixels on a page.
 CORNERS = 4000
 
+#: Artists that may have very many, and how matplotlib names a line without marks.
+DRAWN, NO_MARKER = (Collection, Line2D), ("None", None, " ", "")
+
 #: What LaTeX has and matplotlib's reader of formulas has not.
 _DIALECT = {
     r"\lVert": r"\Vert ",
@@ -63,15 +68,20 @@ def figure(result: Result, *, prefix: str, label: str) -> str:
 def drawn(ax: Axes, *, prefix: str, label: str) -> str:
     """Return a figure as an inline SVG, what has very many corners in it as pixels."""
     root = ax.get_figure(root=True)
-    collections = [] if root is None else root.findobj(Collection)
-    for collection in collections:
-        if _corners(collection) > CORNERS:
-            collection.set_rasterized(True)
+    artists = [] if root is None else root.findobj(lambda artist: isinstance(artist, DRAWN))
+    for artist in artists:
+        if _corners(artist) > CORNERS:
+            artist.set_rasterized(True)
     return inline(rendered(ax).decode(), prefix=prefix, label=label)
 
 
-def _corners(artist: Collection) -> int:
-    """Return about how many corners the shapes of a collection have; a new shape costs four."""
+def _corners(artist: Artist) -> int:
+    """Return about how many corners the shapes of an artist have; a new shape costs four."""
+    if isinstance(artist, Line2D):
+        points = len(np.atleast_1d(artist.get_xdata()))
+        return points if artist.get_marker() in NO_MARKER else 4 * points
+    if not isinstance(artist, Collection):
+        return 0
     places = len(np.asarray(artist.get_offsets()))  # one shape at many places is written once
     return 4 * places + sum(4 + len(np.asarray(path.vertices)) for path in artist.get_paths())
 
@@ -90,20 +100,23 @@ def inline(svg: str, *, prefix: str, label: str) -> str:
     return f"<svg {box[0] if box else ''} {attributes} {_NAMESPACES}>{body}"
 
 
-#: Letters of a picture above which its colours are reduced to 256.
-HEAVY = 200_000
+#: Letters of a picture above which its colours are reduced to 256, and the pixels of its longer
+#: side then: one and a half for each that a page is wide enough to show.
+HEAVY, SIDE = 200_000, 900
 
 
 def _lighter(found: re.Match[str]) -> str:
-    """Return a picture inside a figure, with fewer colours if it is large."""
+    """Return a picture inside a figure, with fewer pixels and colours if it is large."""
     from PIL import Image
 
     if len(found[2]) <= HEAVY:
         return found[0]
     out = io.BytesIO()
     with Image.open(io.BytesIO(base64.b64decode(found[2]))) as image:
-        few = image.convert("RGBA").quantize(256, method=Image.Quantize.FASTOCTREE)
-        few.save(out, "png", optimize=True)
+        whole = image.convert("RGBA")
+        whole.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
+        few = whole.quantize(256, method=Image.Quantize.FASTOCTREE)
+        few.save(out, "png", compress_level=4)
     return found[1] + base64.b64encode(out.getvalue()).decode()
 
 

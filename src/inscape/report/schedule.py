@@ -20,6 +20,8 @@ SLICE = 1.0
 TURN = 0.5
 #: A task without any answer is interrupted after so many slices, or this fraction of the budget.
 SLICES, FRACTION = 5, 0.06
+#: It is interrupted amid a step, which loses its work, only after so many times that.
+AMID = 2.5
 #: Yet after so many times its fair part of what is left, so that those behind it are not lost.
 FAIR = 4.0
 #: A task that is not finished gains at least this much by going on.
@@ -132,17 +134,24 @@ class Schedule:
     def first(self, tasks: Sequence[Task], seconds: float | None = None) -> None:
         """Give each task its first slice, in order: at least one step, and an answer if it can.
 
-        A task that takes far longer for its first answer is interrupted, and begins anew once the
-        others had their turn, if there is much more time for it then.
+        A task that takes far longer for its first answer stops between two steps, and goes on once
+        the others had their turn. One that had to be interrupted amid a step begins anew then, if
+        there is much more time for it.
         """
         for place, task in enumerate(tasks):
             fair = FAIR * self.watch.left / (len(tasks) - place)
             self._first(task, self.slice if seconds is None else seconds, fair)
-        waiting, self._interrupted = self._interrupted, []
-        for task in waiting:
-            if self.watch.left > 4 * task.seconds:
+        interrupted, self._interrupted = self._interrupted, []
+        waiting = [task for task in tasks if task.answer is None and task.error is None]
+        waiting = [task for task in waiting if task in interrupted or not task.ended]
+        for place, task in enumerate(waiting):
+            if self.watch.over:
+                return
+            if task in interrupted and self.watch.left <= 4 * task.seconds:
+                continue
+            if task in interrupted:
                 task.again()
-                self._run(task, self.slice, self.watch.left / 2)
+            self._run(task, self.slice, self.watch.left / (1 + len(waiting) - place))
 
     def _first(self, task: Task, seconds: float, fair: float) -> None:
         if self.watch.over:
@@ -177,11 +186,11 @@ class Schedule:
                 task.error = MemoryError(stop.why)
 
     def _run(self, task: Task, seconds: float, longest: float) -> bool:
-        """Let a task run for so many seconds; tell whether it was interrupted after the longest."""
+        """Let a task run for so many seconds; tell whether it was interrupted amid a step."""
         self._told(task)
         begun = now()
         try:
-            with self.watch.limit(longest):
+            with self.watch.limit(AMID * longest):
                 while not task.ended:
                     task.step(max(begun + seconds - now(), 0.05))
                     if task.waits:

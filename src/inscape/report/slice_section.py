@@ -12,7 +12,7 @@ from inscape.regions.boundary import Boundary
 from inscape.regions.plane_regions import PlaneRegions
 from inscape.report.look import Look
 from inscape.report.pictures import drawn, thumbnail
-from inscape.report.words import listed, shape
+from inscape.report.words import listed, number, shape
 
 
 def slice_section(look: Look) -> dict[str, Any] | None:
@@ -72,13 +72,13 @@ def _dots(found: SlicePicture) -> str:
     if not many:
         return (
             f"None of {found.searched:,} further examples lies near this plane (within "
-            f"{found.distance:.3g})."
+            f"{number(found.distance, 3)})."
         )
     labels = ", in the colour of their labels" if found.labelled else ""
     verb = "is the one example" if many == 1 else f"are the {many:,} examples"
     return (
         f"{'A dot' if many == 1 else 'Dots'} {verb} of {found.searched:,} within "
-        f"{found.distance:.3g} of this plane, projected onto it{labels}."
+        f"{number(found.distance, 3)} of this plane, projected onto it{labels}."
     )
 
 

@@ -30,7 +30,7 @@ def introduction(look: Look) -> str:
         f"{_many('parameter', (model.parameters,))}. It was measured on "
         f"{'the' if data.measured == 'test rows' else 'all'} {data.n:,} "
         f"{'test examples' if data.measured == 'test rows' else 'examples'} of {data.name}"
-        + (f", {scored}." if (scored := _scored(look.scores)) else "."),
+        + (f", {scored}." if (scored := _scored(look.scores, data.n)) else "."),
     ]
     explained = _explained(look.attribution)
     if not look.measures and not explained:
@@ -54,14 +54,18 @@ def _many(word: str, sizes: tuple[int, ...]) -> str:
     return word if sizes in ((1,), ()) else f"{word}s"
 
 
-def _scored(scores: tuple[Score, ...]) -> str:
+def _scored(scores: tuple[Score, ...], measured: int) -> str:
+    """Say how well the network does, and on how many examples if there was no time for all."""
     own = [score for score in scores if score.who == NETWORK]
     if not own:
         return ""
     last = own[-1]
+    few = last.n < measured
     if last.accuracy is not None:
-        return f"of which it classifies {last.accuracy:.1%} correctly"
-    return f"where its loss ({plain(last.loss_name)}) is {number(last.loss)}"
+        those = f"and classifies {last.accuracy:.1%} of {last.n:,} of them correctly"
+        return those if few else f"of which it classifies {last.accuracy:.1%} correctly"
+    where = f"on {last.n:,} of which" if few else "where"
+    return f"{where} its loss ({plain(last.loss_name)}) is {number(last.loss)}"
 
 
 def definition(doc: str) -> Definition:

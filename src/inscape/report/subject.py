@@ -156,9 +156,10 @@ def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
     """Time ever larger batches, of one row first, and return the seconds of a row in the best.
 
     The first call of a model is often slow (libraries choose their kernels), and counts only where
-    a second one would take long.
+    a second one would take long. A single call that takes long may have waited for the processor:
+    two in a row are needed to tell.
     """
-    rows, best, calls = 1, float("inf"), 0
+    rows, best, calls, long = 1, float("inf"), 0, 0
     while True:
         numbers = torch.arange(rows, device=x.device) % len(x)
         batch = x[numbers]
@@ -166,9 +167,10 @@ def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
         float(evaluated(model, batch, numbers).sum())  # reading a number waits for the device
         took = now() - start
         best, calls = min(best, took / rows), calls + 1
-        if took > LONG or (took > TOLD and calls > 1) or (rows >= most and calls > 3):
+        long = long + 1 if took > TOLD else 0
+        if took > LONG or long > 1 or (rows >= most and calls > 3):
             return best
-        rows = rows if calls == 1 else min(most, 4 * rows)
+        rows = rows if calls == 1 or long else min(most, 4 * rows)
 
 
 def evaluated(model: nn.Module, batch: Tensor, rows: Tensor) -> Tensor:

@@ -6,10 +6,12 @@ instruments. They are kept on disk, and later looks load them in less than a sec
 
 from collections.abc import Iterable
 
+import numpy as np
 import torch
 from torch import nn
 
 from inscape._core import instruments
+from inscape._core.pieces.plane.raster import raster
 from inscape._core.progress import silence
 
 #: Instruments that between them call all kernels of the family.
@@ -44,3 +46,5 @@ def _run(name: str) -> None:
     x, y = torch.randn(6, 1, 4, 4, generator=draws), torch.arange(6) % 3
     for _ in one.refine(model, x, y, **one.example(model, x, y)):
         pass
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])  # as a figure draws cells
+    raster(square, np.arange(4), np.array([0, 4]), square[0], square[2], (2, 2))

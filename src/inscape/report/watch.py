@@ -53,6 +53,7 @@ class Watch:
         self.budget = budget
         self.start = now()
         self.memory = memory
+        self.reserved = 0.0
         self.peak = 0
         self._base = resident()
         self._until = math.inf
@@ -67,8 +68,8 @@ class Watch:
 
     @property
     def left(self) -> float:
-        """Return the seconds that are left, below 0 once they are over."""
-        return self.budget - self.spent
+        """Return the seconds that are left for measuring, below 0 once they are over."""
+        return self.budget - self.reserved - self.spent
 
     @property
     def over(self) -> bool:
@@ -77,7 +78,11 @@ class Watch:
 
     def allows(self, predicted: float) -> bool:
         """Tell whether so many seconds more would stay within the budget."""
-        return self.spent + predicted <= self.budget
+        return predicted <= self.left
+
+    def reserve(self, seconds: float) -> None:
+        """Keep so many seconds at the end for what comes after measuring."""
+        self.reserved = seconds
 
     def count_memory(self) -> None:
         """Count memory from now on: what is held already is the model and its data."""
@@ -87,7 +92,8 @@ class Watch:
     def limit(self, seconds: float) -> Iterator[None]:
         """Interrupt the block after so many seconds, or soon after the end of the budget."""
         grace, self._why = OVER * self.budget + MORE, ""
-        outer, self._until = self._until, min(now() + seconds, self.start + self.budget + grace)
+        end = self.start + self.budget - self.reserved + grace
+        outer, self._until = self._until, min(now() + seconds, end)
         try:
             yield
         finally:

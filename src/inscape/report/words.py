@@ -32,7 +32,9 @@ def number(value: float, digits: int = 4) -> str:
     >>> number(0.93), number(12345.6), number(2.5e7), number(-1e-5)
     ('0.93', '12,350', '2.5×10⁷', '−1×10⁻⁵')
     """
-    if not math.isfinite(value):
+    if math.isinf(value):
+        return "∞" if value > 0 else "\N{MINUS SIGN}∞"
+    if math.isnan(value):
         return str(value)
     if value == 0:
         return "0"
