@@ -10,6 +10,7 @@ from torch.fx import GraphModule
 
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.finiteness import all_finite, refusal
+from inscape._core.refusals import refused
 
 Function = Callable[[Tensor], Tensor]
 
@@ -185,11 +186,7 @@ def call(f: Function, x: Tensor) -> Tensor:
     try:
         y = f(x)
     except Exception as error:
-        raise UnsupportedModelError(
-            f"the model must accept a batch of shape {tuple(x.shape)}, but it raised "
-            f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no text'}; "
-            "reshape the data (command line: --input-shape) or mend the model."
-        ) from error
+        raise UnsupportedModelError(refused(f, str(tuple(x.shape)), error, x)) from error
     if not isinstance(y, Tensor):
         raise UnsupportedModelError(
             f"the model must return one tensor, found {type(y).__name__}: say which output to "
