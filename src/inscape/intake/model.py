@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from inscape._core.arguments import refuse_quantised
 from inscape._core.errors import UnsupportedModelError
 from inscape.intake.device import choose_device, choose_dtype
 from inscape.intake.estimators import convert, is_estimator, named_classes
@@ -65,6 +66,7 @@ def open_model(
     model, more = _as_module(found, source)
     notes += more
     _refuse_meta(model)
+    refuse_quantised(model)
     mine = model is spec
     if weights is not None:
         model, mine = _copied(model) if mine else model, False

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, UnsupportedModelError
+from inscape._core.arguments import in_float32, refuse_quantised
 from inscape._core.deadline import now
 from inscape._core.endings import ends_in_probability
 from inscape._core.functional import MEMORY, Probe, probe
@@ -25,6 +26,8 @@ BATCH = 0.4
 TOLD = 0.02
 #: Seconds of a batch that tells on how many threads to compute.
 TRIAL = 0.03
+#: Said of a model in half precision.
+HALF_MEASURED = "in half precision: measured as a copy in float32; yours is unchanged"
 #: Seconds of a first call after which no second one is made to tell the pace.
 LONG = 1.0
 
@@ -34,7 +37,8 @@ class Subject:
     """What is looked at, and with which settings.
 
     ``work`` holds the numbers of rows of a look that is repeated; ``counts`` those of this one.
-    ``tokens`` are the rows before a model of tokens embeds them, None for any other model.
+    ``tokens`` are the rows before a model of tokens embeds them, None for any other model;
+    ``scalable`` tells whether one scale may apply to all of the input.
     ``wanted_threads`` is the user's word on how many threads to use.
     """
 
@@ -45,6 +49,7 @@ class Subject:
     y_train: Tensor | None
     tokens: Tensor | None
     tokens_train: Tensor | None
+    scalable: bool
     task: str
     probe: Probe
     clock: Watch
@@ -121,10 +126,11 @@ class Subject:
     def on_tokens(self, instrument: Instrument, model: nn.Module) -> "tuple[Subject, nn.Module]":
         """Return what an instrument is to see of a model of tokens, and the model.
 
-        One that reads parameters alone sees the tokens: embedded ones have left out the embedding.
+        One that does not move through the input sees the tokens: embedded ones have left out the
+        parameters of the embedding.
         """
         embedded = isinstance(model, Adapted) and model.embedding is not None
-        if not embedded or self.tokens is None or instrument.reads != "parameters":
+        if not embedded or self.tokens is None or not instrument.discrete:
             return self, model
         tokens = model.on_tokens()
         train = self.tokens if self.x is self.x_train else self.tokens_train
@@ -220,6 +226,7 @@ def subject_of(
         y_train=data.y,
         tokens=data.tokens if data.x_test is None else data.tokens_test,
         tokens_train=data.tokens,
+        scalable=not data.parts,
         task=data.task,
         probe=probe(model, x),
         clock=clock,
@@ -234,7 +241,10 @@ def opened_model(model: nn.Module | OpenedModel) -> OpenedModel:
     """Return a module as an opened one."""
     if isinstance(model, nn.Module):
         source = "a module in Python"
-        model = OpenedModel(model=model, source=source, was_training=model.training)
+        refuse_quantised(model)
+        single, was_training = in_float32(model), model.training
+        notes = () if single is model else (HALF_MEASURED,)
+        model = OpenedModel(model=single, source=source, was_training=was_training, notes=notes)
     if not isinstance(model, OpenedModel):
         raise TypeError(
             f"model must be a torch.nn.Module, found {type(model).__name__}: open it first with "

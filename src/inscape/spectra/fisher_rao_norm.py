@@ -71,6 +71,7 @@ class FisherRaoNorm(Result):
     meaning="If all parameters grew by one percent, the loss of a point would change by a "
     "hundredth of {value} (root mean square over the points, of which a few may weigh most).",
     cites="liang2019fisher",
+    discrete=True,
 )
 @anytime
 @no_grad
