@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from inscape._core.errors import UnsupportedModelError
+from inscape._core.unreadable import refuse_other_objects, refuse_unreadable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,9 +49,10 @@ def accepting(function: F, *, discrete: bool) -> F:
 
 def accepted(given: Mapping[str, Any], *, discrete: bool) -> dict[str, Any]:
     """Return the arguments of an instrument as it measures them."""
+    refuse_other_objects(given)
     modules = {name: value for name, value in given.items() if isinstance(value, nn.Module)}
     for module in modules.values():
-        refuse_quantised(module)
+        refuse_unreadable(module)
     first = next(iter(modules.values()), None)
     like = _like(first)
     ready = {name: _tensor(name, value, first, like) for name, value in given.items()}
@@ -174,23 +175,3 @@ def _to_integers(module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
         value.round().long() if isinstance(value, Tensor) and value.is_floating_point() else value
         for value in args
     )
-
-
-def refuse_quantised(model: nn.Module) -> None:
-    """Refuse a model whose layers compute with integers: it is flat between steps."""
-    for name, module in model.named_modules():
-        kind = type(module)
-        package = kind.__module__
-        if "quantized" in package.split(".") or package.startswith(("bitsandbytes", "torchao")):
-            place = f"{name!r} ({kind.__name__})" if name else kind.__name__
-            raise UnsupportedModelError(
-                f"the model must compute in floating point, found the quantised layer {place}, "
-                "whose output moves by steps and has no gradients: measure the model before it was "
-                "quantised, or one trained with fake quantisation."
-            )
-    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        if tensor.is_quantized:
-            raise UnsupportedModelError(
-                f"the model must compute in floating point, found the quantised tensor {name!r}: "
-                "measure the model before it was quantised."
-            )

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from inspect import isgenerator
 from typing import Any
 
 from torch import Tensor, nn
@@ -10,24 +11,44 @@ from torch import Tensor, nn
 _CONVOLUTIONS = {nn.Conv1d: 1, nn.Conv2d: 2, nn.Conv3d: 3}
 
 
-def refused(f: Any, shape: str, error: Exception, x: Tensor) -> str:
+def refused(f: Any, x: Tensor, error: Exception) -> str:
     """Return the text of a refusal: what the model raised, why, and what to do.
 
     Args:
         f: The model or function.
-        shape: What it was called with, in words.
-        error: What it raised.
         x: The batch that it was called with, or the first of several inputs.
+        error: What it raised.
     """
-    text = _first_line(error)
-    for cause in (_missing, _unexpected, _tokens, _vocabulary, _half, _recurrent, _rank, _width):
-        if (explained := cause(f, x, error, text)) is not None:
-            return f"{explained} (the model raised {type(error).__name__}: {text})"
+    text, model = _first_line(error), getattr(f, "model", f) if hasattr(f, "whole_output") else f
+    raised = f"{type(error).__name__}: {text}"
+    for cause in (_missing, _unexpected, _tokens, _vocabulary, _precision):
+        if (explained := cause(model, x, error, text)) is not None:
+            return f"{explained} (the model raised {raised})."
+    causes = (shape(model, x, text) for shape in (_recurrent, _channels, _width))
+    cure = next((explained for explained in causes if explained is not None), None)
     return (
-        f"the model must accept a batch of shape {shape}, but it raised "
-        f"{type(error).__name__}: {text}; reshape the data (command line: --input-shape) or mend "
-        "the model."
+        f"the model must accept a batch of shape {tuple(x.shape)}, but it raised {raised}; "
+        f"{cure or 'reshape the data (command line: --input-shape) or mend the model'}."
     )
+
+
+def no_tensor(output: Any) -> str:
+    """Return the text of a refusal of what a model returned in the place of one tensor."""
+    kind = type(output).__name__
+    if output is None:
+        cure = "its forward has no return statement; add one"
+    elif isgenerator(output):
+        cure = "its forward has a yield; return the tensor"
+    elif type(output).__module__ == "numpy":
+        cure = "leave out .detach().numpy(), and return the tensor"
+    elif isinstance(output, float | int):
+        cure = "leave out .item() and the mean over the batch, and return the tensor"
+    else:
+        cure = (
+            "say which output to measure, inscape.adapt(model, take=0), or --take on the command "
+            "line"
+        )
+    return f"the model must return one tensor, found {kind}: {cure}."
 
 
 def _first_line(error: Exception) -> str:
@@ -122,7 +143,7 @@ def _vocabulary(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
     )
 
 
-def _half(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
+def _precision(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
     """Explain weights and data of different precision."""
     if not re.search(
         r"same dtype|expected m1 and m2|should be the same|but got (Half|BF|Do|Fl)", text
@@ -130,6 +151,11 @@ def _half(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
         return None
     if "dtype" not in text and "type (" not in text and "scalar type" not in text:
         return None
+    if not x.is_floating_point():
+        return (
+            f"the model computes with floating-point numbers, found integers ({x.dtype}): use "
+            "x.float(); an embedding is only for models that look tokens up"
+        )
     kinds = {p.dtype for p in f.parameters()} if isinstance(f, nn.Module) else set()
     wanted = ", ".join(sorted(map(str, kinds))) or "another dtype inside"
     return (
@@ -138,18 +164,22 @@ def _half(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
     )
 
 
-def _recurrent(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
+def _recurrent(f: Any, x: Tensor, text: str) -> str | None:
     """Explain a recurrent layer whose input or state has another number of axes."""
+    if "must be equal to input_size" in text:
+        return (
+            "a recurrent layer takes (n, length, features) with batch_first=True, and as many "
+            "features as it was made for: reshape the data (command line: --input-shape)"
+        )
     if not re.search(r"(RNN|LSTM|GRU)\w*: Expected", text):
         return None
     return (
-        f"a recurrent layer must have sequences of shape (n, length, features) with "
-        f"batch_first=True, found {tuple(x.shape)}: use x[:, :, None] for numbers in a row, and "
-        "let forward make the first hidden state"
+        "a recurrent layer takes (n, length, features) with batch_first=True: use x[:, :, None] "
+        "for numbers in a row, and let forward make the first hidden state"
     )
 
 
-def _rank(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
+def _channels(f: Any, x: Tensor, text: str) -> str | None:
     """Explain images without channels, and rows where images are wanted."""
     layer = _first_layer(f)
     axes = next((d for kind, d in _CONVOLUTIONS.items() if isinstance(layer, kind)), None)
@@ -163,12 +193,12 @@ def _rank(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
     else:
         cure = "reshape the data (command line: --input-shape)"
     return (
-        f"the model begins with a convolution of {channels} channel{'s' * (channels != 1)}, which "
-        f"takes (n, {channels}{', size' * axes}), found {tuple(x.shape)}: {cure}"
+        f"it begins with a convolution of {channels} channel{'s' * (channels != 1)}, which takes "
+        f"(n, {channels}{', size' * axes}): {cure}"
     )
 
 
-def _width(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
+def _width(f: Any, x: Tensor, text: str) -> str | None:
     """Explain rows of another width than the first linear layer has."""
     layer = _first_layer(f)
     if not isinstance(layer, nn.Linear) or "cannot be multiplied" not in text:
@@ -180,8 +210,8 @@ def _width(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
     if x.ndim > 2 and width == layer.in_features:
         cure = "x.flatten(1) makes them"
     return (
-        f"the model begins with a linear layer of {layer.in_features} inputs, found rows of shape "
-        f"{tuple(x.shape[1:])}: {cure} (command line: --input-shape)"
+        f"it begins with a linear layer of {layer.in_features} inputs: {cure} (command line: "
+        "--input-shape)"
     )
 
 

@@ -208,9 +208,8 @@ def _found(tokens: Adapted, examples: Mapping[Key, Tensor], named: str | None) -
     except UnsupportedModelError:
         raise
     except Exception as error:
-        shapes = listed(f"{key} {tuple(tensor.shape)}" for key, tensor in examples.items())
         first = next(iter(examples.values()))
-        raise UnsupportedModelError(refused(tokens.model, shapes, error, first)) from error
+        raise UnsupportedModelError(refused(tokens.model, first, error)) from error
     if embedding is None:
         raise UnsupportedModelError(
             "the model must look its tokens up in an embedding (nn.Embedding, F.embedding, "

@@ -62,7 +62,7 @@ def as_array(found: Any, name: str) -> Array:
     except ValueError as error:
         raise DataError(
             f"{name} must be an array with rows of one length, found a "
-            f"{type(found).__name__} that is none ({error}): make them even."
+            f"{type(found).__name__} that is none ({error}): pad or cut them to one length."
         ) from error
 
 

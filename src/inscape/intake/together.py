@@ -143,7 +143,7 @@ def _accepted(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Tensor
             continue
         return (data if shape == shapes[0] else _reshaped(data, shape)), output
     assert first is not None
-    if len(shapes) == 1:
+    if len(shapes) == 1 or "--input-shape" not in str(first):
         raise first
     tried = " and ".join("x".join(map(str, shape)) for shape in shapes[1:])
     raise UnsupportedModelError(f"{first} (also tried {tried})") from first

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, UnsupportedModelError
-from inscape._core.arguments import in_float32, refuse_quantised
+from inscape._core.arguments import in_float32
 from inscape._core.deadline import now
 from inscape._core.endings import ends_in_probability
 from inscape._core.functional import MEMORY, Probe, probe
 from inscape._core.threads import on_threads, quicker_threads
+from inscape._core.unreadable import refuse_other_object, refuse_unreadable
 from inscape.intake import Adapted, OpenedData, OpenedModel, arguments_of, open_data
 from inscape.report.watch import Watch
 from inscape.report.window import rectangle, slice_window
@@ -239,9 +240,10 @@ def subject_of(
 
 def opened_model(model: nn.Module | OpenedModel) -> OpenedModel:
     """Return a module as an opened one."""
+    refuse_other_object("model", model)
     if isinstance(model, nn.Module):
         source = "a module in Python"
-        refuse_quantised(model)
+        refuse_unreadable(model)
         single, was_training = in_float32(model), model.training
         notes = () if single is model else (HALF_MEASURED,)
         model = OpenedModel(model=single, source=source, was_training=was_training, notes=notes)
