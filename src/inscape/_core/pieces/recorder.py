@@ -61,9 +61,9 @@ class Recording(TorchDispatchMode):
         tensors = list(_tensors((args, kwargs)))
         if not any(map(self.depends, tensors)):
             result = func(*args, **kwargs)
-            if not tensors and isinstance(result, Tensor):
+            if isinstance(result, Tensor) and all(map(self._is_made, tensors)):
                 self._alive.append(result)
-                self._made[id(result)] = func, args, kwargs
+                self._made[id(result)] = result._version, func, (args, kwargs)
             return result
         if torch.Tag.data_dependent_output in func.tags:
             raise UnrecordableError(f"{func} makes a Python value of what depends on the input")
@@ -95,6 +95,11 @@ class Recording(TorchDispatchMode):
         self._alive.append(tensor)
         self._nodes[id(tensor)] = node
 
+    def _is_made(self, tensor: Tensor) -> bool:
+        """Tell a tensor that was made of numbers alone, and not written to since."""
+        made = self._made.get(id(tensor))
+        return made is not None and made[0] == tensor._version
+
     def _node(self, tensor: Tensor) -> fx.Node:
         """Return the node of a tensor; of one that does not depend on the input, a constant.
 
@@ -103,9 +108,9 @@ class Recording(TorchDispatchMode):
         known = self._nodes.get(id(tensor)) or self._fixed.get(id(tensor))
         if known is not None:
             return known
-        made = self._made.get(id(tensor))
-        if made is not None and tensor._version == 0:
-            node = self.graph.call_function(*made)
+        if self._is_made(tensor):
+            _, func, given = self._made[id(tensor)]
+            node = self.graph.call_function(func, *_mapped(given, self._node))
         else:
             with self.graph.inserting_after(self._first):
                 node = self.graph.placeholder(f"constant_{len(self.constants)}")
@@ -125,7 +130,7 @@ class _Reading(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Pass a call on, unless it reads values."""
         name = getattr(func, "__name__", "")
-        reads = name in _READS or func is Tensor.data.__get__  # type: ignore[attr-defined]
+        reads = name in _READS or func == Tensor.data.__get__  # type: ignore[attr-defined]
         if reads and any(map(self._recording.depends, args)):
             raise UnrecordableError(f"Tensor.{name} reads values of what depends on the input")
         return func(*args, **(kwargs or {}))
