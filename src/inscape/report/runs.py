@@ -238,6 +238,7 @@ def answers(subject: Subject, instrument: Instrument, model: nn.Module) -> Itera
     if (refusal := subject.lacks(instrument)) is not None:
         yield refusal
         return
+    subject, model = subject.on_tokens(instrument, model)
     x, y, settings = subject.arguments(instrument)
     steps = instrument.refine(model, x, y, **settings)
     while True:
