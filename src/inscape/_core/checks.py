@@ -10,6 +10,7 @@ from torch.fx import GraphModule
 
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.finiteness import all_finite, refusal
+from inscape._core.refusals import no_tensor, refused
 
 Function = Callable[[Tensor], Tensor]
 
@@ -122,6 +123,20 @@ def labels(y: object, x: Tensor) -> None:
         raise ValueError("y must be finite, found NaN or Inf: drop or repair those labels.")
 
 
+def class_numbers(y: Tensor, classes: int, name: str = "y") -> Tensor:
+    """Return labels as one class number for each point, or say what is wrong with them."""
+    numbers = y.reshape(len(y), -1)
+    low, high = int(numbers.min()), int(numbers.max())
+    if numbers.shape[1] == 1 and 0 <= low <= high < classes:
+        return numbers[:, 0]
+    one_hot = numbers.shape[1] > 1 and 0 <= low <= high <= 1 and bool((numbers.sum(1) == 1).all())
+    cure = f"one-hot labels become numbers by {name}.argmax(1)" if one_hot else f"renumber {name}"
+    raise ValueError(
+        f"class numbers must lie between 0 and {classes - 1}, one for each point, found {low} to "
+        f"{high} in shape {tuple(y.shape)}: {cure}."
+    )
+
+
 def module(model: object) -> None:
     """Refuse a function where a module with parameters is needed."""
     if not isinstance(model, nn.Module):
@@ -185,16 +200,9 @@ def call(f: Function, x: Tensor) -> Tensor:
     try:
         y = f(x)
     except Exception as error:
-        raise UnsupportedModelError(
-            f"the model must accept a batch of shape {tuple(x.shape)}, but it raised "
-            f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no text'}; "
-            "reshape the data (command line: --input-shape) or mend the model."
-        ) from error
+        raise UnsupportedModelError(refused(f, x, error)) from error
     if not isinstance(y, Tensor):
-        raise UnsupportedModelError(
-            f"the model must return one tensor, found {type(y).__name__}: say which output to "
-            "measure, inscape.adapt(model, take=0), or --take on the command line."
-        )
+        raise UnsupportedModelError(no_tensor(y))
     if y.ndim == 0 or len(y) != len(x):
         raise UnsupportedModelError(
             f"the model must return one row for each input, found shape {tuple(y.shape)} for "
@@ -211,9 +219,10 @@ def call(f: Function, x: Tensor) -> Tensor:
             f"{tuple(y.shape)}: measure it before its outputs are dropped."
         )
     if not y.is_floating_point():
+        cure = "end its forward with .real, .imag or .abs()"
         raise UnsupportedModelError(
             f"the model must return floating-point numbers, found {y.dtype}: "
-            "measure scores or logits, not class numbers."
+            f"{cure if y.is_complex() else 'measure scores or logits, not class numbers'}."
         )
     if not all_finite(y):
         raise ValueError(

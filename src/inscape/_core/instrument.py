@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 from torch import Tensor
 
 from inscape._core.anytime import refinements
+from inscape._core.arguments import accepting
 from inscape._core.inference import outside_inference
 
 Reads = Literal["function", "parameters", "trajectory", "pair", "data"]
@@ -42,6 +43,7 @@ class Instrument:
     exempt: tuple[str, ...]
     by_default: bool
     least_rows: int
+    discrete: bool
 
     @property
     def title(self) -> str:
@@ -88,11 +90,13 @@ def instrument(
     exempt: tuple[str, ...] = (),
     by_default: bool = True,
     least_rows: int = 1,
+    discrete: bool = False,
 ) -> Callable[[F], F]:
     """Register a function as an instrument and return it, ready for inputs of any mode.
 
     Inputs that autograd cannot take (inference tensors) or that hang in a graph of the caller's
-    (``requires_grad``) are copied or detached first; see ``outside_inference``.
+    (``requires_grad``) are copied or detached first; see ``outside_inference``. NumPy arrays,
+    pandas frames and models in half precision are accepted as well; see ``accepting``.
 
     Args:
         reads: What the instrument may look at; ``"function"`` promises that permuting or
@@ -110,10 +114,12 @@ def instrument(
         exempt: Fields of the result that name neurons and so may move under permutation.
         by_default: Whether ``look`` takes it without being asked for it by name.
         least_rows: How many points it needs.
+        discrete: Whether it needs values, and gradients by the parameters, at the points alone: it
+            may then be measured at token ids.
     """
 
     def register(function: F) -> F:
-        function = outside_inference(function)
+        function = outside_inference(accepting(function, discrete=discrete))
         name = function.__name__
         _REGISTER[name] = Instrument(
             name=name,
@@ -131,6 +137,7 @@ def instrument(
             exempt=exempt,
             by_default=by_default,
             least_rows=least_rows,
+            discrete=discrete,
         )
         return function
 

@@ -12,6 +12,7 @@ def look(
     boolean: opt.Boolean = None,
     weights: opt.Weights = None,
     take: opt.Take = None,
+    embedding: opt.Embedding = None,
     trajectory: opt.RecordedTraining = None,
     trust: opt.Trust = False,
     max_size: opt.MaxSize = None,

@@ -62,6 +62,7 @@ def _prepared(wanted: Wanted, say: Speech) -> "Prepared":
         memory=wanted.memory,
         threads=wanted.threads,
         take=wanted.take,
+        embedding=wanted.embedding,
         work=wanted.work,
         command=typed(),
     )

@@ -20,7 +20,10 @@ _Opened = tuple[
 
 EXAMPLE = "digits"
 
-_AS_GIVEN = ("model", "weights", "take", "trajectory", "trust", "data", "device", "dtype", "work")
+_AS_GIVEN = (
+    "model", "weights", "take", "embedding", "trajectory", "trust", "data", "device", "dtype",
+    "work",
+)  # fmt: skip
 _ABOUT_DATA = ("input_shape", "normalise", "target", "labels", "loss", "data_dir", "download")
 
 
@@ -31,6 +34,7 @@ class Wanted:
     model: str | None
     weights: Path | None
     take: str | None
+    embedding: str | None
     trajectory: Path | None
     trust: bool
     max_size: int | None
@@ -87,7 +91,7 @@ class Wanted:
             return
         own = {
             key: getattr(self, key)
-            for key in ("weights", "take", "trajectory", "data", "trust", "max_size")
+            for key in ("weights", "take", "embedding", "trajectory", "data", "trust", "max_size")
         }
         own |= self.about_data
         for name, value in own.items():
@@ -132,7 +136,7 @@ def _example(wanted: Wanted, say: Speech) -> _Opened:
 def _own(wanted: Wanted) -> _Opened:
     import torch
 
-    from inscape.intake import open_data, open_model
+    from inscape.intake import arguments_of, open_data, open_model
     from inscape.training import Trajectory
 
     way = (
@@ -157,6 +161,7 @@ def _own(wanted: Wanted) -> _Opened:
         device=wanted.device,
         dtype=wanted.dtype or next(weights, torch.float32),
         max_size=wanted.max_size,
+        arguments=arguments_of(model.model),
         **wanted.about_data,
     )
     return model, data, way

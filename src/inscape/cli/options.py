@@ -41,6 +41,15 @@ Take = Annotated[
         "Logits are taken by themselves.",
     ),
 ]
+Embedding = Annotated[
+    str | None,
+    typer.Option(
+        "--embedding",
+        metavar="NAME",
+        help="In which embedding a model of tokens is measured, where there are several; the first "
+        "that tokens are looked up in if not given.",
+    ),
+]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Open files that run code when they are opened.")
 ]

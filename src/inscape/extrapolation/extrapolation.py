@@ -273,14 +273,7 @@ def _labels(y: Tensor | None, x: Tensor, outputs: int, name: str) -> Tensor:
     checks.labels(y, x)
     if y.is_floating_point():
         return y
-    classes, last = y.reshape(len(y), -1), max(2, outputs) - 1
-    if classes.shape[1] != 1 or not 0 <= int(classes.min()) <= int(classes.max()) <= last:
-        raise ValueError(
-            f"class numbers must lie between 0 and {last}, one for each point, found "
-            f"{int(classes.min())} to {int(classes.max())} in shape {tuple(y.shape)}: renumber "
-            f"{name}."
-        )
-    return classes[:, 0]
+    return checks.class_numbers(y, max(2, outputs), name)
 
 
 def _right(queries: Tensor, answers: Tensor | None, target: Function | None, x: Tensor) -> Tensor:

@@ -3,6 +3,8 @@
 from inscape.intake.adapting import Adapted, adapt
 from inscape.intake.data import OpenedData, open_data
 from inscape.intake.device import choose_device
+from inscape.intake.embeddings import arguments_of
+from inscape.intake.inputs import one_input
 from inscape.intake.model import OpenedModel, open_model
 from inscape.intake.performance import Performance, performance
 from inscape.intake.together import fit_together, one_output
@@ -13,8 +15,10 @@ __all__ = [
     "OpenedModel",
     "Performance",
     "adapt",
+    "arguments_of",
     "choose_device",
     "fit_together",
+    "one_input",
     "one_output",
     "open_data",
     "open_model",

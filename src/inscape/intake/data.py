@@ -1,6 +1,6 @@
 """Opening data: a file, a loader, tensors or a name; every guess is said and recorded."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -13,9 +13,10 @@ from torch import Tensor
 from inscape._core import checks
 from inscape._core.errors import DataError
 from inscape._core.sampling import generator
-from inscape.intake.arrays import Array
+from inscape.intake.arrays import Array, Arrays
 from inscape.intake.device import choose_device, choose_dtype
 from inscape.intake.labels import Labels, Name, Task, read_labels
+from inscape.intake.parts import Parts
 from inscape.intake.preparation import Preparation, read_preparation
 from inscape.intake.sources import Source, find_source
 
@@ -31,6 +32,8 @@ LOSSES: dict[str, Loss] = {
 class OpenedData:
     """Inputs and labels ready for a model, what they are, and everything that was said.
 
+    ``parts`` are the inputs that a row of ``x`` holds where a model takes several, or integers;
+    once tokens are embedded, ``tokens`` and ``tokens_test`` are the rows before.
     ``guess`` is the note on what the labels are taken for, empty where somebody said it; ``names``
     are what class numbers stand for, empty where these are the labels themselves.
     """
@@ -47,6 +50,9 @@ class OpenedData:
     settings: Mapping[str, Any] = field(default_factory=dict)
     guess: str = ""
     names: tuple[Name, ...] = ()
+    parts: Parts = ()
+    tokens: Tensor | None = None
+    tokens_test: Tensor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
@@ -77,12 +83,14 @@ def open_data(
     device: str | torch.device = "cpu",
     dtype: str | torch.dtype = torch.float32,
     max_size: int | None = None,
+    arguments: Sequence[str] = (),
 ) -> OpenedData:
     """Open data for measuring a model on them.
 
     Args:
-        spec: ``(x, y)`` or ``x`` as tensors or arrays, a DataLoader, an inscape Dataset; or, as
-            text, the path of a .npz, .npy, .csv or .pt, or the name of a data set.
+        spec: ``(x, y)`` or ``x`` as tensors or arrays, where x may be a dictionary or a tuple of
+            several inputs; a mapping of columns, a DataLoader, an inscape Dataset; or, as text, the
+            path of a .npz, .npy, .csv or .pt, or the name of a data set.
         input_shape: Shape of one input, ``1x28x28`` or ``(1, 28, 28)``.
         scale: A number to divide by; ``auto`` divides whole numbers up to 255 by 255.
         normalise: ``MEAN,STD``, ``MEANS/STDS`` by channel, ``mnist`` or ``cifar10``; after scaling.
@@ -95,6 +103,7 @@ def open_data(
         device: Where to put the data.
         dtype: Precision of the inputs.
         max_size: Bytes that a file may unpack to; 2 GB or a quarter of memory if not given.
+        arguments: Names that the model's forward has: arrays of these names are its inputs.
     """
     checks.one_of(("auto", *LOSSES), loss=loss)
     if limit is not None:
@@ -110,8 +119,10 @@ def open_data(
         data_dir=data_dir,
         download=download,
         max_size=max_size,
+        arguments=arguments,
     )
     found = source.arrays
+    _refuse_preparation(found, input_shape=input_shape, scale=scale, normalise=normalise)
     wish = source.task if labels == "auto" and source.task else labels
     read = read_labels(found.y, found.y_test, wish=wish, dtype=precision)
     prepare, notes = read_preparation(
@@ -125,6 +136,17 @@ def open_data(
         notes=tuple(dict.fromkeys((*found.notes, *read.notes, *notes, *ready.notes))),
         settings={**settings, "target": target, "dataset": source.settings or None},
     )
+
+
+def _refuse_preparation(found: Arrays, **wishes: Any) -> None:
+    """Refuse to scale or to shape several inputs at once."""
+    several = len(found.parts) > 1 or any(part.key != 0 for part in found.parts)
+    given = [name for name, wish in wishes.items() if wish is not None]
+    if several and given:
+        raise DataError(
+            f"--{given[0].replace('_', '-')} must have one array to apply to, found the inputs "
+            f"{', '.join(str(part.key) for part in found.parts)}: prepare them before saving."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +176,7 @@ class _Ready:
             hash=source.hash,
             guess=labels.guess,
             names=labels.names,
+            parts=source.arrays.parts,
         )
 
     def split(self, x: Array, y: Tensor | None, what: str) -> tuple[Tensor, Tensor | None]:

@@ -1,7 +1,7 @@
 """Reading a DataLoader to the end, without leaving a trace in any random state."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,12 +20,13 @@ def is_loader(found: object) -> bool:
     return isinstance(found, DataLoader | Dataset)
 
 
-def read_loader(found: Any, *, limit: int | None) -> Arrays:
+def read_loader(found: Any, *, limit: int | None, arguments: Sequence[str] = ()) -> Arrays:
     """Return the rows of a loader, in the order of a shuffle with seed 0 if it shuffles.
 
     Args:
         found: Yields ``x``, ``(x, y)`` or a dict of batches.
         limit: Stop when there are so many rows.
+        arguments: Names that the model's forward has.
     """
     loader = found if isinstance(found, DataLoader) else DataLoader(found, batch_size=256)
     batches: list[Arrays] = []
@@ -33,7 +34,7 @@ def read_loader(found: Any, *, limit: int | None) -> Arrays:
     with _untouched(loader):
         try:
             for batch in _with_progress(loader):
-                batches.append(_arrays(batch))
+                batches.append(_arrays(batch, arguments))
                 rows += len(batches[-1].x)
                 if limit is not None and rows >= limit:
                     break
@@ -49,8 +50,10 @@ def read_loader(found: Any, *, limit: int | None) -> Arrays:
     return _joined(batches, limit)
 
 
-def _arrays(batch: Any) -> Arrays:
-    return from_names(batch, "a batch") if isinstance(batch, Mapping) else from_pair(batch)
+def _arrays(batch: Any, arguments: Sequence[str]) -> Arrays:
+    if isinstance(batch, Mapping):
+        return from_names(batch, "a batch", arguments)
+    return from_pair(batch)
 
 
 def _joined(batches: list[Arrays], limit: int | None) -> Arrays:
@@ -65,7 +68,8 @@ def _joined(batches: list[Arrays], limit: int | None) -> Arrays:
 
     labels = [batch.y for batch in batches if batch.y is not None]
     y = cat(labels) if len(labels) == len(batches) else None
-    return Arrays(x=cat([batch.x for batch in batches]), y=y, notes=batches[0].notes)
+    x = cat([batch.x for batch in batches])
+    return Arrays(x=x, y=y, parts=batches[0].parts, notes=batches[0].notes)
 
 
 def _with_progress(loader: Any) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from inscape._core.errors import UnsupportedModelError
+from inscape._core.unreadable import refuse_unreadable
 from inscape.intake.device import choose_device, choose_dtype
 from inscape.intake.estimators import convert, is_estimator, named_classes
 from inscape.intake.exported import exported_module
@@ -66,7 +67,7 @@ def open_model(
     found, source, notes = _found(spec, trust=trust, max_size=max_size)
     model, more = _as_module(found, source)
     notes += more
-    _refuse_meta(model)
+    refuse_unreadable(model)
     mine = model is spec
     if weights is not None:
         model, mine = _copied(model) if mine else model, False
@@ -141,15 +142,6 @@ def _copied(model: nn.Module) -> nn.Module:
             f"{short(error)}; call model.eval(), load "
             "its weights and choose device and dtype yourself."
         ) from error
-
-
-def _refuse_meta(model: nn.Module) -> None:
-    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        if tensor.is_meta:
-            raise UnsupportedModelError(
-                f"the model's weights must hold numbers, found {name!r} on the device 'meta': "
-                "build the model on a real device."
-            )
 
 
 def _refuse_lazy(model: nn.Module) -> None:

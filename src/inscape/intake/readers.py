@@ -2,7 +2,7 @@
 
 import pickle
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -20,7 +20,12 @@ SUFFIXES = (".npz", ".npy", ".csv", ".tsv", ".pt", ".pth")
 
 
 def read_file(
-    spec: str | Path, *, target: str | None, with_labels: bool, max_size: int | None = None
+    spec: str | Path,
+    *,
+    target: str | None,
+    with_labels: bool,
+    max_size: int | None = None,
+    arguments: Sequence[str] = (),
 ) -> Arrays:
     """Return the arrays in a data file, chosen by its suffix.
 
@@ -29,6 +34,7 @@ def read_file(
         target: Column of the label in a table.
         with_labels: Whether a table's last column is the label.
         max_size: Bytes that the file may unpack to; 2 GB or a quarter of memory if not given.
+        arguments: Names that the model's forward has; arrays of these names are its inputs.
     """
     path = existing(spec, "data")
     suffix = path.suffix.lower()
@@ -43,18 +49,18 @@ def read_file(
     if suffix in (".csv", ".tsv"):
         return read_table(path, target=target, with_labels=with_labels)
     if suffix in (".pt", ".pth"):
-        return _read_torch(path, max_size=max_size)
+        return _read_torch(path, max_size=max_size, arguments=arguments)
     try:
         if suffix == ".npz":
             _refuse_other(path, "numpy archive")
-            return from_names(read_npz(path, max_size=max_size), str(path))
+            return from_names(read_npz(path, max_size=max_size), str(path), arguments)
         _refuse_other(path, "numpy array")
-        return Arrays(x=read_npy(path, max_size=max_size))
+        return from_pair(read_npy(path, max_size=max_size))
     except BadZipFile as error:
         raise _unreadable(path, error) from error
 
 
-def _read_torch(path: Path, *, max_size: int | None) -> Arrays:
+def _read_torch(path: Path, *, max_size: int | None, arguments: Sequence[str]) -> Arrays:
     if kind_of(path) not in ("torch", "pickle"):
         _refuse_other(path, "torch")
     try:
@@ -72,7 +78,8 @@ def _read_torch(path: Path, *, max_size: int | None) -> Arrays:
     except Exception as error:  # a damaged pickle may raise nearly anything
         raise _unreadable(path, error) from error
     if isinstance(loaded, Mapping):
-        return from_names({str(key): value for key, value in loaded.items()}, str(path))
+        named = {str(key): value for key, value in loaded.items()}
+        return from_names(named, str(path), arguments)
     return from_pair(loaded)
 
 

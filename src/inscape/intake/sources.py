@@ -1,7 +1,7 @@
 """Where data come from: objects, files, names; and the checks that hold for all of them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ def find_source(
     with_labels: bool,
     dtype: torch.dtype,
     max_size: int | None = None,
+    arguments: Sequence[str] = (),
     **files: Any,
 ) -> Source:
     """Return the arrays that ``spec`` names or holds, checked.
@@ -48,6 +49,7 @@ def find_source(
         with_labels: Whether a table's last column is the label.
         dtype: Precision in which a named data set is made.
         max_size: Bytes that a file may unpack to.
+        arguments: Names that the model's forward has; arrays of these names are its inputs.
         files: ``data_dir`` and ``download``, for a named data set.
     """
     if target is not None and not str(spec).endswith((".csv", ".tsv")):
@@ -57,16 +59,40 @@ def find_source(
     if _is_dataset(spec):
         return _from_dataset(spec)
     if isinstance(spec, str | Path):
-        arrays = read_file(spec, target=target, with_labels=with_labels, max_size=max_size)
+        arrays = read_file(
+            spec, target=target, with_labels=with_labels, max_size=max_size, arguments=arguments
+        )
         name = Path(spec).name
     elif is_loader(spec):
-        arrays, name = read_loader(spec, limit=limit), f"{type(spec).__name__} object"
-    elif isinstance(spec, Mapping):
-        arrays, name = from_names(spec, "the dict"), "dict object"
+        arrays = read_loader(spec, limit=limit, arguments=arguments)
+        name = f"{type(spec).__name__} object"
+    elif (columns := columns_of(spec)) is not None:
+        name = f"{type(spec).__name__} object"
+        where = "the dict" if isinstance(spec, Mapping) else "the data"
+        arrays = from_names(columns, where, arguments)
     else:
         arrays, name = from_pair(spec), "(x, y)" if isinstance(spec, tuple | list) else "x"
     check(arrays)
     return Source(arrays=arrays, name=name, hash=arrays.hash, settings={})
+
+
+def columns_of(spec: Any) -> Mapping[str, Any] | None:
+    """Return the columns of a mapping, or of a Hugging Face data set and its test split."""
+    if isinstance(spec, Mapping):
+        splits = [name for name, split in spec.items() if hasattr(split, "column_names")]
+        if not splits:
+            return spec
+        first = "train" if "train" in splits else splits[0]
+        columns = dict(columns_of(spec[first]) or {})
+        other = next((name for name in ("test", "validation") if name in splits), None)
+        if other is not None and other != first:
+            more = columns_of(spec[other]) or {}
+            columns |= {f"{name}_test": column for name, column in more.items()}
+        return columns
+    if not hasattr(spec, "column_names") or not hasattr(spec, "__getitem__"):
+        return None
+    whole = spec.with_format("numpy")[:] if hasattr(spec, "with_format") else spec
+    return {name: whole[name] for name in spec.column_names}
 
 
 def check(arrays: Arrays) -> None:

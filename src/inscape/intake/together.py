@@ -2,18 +2,20 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.endings import ends_in_probability, lie_between_0_and_1
 from inscape._core.errors import DataError, UnsupportedModelError
 from inscape._core.functional import probe
-from inscape.intake.adapting import adapt, only_name, taken, tensors_in
+from inscape.intake.adapting import Adapted, adapt
 from inscape.intake.classes import by_name
 from inscape.intake.data import OpenedData
 from inscape.intake.model import OpenedModel
+from inscape.intake.outputs import only_name, taken, tensors_in
 from inscape.intake.preparation import reshaped
 
 #: Rows of each class whose outputs are looked at for probabilities.
@@ -62,7 +64,7 @@ def one_output(opened: OpenedModel, data: OpenedData, take: str | int | None = N
     data = _like_the_weights(opened, data)
     for shape in _shapes(data):
         try:
-            output = opened.model(reshaped(data.x[:2], shape)[0])
+            output = _whole_output(opened.model, reshaped(data.x[:2], shape)[0])
         except Exception:  # fit_together says what is wrong with these rows
             continue
         break
@@ -75,7 +77,27 @@ def one_output(opened: OpenedModel, data: OpenedData, take: str | int | None = N
     said = f"returns a {type(output).__name__}: took its {name}"
     others = [key for key in tensors_in(output) if key != str(name)]
     said += f", not {', '.join(others)}" if others else ""
-    return replace(opened, model=adapt(opened.model, take=name), notes=(*opened.notes, said))
+    model = opened.model
+    adapted = model.taking(name) if isinstance(model, Adapted) else adapt(model, take=name)
+    return replace(opened, model=adapted, notes=(*opened.notes, said))
+
+
+def _whole_output(model: nn.Module, x: Tensor) -> Any:
+    """Return all that a model returns; of an adapted one, what the model inside returns."""
+    return model.whole_output(x) if isinstance(model, Adapted) else model(x)
+
+
+@torch.no_grad()
+def accepts(opened: OpenedModel, data: OpenedData) -> bool:
+    """Tell whether the model takes the rows as floating-point numbers, in an obvious shape."""
+    data = _like_the_weights(opened, data)
+    for shape in _shapes(data):
+        try:
+            opened.model(reshaped(data.x[:2], shape)[0])
+        except Exception:  # of any kind: it is the model's own code
+            continue
+        return True
+    return False
 
 
 @torch.no_grad()
@@ -121,7 +143,7 @@ def _accepted(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Tensor
             continue
         return (data if shape == shapes[0] else _reshaped(data, shape)), output
     assert first is not None
-    if len(shapes) == 1:
+    if len(shapes) == 1 or "--input-shape" not in str(first):
         raise first
     tried = " and ".join("x".join(map(str, shape)) for shape in shapes[1:])
     raise UnsupportedModelError(f"{first} (also tried {tried})") from first

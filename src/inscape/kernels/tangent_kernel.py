@@ -91,6 +91,7 @@ class TangentKernel(Result):
     "on average over the points.",
     cites="jacot2018neural; courtois2025path, Eq. (5)",
     by_default=False,
+    discrete=True,
 )
 @anytime
 def tangent_kernel(

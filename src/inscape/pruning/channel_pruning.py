@@ -26,6 +26,7 @@ class ChannelPruning(UnitCurve):
     "removed one by one.",
     cites="sattelberg2026linearity, section 3.4.5",
     by_default=False,
+    discrete=True,
 )
 def channel_pruning(
     model: nn.Module,

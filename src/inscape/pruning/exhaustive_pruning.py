@@ -96,6 +96,7 @@ class ExhaustivePruning(Result):
     meaning="Some sub-network with {value} units in one hidden layer is as good as the whole one.",
     cites="sattelberg2026linearity, section 3.4.4",
     by_default=False,
+    discrete=True,
 )
 def exhaustive_pruning(
     model: nn.Module,

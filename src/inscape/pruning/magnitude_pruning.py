@@ -42,6 +42,7 @@ class MagnitudePruning(PruningCurve):
     "ones are set to zero.",
     cites="sattelberg2026linearity, section 3.4.5",
     by_default=False,
+    discrete=True,
 )
 def magnitude_pruning(
     model: nn.Module,

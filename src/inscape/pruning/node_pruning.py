@@ -26,6 +26,7 @@ class NodePruning(UnitCurve):
     "are removed one by one.",
     cites="sattelberg2026linearity, section 3.4.4",
     by_default=False,
+    discrete=True,
 )
 def node_pruning(
     model: nn.Module,

@@ -208,7 +208,8 @@ class _Look:
         kept = len(outputs)
         labels = self.labels()[:kept] if self.classes else None
         answers = answers_of(outputs, probability=self.probability)
-        scalings = {} if labels is None or not kept else self.scalings(labels)
+        scalable = labels is not None and kept and subject.scalable
+        scalings = self.scalings(labels) if scalable and labels is not None else {}
         plain = math.nan
         if labels is not None and kept:
             plain = float((answers == labels)[:TRIED].double().mean())

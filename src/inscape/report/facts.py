@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import inscape
-from inscape.intake import OpenedData, OpenedModel
+from inscape.intake import Adapted, OpenedData, OpenedModel
 from inscape.report.parts import DataFacts, Layer, ModelFacts, Provenance
 
 
@@ -17,7 +17,7 @@ def model_facts(opened: OpenedModel, x: Tensor, *, outputs: int) -> ModelFacts:
     model = opened.model
     parameters = list(model.parameters())
     return ModelFacts(
-        name=type(model).__name__,
+        name=type(model.model if isinstance(model, Adapted) else model).__name__,
         source=opened.source,
         layers=layers(model, x),
         parameters=sum(p.numel() for p in parameters),

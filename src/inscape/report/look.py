@@ -125,6 +125,7 @@ def look(
     memory: int | None = None,
     threads: int | None = None,
     take: str | int | None = None,
+    embedding: str | None = None,
     work: str | None = None,
     quiet: bool | None = None,
     command: str | None = None,
@@ -143,7 +144,8 @@ def look(
 
     Args:
         model: A module in eval mode, or what ``inscape.intake.open_model`` returned.
-        data: A pair ``(x, y)``, ``x`` alone, a data set, a DataLoader, or what
+        data: A pair ``(x, y)``, ``x`` alone, where x may be a dictionary or a tuple of several
+            inputs; a mapping of columns, a data set, a DataLoader, or what
             ``inscape.intake.open_data`` returned.
         budget: Seconds that all measuring may take.
         seed: Seed of every draw.
@@ -159,6 +161,8 @@ def look(
             is quicker on this model now.
         take: Which output of the model to measure where it returns several: a name or a place. None
             takes the only one, or the one that is called logits.
+        embedding: Name of the embedding in which a model of tokens is measured; by default the
+            first that tokens are looked up in.
         work: The work of an earlier look, ``Look.work``, to repeat it with the same numbers; the
             budget then does not count.
         quiet: True shows no progress, False does; None asks the environment.
@@ -168,7 +172,7 @@ def look(
 
     prepared = prepare(
         model, data, budget=budget, seed=seed, only=only, trajectory=trajectory, explain=explain,
-        memory=memory, threads=threads, take=take, work=work,
+        memory=memory, threads=threads, take=take, embedding=embedding, work=work,
         command=command,
     )  # fmt: skip
     return prepared.run(quiet=quiet)

@@ -23,7 +23,7 @@ from inscape._core.pieces.piecewise import piecewise
 from inscape._core.slices import SlicePicture
 from inscape._core.threads import on_threads, one_pool
 from inscape._core.trajectory import Trajectory
-from inscape.intake import OpenedData, OpenedModel, fit_together, one_output
+from inscape.intake import OpenedData, OpenedModel, fit_together, one_input, one_output
 from inscape.report.attribution import ATTRIBUTION, Attribution
 from inscape.report.checkup import Checkup, checkup
 from inscape.report.elsewhere import elsewhere
@@ -251,6 +251,7 @@ def prepare(
     memory: int | None = None,
     threads: int | None = None,
     take: str | int | None = None,
+    embedding: str | None = None,
     work: str | None = None,
     command: str | None = None,
 ) -> Prepared:
@@ -271,6 +272,7 @@ def prepare(
     opened = opened_model(model)
     with probes_kept():
         found = opened_data(data, opened.model)
+        opened, found = one_input(opened, found, embedding)
         opened = one_output(opened, found, take)
         fitted = fit_together(opened, found)
         subject = subject_of(

@@ -238,6 +238,7 @@ def answers(subject: Subject, instrument: Instrument, model: nn.Module) -> Itera
     if subject.y is None and instrument.wants_labels:
         yield NotApplicable(what=instrument.name, reason="it needs labels, the data have none")
         return
+    subject, model = subject.on_tokens(instrument, model)
     x, y, settings = subject.arguments(instrument)
     if len(x) < instrument.least_rows:
         reason = f"it needs at least {instrument.least_rows} rows, the data have {len(x)}"

@@ -1,7 +1,7 @@
 """What is looked at: a model with its data, the pace at which it runs, and the time there is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import signature
 from typing import Any
@@ -10,11 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, UnsupportedModelError
+from inscape._core.arguments import in_float32
 from inscape._core.deadline import now
 from inscape._core.endings import ends_in_probability
 from inscape._core.functional import MEMORY, Probe, probe
 from inscape._core.threads import on_threads, quicker_threads
-from inscape.intake import OpenedData, OpenedModel, open_data
+from inscape._core.unreadable import refuse_other_object, refuse_unreadable
+from inscape.intake import Adapted, OpenedData, OpenedModel, arguments_of, open_data
 from inscape.report.watch import Watch
 from inscape.report.window import rectangle, slice_window
 from inscape.report.words import one_line
@@ -25,6 +27,8 @@ BATCH = 0.4
 TOLD = 0.02
 #: Seconds of a batch that tells on how many threads to compute.
 TRIAL = 0.03
+#: Said of a model in half precision.
+HALF_MEASURED = "in half precision: measured as a copy in float32; yours is unchanged"
 #: Seconds of a first call after which no second one is made to tell the pace.
 LONG = 1.0
 
@@ -34,6 +38,8 @@ class Subject:
     """What is looked at, and with which settings.
 
     ``work`` holds the numbers of rows of a look that is repeated; ``counts`` those of this one.
+    ``tokens`` are the rows before a model of tokens embeds them, None for any other model;
+    ``scalable`` tells whether one scale may apply to all of the input.
     ``wanted_threads`` is the user's word on how many threads to use.
     """
 
@@ -42,6 +48,9 @@ class Subject:
     y: Tensor | None
     x_train: Tensor
     y_train: Tensor | None
+    tokens: Tensor | None
+    tokens_train: Tensor | None
+    scalable: bool
     task: str
     probe: Probe
     clock: Watch
@@ -114,6 +123,20 @@ class Subject:
     def labels(self) -> Tensor:
         """Return the labels of the measured rows, zeros where there are none."""
         return self.x.new_zeros(len(self.x)) if self.y is None else self.y
+
+    def on_tokens(self, instrument: Instrument, model: nn.Module) -> "tuple[Subject, nn.Module]":
+        """Return what an instrument is to see of a model of tokens, and the model.
+
+        One that does not move through the input sees the tokens: embedded ones have left out the
+        parameters of the embedding.
+        """
+        embedded = isinstance(model, Adapted) and model.embedding is not None
+        if not embedded or self.tokens is None or not instrument.discrete:
+            return self, model
+        tokens = model.on_tokens()
+        train = self.tokens if self.x is self.x_train else self.tokens_train
+        assert train is not None
+        return replace(self, model=tokens, x=self.tokens, x_train=train), tokens
 
     def predicted(self, instrument: Instrument) -> float:
         """Return the seconds that an instrument is expected to take if it is given time."""
@@ -202,6 +225,9 @@ def subject_of(
         y=y,
         x_train=data.x,
         y_train=data.y,
+        tokens=data.tokens if data.x_test is None else data.tokens_test,
+        tokens_train=data.tokens,
+        scalable=not data.parts,
         task=data.task,
         probe=probe(model, x),
         clock=clock,
@@ -214,9 +240,13 @@ def subject_of(
 
 def opened_model(model: nn.Module | OpenedModel) -> OpenedModel:
     """Return a module as an opened one."""
+    refuse_other_object("model", model)
     if isinstance(model, nn.Module):
         source = "a module in Python"
-        model = OpenedModel(model=model, source=source, was_training=model.training)
+        refuse_unreadable(model)
+        single, was_training = in_float32(model), model.training
+        notes = () if single is model else (HALF_MEASURED,)
+        model = OpenedModel(model=single, source=source, was_training=was_training, notes=notes)
     if not isinstance(model, OpenedModel):
         raise TypeError(
             f"model must be a torch.nn.Module, found {type(model).__name__}: open it first with "
@@ -229,7 +259,7 @@ def opened_data(data: object, model: nn.Module) -> OpenedData:
     """Return data as opened ones, in the precision of the model and where it lies."""
     if isinstance(data, OpenedData):
         return data
-    held = data[0] if isinstance(data, tuple) else getattr(data, "x", data)
+    held = data[0] if isinstance(data, tuple) and data else getattr(data, "x", data)
     known = [*model.parameters(), *([held] if isinstance(held, Tensor) else [])]
     like = next((tensor for tensor in known if tensor.is_floating_point()), torch.empty(0))
-    return open_data(data, dtype=like.dtype, device=like.device)
+    return open_data(data, dtype=like.dtype, device=like.device, arguments=arguments_of(model))

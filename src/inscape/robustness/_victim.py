@@ -172,10 +172,4 @@ def classes_of(y: object, x: Float[Tensor, "n *d"], classes: int) -> Int64[Tenso
         )
     checks.labels(y, x)
     assert isinstance(y, Tensor)
-    labels = y.reshape(len(y), -1)
-    if labels.shape[1] != 1 or not 0 <= int(labels.min()) <= int(labels.max()) < classes:
-        raise ValueError(
-            f"class numbers must lie between 0 and {classes - 1}, one for each point, found "
-            f"{int(labels.min())} to {int(labels.max())} in shape {tuple(y.shape)}: renumber y."
-        )
-    return labels[:, 0].to(x.device).long()
+    return checks.class_numbers(y, classes).to(x.device).long()

@@ -51,6 +51,7 @@ class DistanceFromInit(Result):
     work=lambda n, c: 10,
     meaning="Training has moved the parameters by {value} in total from where they started.",
     cites="nagarajan2019generalization",
+    discrete=True,
 )
 @torch.no_grad()
 def distance_from_init(

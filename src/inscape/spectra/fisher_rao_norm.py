@@ -71,6 +71,7 @@ class FisherRaoNorm(Result):
     meaning="If all parameters grew by one percent, the loss of a point would change by a "
     "hundredth of {value} (root mean square over the points, of which a few may weigh most).",
     cites="liang2019fisher",
+    discrete=True,
 )
 @anytime
 @no_grad
@@ -188,12 +189,7 @@ def _chosen(loss: str, y: Tensor, outputs: int) -> str:
 def _targets(loss: str, y: Tensor, outputs: int, x: Tensor) -> Float[Tensor, "n c"]:
     """Return the labels as one row of numbers for each point: classes as one-hot rows."""
     if not y.is_floating_point():
-        classes = max(outputs, 2)
-        if y.ndim != 1 or not 0 <= int(y.min()) <= int(y.max()) < classes:
-            raise ValueError(
-                f"class numbers must lie between 0 and {classes - 1}, one for each point, found "
-                f"{int(y.min())} to {int(y.max())} in shape {tuple(y.shape)}: renumber y."
-            )
+        y = checks.class_numbers(y, max(outputs, 2))
         y = functional.one_hot(y.long(), outputs) if outputs > 1 else y
     rows = y.reshape(len(y), -1).to(x.dtype)
     if rows.shape[1] != outputs:
