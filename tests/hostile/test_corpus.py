@@ -16,11 +16,11 @@ import hostile.array_files
 import hostile.exported_files
 import hostile.nnet_files
 import hostile.onnx_files
-import hostile.torch_files  # noqa: F401 - each puts its kinds on the list
+import hostile.torch_files
 from hostile.kinds import KINDS
 
 if find_spec("h5py"):
-    import hostile.keras_files  # these need it to be written
+    import hostile.keras_files  # noqa: F401 - each puts its kinds on the list
 
 #: Keras files that need h5py.
 KERAS = 25 if find_spec("h5py") else 0

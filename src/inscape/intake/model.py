@@ -50,8 +50,8 @@ def open_model(
     Args:
         spec: An ``nn.Module``, a scikit-learn model, an ``ExportedProgram``; or, as text,
             ``package.module:factory``, ``path/to/file.py:factory``, or the path of a ``.pt2``,
-            ``.onnx``, ``.nnet``, ``.keras`` or ``.h5``, of a folder of Hugging Face or, with ``trust``,
-            of a pickled model or a TorchScript archive.
+            ``.onnx``, ``.nnet``, ``.keras`` or ``.h5``, of a folder of Hugging Face or, with
+            ``trust``, of a pickled model or a TorchScript archive.
         weights: File of a state dict (``torch.save``) or safetensors to load into it.
         trust: Allow files that run code of their own when they are opened.
         device: ``auto`` (cuda, then mps, then cpu), ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.

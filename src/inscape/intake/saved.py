@@ -31,8 +31,8 @@ def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) ->
     suffix = Path(spec).suffix.lower()
     if suffix in _FOREIGN:
         raise UnsupportedModelError(
-            f"{spec} must be a PyTorch, Keras, ONNX or scikit-learn model, found {suffix}, which is "
-            "not supported: convert it to .onnx, or save the PyTorch model in eval mode with "
+            f"{spec} must be a PyTorch, Keras, ONNX or scikit-learn model, found {suffix}, which "
+            "is not supported: convert it to .onnx, or save the PyTorch model in eval mode with "
             f"torch.export.save({EXPORT}, 'model.pt2')."
         )
     path = existing(spec, "the model")

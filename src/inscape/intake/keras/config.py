@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from inscape._core.errors import UnsupportedModelError
@@ -16,11 +17,40 @@ _DEEPEST = 60
 _LAYERS = 5_000
 #: What a description may name beside layers: nothing of it reaches the numbers of a saved model.
 _HARMLESS = frozenset(
-    "GlorotUniform GlorotNormal HeUniform HeNormal LecunUniform LecunNormal Zeros Ones Constant "
-    "RandomNormal RandomUniform TruncatedNormal VarianceScaling Orthogonal OrthogonalInitializer "
-    "Identity IdentityInitializer L1 L2 L1L2 OrthogonalRegularizer MaxNorm NonNeg UnitNorm "
-    "MinMaxNorm DTypePolicy Policy FloatDTypePolicy __keras_tensor__ __tuple__ TensorShape "
-    "function".split()
+    (
+        "GlorotUniform",
+        "GlorotNormal",
+        "HeUniform",
+        "HeNormal",
+        "LecunUniform",
+        "LecunNormal",
+        "Zeros",
+        "Ones",
+        "Constant",
+        "RandomNormal",
+        "RandomUniform",
+        "TruncatedNormal",
+        "VarianceScaling",
+        "Orthogonal",
+        "OrthogonalInitializer",
+        "Identity",
+        "IdentityInitializer",
+        "L1",
+        "L2",
+        "L1L2",
+        "OrthogonalRegularizer",
+        "MaxNorm",
+        "NonNeg",
+        "UnitNorm",
+        "MinMaxNorm",
+        "DTypePolicy",
+        "Policy",
+        "FloatDTypePolicy",
+        "__keras_tensor__",
+        "__tuple__",
+        "TensorShape",
+        "function",
+    )
 )
 
 Reference = tuple[str, int, int]
@@ -239,7 +269,7 @@ def _chained(layers: list[Layer]) -> tuple[tuple[Layer, ...], tuple[Reference, .
         given = Layer(kind="InputLayer", name="input", settings={"batch_shape": shape})
         layers = [given, *layers]
     chained = [layers[0]]
-    for before, layer in zip(layers, layers[1:], strict=False):
+    for before, layer in pairwise(layers):
         call = Call(arguments=((before.name, 0, 0),))
         chained.append(
             Layer(kind=layer.kind, name=layer.name, settings=layer.settings, calls=(call,),

@@ -337,9 +337,16 @@ def _alone(build: Callable[[Layer], nn.Module]) -> Builder:
 
 #: What does nothing when a model predicts.
 _IDLE = (
-    "Dropout GaussianDropout GaussianNoise SpatialDropout1D SpatialDropout2D SpatialDropout3D "
-    "AlphaDropout ActivityRegularization InputLayer"
-).split()
+    "Dropout",
+    "GaussianDropout",
+    "GaussianNoise",
+    "SpatialDropout1D",
+    "SpatialDropout2D",
+    "SpatialDropout3D",
+    "AlphaDropout",
+    "ActivityRegularization",
+    "InputLayer",
+)
 
 #: Operators that a functional model calls without a layer: keras.ops.relu(x).
 _CALLED = {
