@@ -1,6 +1,7 @@
 """Each measure beside a slow and obvious one: what applies, and the largest difference."""
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -44,19 +45,19 @@ class Spaced(nn.Module):
         return made.flatten(1)[:, self.places] if made.ndim > 1 else made[:, None]
 
 
-def of_few_outputs(model: nn.Module, x: Tensor) -> nn.Module:
+def of_few_outputs(model: nn.Module, x: Tensor, most: int = OUTPUTS) -> nn.Module:
     """Return a model with at most a few flat outputs."""
     with torch.no_grad():
         made = model(x[:1])
     count = made[0].numel()
-    if count <= OUTPUTS and made.ndim == 2:
+    if count <= most and made.ndim == 2:
         return model
-    return Spaced(model, torch.linspace(0, count - 1, min(OUTPUTS, count)).round().long())
+    return Spaced(model, torch.linspace(0, count - 1, min(most, count)).round().long())
 
 
-def compared(model: nn.Module, x: Tensor) -> list[Outcome]:
+def compared(model: nn.Module, x: Tensor, *, light: bool = False) -> list[Outcome]:
     """Return the outcome of each measure."""
-    f = of_few_outputs(model, x)
+    f = of_few_outputs(model, x, 1 if light else OUTPUTS)
     checks = {"path_length": _paths, "gradient_norm": _gradients, "local_maps": _maps}
     outcomes = []
     for name, check in checks.items():
@@ -68,8 +69,9 @@ def compared(model: nn.Module, x: Tensor) -> list[Outcome]:
 
 
 def _relative(ours: Tensor, theirs: Tensor) -> float:
-    apart = float((ours - theirs).abs().max())
-    return apart / max(float(theirs.abs().max()), 1e-30)
+    """Return the largest difference as a fraction of the largest value; infinite if all are 0."""
+    largest = float(theirs.abs().max())
+    return float((ours - theirs).abs().max()) / largest if largest > 0 else math.inf
 
 
 @torch.no_grad()
@@ -78,7 +80,7 @@ def _paths(name: str, f: nn.Module, x: Tensor) -> Outcome:
     theirs = []
     for a, b in zip(*draw_pairs(x, CHORDS, seed=0), strict=True):
         values = [f((a + k / (KNOTS - 1) * (b - a))[None])[0] for k in range(KNOTS)]
-        theirs.append(sum(float((v - u).norm()) for u, v in zip(values, values[1:], strict=False)))
+        theirs.append(sum(float((v - u).norm()) for u, v in pairwise(values)))
     return Outcome(name, _relative(ours.double(), torch.tensor(theirs, dtype=torch.float64)))
 
 
@@ -109,4 +111,7 @@ def _maps(name: str, f: nn.Module, x: Tensor) -> Outcome:
         return Outcome(name, math.nan, maps.note)
     with torch.no_grad():
         values = _relative(maps.values[0], f(x[:1])[0])
-    return Outcome(name, max(values, _relative(maps.jacobians[0], _jacobian(f, x[0]))))
+    slopes = _jacobian(f, x[0])
+    if not slopes.any() and not maps.jacobians[0].any():  # constant around this point
+        return Outcome(name, values)
+    return Outcome(name, max(values, _relative(maps.jacobians[0], slopes)))

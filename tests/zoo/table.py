@@ -24,7 +24,7 @@ BEGIN, END = "<!-- zoo: written by make test-models -->", "<!-- zoo: end -->"
 def outcome_of(row: Row, folder: Path) -> tuple[str, list[Outcome]]:
     """Return how a model was opened, and what each measure did."""
     subject = row.make(folder)
-    return subject.how, compared(subject.model, subject.x)
+    return subject.how, compared(subject.model, subject.x, light=row.light)
 
 
 def faults(row: Row, outcomes: list[Outcome]) -> list[str]:

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape._core.sizes import in_bytes, memory
 from inscape.intake.files import short
+from inscape.intake.onnx.host import on_host
 from inscape.intake.onnx.nodes import Node, shown
 from inscape.intake.onnx.operators import OPERATORS, SETTINGS_AT, TOLD
 from inscape.intake.onnx.operators_shape import BOOL, FLOATS, WHOLE
-from inscape.intake.onnx.host import on_host
 from inscape.intake.onnx.planning import plan, run_on_host, with_inner
 from inscape.intake.onnx.reading import Graph, Input
 
