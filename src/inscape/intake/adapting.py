@@ -21,7 +21,7 @@ from inscape.intake.embeddings import (
 from inscape.intake.outputs import taken, tensors_in
 from inscape.intake.parts import Key, Parts, joined, keyed, listed, part_of, separated
 
-Inputs = Tensor | NDArray[Any] | Mapping[str, Any] | Sequence[Any]
+Inputs = Tensor | NDArray[Any] | Mapping[Any, Any] | Sequence[Any]
 
 #: Rows on which an embedding is searched, and those that are embedded at a time.
 EXAMPLES, CHUNK = 16, 256

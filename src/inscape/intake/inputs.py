@@ -46,11 +46,11 @@ def one_input(
     inputs = separated(data.parts, rows)
     given = inputs[0] if integers else inputs
     try:
-        adapted = adapt(opened.model, inputs=given, embedding=embedding or True)  # type: ignore[arg-type]
+        adapted = adapt(opened.model, inputs=given, embedding=embedding or True)
     except UnsupportedModelError:
         if embedding is not None or _has_embedding(opened) or integers:
             raise
-        return _several(opened, adapt(opened.model, inputs=inputs), data)  # type: ignore[arg-type]
+        return _several(opened, adapt(opened.model, inputs=inputs), data)
     return _embedded(opened, adapted, data)
 
 
@@ -103,5 +103,5 @@ def _split(
     tokens = x.flatten(1)
     inputs = separated(data.parts, tokens)
     alone = adapted.parts is None
-    embedded = adapted.rows(inputs[0] if alone else inputs)  # type: ignore[arg-type]
+    embedded = adapted.rows(inputs[0] if alone else inputs)
     return embedded.to(x.dtype), tokens, y, notes

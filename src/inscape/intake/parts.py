@@ -73,7 +73,7 @@ def part_of(key: Key, tensor: Tensor) -> Part:
     return Part(key=key, shape=tuple(tensor.shape[1:]), dtype=tensor.dtype)
 
 
-def keyed(inputs: Mapping[str, Any] | Sequence[Any]) -> dict[Key, Tensor]:
+def keyed(inputs: Mapping[Any, Any] | Sequence[Any]) -> dict[Key, Tensor]:
     """Return inputs by their names, or by their places."""
     pairs: list[tuple[Any, Any]] = list(
         inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)

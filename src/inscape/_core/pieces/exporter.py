@@ -52,22 +52,23 @@ def exported(f: Function, x: Tensor) -> Exported:
     once: while it traces, modules of the whole process are watched, and its log is switched off.
     """
     module = f if isinstance(f, nn.Module) else _Call(f)
-    with _without_leftovers():
+    with without_leftovers():
         shown = _shown(module, torch.cat([x[:1].detach()] * 3))
         fakes = [node.meta["val"] for node in shown.graph.nodes if node.op == "placeholder"]
-        weakref.finalize(shown.graph, _forget, fakes[0].fake_mode)
+        weakref.finalize(shown.graph, forget, fakes[0].fake_mode)
         for fake in fakes:
             fake.constant = None  # it would keep a tensor of the model alive
     _refuse_several(shown)
     values_alone(shown.graph)
+    shown.graph.eliminate_dead_code()  # what only other outputs of a model need
     graph = _graph(shown, module)
-    _refuse_random(graph.program)
+    refuse_random(graph.program)
     return graph
 
 
 def _shown(module: nn.Module, sample: Tensor) -> torch.export.ExportedProgram:
     try:
-        with _silence(), torch.no_grad():
+        with silence(), torch.no_grad():
             batch = ({0: torch.export.Dim.DYNAMIC},)
             shown = torch.export.export(module, (sample,), dynamic_shapes=batch)
             return shown if _is_plain(shown.graph) else shown.run_decompositions({})
@@ -79,7 +80,7 @@ def _shown(module: nn.Module, sample: Tensor) -> torch.export.ExportedProgram:
         ) from error
 
 
-def _forget(mode: Any) -> None:
+def forget(mode: Any) -> None:
     """Break the cycle of a FakeTensorMode and its symbols, which no garbage collector sees."""
     if mode.shape_env is not None:
         vars(mode.shape_env).clear()
@@ -92,11 +93,11 @@ def _forget_modes_of(error: Exception) -> None:
     for frame, _ in walk_tb(error.__traceback__):
         for value in list(frame.f_locals.values()):
             if isinstance(value, FakeTensorMode):
-                _forget(value)
+                forget(value)
 
 
 @contextmanager
-def _without_leftovers() -> Iterator[None]:
+def without_leftovers() -> Iterator[None]:
     """Empty the caches of the exporter after a call: they would keep every graph alive."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -128,7 +129,7 @@ def _refuse_several(shown: torch.export.ExportedProgram) -> None:
     )
 
 
-def _refuse_random(program: Program) -> None:
+def refuse_random(program: Program) -> None:
     """Refuse a model that draws at random: it has no values to be exact about."""
     needed = program._needed([program.output], {program.input: None, **program.constants})
     found = next((node for node in program.nodes if node in needed and is_random(node)), None)
@@ -152,7 +153,7 @@ def _is_plain(graph: fx.Graph) -> bool:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Keep the exporter's warnings, logs and half-made graphs from the user: our error says it."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)

@@ -22,6 +22,7 @@ from inscape._core.errors import UnsupportedModelError
 from inscape._core.pieces.exporter import Exported, exported
 from inscape._core.pieces.program import Program
 from inscape._core.pieces.structure import Structure, structure
+from inscape._core.pieces.two_calls import traced_twice
 
 #: How many graphs are kept: those that were used last.
 KEPT = 32
@@ -66,8 +67,9 @@ def export(f: Function, x: Tensor) -> Program:
 
     A function of a structure that was exported before is not exported again. Each call compares the
     graph with the function, a new one at three rows of ``x`` and a known one at the first; where
-    they differ it is exported anew. Raises
-    ``UnsupportedModelError`` where the exporter cannot follow the code, or traces something else.
+    they differ it is exported anew. Where the exporter cannot follow the code, or traces something
+    else, the operations of two calls are tried, compared at sixteen rows. Raises
+    ``UnsupportedModelError`` where those depend on the input, too.
     """
     with _LOCK:
         return _export(f, x)
@@ -82,13 +84,32 @@ def _export(f: Function, x: Tensor) -> Program:
         program = graph.bound(f, kind.tensors)
         if _gap_again(program, graph, f, x) <= (0.0 if graph.same_bits else _rounding(x)):
             return program
-    fresh = exported(f, x)
-    gap = _gap(fresh.program, fresh.mutated, f, _probes(x))
-    if not gap <= _rounding(x):
-        raise _differs(gap)
+    try:
+        fresh = exported(f, x)
+        gap = _gap(fresh.program, fresh.mutated, f, _probes(x, 3))
+        if not gap <= _rounding(x):
+            raise _differs(gap)
+    except UnsupportedModelError as error:
+        return _traced(f, x, error)
     if kind is not None:
         _keep(key, fresh, kind, same_bits=gap == 0.0)
     return fresh.program
+
+
+def _traced(f: Function, x: Tensor, refusal: UnsupportedModelError) -> Program:
+    """Return the graph of two calls where the exporter fails; raise its refusal where they do.
+
+    It holds what was computed of the weights, and so is not kept.
+    """
+    try:
+        program = traced_twice(f, x)
+    except UnsupportedModelError:
+        raise
+    except Exception as error:  # whatever the code of a model does in a call
+        raise refusal from error
+    if not _gap(program, (), f, _probes(x, 16)) <= _rounding(x):
+        raise refusal
+    return program
 
 
 def _keep(key: Hashable, fresh: Exported, kind: Structure, *, same_bits: bool) -> None:
@@ -127,9 +148,9 @@ def _is_same(tensor: Tensor, constant: Tensor) -> bool:
     return seen == also and tensor.numel() > 0
 
 
-def _probes(x: Tensor) -> Tensor:
-    """Return three rows of the data."""
-    return x[[0, len(x) // 2, len(x) - 1]].detach()
+def _probes(x: Tensor, count: int) -> Tensor:
+    """Return some rows of the data: the first, the last, and those evenly between them."""
+    return x[torch.linspace(0, len(x) - 1, count).round().long().tolist()].detach()
 
 
 def _gap_again(program: Program, graph: _Graph, f: Function, x: Tensor) -> float:
@@ -137,7 +158,7 @@ def _gap_again(program: Program, graph: _Graph, f: Function, x: Tensor) -> float
     try:
         return _gap(program, graph.mutated, f, x[:1].detach())
     except Exception:  # training mode refuses a single row
-        return _gap(program, graph.mutated, f, _probes(x))
+        return _gap(program, graph.mutated, f, _probes(x, 3))
 
 
 @torch.no_grad()
