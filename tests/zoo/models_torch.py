@@ -10,7 +10,16 @@ from torch import nn
 
 import inscape
 from zoo.files import shared
-from zoo.networks import Graph, GRUHead, LowRank, SmallUNet, TransformerHead, TwoImages, Words
+from zoo.networks import (
+    Detector,
+    Graph,
+    GRUHead,
+    LowRank,
+    SmallUNet,
+    TransformerHead,
+    TwoImages,
+    Words,
+)
 from zoo.rows import Subject, draw, opened, row, tokens
 
 
@@ -169,6 +178,12 @@ def graph(folder: Path) -> Subject:
     model, _ = opened(Graph().eval(), "")
     net = inscape.adapt(model, inputs="x", fixed={"adjacency": draw(5, 5, seed=3)})
     return Subject(net, draw(3, 5, 3), "`adapt(inputs='x', fixed=...)`")
+
+
+@row("boxes and scores, a named tuple out", "several")
+def detector(folder: Path) -> Subject:
+    model, _ = opened(Detector().eval(), "")
+    return Subject(inscape.adapt(model, take="boxes"), draw(3, 1, 8, 8), "`adapt(take='boxes')`")
 
 
 @row("a dictionary out: its pooled vector", "several")

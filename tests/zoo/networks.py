@@ -1,5 +1,7 @@
 """Networks that the zoo writes to files, each with random weights of seed 0."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -75,6 +77,27 @@ class TwoImages(nn.Module):
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         left, right = self.shared(a), self.shared(b)
         return self.head(torch.cat([left, right], 1)), (left - right).square().sum(1, keepdim=True)
+
+
+class Detected(NamedTuple):
+    """What a detector returns."""
+
+    boxes: Tensor
+    scores: Tensor
+
+
+class Detector(nn.Module):
+    """Two heads on one body, and a named tuple out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+        self.boxes, self.scores = nn.Linear(36, 4), nn.Linear(36, 3)
+
+    def forward(self, x: Tensor) -> Detected:
+        seen = self.body(x)
+        return Detected(self.boxes(seen), self.scores(seen).softmax(1))
 
 
 class Graph(nn.Module):

@@ -1,8 +1,6 @@
-"""Layers of any number of axes: dense, normalising, joining, reshaping."""
+"""What all layers share; dense layers, embeddings, activations and what does nothing."""
 
-import operator
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -101,213 +99,6 @@ class Moved(nn.Module):
         return made.movedim(1, self.axis)
 
 
-def _batch_norm(layer: Layer, weights: Weights) -> nn.Module:
-    parts = (layer.flag("scale", True), layer.flag("center", True), True, True)
-    arrays = unpacked(layer, weights, *[1] * sum(parts))
-    gamma, beta, mean, variance = (arrays.pop(0) if there else None for there in parts)
-    assert mean is not None
-    assert variance is not None
-    made = _Normalised(len(mean), eps=layer.number("epsilon", 1e-3), affine=False)
-    for name, array in (("weight", gamma), ("bias", beta)):
-        if array is not None:
-            sized(layer, array, mean.shape, f"its {name}")
-            setattr(made, name, parameter(array))
-    sized(layer, variance, mean.shape, "variances")
-    made.running_mean, made.running_var = (parameter(a).detach() for a in (mean, variance))
-    return Moved(made, _axis(layer))
-
-
-class _Normalised(nn.BatchNorm2d):
-    """Batch normalisation over any number of axes."""
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        pass
-
-
-def _axis(layer: Layer) -> int:
-    axis = layer.settings.get("axis", -1)
-    axis = axis[0] if isinstance(axis, list) and len(axis) == 1 else axis
-    if type(axis) is not int or axis == 0 or not -5 <= axis <= 5:
-        layer.refuse("one axis other than that of samples", axis)
-    return int(axis)
-
-
-class LayerNorm(nn.Module):
-    """Keras' layer normalisation over some axes, with or without the mean."""
-
-    def __init__(self, axes: list[int], epsilon: float, rms: bool) -> None:
-        super().__init__()
-        self.axes, self.epsilon, self.rms = axes, epsilon, rms
-        self.weight: nn.Parameter | None = None
-        self.bias: nn.Parameter | None = None
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the normalised input."""
-        centred = x if self.rms else x - x.mean(self.axes, keepdim=True)
-        made = centred * torch.rsqrt(centred.square().mean(self.axes, keepdim=True) + self.epsilon)
-        made = made if self.weight is None else made * self.weight
-        return made if self.bias is None else made + self.bias
-
-
-def _layer_norm(layer: Layer, weights: Weights) -> nn.Module:
-    found = layer.settings.get("axis", -1)
-    axes = found if isinstance(found, list) else [found]
-    if not all(type(axis) is int and axis != 0 for axis in axes):
-        layer.refuse("axes other than that of samples", found)
-    rms = bool(layer.settings.get("rms_scaling") or layer.kind == "RMSNormalization")
-    made = LayerNorm(axes, layer.number("epsilon", 1e-3), rms)
-    keys = ["weight"] * layer.flag("scale", True)
-    keys += ["bias"] * (layer.flag("center", True) and layer.kind != "RMSNormalization")
-    if len(weights) != len(keys) or (len(axes) > 1 and sorted(axes) != axes):
-        layer.refuse(f"{len(keys)} weights", len(weights))
-    for key, array in zip(keys, weights, strict=True):
-        setattr(made, key, parameter(array))
-    return made
-
-
-def _group_norm(layer: Layer, weights: Weights) -> nn.Module:
-    parts = [layer.flag("scale", True), layer.flag("center", True)]
-    arrays = unpacked(layer, weights, *[1] * sum(parts))
-    if not arrays:
-        layer.refuse("scale or center", "neither")
-    channels = len(arrays[0])
-    groups = layer.integer("groups", 32)
-    made = nn.GroupNorm(channels if groups == -1 else groups, channels, affine=False,
-                        eps=layer.number("epsilon", 1e-3))  # fmt: skip
-    for name, there in zip(("weight", "bias"), parts, strict=True):
-        if there:
-            setattr(made, name, parameter(arrays.pop(0)))
-    return Moved(made, _axis(layer))
-
-
-class Affine(nn.Module):
-    """A fixed affine map of each number: ``x * scale + offset``."""
-
-    scale: Tensor
-    offset: Tensor
-
-    def __init__(self, scale: Array, offset: Array) -> None:
-        super().__init__()
-        self.register_buffer("scale", torch.from_numpy(np.array(scale, np.float32)))
-        self.register_buffer("offset", torch.from_numpy(np.array(offset, np.float32)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the mapped numbers."""
-        return x * self.scale + self.offset
-
-
-def _rescaling(layer: Layer, _: Weights) -> nn.Module:
-    values = [layer.settings.get(key, n) for key, n in (("scale", 1.0), ("offset", 0.0))]
-    arrays = [np.asarray(value if isinstance(value, list) else [value]) for value in values]
-    if any(a.dtype.kind not in "fiu" or a.ndim != 1 for a in arrays):
-        layer.refuse("numbers as scale and offset", values)
-    return Affine(*arrays)
-
-
-def _normalization(layer: Layer, weights: Weights) -> nn.Module:
-    if layer.settings.get("invert"):
-        layer.refuse("invert false", True)
-    given = [layer.settings.get(key) for key in ("mean", "variance")]
-    arrays = list(weights[:2]) if given[0] is None else [np.asarray(v, np.float64) for v in given]
-    if len(arrays) < 2:
-        layer.refuse("means and variances", "none")
-    deviation = np.maximum(np.sqrt(np.asarray(arrays[1], np.float64)), 1e-7)
-    if deviation.ndim > 1 and layer.settings.get("axis") not in (-1, [-1]):
-        layer.refuse("means over all axes but the last", arrays[0].shape)
-    return Affine(1 / deviation, -np.asarray(arrays[0], np.float64) / deviation)
-
-
-class Joined(nn.Module):
-    """Several inputs of one shape made into one; of two arguments, one may be a number."""
-
-    def __init__(self, join: Callable[[Any, Any], Any], mean: bool = False) -> None:
-        super().__init__()
-        self._join, self._mean = join, mean
-
-    def forward(self, *given: Any) -> Tensor:
-        """Return the sum, product or whatever it is."""
-        inputs = given[0] if len(given) == 1 else given
-        made: Tensor = reduce(self._join, inputs)
-        return made / len(inputs) if self._mean else made
-
-
-class Concatenated(nn.Module):
-    """Several inputs, one behind the other."""
-
-    def __init__(self, axis: int) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def forward(self, inputs: list[Tensor]) -> Tensor:
-        """Return them as one."""
-        return torch.cat(inputs, dim=self.axis)
-
-
-class Shaped(nn.Module):
-    """Rows of another shape."""
-
-    def __init__(self, shape: list[int]) -> None:
-        super().__init__()
-        self.shape = shape
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the same numbers."""
-        return x.reshape(x.shape[0], *self.shape)
-
-
-class Flat(nn.Module):
-    """Rows without a shape; channels are last."""
-
-    def __init__(self, channels_first: bool) -> None:
-        super().__init__()
-        self._first = channels_first
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the same numbers."""
-        moved = x.movedim(1, -1) if self._first and x.ndim > 2 else x
-        return moved.flatten(1) if moved.ndim > 1 else moved[:, None]
-
-
-class Permuted(nn.Module):
-    """The axes of a row in another order."""
-
-    def __init__(self, axes: list[int]) -> None:
-        super().__init__()
-        self.axes = axes
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the same numbers."""
-        return x.permute(0, *self.axes)
-
-
-class Repeated(nn.Module):
-    """Each row, so many times."""
-
-    def __init__(self, times: int) -> None:
-        super().__init__()
-        self.times = times
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the rows with one axis more."""
-        return x[:, None].expand(-1, self.times, -1)
-
-
-def _reshape(layer: Layer, _: Weights) -> nn.Module:
-    shape = layer.settings.get("target_shape")
-    if not isinstance(shape, list) or not all(type(n) is int and n >= -1 for n in shape):
-        layer.refuse("sizes as target_shape", shape)
-    return Shaped(list(shape))
-
-
-def _permute(layer: Layer, _: Weights) -> nn.Module:
-    axes = layer.settings.get("dims")
-    if not isinstance(axes, list) or sorted(map(str, axes)) != [
-        str(n + 1) for n in range(len(axes))
-    ]:
-        layer.refuse("each axis once as dims", axes)
-    return Permuted([int(axis) for axis in axes])
-
-
 def _prelu(layer: Layer, weights: Weights) -> nn.Module:
     if len(weights) != 1:
         layer.refuse("one weight", len(weights))
@@ -331,7 +122,8 @@ class _Sloped(nn.Module):
         return functional.relu(x) - self.slope * functional.relu(-x)
 
 
-def _alone(build: Callable[[Layer], nn.Module]) -> Builder:
+def alone(build: Callable[[Layer], nn.Module]) -> Builder:
+    """Return the builder of a layer that has no weights."""
     return lambda layer, _: build(layer)
 
 
@@ -356,31 +148,11 @@ _CALLED = {
     "Silu": nn.SiLU,
     "Tanh": nn.Tanh,
 }
-
 PLAIN: dict[str, Builder] = {
-    **{kind: _alone(lambda _, made=made: made()) for kind, made in _CALLED.items()},
-    **{kind: _alone(build) for kind, build in LAYERS_OF_ONE.items()},
-    **{kind: _alone(lambda _: nn.Identity()) for kind in _IDLE},
-    "Add": _alone(lambda _: Joined(operator.add)),
-    "Average": _alone(lambda _: Joined(operator.add, mean=True)),
-    "BatchNormalization": _batch_norm,
-    "Concatenate": _alone(lambda layer: Concatenated(_axis(layer))),
+    **{kind: alone(build) for kind, build in LAYERS_OF_ONE.items()},
+    **{kind: alone(lambda _: nn.Identity()) for kind in _IDLE},
+    **{kind: alone(lambda _, made=made: made()) for kind, made in _CALLED.items()},
     "Dense": dense,
-    "Divide": _alone(lambda _: Joined(operator.truediv)),
     "Embedding": _embedding,
-    "Flatten": _alone(lambda layer: Flat(layer.settings.get("data_format") == "channels_first")),
-    "GroupNormalization": _group_norm,
-    "LayerNormalization": _layer_norm,
-    "Maximum": _alone(lambda _: Joined(torch.maximum)),
-    "Minimum": _alone(lambda _: Joined(torch.minimum)),
-    "Multiply": _alone(lambda _: Joined(operator.mul)),
-    "Normalization": _normalization,
     "PReLU": _prelu,
-    "Permute": _permute,
-    "RMSNormalization": _layer_norm,
-    "RepeatVector": _alone(lambda layer: Repeated(layer.integers("n", 1, 1)[0])),
-    "Rescaling": _rescaling,
-    "Reshape": _reshape,
-    "TrueDivide": _alone(lambda _: Joined(operator.truediv)),
-    "Subtract": _alone(lambda _: Joined(operator.sub)),
 }

@@ -14,11 +14,13 @@ from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape._core.sizes import in_bytes, memory
 from inscape.intake.files import short
 from inscape.intake.keras.config import Call, Layer, Model, Reference
+from inscape.intake.keras.layers_normalising import NORMALISING
 from inscape.intake.keras.layers_plain import PLAIN, Array, Builder, Weights
 from inscape.intake.keras.layers_recurrent import RECURRENT, EachStep
+from inscape.intake.keras.layers_shaping import SHAPING
 from inscape.intake.keras.layers_windows import WINDOWS
 
-BUILDERS: dict[str, Builder] = {**PLAIN, **WINDOWS, **RECURRENT}
+BUILDERS: dict[str, Builder] = {**PLAIN, **NORMALISING, **SHAPING, **WINDOWS, **RECURRENT}
 KNOWN = frozenset({*BUILDERS, "TimeDistributed"})
 
 #: Weights by the names of layers; those of a model inside a model are a table of their own.
