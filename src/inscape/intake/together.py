@@ -159,7 +159,7 @@ def _other_shapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the shapes that rows may obviously stand for: flat rows and images."""
     if len(shape) == 1:
         images = [(c, side, side) for c in (1, 3) if (side := _side(shape[0], c)) > 1]
-        return images + [(*row[1:], 1) for row in images if row[0] == 1]
+        return [*images, *((side, side, 1) for c, side, _ in images if c == 1)]
     flat: list[tuple[int, ...]] = [(math.prod(shape),)]
     if len(shape) == 2:
         return [(1, *shape), *flat, (*shape, 1)]

@@ -207,8 +207,8 @@ def _model(found: Mapping[str, Any], keras_2: bool) -> Model:
         raise ValueError(f"{len(listed)} layers, at most {_LAYERS} are read")
     layers = [_layer(item, keras_2) for item in listed]
     if found["class_name"] == "Sequential":
-        layers, ends = _chained(layers)
-        return Model(kind="Sequential", name=name, layers=layers, inputs=ends[:1], outputs=ends[1:])
+        chain, ends = _chained(layers)
+        return Model(kind="Sequential", name=name, layers=chain, inputs=ends[:1], outputs=ends[1:])
     kind = str(found["class_name"])
     inputs, outputs = (_references(config[key]) for key in ("input_layers", "output_layers"))
     return Model(kind=kind, name=name, layers=tuple(layers), inputs=inputs, outputs=outputs)

@@ -46,7 +46,7 @@ class Group:
         name, _, rest = path.strip("/").partition("/")
         if name not in self._places:
             self._file.refuse(f"something called {name!r}", "nothing of that name")
-        inner = self._file.item(self._places[name], self._depth + 1)
+        inner: Group | NDArray[Any] = self._file.item(self._places[name], self._depth + 1)
         if not rest:
             return inner
         if not isinstance(inner, Group):
@@ -89,7 +89,8 @@ class File:
             head.skip(9 + 4 * version + 32 + 8)
         if widths != (8, 8):
             self.refuse("places of 8 bytes", f"{widths[0]} and {widths[1]}")
-        return self.item(head.number(8), 0, group=True)
+        group: Group = self.item(head.number(8), 0, group=True)
+        return group
 
     def item(self, place: int, depth: int, *, group: bool = False) -> Any:
         """Return the group or array whose header is at a place."""

@@ -1,6 +1,5 @@
 """Layers that normalise or rescale."""
 
-
 import numpy as np
 import torch
 from torch import Tensor, nn

@@ -66,7 +66,7 @@ class Embedded(nn.Module):
 
     def __init__(self, table: nn.Parameter) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(*table.shape, device="meta")
+        self.embedding = nn.Embedding(table.shape[0], table.shape[1], device="meta")
         self.embedding.weight = table
 
     def forward(self, x: Tensor) -> Tensor:
@@ -141,17 +141,23 @@ _IDLE = (
 )
 
 #: Operators that a functional model calls without a layer: keras.ops.relu(x).
-_CALLED = {
+_CALLED: dict[str, Callable[[], nn.Module]] = {
     "Relu": nn.ReLU,
     "Relu6": nn.ReLU6,
     "Sigmoid": nn.Sigmoid,
     "Silu": nn.SiLU,
     "Tanh": nn.Tanh,
 }
+
+
+def _called(made: Callable[[], nn.Module]) -> Builder:
+    return lambda *_: made()
+
+
 PLAIN: dict[str, Builder] = {
     **{kind: alone(build) for kind, build in LAYERS_OF_ONE.items()},
     **{kind: alone(lambda _: nn.Identity()) for kind in _IDLE},
-    **{kind: alone(lambda _, made=made: made()) for kind, made in _CALLED.items()},
+    **{kind: _called(made) for kind, made in _CALLED.items()},
     "Dense": dense,
     "Embedding": _embedding,
     "PReLU": _prelu,

@@ -119,12 +119,13 @@ class Attention(nn.Module):
             layer.only(key, None, [1])
         sized(layer, parts[0], (parts[0].shape[0], heads, keys), "a kernel of queries")
         self.heads, self.scale = heads, keys**-0.5
-        names = ("query", "key", "value")
-        for place, name in enumerate(names):
+        layers = []
+        for place in range(3):
             kernel = parts[place * step]
             flat = kernel.reshape(kernel.shape[0], -1)
             bias = parts[place * step + 1].reshape(-1) if step == 2 else None
-            setattr(self, name, _linear(flat, bias))
+            layers.append(_linear(flat, bias))
+        self.query, self.key, self.value = layers
         kernel = parts[3 * step]
         self.out = _linear(kernel.reshape(-1, kernel.shape[-1]), parts[-1] if step == 2 else None)
 
@@ -146,7 +147,7 @@ class Attention(nn.Module):
 
 
 def _linear(kernel: Any, bias: Any) -> nn.Linear:
-    made = nn.Linear(*kernel.shape, bias=bias is not None, device="meta")
+    made = nn.Linear(kernel.shape[0], kernel.shape[1], bias=bias is not None, device="meta")
     made.weight = parameter(kernel, 1, 0)
     if bias is not None:
         made.bias = parameter(bias)
@@ -163,7 +164,7 @@ class EachStep(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the results, step by step."""
         made: Tensor = self.layer(x.flatten(0, 1))
-        return made.unflatten(0, (-1, x.shape[1]))
+        return made.reshape(-1, x.shape[1], *made.shape[1:])
 
 
 RECURRENT: dict[str, Builder] = {

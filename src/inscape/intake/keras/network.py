@@ -123,11 +123,11 @@ class KerasNetwork(nn.Module):
         self._fitting.add(shapes)
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Refuses results of operators that are larger than a limit."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._limit = limit
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -222,15 +222,15 @@ def _ordered(model: Model) -> Iterator[tuple[str, int, Call]]:
 
 def _plain(layer: Layer, call: Call) -> Call:
     """Return a call without the arguments that change nothing, and refuse others."""
-    named = {}
+    named: dict[str, Any] = {}
     for key, value in call.named.items():
         if key == "use_causal_mask" and layer.kind == "MultiHeadAttention":
             named["causal"] = bool(value)
         elif key in ("query", "value", "key") and layer.kind == "MultiHeadAttention":
-            named[key] = value
+            named |= {} if value is None else {key: value}
         elif key not in _IDLE or value not in (None, False):
             layer.refuse("calls with tensors alone", f"{key}={value}")
-    return replace(call, named={key: value for key, value in named.items() if value is not None})
+    return replace(call, named=named)
 
 
 def _references_in(found: Any) -> Iterator[Reference]:
