@@ -55,10 +55,13 @@ def of_few_outputs(model: nn.Module, x: Tensor, most: int = OUTPUTS) -> nn.Modul
     return Spaced(model, torch.linspace(0, count - 1, min(most, count)).round().long())
 
 
-def compared(model: nn.Module, x: Tensor, *, light: bool = False) -> list[Outcome]:
+def compared(
+    model: nn.Module, x: Tensor, *, light: bool = False, integers: bool = False
+) -> list[Outcome]:
     """Return the outcome of each measure."""
     f = of_few_outputs(model, x, 1 if light else OUTPUTS)
     checks = {"path_length": _paths, "gradient_norm": _gradients, "local_maps": _maps}
+    checks = {"path_length": _paths} if integers else checks
     outcomes = []
     for name, check in checks.items():
         try:

@@ -53,12 +53,12 @@ def basic_pitch(folder: Path) -> Subject:
     return Subject(inscape.adapt(model, take=0), draw(2, 43844, 1) * 0.1, how)
 
 
-@row("Magika, kinds of files", "ONNX", needs=("onnx",))
+@row("Magika, kinds of files", "ONNX", needs=("onnx",), light=True, integers=True)
 def magika(folder: Path) -> Subject:
     member = "magika/models/standard_v3_3/model.onnx"
-    model, how = opened(packaged("magika", "1.0.3", member), "`model.onnx`, bytes as tokens")
+    model, how = opened(packaged("magika", "1.0.3", member), "`model.onnx`")
     ids = tokens(3, 2048, 257)
-    return Subject(model, ids.double(), how)
+    return Subject(model, ids.double(), how + ", bytes as integers")
 
 
 class FromSilence(nn.Module):

@@ -47,7 +47,7 @@ def classifier(folder: Path) -> Subject:
 
 @row("Pipeline: scaler, PCA, MLPRegressor", "scikit-learn")
 def pipeline(folder: Path) -> Subject:
-    last = MLPRegressor((8,), max_iter=30, random_state=0)
+    last = MLPRegressor(hidden_layer_sizes=(8,), max_iter=30, random_state=0)
     return _subject(folder, make_pipeline(StandardScaler(), PCA(3), last), "folded")
 
 

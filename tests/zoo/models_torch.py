@@ -55,7 +55,7 @@ def scripted(folder: Path) -> Subject:
 @row("frozen CNN", "TorchScript")
 def frozen(folder: Path) -> Subject:
     def make() -> Subject:
-        script = torch.jit.freeze(torch.jit.script(SmallUNet().eval()))
+        script = torch.jit.freeze(torch.jit.script(SmallUNet().double().eval()))
         return _scripted(folder, script, draw(3, 2, 8, 8), "freeze: weights are constants")
 
     return _quietly(make)

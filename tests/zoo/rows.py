@@ -25,7 +25,8 @@ class Row:
     """A foreign model: its name, its kind, what it needs, and a function that opens it.
 
     ``fast`` rows run within ``make test``. ``forbidden`` names measures that must not apply (the
-    gradient of a forest), each with the reason. ``light`` rows are measured on one output.
+    gradient of a forest), each with the reason. ``light`` rows are measured on one output,
+    those of ``integers`` by their values alone.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Row:
     fast: bool = False
     forbidden: str = ""
     light: bool = False
+    integers: bool = False
 
     @property
     def missing(self) -> list[str]:

@@ -24,7 +24,7 @@ BEGIN, END = "<!-- zoo: written by make test-models -->", "<!-- zoo: end -->"
 def outcome_of(row: Row, folder: Path) -> tuple[str, list[Outcome]]:
     """Return how a model was opened, and what each measure did."""
     subject = row.make(folder)
-    return subject.how, compared(subject.model, subject.x, light=row.light)
+    return subject.how, compared(subject.model, subject.x, light=row.light, integers=row.integers)
 
 
 def faults(row: Row, outcomes: list[Outcome]) -> list[str]:
@@ -57,11 +57,13 @@ def line(row: Row, number: int, how: str, outcomes: list[Outcome], wrong: list[s
 def main() -> None:
     """Open all models, or those whose names hold a word, and write the table."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--only", default="", help="Part of a name or kind; writes no table.")
+    parser.add_argument("--only", default="", help="Part of a name or kind: only these rows.")
     only = parser.parse_args().only
     rows = [row for row in ROWS if only.lower() in f"{row.name} {row.kind}".lower()]
     lines, failed = [], 0
-    for number, row in enumerate(sorted(rows, key=lambda row: row.kind.lower()), 1):
+    for number, row in enumerate(sorted(ROWS, key=lambda row: row.kind.lower()), 1):
+        if row not in rows:
+            continue
         began = time.monotonic()
         text, wrong = _entry(row, number)
         failed += bool(wrong)
@@ -69,8 +71,7 @@ def main() -> None:
         sys.stdout.write(f"{time.monotonic() - began:5.1f} s {text}\n")
         sys.stdout.flush()
     sys.stdout.write(f"{len(rows)} models, {failed} with something wrong\n")
-    if not only:
-        _write(lines)
+    _write(lines if not only else _replaced(lines))
     raise SystemExit(1 if failed else 0)
 
 
@@ -87,6 +88,14 @@ def _entry(row: Row, number: int) -> tuple[str, list[str]]:
             return line(row, number, "", [], wrong := [f"{type(error).__name__}: {error}"]), wrong
     wrong = faults(row, outcomes)
     return line(row, number, how, outcomes, wrong), wrong
+
+
+def _replaced(lines: list[str]) -> list[str]:
+    """Return the lines of the page with some of them new; the third cell is the name."""
+    _, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    there = [text for text in rest.partition(END)[0].splitlines() if text.startswith("| ")][2:]
+    fresh = {text.split(" | ")[2]: text for text in lines}
+    return [fresh.pop(text.split(" | ")[2], text) for text in there] + list(fresh.values())
 
 
 def _write(lines: list[str]) -> None:

@@ -116,7 +116,7 @@ class KerasNetwork(nn.Module):
         """
         (twin,) = self._twin
         empty = [torch.empty(x.shape, dtype=x.dtype, device="meta") for x in inputs]
-        with _Watch(memory() * 3 // 4):
+        with torch._C.DisableTorchFunction(), _Watch(memory() * 3 // 4):  # seen by nobody else
             _run_safely(twin.to(inputs[0].dtype) if inputs[0].is_floating_point() else twin, empty)
         if len(self._fitting) >= _REMEMBERED:
             self._fitting.clear()

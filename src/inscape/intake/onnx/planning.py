@@ -162,6 +162,8 @@ def _constants(graph: Graph, nodes: tuple[Node, ...]) -> dict[str, dict[str, Any
             if settings or node.op in ("Shape", "Size") or name not in graph.constants:
                 continue
             array = graph.constants[name]
+            if np.size(array) <= LARGEST and not np.isfinite(array).all():
+                continue  # a bound such as -inf, which is no weight: it is read as a setting is
             moves = _is_float(array) and not (node.op == "BatchNormalization" and at > 2)
             long = np.size(array) > 1 or node.op in _WEIGHED or (node.op == "Add" and array.ndim)
             kept = weights if moves and (long or name in weights) else buffers
