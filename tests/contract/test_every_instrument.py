@@ -18,6 +18,7 @@ from inscape._core import NotApplicable, Result, instruments
 from inscape._core.pieces.plane.frame import through
 from inscape._core.result import ALIKE
 from inscape.index import entries
+from same import assert_same
 
 REGISTER = instruments()
 PAIRS = [(name, case) for name in REGISTER for case in CASES]
@@ -31,21 +32,6 @@ def fresh(name, case, change=lambda model: model):
 
 
 measured = cache(fresh)  # results are frozen, so that tests may share them
-
-
-def assert_same(a, b, *, exactly, skip=()):
-    """Compare two results field by field."""
-    assert type(a) is type(b)
-    for field in fields(a):
-        if field.name in skip:
-            continue
-        one, two = getattr(a, field.name), getattr(b, field.name)
-        if not isinstance(one, Tensor):
-            assert one == two, field.name
-        elif exactly:
-            assert torch.equal(one, two), field.name
-        else:
-            torch.testing.assert_close(one, two)
 
 
 @pytest.mark.parametrize(("name", "case"), PAIRS)

@@ -1,5 +1,6 @@
 """One integer, one call: the network, the data and the settings that it stands for."""
 
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -80,7 +81,8 @@ class Call:
     def run(self) -> Any:
         """Call the instrument."""
         given = (self.x, self.y) if self.entry.wants_labels else (self.x,)
-        with self.context:
+        with self.context, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the model is in bfloat16: measured as a copy")
             return self.entry.function(self.network.f, *given, **self.settings)
 
 

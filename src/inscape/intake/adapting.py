@@ -189,7 +189,7 @@ def embedded_inputs(
     refuse_other_lengths(inputs)
     rows = [
         embedding.rows(model, dict(zip(inputs, chunk, strict=True)), fixed)
-        for chunk in zip(*(tensor.split(CHUNK) for tensor in inputs.values()), strict=True)
+        for chunk in zip(*(torch.split(t, CHUNK) for t in inputs.values()), strict=True)
     ]
     return {**inputs, embedding.source: torch.cat(rows)}
 

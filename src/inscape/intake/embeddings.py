@@ -115,7 +115,7 @@ def nearest_rows(embedded: Tensor, table: Tensor) -> Tensor:
     table = table.to(embedded.dtype)
     halves = table.square().sum(1) / 2
     flat = embedded.flatten(1, -2)
-    blocks = flat.split(max(1, BLOCK // len(table)), dim=1)
+    blocks = torch.split(flat, max(1, BLOCK // len(table)), dim=1)
     ids = torch.cat([(block @ table.T - halves).argmax(-1) for block in blocks], dim=1)
     return ids.reshape(embedded.shape[:-1])
 

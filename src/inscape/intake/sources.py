@@ -178,10 +178,14 @@ def _is_dataset(spec: object) -> bool:
 
 def _from_dataset(data: Any) -> Source:
     parts = ("x", "y", "x_test", "y_test")
-    found = {part: getattr(data, part) for part in parts}
+    held = {part: getattr(data, part) for part in parts}
+    arrays = {key: as_array(part, key) for key, part in held.items() if part is not None}
     return Source(
         arrays=Arrays(
-            **{key: as_array(part, key) for key, part in found.items() if part is not None},
+            x=arrays["x"],
+            y=arrays.get("y"),
+            x_test=arrays.get("x_test"),
+            y_test=arrays.get("y_test"),
             notes=tuple(data.notes),
         ),
         name=data.name,

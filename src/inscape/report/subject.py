@@ -130,8 +130,9 @@ class Subject:
         One that does not move through the input sees the tokens: embedded ones have left out the
         parameters of the embedding.
         """
-        embedded = isinstance(model, Adapted) and model.embedding is not None
-        if not embedded or self.tokens is None or not instrument.discrete:
+        if not isinstance(model, Adapted) or model.embedding is None:
+            return self, model
+        if self.tokens is None or not instrument.discrete:
             return self, model
         tokens = model.on_tokens()
         train = self.tokens if self.x is self.x_train else self.tokens_train

@@ -103,10 +103,8 @@ def _traced(f: Function, x: Tensor, refusal: UnsupportedModelError) -> Program:
     """
     try:
         program = traced_twice(f, x)
-    except UnsupportedModelError:
-        raise
-    except Exception as error:  # whatever the code of a model does in a call
-        raise refusal from error
+    except Exception:  # whatever the code of a model does in a call
+        raise refusal from refusal.__cause__
     if not _gap(program, (), f, _probes(x, 16)) <= _rounding(x):
         raise refusal
     return program

@@ -26,7 +26,7 @@ class UnrecordableError(RuntimeError):
     """A call whose graph depends on the values of its input; the text says where."""
 
 
-class Recording(TorchDispatchMode):
+class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Writes down each operation on what depends on the input.
 
     Attributes:
@@ -35,7 +35,7 @@ class Recording(TorchDispatchMode):
     """
 
     def __init__(self, x: Tensor) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.graph = fx.Graph()
         self.constants: dict[fx.Node, Tensor] = {}
         self._nodes: dict[int, fx.Node] = {}
