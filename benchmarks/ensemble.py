@@ -232,7 +232,7 @@ def table(data_sets: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", action="store_true", help="all of table 4.1, not a twentieth")
     parser.add_argument("--ratio", choices=("aligned", "set"), help="print one of these alone")

@@ -3,6 +3,7 @@
     make bench                                       # on a quiet machine, under 15 minutes
     python benchmarks/run.py ensemble startup        # only these; RESULTS.md is left alone
     python benchmarks/run.py --look                  # inscape look on real networks as well
+    python benchmarks/run.py --through "nice -n -5"  # each benchmark by that command
 
 Each benchmark runs in a process of its own, one after the other, and may take ten minutes. The exit
 code is 1 if a bar was missed or a benchmark failed.
@@ -11,6 +12,7 @@ code is 1 if a bar was missed or a benchmark failed.
 import argparse
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import time
@@ -44,12 +46,13 @@ def main() -> int:
     known = [name for name in benchmarks() if name != LONG]
     parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; all, if none is given")
     parser.add_argument("--look", action="store_true", help="inscape look on real networks, too")
+    parser.add_argument("--through", default="", help="command that runs each benchmark")
     options = parser.parse_args()
     names = options.names or known + [LONG] * options.look
     before = os.getloadavg()[0]
-    reports = [measured(name) for name in names]
+    reports = [measured(name, shlex.split(options.through)) for name in names]
     if not options.names:
-        RESULTS.write_text(page(reports, conditions(before)), encoding="utf-8")
+        RESULTS.write_text(page(reports, conditions(before, options.through)), encoding="utf-8")
     print("\n".join(table(reports)))
     missed = [cells[0] for report in reports for cells in report.bars if cells[3] == "MISSED"]
     failed = [f"{report.name}: {report.failure}" for report in reports if report.failure]
@@ -62,11 +65,11 @@ def benchmarks() -> list[str]:
     return [path.stem for path in files if path.stem != "run" and "__main__" in path.read_text()]
 
 
-def measured(name: str) -> Report:
+def measured(name: str, through: list[str]) -> Report:
     """Run a benchmark, passing on what it prints, and collect its bars."""
     print(f"== {name}", flush=True)
     begin = time.perf_counter()
-    command = [sys.executable, "-u", str(FOLDER / f"{name}.py")]
+    command = [*through, sys.executable, "-u", str(FOLDER / f"{name}.py")]
     bars, failure = [], ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -90,7 +93,7 @@ def cells(line: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in line.removeprefix(PREFIX).split("|"))
 
 
-def conditions(before: float) -> dict[str, str]:
+def conditions(before: float, through: str) -> dict[str, str]:
     """Return what the figures were taken on."""
     import torch
 
@@ -104,6 +107,7 @@ def conditions(before: float) -> dict[str, str]:
         "machine": f"{processor()}, {os.cpu_count()} cores, {platform.system()}",
         "Python": f"{platform.python_version()}, PyTorch {torch.__version__}, "
         f"NumPy {version('numpy')}",
+        "command": f"each benchmark {f'by `{through}`' if through else 'as it is'}, one at a time",
         "load": f"{before:.1f} before, {os.getloadavg()[0]:.1f} after (mean of a minute; the "
         "benchmarks themselves make about 1)",
     }

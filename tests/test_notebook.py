@@ -33,6 +33,7 @@ with progress.progress(4, label="working") as bar:
     for _ in range(4):
         bar.advance()""",
     "look": "inscape.look(net, (x, y), budget=60, only='gradient_norm', quiet=True)",
+    "sweep": "inscape.sweep([net, net], (x, y), only='gradient_norm', quiet=True)",
     "signature": """
 import inspect
 print(list(inspect.signature(gradient_norm).parameters)[:2], gradient_norm.__doc__[:20])""",
@@ -51,6 +52,14 @@ def outputs() -> dict[str, list[Any]]:
 def pictures(shown: list[Any]) -> list[Image.Image]:
     found = [output.data["image/png"] for output in shown if "image/png" in output.get("data", {})]
     return [Image.open(io.BytesIO(base64.b64decode(image))) for image in found]
+
+
+def test_a_sweep_is_a_table_with_its_figure(outputs):
+    (output,) = [o for o in outputs["sweep"] if "text/html" in o.get("data", {})]
+    page = output.data["text/html"]
+    assert "<table" in page
+    assert "gradient norm" in page
+    assert "data:image/png;base64," in page
 
 
 def test_plot_shows_one_picture_and_no_text(outputs):

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     )
     from inscape._core import Result, instruments, load
     from inscape.intake import adapt
-    from inscape.report import look
+    from inscape.report import look, sweep
+    from inscape.training import record_training, watch
 
 __version__ = "0.1.0"
 
@@ -57,12 +58,15 @@ __all__ = [
     "look",
     "models",
     "pruning",
+    "record_training",
     "regions",
     "report",
     "robustness",
     "smoothness",
     "spectra",
+    "sweep",
     "training",
+    "watch",
 ]
 
 _HOMES = {
@@ -71,6 +75,9 @@ _HOMES = {
     "instruments": "inscape._core",
     "load": "inscape._core",
     "look": "inscape.report",
+    "record_training": "inscape.training",
+    "sweep": "inscape.report",
+    "watch": "inscape.training",
 }
 
 

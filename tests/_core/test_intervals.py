@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from inscape._core.result import Summary, mean_summary, share_summary, wilson
+from inscape._core.result import Summary, mean_summary, positive_summary, share_summary, wilson
 
 DRAWS = 4000
 #: By name, draws of a shape, and their mean.
@@ -42,11 +42,18 @@ def test_many_samples_have_the_usual_interval():
 
 @pytest.mark.parametrize(
     "samples",
-    [[0.0, 0.97], [0.0] * 9 + [3.0], [1e-300, 1e300]],
+    [[0.0, 0.97], [0.0] * 9 + [3.0], [1e-300, 1e300], [1e308, 1.2e308, 1.1e308]],
 )
 def test_intervals_do_not_leave_the_range_of_a_norm(samples):
     found = mean_summary(torch.tensor(samples, dtype=torch.float64), kind="estimate", basis="")
-    assert 0 <= found.low <= found.value <= found.high
+    assert 0 <= found.low <= found.value <= found.high < math.inf
+
+
+@pytest.mark.parametrize("mean", [1e-300, 1.0, 1e300])
+def test_an_interval_without_an_upper_end_ends_at_the_largest_number(mean):
+    found = positive_summary(mean, 1e4 * mean, 2, kind="estimate", basis="")
+    assert 0 <= found.low < mean < found.high < math.inf
+    assert found.high > 1e6 * mean
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from cases import dense, points
-from inscape._core import UnsupportedModelError, checks, generator, instruments
+from inscape._core import NotApplicable, UnsupportedModelError, checks, generator, instruments
 from inscape._core.functional import probe
 from inscape._core.sampling import draw_rows
 from inscape.boolean import boolean_function
@@ -39,6 +39,21 @@ def test_meta_tensors_are_refused(unchecked, name):
         instruments()[name].function(
             NET, *([X.to("meta")] + [X] * instruments()[name].wants_labels)
         )
+
+
+@pytest.mark.parametrize("name", instruments())
+def test_no_rows_are_refused_or_do_not_apply(unchecked, name):
+    entry = instruments()[name]
+
+    def answer():
+        try:
+            return entry.function(NET, *[X[:0]] * (1 + entry.wants_labels))
+        except ValueError as error:
+            return str(error)
+
+    result = answer()
+    applies = not isinstance(result, NotApplicable) and entry.least_rows > 0
+    assert not applies or "at least" in str(result)
 
 
 @pytest.mark.parametrize("sparse", [X.to_sparse(), pytest.param(None, id="csr")])

@@ -201,3 +201,42 @@ def test_short_numbers_take_more_calls_and_others_none(dtype):
 
     probe(f, points(9, 3).to(dtype))
     assert calls == {torch.bfloat16: 6, torch.float16: 5, torch.float32: 3}[dtype]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_a_softmax_over_the_batch_is_seen_where_rows_hardly_differ(dtype):
+    model = dense(3, 6, 2).to(dtype)
+    with pytest.raises(ValueError, match=MIXED):
+        probe(lambda z: (0.05 * model(z)).softmax(0), points(9, 3).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("seed", range(8))
+def test_large_values_between_layers_of_a_short_type_are_rounded_not_mixed(dtype, seed):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(20, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh())
+    model.append(nn.Linear(64, 3)).to(dtype)
+    with torch.no_grad():
+        model[-1].weight.mul_(30)
+        model[-1].bias.mul_(100)
+    probe(model.eval(), points(9, 20, seed=seed).to(dtype))
+
+
+@pytest.mark.parametrize("instrument", [gradient_norm, path_length, tangent_kernel])
+def test_mixing_is_seen_though_units_are_off_at_the_rows_of_the_trial(instrument):
+    class Normed(nn.Module):
+        def forward(self, z):
+            return (z - z.mean(0)).sub(2.5).relu().sum(1, keepdim=True) + self.weight
+
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros((), dtype=torch.float64))
+
+    x = points(9, 3).tanh()
+    x[4 - 1] = 9.0  # neither the first, nor the one in the middle, nor the last
+    with pytest.raises(ValueError, match=MIXED):
+        instrument(Normed().eval(), x)
+
+
+def test_a_constant_function_mixes_nothing():
+    assert gradient_norm(lambda z: 0 * z + 1, points(9, 3)).norms.max() == 0

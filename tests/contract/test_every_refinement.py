@@ -24,7 +24,9 @@ SETTINGS = {
     "gradient_deflection": {"pairs": 20, "knots": 12},
     "gradient_norm": {"points": 50},
     "gradient_path_length": {"pairs": 20, "knots": 12},
+    "grid_regions": {"grid": 16},
     "line_regions": {"pairs": 20},
+    "lipschitz": {"points": 20},
     "local_maps": {"points": 40},
     "path_length": {"pairs": 20, "knots": 12},
     "plane_regions": {},
@@ -42,7 +44,9 @@ SAMPLES = {
     "gradient_deflection": "deflections",
     "gradient_norm": "norms",
     "gradient_path_length": "lengths",
+    "grid_regions": None,  # grids are finer, and each is labelled anew
     "line_regions": "slopes",
+    "lipschitz": None,  # chords, of which the steepest is kept
     "local_maps": "values",
     "path_length": "lengths",
     "plane_regions": None,  # as boundary

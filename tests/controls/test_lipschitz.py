@@ -12,6 +12,7 @@ from torch.testing import assert_close
 import inscape
 from cases import CASES, dense, points
 from inscape._core import UnsupportedModelError
+from inscape._core.anytime import batches
 from inscape.controls import _ascent, length_scale, lipschitz, release
 from inscape.controls._ascent import Chord
 from inscape.controls._bounds import longest, upper_bounds
@@ -244,10 +245,20 @@ def test_where_differences_drown_the_jacobian_is_what_was_found():
     assert (chord.found, replace(chord, doubt=1e-9).found) == (1.0, 2.0)
 
 
+@pytest.mark.parametrize("size", [1e12, 1e25, 1e100])
+def test_points_between_which_nothing_fits_have_their_jacobian(size):
+    model, x = dense(3, 8, 2), size * points(4, 3)
+    steepest = max(
+        torch.linalg.matrix_norm(torch.func.jacrev(model)(point).detach(), 2).item() for point in x
+    )
+    found = lipschitz(model, x)
+    assert steepest * (1 - 1e-9) <= found.lower <= found.upper
+
+
 def test_a_bound_below_what_was_found_ends_it(monkeypatch):
     chord = Chord(slope=2.0, pair=points(2, 3), doubt=0.0, jacobian=0.5)
     module = sys.modules["inscape.controls.lipschitz"]  # its name is that of the function
-    monkeypatch.setattr(module, "steepest_chord", lambda *_, **__: chord)
+    monkeypatch.setattr(module, "steepest_chords", lambda *_, **__: iter([chord]))
     found = lipschitz(dense(3, 1), points(4, 3))
     assert found.lower == min(0.5, found.upper)
     assert found.summary().kind == ("exact" if found.lower == found.upper else "upper bound")
@@ -273,6 +284,46 @@ def test_leading_is_the_decomposition(shape):
     _, expected, vectors = torch.linalg.svd(matrices, full_matrices=False)
     assert_close(values, expected[:, 0])
     assert_close((right * vectors[:, 0]).sum(1).abs(), torch.ones(4, dtype=torch.float64))
+
+
+def tent(peak):
+    """Return a network of one input whose slopes are 3 and 2, with its kink at a place."""
+    model = dense(1, 2, 1)
+    weights = ([[1.0], [-1.0]], [-peak, peak], [[3.0, -2.0]], [0.0])
+    with torch.no_grad():
+        for parameter, value in zip(model.parameters(), weights, strict=True):
+            parameter.copy_(torch.tensor(value))
+    return model
+
+
+def test_every_refinement_has_the_constant_between_its_bounds(monkeypatch):
+    """Stopped wherever, for 200 seeds: these are bounds, so all must hold, not 95% of them."""
+    monkeypatch.setattr(_ascent, "STEPS", 4)
+    monkeypatch.setattr(_ascent, "WIDE", 60)
+    early = []
+    for seed in range(200):
+        draw = torch.Generator().manual_seed(seed)
+        x = torch.randn(12, 1, generator=draw, dtype=torch.float64)
+        with batches(8):
+            results = list(lipschitz.refine(tent(1.5), x, seed=seed))
+        lower = [result.lower for result in results]
+        rising = itertools.pairwise(lower)
+        assert all(second >= first * (1 - 1e-7) for first, second in rising)  # but for rounding
+        assert all(result.upper == results[0].upper >= 3.0 for result in results)
+        assert lower[-1] <= 3.0 * (1 + 1e-9)
+        assert_close(lower[-1], 3.0)
+        early.append(lower[0])
+    assert min(early) < 2.5  # one point is not always on the steeper side
+
+
+def test_batches_do_not_change_the_chords_that_are_tried():
+    model, x = dense(3, 9, 40, act=nn.Tanh), points(50, 3)
+    whole = lipschitz(model, x, points=20)
+    for rows in (1, 3, 16):
+        with batches(rows):
+            *_, last = lipschitz.refine(model, x, points=20)
+        assert_close(last.pair, whole.pair)
+        assert_close(last.lower, whole.lower)
 
 
 def test_without_known_slopes_only_the_lower_bound():

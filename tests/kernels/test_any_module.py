@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape.cli.explained import print_attribution
-from inscape.kernels import PathWatch, _blocks, path_kernel, tangent_kernel
+from inscape.kernels import PathWatch, _blocks, _segment, path_kernel, tangent_kernel
 from inscape.kernels._between import General
 from inscape.report.attribution import Attribution, Explained, Others, Prediction, Push
 from inscape.report.attribution_page import attribution_part
@@ -89,6 +89,49 @@ def test_slopes_that_are_learned(n, outputs, slopes):
     model = nn.Sequential(nn.Linear(2, 3), nn.PReLU(slopes), nn.Linear(3, outputs)).double()
     x = points(n, 2)
     assert_close(tangent_kernel(model.eval(), x).kernel, brute(model, x))
+
+
+class Beside(nn.Module):
+    """Adds a statistic that it holds in a list, where ``double()`` does not find it."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.held = nn.Linear(2, 2), [nn.BatchNorm1d(2).eval()]
+
+    def forward(self, x):
+        return self.inner(self.held[0].eval()(x))
+
+
+@pytest.mark.parametrize("mode", ["exact", "first-order"])
+@pytest.mark.parametrize(("n", "outputs"), [(5, 2), (3, 3), (4, 1)])
+def test_learned_slopes_of_several_queries(n, outputs, mode):
+    torch.manual_seed(0)
+    layers = [nn.Linear(2, 3), nn.GroupNorm(1, 3), nn.PReLU(), nn.Linear(3, outputs)]
+    model, y = nn.Sequential(*layers).double(), points(8, outputs, seed=4)
+    run = fit(model, X, y, lr=1e-3, epochs=2, record=1, progress=False)
+    queries = points(n, 2, seed=9)
+    settings = {"trajectory": run.trajectory, "mode": mode}
+    found = path_kernel(model, X, y, queries=queries, **settings)
+    alone = [path_kernel(model, X, y, queries=query[None], **settings) for query in queries]
+    assert_close(found.samples, torch.cat([one.samples for one in alone]))
+    assert mode == "first-order" or found.unclaimed < 1e-12
+
+
+def test_a_model_that_does_not_run_in_float64_is_refused_with_the_cure():
+    model, (x, y) = Beside(), (X.float(), Y.float())
+    run = fit(model, x, y, lr=0.01, epochs=1, record=1, progress=False)
+    text = "computes in float64, but in float64 the model raised .* register all tensors"
+    with pytest.raises(UnsupportedModelError, match=text):
+        path_kernel(model.eval(), x, y, trajectory=run.trajectory)
+
+
+def test_gradients_too_large_to_be_mapped_over_together(monkeypatch):
+    model = bent()
+    run = fit(model, X, Y, lr=0.1, epochs=1, record=1, progress=False)
+    expected = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
+    monkeypatch.setattr(_segment, "MAPPED", 1)
+    found = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
+    assert_close(found.samples, expected.samples)
 
 
 @pytest.mark.parametrize(("rows", "way"), [(5, "written out"), (40, "sum over places")])

@@ -1,6 +1,7 @@
 """A process does not grow with the number of calls."""
 
 import json
+import linecache
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from torch.fx import graph_module
 
 from cases import dense, points
 from inscape.pruning import structure
+from inscape.training.ensemble import fit_many
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="memory is read from /proc, which Linux has"
@@ -35,3 +37,12 @@ def test_sources_of_traced_graphs_are_dropped():
     before = set(graph_module._loader.eval_cache)
     structure(dense(2, 3, 1), points(4, 2))
     assert set(graph_module._loader.eval_cache) == before
+
+
+def test_sources_of_stacked_trainings_are_dropped():
+    before, lines = set(graph_module._loader.eval_cache), set(linecache.cache)
+    models = [dense(2, 3, 1) for _ in range(3)]
+    runs = fit_many(models, points(4, 2), points(4, 1), epochs=2, backend="stacks", progress=False)
+    assert len(list(runs)) == 3
+    assert set(graph_module._loader.eval_cache) == before
+    assert not [name for name in set(linecache.cache) - lines if "eval_with_key" in name]

@@ -6,6 +6,7 @@ import pytest
 import shapely
 import torch
 from shapely.geometry import Polygon
+from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
@@ -261,6 +262,20 @@ def test_what_is_no_plane_or_not_piecewise_linear_does_not_apply():
     answer = boundary(torch.tanh, BOX)
     assert isinstance(answer, NotApplicable)
     assert answer.what == "boundary"
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e17])
+def test_regions_narrower_than_rounding_are_refused_not_jumped_over(size):
+    model, x = dense(2, 3, 2, act=nn.Hardtanh), size * points(3, 2)
+    if size < 1e10:
+        found = boundary(model, x)
+        middles = found.points @ found.axes + found.origin
+        values = model(middles).detach()
+        assert_close(values[:, 0], values[:, 1], rtol=0, atol=1e-9 * size)
+    else:
+        text = "wider than the rounding .* the outputs jump by .* scale the data"
+        with pytest.raises(ValueError, match=text):
+            boundary(model, x)
 
 
 def test_bad_arguments_are_named():

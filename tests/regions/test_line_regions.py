@@ -192,6 +192,14 @@ def test_images_and_pooling():
         assert_close(found.values, f(found.points()))
 
 
+@pytest.mark.parametrize("inputs", [1, 3, 400])
+def test_a_segment_without_kinks_has_no_change_of_gradient(inputs):
+    model, x = dense(inputs, 1, 3, act=nn.Hardtanh), 1e-3 * points(9, inputs)
+    found = line_regions(model, x, pairs=1, gradients=True)
+    assert found.cells == 1
+    assert found.gradient_variation.tolist() == [0.0]
+
+
 def test_rows_and_save_tell_of_every_piece(tmp_path):
     f, x, _ = CASES["two-layer"]()
     found = line_regions(f, x, patterns=True, maps=True)

@@ -15,7 +15,7 @@ from inscape.report.checkup import Checkup
 from inscape.report.finding import CALM
 from inscape.report.findings import FOLLOWS, LEAST, MOST, RULES, findings, unchecked
 from inscape.report.measure_rules import attacked, masking
-from inscape.report.parts import Measured, Reference, Score
+from inscape.report.parts import Measured, Reference, Score, Skipped
 from inscape.robustness.robustness import UNFINISHED
 
 N = 200
@@ -103,6 +103,7 @@ def look(*measures, scores=(), task="classes", seen=None, names=(), rows="test r
         data=SimpleNamespace(task=task, names=names, measured=rows),
         model=SimpleNamespace(inputs=(4,)),
         checkup=seen,
+        failed=(),
     )
 
 
@@ -381,7 +382,11 @@ def test_an_attack_on_a_few_points_is_not_told():
 
 def test_without_a_checkup_there_are_no_findings_and_that_is_said():
     assert findings(look(seen=None)) == ()
-    assert unchecked(look(seen=None)) == ("The answers to single examples were not looked at.",)
+    said = "The answers to single examples were not looked at"
+    assert unchecked(look(seen=None)) == (f"{said} (there was no time).",)
+    failed = look(seen=None)
+    failed.failed = (Skipped(name="checkup", reason="RuntimeError: no such unit"),)
+    assert unchecked(failed) == (f"{said} (RuntimeError: no such unit).",)
 
 
 def test_a_rule_that_fails_is_told_and_the_others_speak():

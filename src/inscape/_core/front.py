@@ -59,13 +59,14 @@ class Front:
         product = torch.empty_like(rows)
         torch.mm(rows[:, :half], gram[:half, :half], out=product[:, :half])
         torch.mm(rows, gram[:, half:], out=product[:, half:])
-        squares = product.mul_(rows).reshape(len(a), -1).sum(1)
+        flat = (len(a), a.shape[1] * a.shape[2])  # -1 is not known of no matrices
+        squares = product.mul_(rows).reshape(flat).sum(1)
         norms = squares.sqrt()
         if bool((norms > norm(a, dim=(1, 2)).clamp_(min=self._least).mul_(self._share)).all()):
             return norms
         terms = torch.mul(rows, rows, out=product) @ gram.diagonal()
         trusted = squares >= SHARE * terms.reshape(a.shape[:2]).sum(1)
-        size = torch.abs(rows, out=product).reshape(len(a), -1).sum(1)  # which is nought for none
+        size = torch.abs(rows, out=product).reshape(flat).sum(1)  # which is nought for none
         least = self._least * math.sqrt(a[0].numel())
         trusted &= (norms > least) & (size > least) & math.isfinite(self._share)
         doubtful = ~trusted & ((size > 0) | norms.isnan())

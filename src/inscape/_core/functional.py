@@ -15,7 +15,13 @@ from inscape._core import checks
 from inscape._core.anytime import finished, most_rows
 from inscape._core.checks import Function
 from inscape._core.errors import UnsupportedModelError
-from inscape._core.mixing import TRIAL, refuse_mixing, refuse_pairing, trial_rows
+from inscape._core.mixing import (
+    TRIAL,
+    refuse_hidden_mixing,
+    refuse_mixing,
+    refuse_pairing,
+    trial_rows,
+)
 
 #: Bytes of the working set unless the caller says otherwise. More is slower: blocks above 32 MiB
 #: are given back to the system and fetched again, page by page, with every chunk.
@@ -111,6 +117,7 @@ def _probed(f: Function, x: Float[Tensor, "n *d"]) -> Probe:
     except UnsupportedModelError:
         f = _with_gradients(f)
         refuse_mixing(f, rows, trial)
+    refuse_hidden_mixing(f, x, trial)
     outputs = trial.shape[1]
     gradient = 3 * (x.numel() // len(x)) * x.element_size()
     return Probe(

@@ -17,8 +17,14 @@ from inscape._core.errors import UnsupportedModelError
 #: Rows of a trial: more than a pair, since a function that shifts rows by two leaves pairs alone.
 TRIAL = 3
 
+#: Rows from all over the data that are tried where those of a trial have equal outputs.
+SPREAD = 16
+
 #: How many times the movement of an output that rounding of the input causes is taken for rounding.
 MARGIN = 16
+
+#: Difference of outputs in batches of other sizes that is taken for rounding, relative to them.
+LEAST = 1e-3
 
 #: Bits of a number that must agree before a call counts as repeated; of short numbers, several.
 BITS = 23
@@ -55,8 +61,43 @@ def refuse_mixing(f: Function, rows: Shaped[Tensor, "3 *d"], trial: Float[Tensor
             "the model must give one output for one input, but two calls with the same batch "
             "differ: take random draws out of its forward."
         )
-    if not agrees or not _moves_by_rounding(f, rows, trial, again):
+    rounding = _rounding(f, rows, trial, again)
+    if torch.finfo(trial.dtype).bits < 32:  # rounding may be more than a thousandth of an output
+        agrees = agrees or _gap(alone, trial[1:2]) <= float(rounding.max())
+    if not agrees or not _moves_by_rounding(f, rows, trial, rounding):
         raise _mixed()
+
+
+@torch.no_grad()
+def refuse_hidden_mixing(
+    f: Function, x: Shaped[Tensor, "n *d"], trial: Float[Tensor, "3 c"]
+) -> None:
+    """Refuse a function that mixes rows elsewhere than at the rows of its trial.
+
+    Where these have equal outputs (units that are off, or saturated), mixing may not show there:
+    rows from all over the data are compared in one batch and in two.
+    """
+    if not torch.equal(trial, trial[:1].expand_as(trial)):
+        return
+    spread = torch.linspace(0, len(x) - 1, min(len(x), SPREAD)).round().long()
+    rows = x.detach()[spread.to(x.device)]
+    half = (len(rows) + 1) // 2
+    try:
+        together = f(rows.clone()).reshape(len(rows), -1)
+        apart = torch.cat([f(part.clone()).reshape(len(part), -1) for part in rows.split(half)])
+    except Exception:  # outside the domain of the function: for those to say who need these rows
+        return
+    gap = _gap(together, apart)
+    if gap > LEAST * float(together.abs().max()) + _least(trial.dtype) and gap > _noise(f, rows):
+        raise _mixed()
+
+
+def _noise(f: Function, rows: Tensor) -> float:
+    """Return how far outputs move by rounding of the inputs, with a margin."""
+    y = f(rows.clone()).reshape(len(rows), -1)
+    eps = torch.finfo(y.dtype).eps
+    moved = f(rows * (1 + eps)) if rows.is_floating_point() else f(rows.clone())
+    return MARGIN * (_gap(moved.reshape(len(rows), -1), y) + eps * float(y.abs().max()))
 
 
 def refuse_pairing(f: Function, rows: Shaped[Tensor, "3 *d"], error: UnsupportedModelError) -> None:
@@ -101,12 +142,10 @@ def _repeated(rows: Tensor, k: int) -> Tensor:
     return torch.empty_like(rows).copy_(rows[k])
 
 
-def _moves_by_rounding(f: Function, rows: Tensor, trial: Tensor, again: Tensor) -> bool:
-    """Tell whether rounding accounts for all that moves in a row as the other rows change.
+def _rounding(f: Function, rows: Tensor, trial: Tensor, again: Tensor) -> Float[Tensor, " c"]:
+    """Return how far outputs may move by rounding.
 
-    A function that groups rows by what they are, such as a mixture of experts, runs a row in
-    batches of other sizes. How far its outputs move by rounding is seen from a call repeated
-    (``again``), and from inputs moved by one rounding.
+    It is seen from a call repeated (``again``), and from inputs moved by one rounding.
     """
     rounding = (again - trial).abs() + torch.finfo(trial.dtype).eps * trial.abs()
     if rows.is_floating_point():
@@ -114,12 +153,21 @@ def _moves_by_rounding(f: Function, rows: Tensor, trial: Tensor, again: Tensor) 
         signs.flatten(1)[:, ::2] = -1
         nudged = checks.call(f, rows * (1 + signs * torch.finfo(rows.dtype).eps))
         rounding += (nudged.reshape(TRIAL, -1) - trial).abs()
+    return MARGIN * rounding.amax(0)
+
+
+def _moves_by_rounding(f: Function, rows: Tensor, trial: Tensor, rounding: Tensor) -> bool:
+    """Tell whether rounding accounts for all that moves in a row as the other rows change.
+
+    A function that groups rows by what they are, such as a mixture of experts, runs a row in
+    batches of other sizes.
+    """
     movements = [
         (_kept(f, rows, k, others) - trial[k]).abs()
         for k in range(TRIAL)
         for others in (_other_rows(rows), _repeated(rows, k))
     ]
-    return bool((torch.stack(movements).amax(0) <= MARGIN * rounding.amax(0)).all())
+    return bool((torch.stack(movements).amax(0) <= rounding).all())
 
 
 def _further_calls(dtype: torch.dtype) -> int:
@@ -134,13 +182,20 @@ def _is_repeated(f: Function, rows: Tensor, trial: Tensor) -> bool:
 
 def _repeats(again: Tensor, trial: Tensor) -> bool:
     """Tell whether a call repeated agrees; small outputs have no allowance of their own."""
-    share = max(1e-3, 2 * torch.finfo(trial.dtype).eps)
+    share = max(LEAST, 2 * torch.finfo(trial.dtype).eps)
     return float((again - trial).abs().max()) <= share * float(trial.abs().max())
 
 
 def _alike(again: Tensor, part: Tensor, trial: Tensor) -> bool:
     """Tell whether outputs agree up to the rounding that batches of other sizes bring."""
-    if again.shape != part.shape:
-        return False
-    gap, least = float((again - part).abs().max()), 100 * torch.finfo(trial.dtype).eps
-    return gap <= least or gap <= 1e-3 * float(trial.abs().max()) + least
+    return _gap(again, part) <= LEAST * float(trial.abs().max()) + _least(trial.dtype)
+
+
+def _least(dtype: torch.dtype) -> float:
+    """Return a difference of outputs that may be rounding of larger numbers inside."""
+    return min(100 * torch.finfo(dtype).eps, LEAST)
+
+
+def _gap(one: Tensor, other: Tensor) -> float:
+    """Return the largest difference of outputs, infinite where their shapes differ."""
+    return float((one - other).abs().max()) if one.shape == other.shape else math.inf

@@ -49,7 +49,7 @@ def progress(
             ``INSCAPE_QUIET`` (set, and not 0, means quiet).
     """
     if quiet is None:
-        quiet = _SILENT.get() or os.environ.get(QUIET, "0") not in ("", "0")
+        quiet = _SILENT.get() or is_quiet()
     bar = Bar(total, label, done=done, in_bytes=in_bytes, quiet=quiet)
     try:
         yield bar
@@ -58,7 +58,11 @@ def progress(
 
 
 class Bar:
-    """How far the work has come; ``advance`` costs a clock reading when nothing is to be shown."""
+    """How far the work has come; ``advance`` costs a clock reading when nothing is to be shown.
+
+    ``effort``, where somebody sets it, are the seconds that were foreseen for the steps done and
+    for those to come: steps that take longer than others then count for more in the time left.
+    """
 
     def __init__(
         self, total: int, label: str, *, done: int = 0, in_bytes: bool = False, quiet: bool
@@ -68,6 +72,7 @@ class Bar:
         self.done = self._before = done
         self._in_bytes = in_bytes
         self.note = ""
+        self.effort: tuple[float, float] | None = None
         self._start = monotonic()
         self._due = float("inf") if quiet else self._start + PATIENCE
         self._surface: _Lines | _Terminal | Line | None = None
@@ -98,7 +103,8 @@ class Bar:
         if not self.total:
             return ""
         new, passed = self.done - self._before, monotonic() - self._start
-        left = clock(passed / new * (self.total - self.done)) if new else "?"
+        done, to_come = self.effort or (new, self.total - self.done)
+        left = clock(passed / done * to_come) if new and done else "?"
         return f", {left} left"
 
     def _head(self) -> str:
@@ -170,6 +176,16 @@ class _Terminal:
 
     def close(self, line: str) -> None:
         self._progress.stop()
+
+
+def shown(text: str) -> str:
+    """Return text as one visible line, as it is safe to write to a terminal."""
+    return visible_line(text)
+
+
+def is_quiet() -> bool:
+    """Return whether INSCAPE_QUIET asks for silence."""
+    return os.environ.get(QUIET, "0") not in ("", "0")
 
 
 def clock(seconds: float) -> str:

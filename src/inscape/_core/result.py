@@ -1,6 +1,7 @@
 """Result: the frozen answer of an instrument, that can be read, tabled, drawn and saved."""
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -91,6 +92,14 @@ class Result:
 
     def summary(self) -> Summary | None:
         """Return the headline number, or None where there is none."""
+        return None
+
+    def per_sample(self) -> Tensor | None:
+        """Return one number for each sample, whose mean is the summary's value, if there are any.
+
+        At one seed and on the same data they belong to the same samples, whatever the network, so
+        that two networks can be compared sample by sample.
+        """
         return None
 
     @property
@@ -212,18 +221,32 @@ def mean_summary(samples: Tensor, *, kind: Kind, basis: str) -> Summary:
     True
     """
     values = samples.double()
-    mean = float(values.mean())
+    size = float(values.abs().max()) or 1.0  # squares overflow soon
+    mean = finite_mean(values)
     if len(values) < 2:
         return Summary(value=mean, kind=kind, basis=basis)
-    size = float(values.abs().max()) or 1.0  # squares overflow soon
     error = size * float((values / size).std()) / len(values) ** 0.5
     return positive_summary(mean, error, len(values), kind=kind, basis=basis)
+
+
+def finite_mean(values: Tensor) -> float:
+    """Return the mean of finite values, also where their sum would overflow.
+
+    >>> finite_mean(torch.tensor([1.5e308, 1.5e308], dtype=torch.float64))
+    1.5e+308
+    """
+    mean = float(values.mean())
+    if math.isfinite(mean):
+        return mean
+    size = float(values.abs().max())
+    return size * float((values / size).mean())
 
 
 def positive_summary(mean: float, error: float, n: int, *, kind: Kind, basis: str) -> Summary:
     """Summarise ``n`` non-negative samples by mean and standard error, with a 95% interval."""
     if not mean or error <= ROUNDING * mean:
         return Summary(value=mean, kind=kind, basis=f"{basis}; {ALIKE}")
-    half = student(n) * error / mean
-    low, high = mean * math.exp(-half), mean * math.exp(half)
+    largest = sys.float_info.max  # where the errors leave the floating-point range
+    half = min(student(n) * error / mean, math.log(largest))
+    low, high = mean * math.exp(-half), min(mean * math.exp(half), largest)
     return Summary(value=mean, kind=kind, basis=basis, low=low, high=high)

@@ -27,6 +27,14 @@ from inscape._core import checks
 from inscape._core.archives import read_npz
 from inscape._core.errors import DataError
 from inscape._core.files import check_regular, written
+from inscape._core.loop_record import LoopRecord
+from inscape._core.recording_folder import (
+    last_whole,
+    loop_of,
+    read_about,
+    read_checkpoints,
+    read_steps,
+)
 
 SCHEMA = 1
 
@@ -70,8 +78,10 @@ class Trajectory:
         rates: Learning rate of every update.
         order: Order of the data in every epoch; None if each update used all data.
         trainable: Names of the parameters that were trained, in the order of the optimizer.
-        settings: What ``fit`` was asked to do.
+        settings: What ``fit`` was asked to do. Of a loop of the user's: its loss and optimizer,
+            and the largest momentum, weight decay and rate of all parameter groups at its start.
         data: Fingerprint of the training data.
+        loop: What each update of a loop of the user's did; None for a training by ``fit``.
     """
 
     states: Mapping[str, Tensor]
@@ -82,6 +92,7 @@ class Trajectory:
     trainable: tuple[str, ...]
     settings: Settings
     data: str
+    loop: LoopRecord | None = None
 
     @property
     def steps(self) -> int:
@@ -124,6 +135,8 @@ class Trajectory:
         A full batch is ``slice(None)``; ``torch.arange(n)[rows]`` is a list of numbers for either.
         """
         self._check(step, self.steps - 1)
+        if self.loop is not None:
+            return self.loop.rows_of(step)
         if self.order is None:
             return slice(None)
         batch = self.settings.batch or 1
@@ -146,28 +159,31 @@ class Trajectory:
             arrays["order"] = self.order
         about = {"schema": SCHEMA, "settings": asdict(self.settings), "data": self.data}
         about["trainable"] = self.trainable
+        if self.loop is not None:
+            about["loop"] = self.loop.about()
+            arrays |= {f"loop/{name}": tensor for name, tensor in self.loop.arrays().items()}
         stored = {name: _numpy(name, tensor) for name, tensor in arrays.items()}
         _write(path, stored | {"about": np.array(json.dumps(about))})
         return path
 
     @classmethod
     def load(cls, path: str | Path, *, max_size: int | None = None) -> "Trajectory":
-        """Read a file that :meth:`save` wrote; nothing in it is run.
+        """Read what :meth:`save` or :func:`inscape.record_training` wrote; nothing in it is run.
+
+        A recording that was interrupted opens as a shorter training.
 
         Args:
-            path: The file.
+            path: The file, or the folder of a recorded loop.
             max_size: Bytes that it may unpack to; 2 GB or a quarter of memory if not given.
         """
-        check_regular(Path(path), "a trajectory")
         try:
+            if Path(path).is_dir():
+                return cls._of_folder(Path(path), max_size)
+            check_regular(Path(path), "a trajectory")
             with Path(path).open("rb") as file:
                 arrays = read_npz(file, name=path, max_size=max_size)
             about = json.loads(arrays.pop("about").item())
-            if about["schema"] > SCHEMA:
-                raise DataError(
-                    f"{path} has schema {about['schema']}, this version reads up to {SCHEMA}: "
-                    "update inscape."
-                )
+            _check_schema(about, path)
             return cls._from(about, {name: torch.from_numpy(a) for name, a in arrays.items()})
         except DataError:
             raise
@@ -185,8 +201,40 @@ class Trajectory:
             ) from error
 
     @classmethod
-    def _from(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> "Trajectory":
-        settings = about["settings"]
+    def _of_folder(cls, path: Path, max_size: int | None) -> "Trajectory":
+        about = read_about(path)
+        _check_schema(about, path)
+        arrays = read_steps(path, max_size=max_size)
+        last = last_whole(path, len(arrays.get("counts", ())))
+        if last == 0:
+            raise DataError(
+                f"{path} must hold at least one checkpoint after the first, found none: the "
+                "recording ended before it; train again with a smaller every=...."
+            )
+        checkpoints, states, memory = read_checkpoints(path, last, max_size=max_size)
+        loop = loop_of(about["loop"], arrays, last)
+        return cls.assembled(about, states, memory, checkpoints, loop)
+
+    @classmethod
+    def assembled(
+        cls,
+        about: Mapping[str, Any],
+        states: Mapping[str, Tensor],
+        memory: Mapping[str, Tensor],
+        checkpoints: Sequence[int],
+        loop: LoopRecord,
+    ) -> "Trajectory":
+        """Return the trajectory of a recorded loop out of its parts."""
+        tensors = {f"states/{name}": rows for name, rows in states.items()}
+        tensors |= {f"memory/{name}": rows for name, rows in memory.items()}
+        tensors |= {f"loop/{name}": tensor for name, tensor in loop.arrays().items()}
+        tensors["checkpoints"] = torch.tensor(checkpoints)
+        tensors["rates"] = loop.options[:, 0, loop.option_names.index("lr")].clone()
+        return cls._from(about, tensors)
+
+    @classmethod
+    def _from(cls, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "Trajectory":
+        settings = dict(about["settings"])
         settings["betas"] = tuple(settings["betas"])
         settings["penalties"] = tuple((c, name) for c, name in settings["penalties"])
         return cls(
@@ -198,6 +246,9 @@ class Trajectory:
             trainable=tuple(about["trainable"]),
             settings=Settings(**settings),
             data=about["data"],
+            loop=LoopRecord.of(about["loop"], _under("loop/", tensors))
+            if "loop" in about
+            else None,
         )
 
     def _index(self, step: int) -> int:
@@ -207,6 +258,14 @@ class Trajectory:
     def _check(self, step: int, last: int) -> None:
         if not 0 <= step <= last:
             raise ValueError(f"step must lie between 0 and {last}, found {step}: choose another.")
+
+
+def _check_schema(about: Mapping[str, Any], path: str | Path) -> None:
+    if about["schema"] > SCHEMA:
+        raise DataError(
+            f"{path} has schema {about['schema']}, this version reads up to {SCHEMA}: "
+            "update inscape."
+        )
 
 
 def chosen_steps(trajectory: Trajectory, steps: int | Sequence[int]) -> list[int]:

@@ -17,6 +17,7 @@ from inscape.cli.look import look as look_verb
 from inscape.cli.pages import pages as pages_verb
 from inscape.cli.reproduce import reproduce as reproduce_verb
 from inscape.cli.show import show as show_verb
+from inscape.cli.sweep import sweep as sweep_verb
 from inscape.cli.terminal import echo
 
 app = typer.Typer(
@@ -51,11 +52,13 @@ def _inscape(
 
     `inscape look` measures a built-in example and writes its report;
     `inscape look --model file.py:factory --weights weights.pt --data data.npz` does it for yours;
+    `inscape sweep ckpts/*.pt --model file.py:factory --data data.npz` compares many;
     `inscape reproduce volhejn` runs a paper again and judges its claims.
     """
 
 
 app.command("look")(look_verb)
+app.command("sweep")(sweep_verb)
 app.command("reproduce")(reproduce_verb)
 app.command("pages")(pages_verb)
 app.command("list")(list_verb)

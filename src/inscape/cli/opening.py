@@ -27,6 +27,12 @@ _AS_GIVEN = (
 _ABOUT_DATA = ("input_shape", "normalise", "target", "labels", "loss", "data_dir", "download")
 
 
+def about_data(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that say how data are read, as ``open_data`` takes them."""
+    scale = None if given["scale"] == "none" else given["scale"]
+    return {**{key: given[key] for key in _ABOUT_DATA}, "scale": scale}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What the user wants to be looked at, and how: the options, read and checked."""
@@ -54,12 +60,8 @@ class Wanted:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "Wanted":
         """Read the options as the command line gave them; loads nothing heavy."""
-        about_data = {
-            **{key: given[key] for key in _ABOUT_DATA},
-            "scale": None if given["scale"] == "none" else given["scale"],
-        }
         wanted = cls(
-            about_data=about_data,
+            about_data=about_data(given),
             limit=opt.at_least_one("--limit", given["limit"]),
             threads=opt.threads(given["threads"]),
             max_size=opt.max_size(given["max_size"]),

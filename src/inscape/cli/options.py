@@ -112,8 +112,9 @@ RecordedTraining = Annotated[
     typer.Option(
         "--trajectory",
         metavar="FILE",
-        help="The recorded training (.npz of Trajectory.save): splits predictions into what every "
-        "training row has added. A factory without --weights takes its last weights.",
+        help="The recorded training (.npz of Trajectory.save, or the folder of record_training): "
+        "splits predictions into what every training row has added. A factory "
+        "without --weights takes its last weights.",
     ),
 ]
 Explain = Annotated[

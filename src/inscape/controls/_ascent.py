@@ -1,7 +1,9 @@
 """Two points as far apart in their outputs, beside their own distance, as can be found."""
 
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from math import inf
+from itertools import pairwise
+from math import inf, isnan
 
 import torch
 from jaxtyping import Float
@@ -31,7 +33,7 @@ ROUNDING = 1e-7
 class Chord:
     """The steepest of all: how steep, both of its ends, and how many parts of it are rounding.
 
-    ``jacobian`` is the largest norm of a Jacobian among the points where the search ended.
+    ``jacobian`` is the largest norm of a Jacobian that was seen.
     """
 
     slope: float
@@ -44,66 +46,176 @@ class Chord:
         """Return the slope of the chord; that of the Jacobian where differences are rounding."""
         return self.slope if self.doubt <= ROUNDING else self.jacobian
 
+    @property
+    def sure(self) -> float:
+        """Return what is left of it if rounding has added all that it can."""
+        return self.found * (1 - min(self.doubt, ROUNDING))
 
-def steepest_chord(f: Function, x: Float[Tensor, "n *d"], *, memory: int, seed: int) -> Chord:
-    """Return the largest ratio of distances that was found, and where.
 
-    Starts at the points where the Jacobian's norm is largest, among the data and points drawn three
-    times as wide; then both ends of a short chord climb.
+def steepest_chords(
+    f: Function, x: Float[Tensor, "n *d"], *, memory: int, seed: int
+) -> Iterator[Chord]:
+    """Yield the steepest chord that was found so far, after each batch.
+
+    Starts at the points where the Jacobian's norm is largest, among the data (in random order) and
+    points drawn three times as wide; then both ends of a short chord climb. The chords that are
+    tried do not depend on the size of a batch.
     """
-    centre, spread = x.mean(0), float(x.std(0, correction=0).norm()) or 1.0
-    shape = (WIDE, *x.shape[1:])
-    dice = torch.randn(shape, generator=generator(seed), dtype=torch.float64).to(x)
-    wide = centre + 3 * dice * (x - centre).square().mean(0).sqrt()
-    search = _Search(f, memory, seed)
+    search = _Search(f, x, memory, seed)
     with progress(len(x) + WIDE + STEPS, label="steepest chord") as bar:
-        starts, along, _ = search.steepest(torch.cat([x, wide]), bar)
-        pairs = [_around(starts, along, near * spread) for near in NEAR]
-        climbed = _climbed(f, pairs[0], spread, bar)
-        starts, along, norms = search.steepest(climbed.mean(0), None)
-    far = _audible(f, starts, norms)
-    pairs += [climbed, *(_around(starts, along, near * spread) for near in NEAR)]
-    pairs += [_around(starts, along, far)]
-    every = torch.cat(pairs, 1)
-    slopes, noise = _ratio(f, every)
-    slopes[-len(starts) :].nan_to_num_(0.0, 0.0)  # far away a function may leave all numbers
-    best = int((slopes - noise).nan_to_num(-inf).argmax())
-    doubt = float(noise[best] / slopes[best]) if slopes[best] > 0 else 0.0
-    return Chord(float(slopes[best]), every[:, best].clone(), doubt, float(norms.max()))
+        for _ in search.steps(torch.cat([x, _wide(x, seed)]), bar):
+            assert search.best is not None
+            yield search.best
 
 
-@dataclass(frozen=True, eq=False)
+def _wide(x: Float[Tensor, "n *d"], seed: int) -> Float[Tensor, "w *d"]:
+    """Return points drawn three times as wide as the data are."""
+    centre = x.mean(0)
+    shape = (WIDE, *x.shape[1:])
+    draws = torch.randn(shape, generator=generator(seed), dtype=torch.float64).to(x)
+    return centre + 3 * draws * (x - centre).square().mean(0).sqrt()
+
+
+@dataclass(eq=False)
+class _Steepest:
+    """The points with the largest Jacobians so far, their norms, and where they stretch."""
+
+    count: int
+    points: Tensor
+    norms: Tensor
+    along: Tensor
+
+    def add(self, points: Tensor, matrices: Float[Tensor, "n c D"]) -> None:
+        """Add some points with their Jacobians; keep the largest."""
+        norms, along = _leading(matrices)
+        norms = torch.cat([self.norms, norms])
+        order = norms.argsort(descending=True, stable=True)[: self.count]
+        self.norms = norms[order]
+        self.points = torch.cat([self.points, points])[order]
+        self.along = torch.cat([self.along, along.reshape(points.shape)])[order]
+
+
 class _Search:
-    """How to find where a function is steep, within so much memory."""
+    """The search for a chord as steep as can be found, within so much memory."""
 
-    f: Function
-    memory: int
-    seed: int
+    def __init__(self, f: Function, x: Tensor, memory: int, seed: int) -> None:
+        self._f, self._memory, self._seed = f, memory, seed
+        self._spread = float(x.std(0, correction=0).norm()) or 1.0
+        self._rows = max(1, probe(f, x).rows(memory) // 2)  # with the products, two of each row
+        self._largest = 0.0
+        self.best: Chord | None = None
 
-    def steepest(self, x: Tensor, bar: Bar | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the points with the largest Jacobians, where they stretch, and their norms."""
-        c = self.f(x[:1]).numel()
+    def steps(self, x: Tensor, bar: Bar) -> Iterator[None]:
+        """Search from some points; a step is a batch."""
+        steepest = yield from self._steepest(x, bar)
+        pairs = _around(steepest.points, steepest.along, NEAR[0] * self._spread)
+        pairs = yield from self._climb(pairs, bar)
+        ended = yield from self._steepest(pairs.mean(0), None)
+        far = self._audible(ended.points, ended.norms)
+        self._try(_around(ended.points, ended.along, far), far=True)
+        yield
+
+    def _steepest(self, x: Tensor, bar: Bar | None) -> Generator[None, None, _Steepest]:
+        """Return the points with the largest Jacobians; of many outputs by mixtures of them."""
+        c = self._f(x[:1]).numel()
         if c > OUTPUTS and len(x) > SHORTLIST:
-            dice = torch.randn(c, OUTPUTS, generator=generator(self.seed), dtype=torch.float64)
-            mix = torch.linalg.qr(dice).Q.to(x)
-            norms, _ = self._norms(lambda z: self.f(z).flatten(1) @ mix, x, bar)
-            x, bar = x[norms.argsort(descending=True)[:SHORTLIST]], None
-        norms, directions = self._norms(self.f, x, bar)
-        order = norms.argsort(descending=True)[:PAIRS]
-        along = directions[order].reshape(len(order), *x.shape[1:])
-        return x[order], along, norms[order]
+            draws = torch.randn(c, OUTPUTS, generator=generator(self._seed), dtype=torch.float64)
+            mix = torch.linalg.qr(draws).Q.to(x)
+            shortlist = yield from self._scan(
+                lambda z: self._f(z).flatten(1) @ mix, x, SHORTLIST, bar
+            )
+            x, bar = shortlist.points, None
+        return (yield from self._scan(self._f, x, PAIRS, bar))
 
-    def _norms(self, f: Function, x: Tensor, bar: Bar | None) -> tuple[Tensor, Tensor]:
-        """Return the norm of every Jacobian and the direction in which it stretches most."""
-        norms, directions = x.new_empty(len(x)), x.new_empty(len(x), x[0].numel())
-        rows = max(1, probe(f, x).rows(self.memory) // 2)  # with the products, two Jacobians a row
-        done = 0
-        for part in chunks(x, rows):
-            at = slice(done, done := done + len(part))
-            norms[at], directions[at] = _leading(jacobians(f, part).detach())
-            if bar:
-                bar.advance(len(part))
-        return norms, directions
+    def _scan(
+        self, f: Function, x: Tensor, count: int, bar: Bar | None
+    ) -> Generator[None, None, _Steepest]:
+        """Return the points with the largest Jacobians; try chords at those of 1, 2, 4, ... points.
+
+        Norms of orthonormal mixtures of outputs are no larger than those of all outputs.
+        """
+        rows = max(1, probe(f, x).rows(self._memory) // 2)
+        steepest = _Steepest(count, x[:0], x.new_empty(0), x[:0])
+        stages = [2**k for k in range(len(x).bit_length()) if 2**k < len(x)]
+        for low, high in pairwise((0, *stages, len(x))):
+            for part in chunks(x[low:high], rows):
+                steepest.add(part, jacobians(f, part).detach())
+                low += len(part)
+                if bar:
+                    bar.advance(len(part))
+                if low == high:
+                    self._largest = max(self._largest, float(steepest.norms[0]))
+                    points, along = steepest.points[:PAIRS], steepest.along[:PAIRS]
+                    near = [_around(points, along, share * self._spread) for share in NEAR]
+                    self._try(torch.cat(near, 1))
+                yield
+        return steepest
+
+    def _climb(self, pairs: Tensor, bar: Bar) -> Generator[None, None, Tensor]:
+        """Let both ends climb the ratio by steps of one length that shrinks; return the best seen.
+
+        Every step is made for as many pairs as a batch may have, then for the others.
+        """
+        best, at = self._ratio(pairs)[0], pairs.clone()
+        kept = at.clone()
+        for step in range(STEPS):
+            pace = 0.1 * self._spread * (1 - step / STEPS)
+            for own in torch.split(torch.arange(pairs.shape[1]), self._rows):
+                at[:, own] = moved = self._uphill(at[:, own], pace)
+                ratio, _ = self._ratio(moved)
+                better = ratio > best[own]
+                best[own] = torch.where(better, ratio, best[own])
+                kept[:, own[better]] = moved[:, better]
+                self._try(kept[:, own])
+                yield
+            bar.advance()
+        return kept
+
+    def _uphill(self, pairs: Tensor, pace: float) -> Tensor:
+        """Return both ends of chords after a step of that length along the ratio's gradient."""
+        with torch.enable_grad():
+            at = pairs.detach().requires_grad_()
+            apart = (at[1] - at[0]).flatten(1).norm(dim=1)
+            outputs = (self._f(at[1]) - self._f(at[0])).flatten(1).norm(dim=1)
+            value = (outputs.clamp(min=1e-300).log() - apart.log()).sum()
+            (slope,) = torch.autograd.grad(value, at)
+        length = slope.flatten(2).norm(dim=(0, 2)).clamp(min=1e-300)
+        moved: Tensor = at.detach() + pace * slope / length.view(1, -1, *[1] * (at.ndim - 2))
+        return moved
+
+    def _try(self, pairs: Tensor, *, far: bool = False) -> None:
+        """Keep the steepest of some chords if none that was found before is as steep."""
+        slopes, noise = self._ratio(pairs)
+        if far:  # there a function may leave all numbers
+            slopes.nan_to_num_(0.0, 0.0)
+        best = int((slopes - noise).nan_to_num(-inf).argmax())
+        doubt = float(noise[best] / slopes[best]) if slopes[best] > 0 else inf
+        chord = Chord(float(slopes[best]), pairs[:, best].clone(), doubt, self._largest)
+        if self.best is None or chord.sure > self.best.sure or isnan(self.best.sure):
+            self.best = chord
+
+    @torch.no_grad()
+    def _ratio(self, pairs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the distance of outputs over that of inputs, 0 at distance 0, and its noise."""
+        apart = (pairs[1] - pairs[0]).flatten(1).norm(dim=1)
+        ends = [self._outputs(end) for end in pairs]
+        difference = (ends[1] - ends[0]).norm(dim=1)
+        ratio = torch.where(apart > 0, difference / apart.clamp(min=1e-300), 0.0)
+        size = sum(end.norm(dim=1) for end in ends) + ratio * pairs.flatten(2).norm(dim=2).sum(0)
+        return ratio, 4 * torch.finfo(pairs.dtype).eps * size / apart.clamp(min=1e-300)
+
+    @torch.no_grad()
+    def _audible(self, x: Tensor, norms: Tensor) -> Tensor:
+        """Return, for each point, a distance at which differences are far above their rounding."""
+        outputs = self._outputs(x).norm(dim=1)
+        size = outputs / norms.clamp(min=1e-300) + x.flatten(1).norm(dim=1)
+        distance = (32 * torch.finfo(x.dtype).eps / ROUNDING * size).clamp(max=1e12)
+        shaped: Tensor = distance.view(-1, *[1] * (x.ndim - 1))
+        return shaped
+
+    def _outputs(self, x: Tensor) -> Float[Tensor, "n c"]:
+        """Return the outputs, evaluated in batches."""
+        return torch.cat([self._f(part).flatten(1) for part in chunks(x, self._rows)])
 
 
 def _leading(matrices: Float[Tensor, "n c D"]) -> tuple[Float[Tensor, " n"], Float[Tensor, "n D"]]:
@@ -119,44 +231,3 @@ def _leading(matrices: Float[Tensor, "n c D"]) -> tuple[Float[Tensor, " n"], Flo
 def _around(x: Tensor, along: Tensor, distance: float | Tensor) -> Tensor:
     """Return chords around points, first all beginnings, then all ends."""
     return torch.stack([x - distance / 2 * along, x + distance / 2 * along])
-
-
-@torch.no_grad()
-def _ratio(f: Function, pairs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the distance of outputs over that of inputs, 0 where these are one, and its noise."""
-    apart = (pairs[1] - pairs[0]).flatten(1).norm(dim=1)
-    ends = [f(one).flatten(1) for one in pairs]
-    ratio = torch.where(apart > 0, (ends[1] - ends[0]).norm(dim=1) / apart.clamp(min=1e-300), 0.0)
-    size = sum(end.norm(dim=1) for end in ends) + ratio * pairs.flatten(2).norm(dim=2).sum(0)
-    return ratio, 4 * torch.finfo(pairs.dtype).eps * size / apart.clamp(min=1e-300)
-
-
-@torch.no_grad()
-def _audible(f: Function, x: Tensor, norms: Tensor) -> Tensor:
-    """Return, for each point, a distance at which differences are far above their rounding."""
-    size = f(x).flatten(1).norm(dim=1) / norms.clamp(min=1e-300) + x.flatten(1).norm(dim=1)
-    distance = (32 * torch.finfo(x.dtype).eps / ROUNDING * size).clamp(max=1e12)
-    shaped: Tensor = distance.view(-1, *[1] * (x.ndim - 1))
-    return shaped
-
-
-def _climbed(f: Function, pairs: Tensor, spread: float, bar: Bar) -> Tensor:
-    """Let both ends climb the ratio by steps of one length that shrinks; return the best seen."""
-    best, at = _ratio(f, pairs)[0], pairs.clone()
-    kept = at.clone()
-    for step in range(STEPS):
-        with torch.enable_grad():
-            at = at.detach().requires_grad_()
-            apart = (at[1] - at[0]).flatten(1).norm(dim=1)
-            outputs = (f(at[1]) - f(at[0])).flatten(1).norm(dim=1)
-            value = (outputs.clamp(min=1e-300).log() - apart.log()).sum()
-            (slope,) = torch.autograd.grad(value, at)
-        length = slope.flatten(2).norm(dim=(0, 2)).clamp(min=1e-300)
-        pace = 0.1 * spread * (1 - step / STEPS)
-        at = at.detach() + pace * slope / length.view(1, -1, *[1] * (at.ndim - 2))
-        found, _ = _ratio(f, at)
-        better = found > best
-        best = torch.where(better, found, best)
-        kept[:, better] = at[:, better]
-        bar.advance()
-    return kept

@@ -15,12 +15,13 @@ from inscape._core import (
     Summary,
     UnsupportedModelError,
     checks,
-    draw_rows,
     instrument,
 )
+from inscape._core.anytime import anytime, most_rows
 from inscape._core.functional import MEMORY, probe
 from inscape._core.result import NONNEGATIVE, Kind, Range
-from inscape.controls._ascent import ROUNDING, steepest_chord
+from inscape._core.sampling import draw_numbers
+from inscape.controls._ascent import ROUNDING, Chord, steepest_chords
 from inscape.controls._bounds import upper_bounds
 from inscape.controls._graph import Graph
 
@@ -71,6 +72,7 @@ class Lipschitz(Result):
     cites="virmaux2018lipschitz; klindt2023controlling, section 2",
     by_default=False,
 )
+@anytime
 def lipschitz(
     model: nn.Module,
     x: Float[Tensor, "n *d"],
@@ -78,7 +80,7 @@ def lipschitz(
     points: int = 256,
     seed: int = 0,
     memory: int = MEMORY,
-) -> Lipschitz:
+) -> Iterator[Lipschitz]:
     r"""Bound the Lipschitz constant of a network from above and from below.
 
     .. math:: \sup_{a \neq b} \frac{\lVert f(a) - f(b) \rVert}{\lVert a - b \rVert}
@@ -98,8 +100,9 @@ def lipschitz(
 
     All are proved up to rounding; norms of maps that are too large to be written out (above 512
     inputs and outputs) come from Lanczos bidiagonalisation, to a residual of a few roundings.
-    Exact for affine networks. Where an operation has no known slopes (attention, layer norm) only
-    the lower bound is given, and the reason.
+    Exact for affine networks. ``lipschitz.refine`` yields ever steeper chords, one for each batch,
+    beside the same upper bounds. Where an operation has no known slopes (attention, layer norm)
+    only the lower bound is given, and the reason.
 
     Args:
         model: A module in eval mode.
@@ -121,27 +124,35 @@ def lipschitz(
     found = probe(model, x)
     found.need_gradient()
     exact = deepcopy(model).double()
-    data = draw_rows(x.detach(), points, seed=seed).double()
+    data = x.detach()[draw_numbers(len(x), points, seed=seed).to(x.device)].double()
     double = probe(exact, data)
-    chord = steepest_chord(
+    bounds: dict[str, float] | None = None
+    reason = ""
+    for chord in steepest_chords(
         lambda z: double.f(z).reshape(len(z), -1), data, memory=memory, seed=seed
-    )
+    ):
+        checks.finite(torch.tensor([chord.found]), "chords")
+        if bounds is None:
+            bounds, reason = _bounds(exact, data[: most_rows(len(data))])
+        upper = min(bounds.values(), default=None)
+        yield Lipschitz(
+            lower=_lower(chord, upper),
+            upper=upper,
+            methods=tuple(bounds),
+            bounds=tuple(bounds.values()),
+            reason=reason,
+            pair=chord.pair.to(x.dtype),
+            outputs=found.outputs,
+            seed=seed,
+        )
+
+
+def _lower(chord: Chord, upper: float | None) -> float:
+    """Return how steep a chord is, never above the bound: it may be by rounding."""
     lower = chord.found
-    checks.finite(torch.tensor([lower]), "chords")
-    bounds, reason = _bounds(exact, data)
-    upper = min(bounds.values(), default=None)
-    if upper is not None and lower > upper:  # by rounding
-        lower = min(upper, lower if lower <= upper * (1 + ROUNDING) else chord.jacobian)
-    return Lipschitz(
-        lower=lower,
-        upper=upper,
-        methods=tuple(bounds),
-        bounds=tuple(bounds.values()),
-        reason=reason,
-        pair=chord.pair.to(x.dtype),
-        outputs=found.outputs,
-        seed=seed,
-    )
+    if upper is None or lower <= upper:
+        return lower
+    return min(upper, lower if lower <= upper * (1 + ROUNDING) else chord.jacobian)
 
 
 def _bounds(model: nn.Module, x: Tensor) -> tuple[dict[str, float], str]:

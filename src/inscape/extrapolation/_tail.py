@@ -4,7 +4,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from inscape._core import Summary
-from inscape._core.result import positive_summary, wilson
+from inscape._core.result import finite_mean, positive_summary, wilson
 
 
 def tail_summary(
@@ -25,17 +25,17 @@ def tail_summary(
         classes: Whether errors are 0 and 1.
     """
     tail, m = errors[-count:], len(errors)
-    mean = float(tail.mean())
+    mean = finite_mean(tail)
     near = max(1, count // 2)
-    border = float(errors[max(0, m - count - near) : m - count + near].mean())
-    moved = (1 - count / m) * (mean - border) ** 2
+    border = finite_mean(errors[max(0, m - count - near) : m - count + near])
+    size = max(float(tail.abs().max()), abs(border)) or 1.0  # squares overflow soon
+    moved = (1 - count / m) * (mean / size - border / size) ** 2
     if classes:
         smooth = (count * mean + 2) / (count + 4)
-        low, high = wilson(tail.mean(), count / (1 + moved / (smooth * (1 - smooth)))).tolist()
+        shift = moved * size**2 / (smooth * (1 - smooth))
+        low, high = wilson(tail.mean(), count / (1 + shift)).tolist()
         return Summary(value=mean, kind="estimate", basis=basis, low=low, high=high)
     if count < 2:
         return Summary(value=mean, kind="estimate", basis=basis)
-    size = float(tail.abs().max()) or 1.0  # squares overflow soon
-    variance = float((tail / size).var()) + moved / size**2
-    error = size * (variance / count) ** 0.5
+    error = size * ((float((tail / size).var()) + moved) / count) ** 0.5
     return positive_summary(mean, error, count, kind="estimate", basis=basis)

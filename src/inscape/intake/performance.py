@@ -1,9 +1,10 @@
 """How good the model is on the data: its loss and, for classes, its accuracy."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -32,22 +33,40 @@ def performance(model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, loss: str
         loss: ``mse`` (mean over rows and outputs; classes count as one-hot rows),
             ``cross_entropy`` of logits, or ``bce_logits`` of one logit and classes 0 and 1.
     """
-    checks.one_of(("mse", "cross_entropy", "bce_logits"), loss=loss)
-    checks.labels(y, x)
-    rows = probe(model, x).rows(MEMORY)
     total, right = 0.0, 0
-    with progress(len(x), label="measuring loss") as bar:
-        for start in range(0, len(x), rows):
-            inputs, labels = x[start : start + rows], y[start : start + rows]
-            output = checks.call(model, inputs)
-            total += float(row_losses(output, labels, loss).double().sum())
-            right += int(_right(output, labels, loss).sum())
-            bar.advance(len(inputs))
+    for losses, correct in _batches(model, x, y, loss):
+        total += float(losses.double().sum())
+        right += int(correct.sum())
     return Performance(
         loss=total / len(x),
         accuracy=None if y.is_floating_point() else right / len(x),
         n=len(x),
     )
+
+
+@torch.no_grad()
+def per_sample(
+    model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, loss: str
+) -> tuple[Float64[Tensor, " n"], Bool[Tensor, " n"]]:
+    """Return the loss of each sample, and whether it is put into its class.
+
+    Arguments are those of :func:`performance`, which is the mean of both.
+    """
+    losses, correct = zip(*_batches(model, x, y, loss), strict=True)
+    return torch.cat(losses).double().cpu(), torch.cat(correct).cpu()
+
+
+def _batches(model: nn.Module, x: Tensor, y: Tensor, loss: str) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the losses of a batch and whether its samples are put into their classes."""
+    checks.one_of(("mse", "cross_entropy", "bce_logits"), loss=loss)
+    checks.labels(y, x)
+    rows = probe(model, x).rows(MEMORY)
+    with progress(len(x), label="measuring loss") as bar:
+        for start in range(0, len(x), rows):
+            inputs, labels = x[start : start + rows], y[start : start + rows]
+            output = checks.call(model, inputs)
+            yield row_losses(output, labels, loss), _right(output, labels, loss)
+            bar.advance(len(inputs))
 
 
 def row_losses(output: Tensor, y: Tensor, loss: str) -> Float[Tensor, " n"]:

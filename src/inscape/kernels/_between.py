@@ -5,7 +5,7 @@ times the step. Chains of linear maps have a way of their own, :mod:`inscape.ker
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -110,6 +110,13 @@ class General:
         self._mapped: bool | None = None
         self._batched: bool | None = None
 
+    def set_buffers(self, buffers: Mapping[str, Tensor]) -> None:
+        """Give the module other buffers, such as running statistics."""
+        for model in (self._trained, self._model):
+            for name, own in model.named_buffers():
+                if name in buffers:
+                    own.copy_(buffers[name])
+
     def values(self, weights: Tensor, x: Tensor) -> Float[Tensor, "n c"]:
         """Return the outputs."""
         return self._values(self._model, weights, x)
@@ -173,7 +180,12 @@ class General:
         """Yield the gradients of all outputs for pairs of a query and a place, some at a time."""
         if self._maps(start, step, x):
             yield from self._segment.gradients(start, step, x, t)
-            return
+        else:
+            yield from self._one_by_one(start, step, x, t)
+
+    def _one_by_one(
+        self, start: Tensor, step: Tensor, x: Tensor, t: Float[Tensor, " k"]
+    ) -> Iterator[Float[Tensor, "1 c p"]]:
         for point, place in zip(x, t.tolist(), strict=True):
             self._stand_at(start + place * step, self._model)
             yield self._flat(tangents(self._model, point[None])).transpose(0, 1)
@@ -182,17 +194,24 @@ class General:
         """Tell whether places can be mapped over, and give the gradients that they should."""
         if self._mapped is None:
             self._mapped = False
-            at, half = x[:1], start.new_full((1,), 0.5)
-            (expected,) = self._gradients(start, step, at, half)
+            trial = [0, len(x) // 2, -1]  # PReLU can be mapped over one query, not over several
             try:
-                (gradients,) = self._segment.gradients(start, step, at, half)
-                slopes = self._segment.slopes(start, step, at, half)
-                self._segment.switches(start, step, at, half)
+                self._mapped = self._mapping_agrees(start, step, x[trial])
             except (RuntimeError, ValueError, TypeError, NotImplementedError):
                 return False
-            near = _near(gradients, expected) and _near(slopes, expected @ step)
-            self._mapped = near
         return self._mapped
+
+    def _mapping_agrees(self, start: Tensor, step: Tensor, x: Tensor) -> bool:
+        """Tell whether mapped gradients and slopes of some queries are those found one by one."""
+        t = torch.linspace(0.25, 0.75, len(x), dtype=start.dtype)
+        slopes = self._segment.slopes(start, step, x, t)
+        self._segment.switches(start, step, x, t)
+        mapped = (row for block in self._segment.gradients(start, step, x, t) for row in block)
+        alone = (row for block in self._one_by_one(start, step, x, t) for row in block)
+        return all(
+            _near(gradient, expected) and _near(slope, expected @ step)
+            for gradient, expected, slope in zip(mapped, alone, slopes, strict=True)
+        )
 
     def _batches(self, start: Tensor, step: Tensor, x: Tensor) -> bool:
         """Tell whether places can be a batch with weights of its own, and give what they should."""
@@ -201,7 +220,8 @@ class General:
             if not (self._maps(start, step, x) and applies(self._model, x[:1])):
                 return False
             t = start.new_tensor([0.25, 1.0])
-            (expected,) = self._segment.gradients(start, step, x[:1].expand(2, *x.shape[1:]), t)
+            twice = x[:1].expand(2, *x.shape[1:])
+            expected = torch.cat(list(self._segment.gradients(start, step, twice, t)))
             try:
                 total = self._segment.total(start, step, x[0], t, start.new_tensor([1.0, 2.0]))
             except (RuntimeError, ValueError, TypeError, KeyError):

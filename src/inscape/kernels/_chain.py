@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from inscape.kernels._between import General, Places, Pull, SegmentAverage, WrittenParts
 from inscape.kernels._kinks import Kinks
 from inscape.kernels._outers import Layer, OuterAverage, Outers
+from inscape.kernels._training_mode import TrainingModeParts
 
 #: Activations that act on each number alone.
 ELEMENTWISE = (
@@ -169,7 +170,7 @@ class Chain:
 #: A network in float64 whose weights are one row of numbers, and what it gives.
 Network = Chain | General
 Average = OuterAverage | SegmentAverage
-Parts = Outers | WrittenParts
+Parts = Outers | WrittenParts | TrainingModeParts
 
 
 def _levels(activation: nn.Module | None) -> tuple[float, ...]:

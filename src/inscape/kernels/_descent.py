@@ -5,24 +5,28 @@ change of an output is a linear function of them, and its coefficients follow fr
 the first: they are carried for each query instead of the moments of each sample.
 """
 
+import copy
 import itertools
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from inscape._core.loop_record import Batch
 from inscape._core.trajectory import Settings, Trajectory
+from inscape.kernels._between import General
+from inscape.kernels._chain import Parts
 from inscape.kernels._task import Task
+from inscape.kernels._training_mode import TrainingModeParts
+from inscape.kernels._update_rule import PerWeight, UpdateRule, add_scaled
+from inscape.training.dice import private_dice
+from inscape.training.loop_update import autocast, recorded_outputs, set_modes
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
 from inscape.training.replay import Stand, second_moments, stands
 from inscape.training.update import batches_per_epoch
-
-#: Adam's own constant in torch.optim.
-EPSILON = 1e-8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,11 +37,74 @@ class Recorded:
     trajectory: Trajectory
     loss: Loss | None
     penalties: Sequence[tuple[float, Penalty]]
+    together: bool = False
+
+    def rule(self, step: int) -> UpdateRule:
+        """Return the hyper-parameters of an update."""
+        trajectory = self.trajectory
+        if trajectory.loop is None:
+            return UpdateRule.of(trajectory.settings, float(trajectory.rates[step]), step + 1)
+        sizes = [own.stop - own.start for own in self.task.network.slices]
+        return UpdateRule.of_loop(trajectory, step, sizes)
+
+    def gradients(self, before: Stand) -> Iterator[tuple[slice | Tensor, Parts]]:
+        """Yield the parts of samples in the gradient of an update, batch by batch.
+
+        Rows that are not in the data have the number that follows the last of these.
+        """
+        step, old, loop = before.step, before.weights.double(), self.trajectory.loop
+        if loop is None:
+            which = self.trajectory.rows(step)
+            yield which, self.task.gradients(which, old)
+            return
+        n = len(self.task.x)
+        for batch in loop.batches(step):
+            x, y = loop.inputs(batch, self.task.x, self.task.y)
+            rows = torch.where(batch.rows < 0, n, batch.rows)
+            if self.together:
+                yield rows, self._batch_parts(before, batch, x, y)
+            else:
+                yield rows, self.task.gradients_at(x, y, old, loop.accumulate)
+
+    def _batch_parts(self, before: Stand, batch: Batch, x: Tensor, y: Tensor) -> Parts:
+        """Return the parts of samples of a batch that acts together, as the training took it."""
+        loop, body = self.trajectory.loop, copy.deepcopy(self.task.model)
+        assert loop is not None
+        set_modes(body, loop)
+        parameters = [
+            body.get_parameter(name).requires_grad_() for name in self.trajectory.trainable
+        ]
+        with torch.no_grad():
+            torch.nn.utils.vector_to_parameters(before.weights.to(parameters[0].dtype), parameters)
+            for name, buffer in body.named_buffers():
+                buffer.copy_((before.buffers or {}).get(name, buffer))
+        with private_dice(x.device), torch.enable_grad():
+            outputs = recorded_outputs(body, loop, batch, x)
+            given = outputs.detach().requires_grad_()
+            with autocast(loop, x.device):
+                value = self.task.loss(given.clone(), y) / loop.accumulate
+        (cotangents,) = torch.autograd.grad(value, given)
+        return TrainingModeParts(outputs, cotangents, parameters, self.task.network.slices)
+
+    def values(self, step: int, queries: Tensor) -> Float64[Tensor, "q c"]:
+        """Return the outputs at some queries at a checkpoint."""
+        stand = self._stand(step)
+        self.set_buffers(stand)
+        return self.task.network.values(stand.weights.double(), queries)
+
+    def set_buffers(self, stand: Stand) -> None:
+        """Give the network the buffers of a step, where a training in batches moves them."""
+        network = self.task.network
+        if self.together and stand.buffers and isinstance(network, General):
+            network.set_buffers(stand.buffers)
 
     def backwards(self) -> Iterator[tuple[Stand, Stand]]:
         """Yield the ends of all steps from the last to the first, replaying between checkpoints."""
         marks = self.trajectory.checkpoints.tolist()
         for first, last in reversed(list(itertools.pairwise(marks))):
+            if self.trajectory.loop is not None:
+                yield from reversed(list(itertools.pairwise(self._loop_stands(first, last))))
+                continue
             if last == first + 1:
                 yield self._stand(first), self._stand(last)
                 continue
@@ -56,10 +123,37 @@ class Recorded:
             self._refuse_other_way(way[-1])
             yield from reversed(list(itertools.pairwise(way)))
 
+    def _loop_stands(self, first: int, last: int) -> list[Stand]:
+        """Return the steps of a loop between checkpoints: replayed, or on the straight line.
+
+        What a replay misses of the checkpoint at its end goes to the last update.
+        """
+        loop, end = self.trajectory.loop, self._stand(last)
+        assert loop is not None
+        if loop.known(first, last):
+            task = self.task
+            steps = list(
+                stands(
+                    self.trajectory, task.model, task.x, task.y, first, last, loss=self.loss,
+                    penalties=self.penalties,
+                )
+            )  # fmt: skip
+            if not self._elsewhere(steps[-1]):
+                steps[-1] = replace(steps[-1], weights=end.weights, buffers=end.buffers)
+                return steps
+        start = self._stand(first)
+        return [
+            between(start, end, step, (step - first) / (last - first))
+            for step in range(first, last + 1)
+        ]
+
+    def _elsewhere(self, end: Stand) -> bool:
+        known = self._stand(end.step).weights
+        return float((end.weights - known).abs().max()) > 1e-3 * float(known.abs().max())
+
     def _refuse_other_way(self, end: Stand) -> None:
         """Refuse a replay that ends elsewhere: another network, if its weights have one shape."""
-        known = self._stand(end.step).weights
-        if float((end.weights - known).abs().max()) > 1e-3 * float(known.abs().max()):
+        if self._elsewhere(end):
             raise ValueError(
                 "the path kernel needs the network that was trained, found one that training "
                 f"leads to other weights at step {end.step}: pass the model with the activations "
@@ -86,23 +180,35 @@ class Recorded:
             step=step,
             weights=torch.cat([own.flatten() for own in weights]),
             squares=second_moments(weights, kept),
+            buffers={
+                name: state[name] for name, _ in self.task.model.named_buffers() if name in state
+            },
         )
+
+
+def between(start: Stand, end: Stand, step: int, share: float) -> Stand:
+    """Return a step on the straight line between two checkpoints, for want of a replay."""
+    zeros = None if end.squares is None else torch.zeros_like(end.squares)
+    first = zeros if start.squares is None else start.squares
+    buffers = {
+        name: torch.lerp(own, end.buffers[name], share) if own.is_floating_point() else own
+        for name, own in (start.buffers or {}).items()
+        if end.buffers is not None
+    }
+    return Stand(
+        step=step,
+        weights=torch.lerp(start.weights, end.weights, share),
+        squares=None
+        if first is None or end.squares is None
+        else torch.lerp(first, end.squares, share),
+        buffers=buffers,
+    )
 
 
 def carried_rows(settings: Settings, decay: str) -> int:
     """Return how many rows of numbers, one per parameter, later steps know a gradient by."""
     memory = settings.optimizer != "sgd" or settings.momentum > 0
     return memory + (decay == "samples" and settings.weight_decay != 0)
-
-
-def scale_of(settings: Settings, rate: float, after: Stand) -> Float64[Tensor, "*p"]:
-    """Return how far a first moment of one moves each weight: one number for all, but for Adam."""
-    if settings.optimizer == "sgd":
-        return torch.tensor(rate, dtype=torch.float64)
-    beta1, beta2 = settings.betas
-    assert after.squares is not None
-    root = after.squares.double().sqrt() / math.sqrt(1 - beta2**after.step)
-    return rate / (1 - beta1**after.step) / (root + EPSILON)
 
 
 class Adjoint:
@@ -114,13 +220,14 @@ class Adjoint:
         empty = torch.zeros(0, dtype=torch.float64)
         shape = (rows, parameters)
         self._memory = torch.zeros(shape, dtype=torch.float64) if carries else empty
+        self._later: UpdateRule | None = None
         shared = decay == "samples" and settings.weight_decay != 0
         self._weights = torch.zeros(shape, dtype=torch.float64) if shared else None
 
     def back(
         self,
         slopes: Float64[Tensor, "r p"],
-        rate: float,
+        rule: UpdateRule,
         old: Float64[Tensor, " p"],
         scale: Float64[Tensor, "*p"],
     ) -> tuple[Float64[Tensor, "r p"], Float64[Tensor, " r"]]:
@@ -128,24 +235,32 @@ class Adjoint:
 
         Args:
             slopes: Gradients of the outputs, averaged along the step; written over.
-            rate: Learning rate of the step.
+            rule: Hyper-parameters of the step.
             old: Weights before it.
             scale: How far it moved each weight for a first moment of one.
         """
-        settings, decay = self._settings, self._settings.weight_decay
+        settings, decays = self._settings, self._settings.weight_decay != 0
         if self._weights is not None:
             slopes.add_(self._weights)
         moved = torch.zeros(len(slopes), dtype=torch.float64)
-        if settings.optimizer == "adamw" and decay:
-            moved = self._decayed(slopes, -rate * decay, old)
+        if settings.optimizer == "adamw" and decays:
+            moved = self._decayed(slopes, -rule.rate * rule.weight_decay, old)
         if settings.optimizer == "sgd":
-            gradient = self._sgd(slopes, rate)
+            gradient = self._sgd(slopes, rule)
         else:
-            beta1 = settings.betas[0]
-            gradient = self._memory.mul_(beta1).addcmul_(slopes, scale, value=beta1 - 1)
-        if settings.optimizer != "adamw" and decay:
-            moved = self._decayed(gradient, decay, old)
+            self._memory.mul_(self._kept(rule))
+            gradient = self._memory.addcmul_(slopes, scale * (rule.beta1 - 1))
+        if settings.optimizer != "adamw" and decays:
+            moved = self._decayed(gradient, rule.weight_decay, old)
+        self._later = rule
         return gradient, moved
+
+    def _kept(self, rule: UpdateRule) -> PerWeight:
+        """Return how much of Adam's first moment the next update keeps, per unit of gradient."""
+        later = self._later
+        if later is None or later.beta1 is rule.beta1 or _same(later.beta1, rule.beta1):
+            return rule.beta1
+        return later.beta1 * (1 - rule.beta1) / (1 - later.beta1)
 
     def share_of_start(self, start: Float64[Tensor, " p"]) -> Float64[Tensor, " r"]:
         """Return what the initial weights have made through decay."""
@@ -153,20 +268,27 @@ class Adjoint:
             return torch.zeros(self._rows, dtype=torch.float64)
         return self._weights @ start
 
-    def _decayed(self, slopes: Tensor, factor: float, old: Tensor) -> Tensor:
+    def _decayed(self, slopes: Tensor, factor: PerWeight, old: Tensor) -> Tensor:
         if self._weights is None:
-            return factor * (slopes @ old)
-        self._weights.add_(slopes, alpha=factor)
+            return slopes @ (factor * old) if isinstance(factor, Tensor) else factor * (
+                slopes @ old)  # fmt: skip
+        add_scaled(self._weights, slopes, factor)
         return torch.zeros(len(slopes), dtype=torch.float64)
 
-    def _sgd(self, slopes: Tensor, rate: float) -> Tensor:
-        momentum = self._settings.momentum
-        if not momentum:
-            return slopes.mul_(-rate)
-        if self._settings.nesterov:
-            self._memory.mul_(momentum).add_(slopes, alpha=-rate * momentum)
-            return slopes.mul_(-rate).add_(self._memory)
-        return self._memory.mul_(momentum).add_(slopes, alpha=-rate)
+    def _sgd(self, slopes: Tensor, rule: UpdateRule) -> Tensor:
+        if not self._settings.momentum:
+            return slopes.mul_(-rule.rate)
+        self._memory.mul_(rule.momentum if self._later is None else self._later.momentum)
+        if rule.nesterov:
+            add_scaled(self._memory, slopes, -rule.rate * rule.momentum)
+            return slopes.mul_(-rule.rate).add_(self._memory)
+        return add_scaled(self._memory, slopes, -rule.rate)
+
+
+def _same(one: PerWeight, two: PerWeight) -> bool:
+    if isinstance(one, Tensor) and isinstance(two, Tensor):
+        return torch.equal(one, two)
+    return isinstance(one, float) and isinstance(two, float) and one == two
 
 
 def refuse_gaps(trajectory: Trajectory) -> None:

@@ -5,7 +5,13 @@ from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.errors import UnsupportedModelError
-from inscape._core.mixing import TRIAL, refuse_mixing, refuse_pairing, trial_rows
+from inscape._core.mixing import (
+    TRIAL,
+    refuse_hidden_mixing,
+    refuse_mixing,
+    refuse_pairing,
+    trial_rows,
+)
 
 
 def whole(x: object) -> bool:
@@ -40,6 +46,7 @@ def outputs(model: nn.Module, x: Tensor) -> int:
         refuse_pairing(spared, rows, error)
         raise
     refuse_mixing(spared, rows, together)
+    refuse_hidden_mixing(spared, x, together)
     return together.shape[1]
 
 

@@ -25,7 +25,7 @@ class PathKernel(Result):
     """What every training sample has added to the outputs at some queries.
 
     ``initial + samples.sum(1) + decay + penalty + rounding + residual = final`` for every query and
-    output.
+    output; of a recorded loop, ``unknown + statistics`` belong to the sum, too.
 
     Attributes:
         initial: Outputs before training.
@@ -48,6 +48,9 @@ class PathKernel(Result):
         disk: Bytes of it that were in a temporary file.
         nodes: Most nodes on one part of a step.
         precision: The least step of the training's numbers from one to the next.
+        unknown: What rows of batches have added that are not in the data, of a recorded loop.
+        statistics: What the running statistics of the network have added by moving, of a recorded
+            loop.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -69,6 +72,8 @@ class PathKernel(Result):
     disk: int = 0
     nodes: int
     precision: float = torch.finfo(torch.float64).eps
+    unknown: Float64[Tensor, "q c"] | None = None
+    statistics: Float64[Tensor, "q c"] | None = None
 
     @property
     def relative_residual(self) -> float:
@@ -108,7 +113,13 @@ class PathKernel(Result):
             rounding, residual = 0.0, residual + rounding
         by_rounding = self.relative_rounding <= LARGEST * self.precision
         name = "rounding in training" if by_rounding else "updates that no gradient explains"
-        found = {"weight decay": decay, "penalties": penalty, name: rounding}
+        found = {"weight decay": decay, "penalties": penalty}
+        for words, part in (
+            ("rows that are not in the data", self.unknown),
+            ("running statistics", self.statistics),
+        ):
+            found[words] = 0.0 if part is None else float(part[query, output])
+        found[name] = rounding
         return {name: part for name, part in found.items() if part} | {"residual": residual}
 
     def rows(self) -> Iterator[Row]:
@@ -152,6 +163,7 @@ class Sums:
         self.decay = torch.zeros(rows, dtype=torch.float64)
         self.penalty = torch.zeros(rows, dtype=torch.float64)
         self.moved = torch.zeros(rows, dtype=torch.float64)
+        self.statistics = torch.zeros(rows, dtype=torch.float64)
         self.steps = torch.zeros(rows, steps, dtype=torch.float64)
         self.layers = torch.zeros(tensors, rows, samples, dtype=torch.float64)
 
@@ -214,8 +226,12 @@ def gathered(
     disk: int,
     nodes: int,
     precision: float,
+    loop: bool = False,
 ) -> PathKernel:
-    """Return the result out of the sums for all queries."""
+    """Return the result out of the sums for all queries.
+
+    Those of a recorded loop have one sample more, for rows that are not in the data.
+    """
     q, c = initial.shape
 
     def joined(parts: list[Tensor]) -> Tensor:
@@ -225,6 +241,10 @@ def gathered(
     decay = joined([sums.decay for sums in blocks])
     penalty = joined([sums.penalty for sums in blocks])
     moved = joined([sums.moved for sums in blocks])
+    statistics = joined([sums.statistics for sums in blocks])
+    unknown = torch.zeros_like(decay)
+    if loop:
+        samples, unknown = samples[:, :-1].contiguous(), samples[:, -1]
     layers = joined([sums.layers.permute(1, 2, 0) for sums in blocks]) if choices.by_layer else None
     return PathKernel(
         initial=initial,
@@ -232,10 +252,10 @@ def gathered(
         samples=samples,
         decay=decay,
         penalty=penalty,
-        rounding=moved - samples.sum(1) - decay - penalty,
-        residual=final - initial - moved,
+        rounding=moved - samples.sum(1) - decay - penalty - unknown,
+        residual=final - initial - moved - statistics,
         steps=joined([sums.steps for sums in blocks]) if choices.by_step else None,
-        layers=layers,
+        layers=None if layers is None else layers[:, : samples.shape[1]].contiguous(),
         tensors=tensors if choices.by_layer else (),
         mode=choices.mode,
         optimizer=optimizer,
@@ -244,4 +264,6 @@ def gathered(
         disk=disk,
         nodes=nodes,
         precision=precision,
+        unknown=unknown.contiguous() if loop else None,
+        statistics=statistics if loop else None,
     )

@@ -206,10 +206,12 @@ def switch_places(segment: Segment, start: Tensor, step: Tensor, query: Tensor) 
         searched = _searched(at(samples), samples, known)
         if not searched or len(searched) > MOST:
             break
-        for (operation, unit), place in zip(
-            [key[:2] for key in searched], _roots(at, searched), strict=True
-        ):
-            known.setdefault((operation, unit), []).append(place)
+        for _ in range(ROUNDS):
+            roots, searched = _roots(at, searched)
+            for operation, unit, place in roots:
+                known.setdefault((operation, unit), []).append(place)
+            if not searched:
+                break
         edges = torch.tensor([0.0, *sorted(_flat(known)), 1.0], dtype=torch.float64)
         samples = torch.cat([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
     return [place for place in sorted(_flat(known)) if 0 < place < 1]
@@ -239,30 +241,45 @@ def _searched(
     return sought
 
 
-def _roots(at: Any, sought: list[Sought]) -> list[float]:
-    """Return where the margins between two choices vanish, by false position (Illinois)."""
+def _roots(at: Any, sought: list[Sought]) -> tuple[list[tuple[int, int, float]], list[Sought]]:
+    """Return where the margins between two choices vanish, by false position (Illinois).
+
+    A unit that makes a third choice between the two (another input of its window) switches twice:
+    both of these switches are returned as sought.
+    """
     columns = list(zip(*sought, strict=True))
-    operation, first, then = (torch.tensor(columns[k]) for k in (0, 2, 3))
+    operation, unit, first, then = (torch.tensor(columns[k]) for k in range(4))
     low, high = (torch.tensor(columns[k], dtype=torch.float64) for k in (4, 5))
 
-    def margin(t: Tensor, which: Tensor) -> Tensor:
+    def margin(t: Tensor, which: Tensor) -> tuple[Tensor, Tensor, list[Switches]]:
         seen = at(t)
-        values = torch.empty_like(t)
+        values, chosen = torch.empty_like(t), torch.empty_like(which)
         for number in sorted(set(operation[which].tolist())):
             own = (operation[which] == number).nonzero().flatten()
             ids = which[own]
             values[own] = seen[number].margin(own, first[ids], then[ids])
-        return values
+            chosen[own] = seen[number].chosen[own, unit[ids]]
+        return values, chosen, seen
 
     every = torch.arange(len(sought))
-    sizes = torch.stack([switches.inputs.abs().max() for switches in at(low[:1])])
-    a, b, zero = margin(low, every), margin(high, every), ZERO * sizes[operation]
+    ends, _, seen = margin(torch.cat([low, high]), every.repeat(2))
+    a, b = ends.chunk(2)
+    zero = ZERO * torch.stack([switches.inputs[0].abs().max() for switches in seen])[operation]
     place, active, before = low.clone(), every, torch.full_like(every, -1)
+    halves: list[Sought] = []
+    split = torch.zeros(len(sought), dtype=torch.bool)
     for _ in range(STEPS):
         left, right, fa, fb = low[active], high[active], a[active], b[active]
         middle = (left * fb - right * fa) / (fb - fa)
         middle = torch.where((middle > left) & (middle < right), middle, (left + right) / 2)
-        value = margin(middle, active)
+        value, chosen, _ = margin(middle, active)
+        third = (chosen != first[active]) & (chosen != then[active])
+        for row in third.nonzero().flatten().tolist():
+            number, t, other = int(active[row]), float(middle[row]), int(chosen[row])
+            where, one, two = sought[number][:2], *sought[number][2:4]
+            halves.append((*where, one, other, float(left[row]), t))
+            halves.append((*where, other, two, t, float(right[row])))
+        split[active[third]] = True
         place[active] = middle
         before_root = value * fa > 0
         low[active] = torch.where(before_root, middle, left)
@@ -272,7 +289,8 @@ def _roots(at: Any, sought: list[Sought]) -> list[float]:
         a[active] = torch.where(before_root, value, fa * kept)
         b[active] = torch.where(before_root, fb * kept, value)
         before[active] = before_root.long()
-        active = active[value.abs() > zero[active]]
+        active = active[(value.abs() > zero[active]) & ~third]
         if not len(active):
             break
-    return place.tolist()
+    whole = (~split).nonzero().flatten().tolist()
+    return [(*sought[k][:2], float(place[k])) for k in whole], halves

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -18,8 +19,11 @@ DOUBLINGS = 4
 #: What twice the nodes must leave of the error to be doubled again; at kinks it is about half.
 GAIN = 1 / 8
 
-#: Parts into which a step is cut at most where nodes alone do not help: kinks, of any module.
+#: Cuts of a step at most where nodes alone do not help: kinks, of any module.
 PARTS = 64
+
+#: Kinks of all queries together that such cuts begin with at most.
+KNOWN = 256
 
 #: Residual that more parts do not make smaller, relative to the outputs.
 ROUNDING = 1e-13
@@ -60,20 +64,20 @@ class Slopes:
             zero = queries.new_zeros(len(queries), 1)
             return self._network.average(start, step, queries, Places(t=zero, share=zero + 1))
         goal = max(1.0, size)
-        found, error = self._doubled(start, step, change, self._tolerance * goal)
+        edges = self._network.cuts(start, step, queries)
+        found, error = self._doubled(start, step, change, edges, self._tolerance * goal)
         if error <= max(self._tolerance, ROUNDING) * goal:
             return found
-        finer = self._cut(start, step, max(self._tolerance, ROUNDING) * goal)
+        finer = self._cut(start, step, edges, max(self._tolerance, ROUNDING) * goal)
         return finer if float((finer.along() - change).abs().max()) < error else found
 
     def _doubled(
-        self, start: Tensor, step: Tensor, change: Tensor, goal: float
+        self, start: Tensor, step: Tensor, change: Tensor, edges: Tensor, goal: float
     ) -> tuple[Average, float]:
         """Return averages with more nodes as long as these help, and what they miss.
 
         Where the first nodes were enough for the step before, gradients are made at once.
         """
-        edges = self._network.cuts(start, step, self._queries)
         found: Average | None = None
         error, nodes = math.inf, self._network.nodes
         for _ in range(DOUBLINGS):
@@ -92,11 +96,17 @@ class Slopes:
         self._at_first = error <= goal and nodes == self._network.nodes
         return found, error
 
-    def _cut(self, start: Tensor, step: Tensor, goal: float) -> Average:
-        """Return averages on parts of the step, the worst of which is cut again and again."""
-        ends = {t: self._end(start, step, t) for t in (0.0, 1.0)}
-        parts = {(0.0, 1.0): ends[1.0][0] - ends[0.0][0]}
-        while len(parts) < PARTS:
+    def _cut(self, start: Tensor, step: Tensor, edges: Tensor, goal: float) -> Average:
+        """Return averages on parts of the step, the worst of which is cut again and again.
+
+        It begins with the parts between the kinks that are known, of all queries, unless these are
+        too many.
+        """
+        marks = sorted(set(edges.flatten().tolist()))
+        marks = marks if len(marks) <= KNOWN else [0.0, 1.0]
+        ends = {t: self._end(start, step, t) for t in marks}
+        parts = {part: self._missed(start, step, part, ends) for part in pairwise(marks)}
+        while len(parts) < len(marks) - 1 + PARTS:
             if float(torch.stack(list(parts.values())).abs().sum(0).max()) <= goal:
                 break
             low, high = max(parts, key=lambda part: float(parts[part].abs().max()))
@@ -104,11 +114,21 @@ class Slopes:
             between = _corner(low, high, ends, worst)
             ends[between] = self._end(start, step, between)
             for part in ((low, between), (between, high)):
-                places = _places(self._edges(part), self._network.nodes)
-                inside = self._network.average(start, step, self._queries, places)
-                parts[part] = ends[part[1]][0] - ends[part[0]][0] - inside.along()
+                parts[part] = self._missed(start, step, part, ends)
         places = _places(self._edges((*sorted(low for low, _ in parts), 1.0)), self._network.nodes)
         return self._network.average(start, step, self._queries, places)
+
+    def _missed(
+        self,
+        start: Tensor,
+        step: Tensor,
+        part: tuple[float, float],
+        ends: dict[float, tuple[Tensor, Tensor]],
+    ) -> Float64[Tensor, "q c"]:
+        """Return what the nodes on one part of the step miss of the change along it."""
+        places = _places(self._edges(part), self._network.nodes)
+        inside = self._network.average(start, step, self._queries, places)
+        return ends[part[1]][0] - ends[part[0]][0] - inside.along()
 
     def _end(self, start: Tensor, step: Tensor, t: float) -> tuple[Tensor, Tensor]:
         """Return the outputs at a place of the step, and how fast they change there."""

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor, nn
 
+from inscape._core import checks
 from inscape._core.errors import UnsupportedModelError
 from inscape._core.mixing import TRIAL, refuse_mixing, trial_rows
 from inscape._core.substitution import copied
@@ -70,13 +71,18 @@ class Task:
         gradient is the difference of two numbers close to each other, and what the training took
         may be some 1e-5 of it off.
         """
-        x, y = self.x[rows], self.y[rows]
+        return self.gradients_at(self.x[rows], self.y[rows], weights)
+
+    def gradients_at(
+        self, x: Tensor, y: Tensor, weights: Float64[Tensor, " p"], divisor: int = 1
+    ) -> Parts:
+        """Return the part of every sample in the gradient of the loss of a batch, divided."""
 
         def pull(outputs: Tensor) -> Tensor:
             outputs = outputs.detach().requires_grad_()
             with torch.enable_grad():
                 given = outputs.reshape(len(x), *self.shape).clone()  # a loss may write over it
-                value = self.loss(given, y)
+                value = self.loss(given, y) / divisor
             (cotangents,) = torch.autograd.grad(value, outputs)
             return cotangents
 
@@ -121,6 +127,22 @@ def refuse_shape(queries: Tensor, x: Tensor) -> None:
         )
 
 
+def in_float64(model: nn.Module, x: Tensor) -> nn.Module:
+    """Return a copy of a module in float64, or refuse a module that does not run in it."""
+    body = copy.deepcopy(model).double()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            copy.deepcopy(body)(x[:1].double())
+    except Exception as error:
+        raise UnsupportedModelError(
+            "the path kernel computes in float64, but in float64 the model raised "
+            f"{type(error).__name__}: {str(error).partition(chr(10))[0]}; register all tensors "
+            "that its forward reads (as a submodule or by register_buffer), so that "
+            "model.double() converts them."
+        ) from error
+    return body
+
+
 def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
     """Refuse a model whose training mixes samples, is random, or is of another function."""
     rows = trial_rows(x)
@@ -136,7 +158,7 @@ def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
     body = copy.deepcopy(model).train()
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         before = {name: own.clone() for name, own in body.state_dict().items()}
-        trained = body(rows.clone()).reshape(TRIAL, -1)
+        trained = checks.call(body, rows.clone()).reshape(TRIAL, -1)
         moved = [name for name, own in body.state_dict().items() if not own.equal(before[name])]
         try:
             refuse_mixing(anew, rows, trained)

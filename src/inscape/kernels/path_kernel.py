@@ -8,13 +8,20 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, checks, instrument
-from inscape._core.errors import BudgetError
+from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape._core.progress import Bar, progress
 from inscape._core.trajectory import Trajectory, fingerprint
-from inscape.kernels._descent import Adjoint, Recorded, carried_rows, refuse_gaps, scale_of
+from inscape.kernels._descent import Adjoint, Recorded, carried_rows, refuse_gaps
 from inscape.kernels._result import Choices, PathKernel, Sums, gathered
 from inscape.kernels._slopes import Slopes, per_block
-from inscape.kernels._task import Task, refuse_inseparable, refuse_shape, refuse_unknown
+from inscape.kernels._task import (
+    Task,
+    in_float64,
+    refuse_inseparable,
+    refuse_shape,
+    refuse_unknown,
+)
+from inscape.kernels._update_rule import refuse_options
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
 from inscape.training.replay import loss_of, stand_at
@@ -121,15 +128,18 @@ def path_kernel(
             "shapes: pass the x and y that were given to fit."
         )
     refuse_gaps(trajectory)
+    refuse_options(trajectory)
     criterion = loss_of(trajectory, loss, penalties)
     queries = x[:8] if queries is None else queries
     checks.points(queries, "queries")
     refuse_shape(queries, x)
     body = copy.deepcopy(model)
     stand_at(body, trajectory, 0)
-    refuse_inseparable(copy.deepcopy(body).double(), x.double())  # rounding hides weak mixtures
+    together = _acts_together(body, x, trajectory)
     task = Task.of(body, x, y, criterion, penalties, trajectory.trainable)
-    recorded = Recorded(task=task, trajectory=trajectory, loss=loss, penalties=penalties)
+    recorded = Recorded(
+        task=task, trajectory=trajectory, loss=loss, penalties=penalties, together=together
+    )
     choices = Choices(mode, decay, by_step, by_layer, tolerance)
     return _split(recorded, queries.double(), choices, memory)
 
@@ -137,8 +147,7 @@ def path_kernel(
 def _split(recorded: Recorded, queries: Tensor, choices: Choices, memory: int) -> PathKernel:
     """Go through the training as often as the memory asks for, with some queries each time."""
     task, steps = recorded.task, recorded.trajectory.steps
-    start, end = (recorded.weights(step) for step in (0, steps))
-    initial, final = (task.network.values(weights, queries) for weights in (start, end))
+    initial, final = (recorded.values(step, queries) for step in (0, steps))
     row = 8 * task.network.parameters * initial.shape[1]
     held = carried_rows(recorded.trajectory.settings, choices.decay) * row
     between = recorded.bytes_between()
@@ -167,7 +176,20 @@ def _split(recorded: Recorded, queries: Tensor, choices: Choices, memory: int) -
         disk=0,
         nodes=max(nodes for _, nodes in blocks),
         precision=task.precision,
+        loop=recorded.trajectory.loop is not None,
     )
+
+
+def _acts_together(body: nn.Module, x: Tensor, trajectory: Trajectory) -> bool:
+    """Return whether the samples of a batch act together, which only a recorded loop may do."""
+    double = in_float64(body, x)  # rounding hides weak mixtures
+    try:
+        refuse_inseparable(double, x.double())
+    except UnsupportedModelError:
+        if trajectory.loop is None:
+            raise
+        return True
+    return False
 
 
 class _Block:
@@ -178,7 +200,7 @@ class _Block:
         rows = outputs * len(queries)
         self.sums = Sums(
             rows,
-            len(recorded.task.x),
+            len(recorded.task.x) + (trajectory.loop is not None),
             steps=trajectory.steps if choices.by_step else 0,
             tensors=len(trajectory.trainable) if choices.by_layer else 0,
         )
@@ -198,28 +220,36 @@ def _pass(
     task, trajectory = recorded.task, recorded.trajectory
     network = task.network
     queries, sizes = torch.cat(list(parts)), [len(some) for some in parts]
-    later = network.values(recorded.weights(trajectory.steps), queries)
+    later = recorded.values(trajectory.steps, queries)
     c = later.shape[1]
     blocks = [_Block(recorded, some, c, choices) for some in parts]
     room = torch.empty(max(sizes), c, network.parameters, dtype=torch.float64)
     for before, after in recorded.backwards():
         step, old, new = before.step, before.weights.double(), after.weights.double()
-        which, rate = trajectory.rows(step), float(trajectory.rates[step])
-        scale = scale_of(trajectory.settings, rate, after)
+        rule = recorded.rule(step)
+        scale = rule.scale(after)
+        reached = later
+        if recorded.together:
+            recorded.set_buffers(before)
+            reached = network.values(new, queries)
         here = network.values(old, queries)
-        gradients = task.gradients(which, old)
-        penalty = task.penalty_gradient(which, old)
-        changes = torch.split(later - here, sizes)
-        for block, change in zip(blocks, changes, strict=True):
+        gradients = list(recorded.gradients(before))
+        penalty = task.penalty_gradient(trajectory.rows(step), old)
+        changes = torch.split(reached - here, sizes)
+        drifts = torch.split(later - reached, sizes)
+        for block, change, drift in zip(blocks, changes, drifts, strict=True):
             slopes = room[: len(change)]
             block.sums.move(block.slopes.along(old, new, change, float(here.abs().max())), slopes)
-            push, decayed = block.adjoint.back(slopes.flatten(0, 1), rate, old, scale)
-            parts_of = block.sums.add(which, gradients, push)
+            block.sums.statistics += drift.flatten()
+            push, decayed = block.adjoint.back(slopes.flatten(0, 1), rule, old, scale)
+            used = push if after.clip is None else push * after.clip
+            for which, own in gradients:
+                parts_of = block.sums.add(which, own, used)
+                if choices.by_step:
+                    block.sums.steps[:, step] += parts_of.sum(1)
             block.sums.decay += decayed
             if penalty is not None:
                 block.sums.penalty += push @ penalty
-            if choices.by_step:
-                block.sums.steps[:, step] = parts_of.sum(1)
         later = here
         bar.advance(1)
     for block in blocks:

@@ -15,10 +15,11 @@ from inscape._core.errors import BudgetError
 from inscape._core.trajectory import Settings
 from inscape.kernels._between import WrittenParts
 from inscape.kernels._carried import OTHERS, Carried, Step, refuse_full, rows_at_once
-from inscape.kernels._descent import carried_rows, scale_of
+from inscape.kernels._descent import carried_rows
 from inscape.kernels._result import Choices, PathKernel, Sums, gathered
 from inscape.kernels._slopes import Slopes, per_block
 from inscape.kernels._task import Task, refuse_inseparable, refuse_shape, refuse_unknown
+from inscape.kernels._update_rule import UpdateRule
 from inscape.kernels.path_kernel import MEMORY, TOLERANCE
 from inscape.training.replay import Stand, refuse_idle, second_moments
 from inscape.training.update import Update, batches_per_epoch
@@ -169,7 +170,7 @@ class _Run:
             penalty=task.penalty_gradient(rows, old),
             old=old,
         )
-        scale = scale_of(self._settings, rate, after)
+        scale = UpdateRule.of(self._settings, rate, after.step).scale(after)
         whole = _together(step, before.step) if self._choices.by_step else step
         for carried, own in ((self._carried, step), (self._by_step, whole)):
             if carried is not None:

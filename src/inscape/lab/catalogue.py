@@ -22,6 +22,9 @@ from inscape.lab.experiment import Claim, Experiment, claim_hash
 
 OWN = "own-"
 
+#: Grids that belong to a verb instead of a paper, and the modules that define them.
+OF_VERBS = {"sweep": "inscape.report.sweeps.cells"}
+
 
 def papers() -> list[str]:
     """Return the papers that have an experiment."""
@@ -46,8 +49,12 @@ def experiment(id: str) -> Experiment:
     Args:
         id: As ``inscape list`` shows it, or a path that ends in ``.py``.
     """
-    path = path_of(id)
-    module = _import_file(path) if is_own(id) else _import_ours(path)
+    if id in OF_VERBS:
+        path = Path(f"{id}.py")
+        module = importlib.import_module(OF_VERBS[id])
+    else:
+        path = path_of(id)
+        module = _import_file(path) if is_own(id) else _import_ours(path)
     found = getattr(module, "EXPERIMENT", None)
     if not isinstance(found, Experiment):
         raise ValueError(

@@ -166,7 +166,8 @@ class Experiment:
         departures: For each scale, how its settings depart from the paper's, one sentence each.
         cell: Runs one cell: ``cell(**settings) -> outcome``.
         together: Runs many cells at once and yields ``(index, outcome)`` as each is done; the
-            outcome of a cell does not depend on which others it shares a call with.
+            outcome of a cell does not depend on which others it shares a call with. The error of
+            a cell that fails by itself is yielded in place of its outcome.
         batch: Largest number of cells in one call of ``together``.
         alike: Cells may share a call of ``together`` where this is equal.
         same_as: Another experiment of the same paper whose records this one shows.
@@ -190,7 +191,9 @@ class Experiment:
     paper: Axes = field(default_factory=dict)
     departures: Mapping[ScaleName, tuple[str, ...]] = field(default_factory=dict)
     cell: Callable[..., Outcome] | None = None
-    together: Callable[[Sequence[Settings]], Iterator[tuple[int, Outcome]]] | None = None
+    together: Callable[[Sequence[Settings]], Iterator[tuple[int, Outcome | Exception]]] | None = (
+        None
+    )
     batch: int = 1
     alike: Callable[[Settings], Hashable] = all_cells
     same_as: str = ""
@@ -230,7 +233,7 @@ class Experiment:
         rows = (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
         return [row for row in rows if self.keeps(row)]
 
-    def run(self, cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome]]:
+    def run(self, cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome | Exception]]:
         """Run cells, one after the other or together, and yield each with its index."""
         if self.together is not None:
             yield from self.together(cells)

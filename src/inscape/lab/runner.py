@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -220,7 +220,8 @@ def _shown(plan: Plan, fresh: _Fresh, quiet: bool | None) -> Iterator[None]:
     over = threading.Event()
     label = plan.name if is_own(plan.id) else plan.id
     with progress(len(plan.cells), label=label, done=kept, quiet=quiet) as bar:
-        watch = threading.Thread(target=_watch, args=(bar, fresh, kept, over), daemon=True)
+        times = {plan.keys[index]: plan.guesses[index] for index in plan.missing}
+        watch = threading.Thread(target=_watch, args=(bar, fresh, kept, times, over), daemon=True)
         watch.start()
         try:
             yield
@@ -229,7 +230,14 @@ def _shown(plan: Plan, fresh: _Fresh, quiet: bool | None) -> Iterator[None]:
             watch.join()
 
 
-def _watch(bar: Bar, fresh: _Fresh, kept: int, over: threading.Event) -> None:
-    while not over.wait(_LOOK):
-        bar.advance(kept + len(fresh.written()) - bar.done)
-    bar.advance(kept + len(fresh.written()) - bar.done)
+def _watch(
+    bar: Bar, fresh: _Fresh, kept: int, times: Mapping[str, float], over: threading.Event
+) -> None:
+    """Advance the bar by what is written; cells count for the time left as they were foreseen."""
+    ended = False
+    while not ended:
+        ended = over.wait(_LOOK)
+        written = fresh.written()
+        done = sum(times[key] for key in written)
+        bar.effort = done, sum(times.values()) - done
+        bar.advance(kept + len(written) - bar.done)

@@ -45,6 +45,7 @@ class _Work:
         self.experiment: Experiment = experiment(task.experiment)
         self.store = Store(task.root)
         self.written: list[int] = []
+        self.failed: list[int] = []
         self.failures: list[Failure] = []
 
     def done(self) -> Done:
@@ -60,9 +61,10 @@ class _Work:
         except _DiskError as error:
             raise error.cause from None
         except Exception as error:
-            left = [index for index in indices if index not in self.written]
+            left = self._left(indices)
             if len(left) < 2:
-                self.failures += [self._failure(index, error) for index in left]
+                for index in left:
+                    self._fail(index, error)
                 return
             for half in (left[: len(left) // 2], left[len(left) // 2 :]):
                 self._run(half)
@@ -74,12 +76,15 @@ class _Work:
             started, since = datetime.now(UTC), time.perf_counter()
             for place, outcome in self.experiment.run(cells):
                 seconds = time.perf_counter() - since
+                if isinstance(outcome, Exception):
+                    self._fail(indices[place], outcome)
+                    continue
                 said = sorted({f"{w.category.__name__}: {w.message}" for w in caught})
                 about = self._provenance({**cells[place], **outcome}, started, seconds, said)
                 self._write(indices[place], outcome, about)
                 caught.clear()
                 started, since = datetime.now(UTC), time.perf_counter()
-        if left := [index for index in indices if index not in self.written]:
+        if left := self._left(indices):
             raise RuntimeError(f"together yielded no outcome for {len(left)} of its cells")
 
     def _write(self, index: int, outcome: Mapping[str, Any], about: dict[str, Any]) -> None:
@@ -120,6 +125,14 @@ class _Work:
             "seconds": round(seconds, 6),
             "warnings": said,
         }
+
+    def _left(self, indices: Sequence[int]) -> list[int]:
+        """Return the cells that have neither a record nor failed."""
+        return [index for index in indices if index not in (*self.written, *self.failed)]
+
+    def _fail(self, index: int, error: Exception) -> None:
+        self.failed.append(index)
+        self.failures.append(self._failure(index, error))
 
     def _failure(self, index: int, error: Exception) -> Failure:
         last = traceback.extract_tb(error.__traceback__)[-1]

@@ -20,6 +20,9 @@ from inscape._core.pieces.plane.contours import Cover, contours
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.regions.plane_regions import PlaneRegions, cut_plane
 
+#: Jump of the outputs across an edge, beside the largest there, that rounding does not make.
+JUMP = 1e-3
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Boundary(Result):
@@ -210,6 +213,7 @@ def _cover(
     cell = torch.from_numpy(owner)
     moved = (regions.vertices - regions.center).unsqueeze(2)
     from_center = (regions.centroids - regions.center).unsqueeze(2)
+    _refuse_jumps(regions, levels, slopes)
     return Cover(
         place=regions.vertices.numpy(),
         corners=corners,
@@ -220,6 +224,34 @@ def _cover(
         levels=(levels + (slopes @ from_center).squeeze(2)).numpy(),
         slopes=slopes.numpy(),
     )
+
+
+def _refuse_jumps(
+    regions: PlaneRegions,
+    levels: Float64[Tensor, "cells c"],
+    slopes: Float64[Tensor, "cells c 2"],
+) -> None:
+    """Refuse regions across whose edges the function jumps: some between them were lost.
+
+    Regions narrower than the rounding of coordinates (a unit that saturates, at data of 1e17) have
+    no area in float64, and no boundary that could be told.
+    """
+    shared = regions.neighbours.amin(1) >= 0
+    sides = regions.neighbours[shared].T
+    middles = regions.vertices[regions.edges[shared]].mean(1) - regions.center
+    one, other = (levels[k] + (slopes[k] @ middles.unsqueeze(2)).squeeze(2) for k in sides)
+    if not len(one):
+        return
+    jump, size = (
+        float((one - other).abs().max()),
+        float(torch.maximum(one.abs(), other.abs()).max()),
+    )
+    if jump > JUMP * size:
+        raise ValueError(
+            "regions must be wider than the rounding of the plane's coordinates, but across an "
+            f"edge the outputs jump by {jump:.2g}, where the largest is {size:.2g}: scale the "
+            "data, or pass a smaller domain."
+        )
 
 
 def _result(

@@ -1,6 +1,6 @@
 """Grid regions: regions of a plane told apart on a grid of points, by slope or by pattern."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import ClassVar, Literal
@@ -20,6 +20,7 @@ from inscape._core import (
     checks,
     instrument,
 )
+from inscape._core.anytime import anytime, meanwhile, stoppable
 from inscape._core.checks import Function
 from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
 from inscape._core.pieces.line_graph import Rows
@@ -91,6 +92,7 @@ class GridRegions(Result):
     least_rows=3,
     by_default=False,
 )
+@anytime
 def grid_regions(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -106,7 +108,7 @@ def grid_regions(
     weights: Literal["float16", "float32", "float64"] | None = None,
     exact: int | None = None,
     memory: int = MEMORY,
-) -> GridRegions | NotApplicable:
+) -> Iterator[GridRegions | NotApplicable]:
     r"""Count the linear regions of a plane that a grid of points shows.
 
     .. math:: x_{ij} \sim x_{kl} \Leftrightarrow \lVert (J, y)_{ij} - (J, y)_{kl} \rVert \leq
@@ -117,9 +119,12 @@ def grid_regions(
     piecewise-linear network: equal patterns are one region, wherever they lie. Either misses what
     is thinner than the grid, so that the number of different regions is a lower bound; slopes
     also miss kinks that change them by less than the tolerance, and show one region as several
-    where it is too thin for its points to be neighbours. Costs a backward pass for each output and
-    point of the grid; comparing takes :math:`O(p^3)` on a :math:`p \times p` grid with
-    ``"row"`` against :math:`O(p^4)` for all pairs (S17), and :math:`O(p^2)` with ``"4"``, ``"8"``.
+    where it is too thin for its points to be neighbours. ``grid_regions.refine`` yields coarser
+    grids first, with an eighth, a quarter and a half of the points along each side.
+
+    Costs a backward pass for each output and point of the grid; comparing takes :math:`O(p^3)` on a
+    :math:`p \times p` grid with ``"row"`` against :math:`O(p^4)` for all pairs (S17), and
+    :math:`O(p^2)` with ``"4"``, ``"8"``.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
@@ -152,39 +157,53 @@ def grid_regions(
     checks.one_of(("4", "8", "row"), neighbours=neighbours)
     f, x, _ = in_precision(f, x, dtype, weights=weights)
     if x[0].numel() < 2:
-        return NotApplicable(what="grid_regions", reason="a plane needs at least two inputs")
+        yield NotApplicable(what="grid_regions", reason="a plane needs at least two inputs")
+        return
     part = rectangle(x, plane, domain)
-    try:
-        by = _by_pattern if method == "pattern" else _by_jacobian
-        labels, distinct = by(f, x, part, grid, (tolerance, neighbours, intercepts), memory)
-    except UnsupportedModelError as error:
-        if method != "pattern":
-            raise
-        return NotApplicable(what="grid_regions", reason=str(error))
-    u, v = part.ticks(grid)
-    return GridRegions(
-        labels=labels,
-        u=u,
-        v=v,
-        origin=part.frame.origin,
-        axes=part.frame.axes,
-        distinct=distinct,
-        method=method,
-        tolerance=float(tolerance),
-        neighbours=neighbours,
-        intercepts=intercepts,
-        dtype=dtype,
-        weights=weights,
-        exact=exact,
-    )
+    by = _by_pattern if method == "pattern" else _by_jacobian
+    result: GridRegions | None = None
+    for size in _sizes(grid):
+        try:
+            steps = by(f, x, part, size, (tolerance, neighbours, intercepts), memory)
+            labels, distinct = yield from meanwhile(steps, result)
+        except UnsupportedModelError as error:
+            if method != "pattern":
+                raise
+            yield NotApplicable(what="grid_regions", reason=str(error))
+            return
+        u, v = part.ticks(size)
+        result = GridRegions(
+            labels=labels,
+            u=u,
+            v=v,
+            origin=part.frame.origin,
+            axes=part.frame.axes,
+            distinct=distinct,
+            method=method,
+            tolerance=float(tolerance),
+            neighbours=neighbours,
+            intercepts=intercepts,
+            dtype=dtype,
+            weights=weights,
+            exact=exact,
+        )
+        yield result
+
+
+def _sizes(grid: int) -> list[int]:
+    """Return the points along a side of each grid: coarse ones first, if the caller may stop."""
+    coarse = [grid // parts for parts in (8, 4, 2)] if stoppable() else []
+    return [*(size for size in coarse if size >= 2), grid]
 
 
 Settings = tuple[float, str, bool]
+#: A step for each row of the grid; in the end the label of each point, and how many differ.
+Labels = Generator[None, None, tuple[Tensor, int]]
 
 
 def _by_jacobian(
     f: Function, x: Tensor, part: Slice, grid: int, settings: Settings, memory: int
-) -> tuple[Int64[Tensor, "p p"], int]:
+) -> Labels:
     """Join neighbours on the grid whose affine maps agree, one row of the grid after another."""
     tolerance, neighbours, intercepts = settings
     found = probe(f, x)
@@ -199,6 +218,7 @@ def _by_jacobian(
             maps = [_maps(found, points, part.frame, x.dtype, intercepts) for points in some]
             pairs.append(compare.pairs(torch.cat(maps)))
             bar.advance()
+            yield
     labels = joined(grid * grid, pairs)
     return labels.reshape(grid, grid), compare.distinct(labels)
 
@@ -221,7 +241,7 @@ def _maps(
 
 def _by_pattern(
     f: Function, x: Tensor, part: Slice, grid: int, settings: Settings, memory: int
-) -> tuple[Int64[Tensor, "p p"], int]:
+) -> Labels:
     """Give points of the grid with equal activation patterns one number."""
     net = piecewise(f, x)
     u, v = part.ticks(grid)
@@ -236,6 +256,7 @@ def _by_pattern(
                 names = [b""] * len(points) if keys is None else [_digest(key) for key in keys]
                 labels += [kinds.setdefault(name, len(kinds)) for name in names]
             bar.advance()
+            yield
     return torch.tensor(labels).reshape(grid, grid), len(kinds)
 
 

@@ -113,6 +113,10 @@ class LineRegions(Result):
                     "slope": steepness[first - segment + k],
                 }
 
+    def per_sample(self) -> Tensor | None:
+        """Return the cells of each line between random pairs of points, where all are cut."""
+        return self.cells.double() if self.complete and self.seed is not None else None
+
     def summary(self) -> Summary:
         """Return the mean number of cells of a segment; an estimate where the time was spent."""
         if not self.complete:

@@ -2,5 +2,6 @@
 
 from inscape.report.look import Look, look
 from inscape.report.parts import Measured, Reference
+from inscape.report.sweeps import Sweep, sweep
 
-__all__ = ["Look", "Measured", "Reference", "look"]
+__all__ = ["Look", "Measured", "Reference", "Sweep", "look", "sweep"]

@@ -33,7 +33,8 @@ NO_RECORD = "there is no record of the training"
 ADVICE = (
     "To see which training rows made a prediction, and by how much, record the training: "
     '`run = inscape.training.fit(model, x, y, record=100)`, `run.trajectory.save("run.npz")`; '
-    "then look with `--trajectory run.npz`, or from Python with `trajectory=run.trajectory`."
+    "then look with `--trajectory run.npz`, or from Python with `trajectory=run.trajectory`. A "
+    "loop of your own is recorded by `with inscape.record_training(model, optimizer, ...) as run`."
 )
 
 

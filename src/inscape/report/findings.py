@@ -70,7 +70,9 @@ def findings(look: "Look") -> tuple[Finding, ...]:
 def unchecked(look: "Look") -> tuple[str, ...]:
     """Return a sentence for everything that could not be looked into, and why."""
     if look.checkup is None:
-        return ("The answers to single examples were not looked at.",)
+        reasons = [skipped.reason for skipped in look.failed if skipped.name == "checkup"]
+        why = reasons[0] if reasons else "there was no time"
+        return (f"The answers to single examples were not looked at ({why}).",)
     return (*look.checkup.problems, *_told(look)[1])
 
 

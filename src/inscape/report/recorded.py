@@ -47,7 +47,9 @@ class Recorded:
         batch = "all rows at once" if settings.batch is None else f"batches of {settings.batch}"
         momentum = f" with momentum {settings.momentum:g}" if settings.momentum else ""
         updates = f"{self.trajectory.steps:,} updates of "
-        return updates + f"{name.get(settings.optimizer, settings.optimizer)}{momentum}, {batch}"
+        words = updates + f"{name.get(settings.optimizer, settings.optimizer)}{momentum}, {batch}"
+        loop = self.trajectory.loop
+        return words if loop is None else f"{words} (a loop of your own; {loop.verdict})"
 
     def split(self, queries: Tensor) -> PathKernel:
         """Return what every training row has added to the outputs at the queries."""
@@ -78,13 +80,19 @@ class Recorded:
 
     def _beginning(self, steps: int) -> Trajectory:
         """Return the first updates as a trajectory of their own."""
-        way = list(walk(self.trajectory, self.model, self.x, self.y, 0, steps))
+        trajectory, loop = self.trajectory, self.trajectory.loop
+        if loop is None or loop.known(0, steps):
+            way = list(walk(trajectory, self.model, self.x, self.y, 0, steps))
+            ends = (way[0], way[-1])
+        else:
+            ends = (trajectory.at(0), trajectory.at(int(trajectory.checkpoints[1])))
         return replace(
-            self.trajectory,
-            states={name: torch.stack([way[0][name], way[-1][name]]) for name in way[0]},
+            trajectory,
+            states={name: torch.stack([end[name] for end in ends]) for name in ends[0]},
             memory={},
             checkpoints=torch.tensor([0, steps]),
-            rates=self.trajectory.rates[:steps],
+            rates=trajectory.rates[:steps],
+            loop=None if loop is None else loop.cut(steps),
         )
 
     def _refuse_functions(self) -> None:
@@ -138,7 +146,8 @@ def _targets(data: OpenedData, trajectory: Trajectory) -> Tensor:
     raise ValueError(
         "the trajectory must be of a training on these very data, found one on other values, types "
         f"or shapes than {data.name} has ({shape} in {str(x.dtype).removeprefix('torch.')}, "
-        f"{labels}): give --data, scaled and shaped, as it was given to fit, without --limit."
+        f"{labels}): give --data, scaled and shaped, as it was given to fit or to "
+        "record_training, without --limit."
     )
 
 

@@ -235,15 +235,11 @@ class Outcome:
 
 def answers(subject: Subject, instrument: Instrument, model: nn.Module) -> Iterator[Result]:
     """Yield ever better results of an instrument, for this network or one beside it."""
-    if subject.y is None and instrument.wants_labels:
-        yield NotApplicable(what=instrument.name, reason="it needs labels, the data have none")
+    if (refusal := subject.lacks(instrument)) is not None:
+        yield refusal
         return
     subject, model = subject.on_tokens(instrument, model)
     x, y, settings = subject.arguments(instrument)
-    if len(x) < instrument.least_rows:
-        reason = f"it needs at least {instrument.least_rows} rows, the data have {len(x)}"
-        yield NotApplicable(what=instrument.name, reason=reason)
-        return
     steps = instrument.refine(model, x, y, **settings)
     while True:
         with hooks_kept(model):

@@ -143,6 +143,16 @@ class Subject:
         """Return the seconds that an instrument is expected to take if it is given time."""
         return instrument.setup + instrument.work(len(self.x), self.probe.outputs) * self.pace
 
+    def lacks(self, instrument: Instrument) -> NotApplicable | None:
+        """Return what the data lack that an instrument needs, if anything."""
+        if self.y is None and instrument.wants_labels:
+            reason = "it needs labels, the data have none"
+        elif (rows := len(self.arguments(instrument)[0])) < instrument.least_rows:
+            reason = f"it needs at least {instrument.least_rows} rows, the data have {rows}"
+        else:
+            return None
+        return NotApplicable(what=instrument.name, reason=reason)
+
     def arguments(self, instrument: Instrument) -> tuple[Tensor, Tensor, dict[str, Any]]:
         """Return the points, their labels, and the arguments beyond: example, seed, memory, plane.
 

@@ -97,6 +97,10 @@ class Robustness(Result):
                 "points": len(self.lengths),
             }
 
+    def per_sample(self) -> Tensor:
+        """Return 1 for each point that stays right at the middle budget, else 0."""
+        return (self.lengths > self.budgets[len(self.budgets) // 2]).double()
+
     def summary(self) -> Summary:
         """Return the accuracy at the middle budget."""
         k = len(self.budgets) // 2

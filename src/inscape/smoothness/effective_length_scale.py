@@ -202,6 +202,7 @@ def effective_length_scale(
     checks.whole(1, resamples=resamples, memory=memory)
     found = probe(f, x)
     found.need_gradient()
+    checks.points(x)
     ends = draw_pair_numbers(len(x), lines, seed=seed)
     starts = torch.rand(lines, generator=generator(seed + 1), dtype=torch.float64)
 

@@ -44,6 +44,10 @@ class GradientDeflection(Result):
         for deflection, distance in pairs:
             yield {"gradient_deflection": deflection, "straight": distance}
 
+    def per_sample(self) -> Tensor:
+        """Return the deflection of each chord."""
+        return self.deflections
+
     def summary(self) -> Summary:
         """Return the mean over the chords, a lower bound where it is coarse."""
         basis = f"{len(self.deflections)} pairs x {self.knots} knots"

@@ -43,6 +43,10 @@ class GradientNorm(Result):
         """Yield one row for each point."""
         yield from ({"gradient_norm": norm} for norm in self.norms.tolist())
 
+    def per_sample(self) -> Tensor:
+        """Return the norm at each point."""
+        return self.norms
+
     def summary(self) -> Summary:
         """Return the mean over the points."""
         return projected_summary(self.norms, f"{len(self.norms)} points", self.projections)

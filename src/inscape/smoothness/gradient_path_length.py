@@ -64,6 +64,10 @@ class GradientPathLength(Result):
         """Yield one row for each chord."""
         yield from ({"gradient_path_length": length} for length in self.lengths.tolist())
 
+    def per_sample(self) -> Tensor:
+        """Return the variation along each chord."""
+        return self.lengths
+
     def summary(self) -> Summary:
         """Return the mean over the chords, a lower bound where it is coarse."""
         way = ", exact along each chord" if self.exact else f" x {self.knots} knots"
@@ -129,6 +133,7 @@ def gradient_path_length(
     checks.whole(2, knots=knots)
     found = probe(f, x)
     found.need_gradient()
+    checks.points(x)
     ends = draw_pair_numbers(len(x), pairs, seed=seed)
     if exact:
         yield from _exactly(f, x, ends, seed, memory)

@@ -52,6 +52,10 @@ class PathLength(Result):
         for length, distance in zip(self.lengths.tolist(), self.distances.tolist(), strict=True):
             yield {"path_length": length, "straight": distance}
 
+    def per_sample(self) -> Tensor:
+        """Return the length along each chord."""
+        return self.lengths
+
     def summary(self) -> Summary:
         """Return the mean over the chords, a lower bound where it is coarse."""
         way = ", exact along each chord" if self.exact else f" x {self.knots} knots"
@@ -142,6 +146,7 @@ def path_length(
     """
     checks.whole(1, pairs=pairs, memory=memory)
     checks.whole(2, knots=knots)
+    checks.points(x)
     ends = draw_pair_numbers(len(x), pairs, seed=seed)
     if exact:
         yield from _exactly(f, x, ends, seed, memory)

@@ -58,6 +58,10 @@ class Rugosity(Result):
         """Yield one row for each point."""
         yield from ({"rugosity": change} for change in self.changes.tolist())
 
+    def per_sample(self) -> Tensor:
+        """Return the change around each point."""
+        return self.changes
+
     def summary(self) -> Summary:
         """Return the mean over the points."""
         basis = f"{len(self.changes)} points x {self.directions} directions"

@@ -1,6 +1,7 @@
 """One plain training loop and what it takes; many networks at once; one hidden layer by hand."""
 
 from inscape._core.trajectory import Settings, Trajectory
+from inscape.training.callbacks import lightning_callback, trainer_callback
 from inscape.training.ensemble import (
     LostMembersError,
     Member,
@@ -14,11 +15,13 @@ from inscape.training.loop import Fit, fit
 from inscape.training.losses import Loss, bce_logits, cross_entropy, mse
 from inscape.training.optimizers import OptimizerFactory
 from inscape.training.penalties import Penalty, l2_norm
+from inscape.training.recording import Recording, record_training
 from inscape.training.replay import replay, walk
 from inscape.training.schedules import Schedule, cosine, decay, plateau, steps, warmup
 from inscape.training.shallow import fit_shallow, fit_wide
 from inscape.training.span import fit_in_span
 from inscape.training.update import DivergedError
+from inscape.training.watch import Watch, watch
 
 __all__ = [
     "DivergedError",
@@ -28,10 +31,12 @@ __all__ = [
     "Member",
     "OptimizerFactory",
     "Penalty",
+    "Recording",
     "Schedule",
     "Settings",
     "Tiny",
     "Trajectory",
+    "Watch",
     "bce_logits",
     "cosine",
     "cross_entropy",
@@ -43,12 +48,16 @@ __all__ = [
     "fit_tiny",
     "fit_wide",
     "l2_norm",
+    "lightning_callback",
     "mse",
     "plateau",
+    "record_training",
     "replay",
     "steps",
     "tiny_order",
     "tiny_weights",
+    "trainer_callback",
     "walk",
     "warmup",
+    "watch",
 ]

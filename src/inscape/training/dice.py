@@ -45,3 +45,17 @@ def _global_dice(device: torch.device) -> list[torch.Generator]:
         return [torch.default_generator, torch.mps._get_default_mps_generator()]
     module = torch.get_device_module(device)
     return [torch.default_generator, module.default_generators[device.index or 0]]
+
+
+def random_states(device: torch.device) -> list[torch.Tensor]:
+    """Return the states of the generators that a module on ``device`` may draw from."""
+    return [dice.get_state() for dice in _global_dice(device)]
+
+
+def set_random_states(states: torch.Tensor, device: torch.device) -> None:
+    """Set these generators to states that stand one after the other, inside `private_dice` only."""
+    at = 0
+    for dice in _global_dice(device):
+        size = dice.get_state().numel()
+        dice.set_state(states[at : at + size].clone())
+        at += size

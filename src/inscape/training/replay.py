@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from inscape._core import UnsupportedModelError, checks
 from inscape._core.trajectory import Settings, Trajectory, fingerprint
 from inscape.training.dice import private_dice
+from inscape.training.loop_update import LoopUpdate
 from inscape.training.losses import Loss, loss_function
 from inscape.training.names import is_own, name_of, own_name
 from inscape.training.optimizers import OptimizerFactory, build_optimizer
@@ -93,9 +94,8 @@ def walk(
             "a replay needs the very data of the training, found other values, types or shapes: "
             "pass the x and y that were given to fit."
         )
-    update = _rebuilt(trajectory, deepcopy(model), len(x), loss, optimizer, penalties)
-    _restore(update, trajectory, first)
-    return _states(trajectory, update, x.detach(), y.detach(), range(first, stop + 1), start)
+    update = _restored(trajectory, model, x, y, first, stop, loss, optimizer, penalties)
+    return _states(update, range(first, stop + 1), start)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,11 +103,14 @@ class Stand:
     """Where a training stands at a step: what was trained, in one row, and what Adam divides by.
 
     ``squares`` is Adam's second moment as the update that led here has left it; None for others.
+    ``clip`` is what that update multiplied gradients by, ``buffers`` those of the module.
     """
 
     step: int
     weights: Float[Tensor, " p"]
     squares: Float[Tensor, " p"] | None
+    clip: float | Tensor | None = None
+    buffers: Mapping[str, Tensor] | None = None
 
 
 def stands(
@@ -135,16 +138,12 @@ def stands(
     """
     stop = trajectory.steps if stop is None else stop
     first = trajectory.before(start)
-    update = _rebuilt(trajectory, deepcopy(model), len(x), loss, None, penalties)
-    _restore(update, trajectory, first)
-    parameters = update.optimizer.param_groups[0]["params"]
-    x, y = x.detach(), y.detach()
+    update = _restored(trajectory, model, x, y, first, stop, loss, None, penalties)
+    parameters = update.parameters
     idle: Sequence[bool] | None = None
     for step in range(first, stop + 1):
         if step > first:
-            rows = trajectory.rows(step - 1)
-            with private_dice(x.device), torch.enable_grad():
-                update(step - 1, x[rows].clone(), y[rows], [float(trajectory.rates[step - 1])])
+            update(step - 1)
             idle = refuse_idle(trajectory.settings, trajectory.trainable, parameters, idle)
         if step >= start:
             kept = [update.optimizer.state[p] for p in parameters]
@@ -152,7 +151,57 @@ def stands(
                 step=step,
                 weights=torch.cat([p.detach().flatten() for p in parameters]),
                 squares=second_moments(parameters, kept),
+                clip=update.clip,
+                buffers={name: b.detach().clone() for name, b in update.model.named_buffers()},
             )
+
+
+class _FitUpdate:
+    """Makes the updates of a training by ``fit`` again."""
+
+    clip: None = None
+
+    def __init__(self, trajectory: Trajectory, update: Update, x: Tensor, y: Tensor) -> None:
+        self._trajectory, self._update, self._x, self._y = trajectory, update, x, y
+        self.model, self.optimizer = update.model, update.optimizer
+        self.parameters: list[Tensor] = update.optimizer.param_groups[0]["params"]
+
+    def __call__(self, step: int) -> None:
+        rows, rate = self._trajectory.rows(step), float(self._trajectory.rates[step])
+        with private_dice(self._x.device), torch.enable_grad():
+            self._update(step, self._x[rows].clone(), self._y[rows], [rate])
+
+
+def _restored(
+    trajectory: Trajectory,
+    model: nn.Module,
+    x: Tensor,
+    y: Tensor,
+    first: int,
+    last: int,
+    loss: Loss | None,
+    optimizer: OptimizerFactory | None,
+    penalties: Sequence[tuple[float, Penalty]],
+) -> "_FitUpdate | LoopUpdate":
+    """Return what makes the updates from a checkpoint on, standing there."""
+    x, y = x.detach(), y.detach()
+    if trajectory.loop is None:
+        update = _rebuilt(trajectory, deepcopy(model), len(x), loss, optimizer, penalties)
+        _restore(update, trajectory, first)
+        return _FitUpdate(trajectory, update, x, y)
+    if not trajectory.loop.known(first, last):
+        raise ValueError(
+            f"a replay needs every batch between two checkpoints, found steps {first} to {last} of "
+            f"a loop that cannot be made again ({trajectory.loop.reason}): take checkpoints only, "
+            "trajectory.checkpoints."
+        )
+    criterion = loss_of(trajectory, loss, penalties)
+    own = _named_or_given("optimizer", trajectory.settings.optimizer, optimizer)
+    factory = None if isinstance(own, str) else own
+    loop_update = LoopUpdate(trajectory, deepcopy(model), x, y, criterion, factory)
+    stand_at(loop_update.model, trajectory, first)
+    loop_update.restore(first)
+    return loop_update
 
 
 def refuse_idle(
@@ -197,13 +246,11 @@ def second_moments(
 
 
 def _states(
-    trajectory: Trajectory, update: Update, x: Tensor, y: Tensor, steps: range, start: int
+    update: "_FitUpdate | LoopUpdate", steps: range, start: int
 ) -> Iterator[dict[str, Tensor]]:
     for step in steps:
         if step > steps[0]:
-            rows = trajectory.rows(step - 1)
-            with private_dice(x.device), torch.enable_grad():
-                update(step - 1, x[rows].clone(), y[rows], [float(trajectory.rates[step - 1])])
+            update(step - 1)
         if step >= start:
             yield {name: t.detach().clone() for name, t in update.model.state_dict().items()}
 

@@ -9,7 +9,13 @@ from torch.func import grad, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
-from inscape.training.ensemble.aligned import LINE, NATIVE, align_products, padded
+from inscape.training.ensemble.aligned import (
+    LINE,
+    NATIVE,
+    AlignedFactor,
+    align_products,
+    padded,
+)
 from inscape.training.ensemble.lean import lean
 
 SIZES = [*itertools.product((1, 9, 33), (12, 31), (2, 7, 50)), (16, 32, 64)]
@@ -75,6 +81,35 @@ def test_what_is_aligned_by_itself_is_not_copied(products):
     written(lambda a, b: a @ b.T, left, right)(left, right)
     assert products[0][0].data_ptr() == left.data_ptr()
     assert products[0][1].data_ptr() == right.data_ptr()
+
+
+def test_a_factor_of_several_products_is_copied_once(products):
+    def function(a, b, c):
+        first = a @ b
+        return first @ c, first.T @ a, a.T @ c.T, torch.tanh(first) @ b
+
+    tensors = [draw(5, 9, 9, seed=k) for k in range(3)]
+    graph = written(function, *tensors)
+    copies = [m for m in graph.children() if isinstance(m, AlignedFactor)]
+    assert len(copies) == 5  # of a, b, c, first and tanh(first)
+    for _ in range(2):  # nothing is left from one call to the next
+        for ours, theirs in zip(graph(*tensors), vmap(function)(*tensors), strict=True):
+            assert_close(ours, theirs)
+        assert all(all(begins(stack)) for product in products for stack in product)
+        tensors = [2 - tensor for tensor in tensors]
+
+
+def test_a_factor_that_is_written_over_between_products_is_copied_anew():
+    def function(a, b):
+        first = a @ b
+        before = first @ b
+        return before, first.relu_() @ b, first @ b
+
+    tensors = [draw(5, 9, 9, seed=k) for k in range(2)]
+    for ours, theirs in zip(
+        written(function, *tensors)(*tensors), vmap(function)(*tensors), strict=True
+    ):
+        assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -3,11 +3,12 @@
 A BLAS may choose its kernel by the address of a matrix: Intel's MKL on AMD processors adds up in
 another order where a matrix does not begin on a cache line, and in a stack of small matrices most
 slots do not. So every slot of both factors, and of the product, begins on a cache line here: a
-factor is copied to a buffer with room between the slots, and rows or columns of zeros are added to
-it until a slot of the product fills whole cache lines.
+factor is copied, once for all its products, to memory with room between the slots, and rows or
+columns of zeros are added to it until a slot of the product fills whole cache lines.
 """
 
 import math
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import torch
@@ -23,49 +24,52 @@ NATIVE = 400
 
 
 class AlignedFactor(nn.Module):
-    """A stack of matrices whose slots all begin on a cache line, padded to ``rows x columns``."""
+    """A stack of matrices in memory where each begins on a cache line, with zeros behind it.
+
+    Args:
+        like: A stack of the same shape and strides.
+        rows: Rows for which there is room, counted along the larger stride.
+        columns: Columns for which there is room.
+    """
 
     def __init__(self, like: Tensor, rows: int, columns: int) -> None:
         super().__init__()
-        slots, own_rows, own_columns = like.shape
         step = _whole(rows * columns, LINE // like.element_size())
-        strides = (step, columns, 1) if like.stride(2) == 1 else (step, 1, rows)
-        buffer = torch.zeros(slots * step, dtype=like.dtype, device=like.device)
-        self._padded = buffer.as_strided((slots, rows, columns), strides)
-        self._inside = self._padded[:, :own_rows, :own_columns]
+        buffer = torch.zeros(len(like) * step, dtype=like.dtype, device=like.device)
+        self._room = buffer.as_strided((len(like), rows, columns), (step, columns, 1))
+        self._inside = self.part(like, *like.shape[1:])
+
+    def part(self, like: Tensor, rows: int, columns: int) -> Tensor:
+        """Return the memory as a stack of ``rows x columns`` with the strides of another."""
+        if _is_turned(like):
+            return self._room[:, :columns, :rows].mT
+        return self._room[:, :rows, :columns]
 
     def forward(self, factor: Tensor) -> Tensor:
-        """Return the factor, copied to the buffer, with the zeros around it."""
-        self._inside.copy_(factor)
-        return self._padded
+        """Copy the factor into the memory, and return that."""
+        return self._inside.copy_(factor)
 
 
 class AlignedProduct(nn.Module):
-    """The product of two stacks of matrices like those given, aligned in every slot.
+    """The product of two stacks of matrices, aligned in every slot.
 
-    Whether a factor begins on a cache line, as a tensor of its own does, is said by ``begin``.
+    Args:
+        size: Rows and columns of the product.
+        parts: For each factor the memory that it was copied to, None if it was not.
     """
 
-    def __init__(
-        self, left: Tensor, right: Tensor, begin: tuple[bool, bool] = (True, True)
-    ) -> None:
+    def __init__(self, size: tuple[int, int], parts: tuple[Tensor | None, Tensor | None]) -> None:
         super().__init__()
-        self._size, inner = (left.shape[1], right.shape[2]), left.shape[2]
-        size = padded(*self._size, LINE // left.element_size())
-        self._is_padded = size != self._size
-        self._left = _factor(left, size[0], inner, begins=begin[0])
-        self._right = _factor(right, inner, size[1], begins=begin[1])
+        self._size, (self._left, self._right) = size, parts
 
     def forward(self, left: Tensor, right: Tensor) -> Tensor:
         """Return the product of each slot."""
-        if self._left is not None:
-            left = self._left.forward(left)
-        if self._right is not None:
-            right = self._right.forward(right)
+        left = left if self._left is None else self._left
+        right = right if self._right is None else self._right
         product = torch.bmm(left, right)
-        if not self._is_padded:
-            return product
         rows, columns = self._size
+        if product.shape[1:] == self._size:
+            return product
         return product[:, :rows, :columns].contiguous()
 
 
@@ -94,52 +98,136 @@ class PairedBackward(nn.Module):
 
 
 def align_products(graph: fx.GraphModule) -> fx.GraphModule:
-    """Replace, in place, the operations whose sums may depend on an address; return the graph."""
-    for node in list(graph.graph.nodes):
-        replacement = _replacement(node)
-        if replacement is not None:
-            name = f"aligned_{node.name}"
-            graph.add_submodule(name, replacement)
-            with graph.graph.inserting_before(node):
-                ours = graph.graph.call_module(name, node.args)
-            ours.meta = node.meta
-            node.replace_all_uses_with(ours)
-            graph.graph.erase_node(node)
+    """Replace, in place, the operations whose sums may depend on an address; return the graph.
+
+    A factor of several products, turned or not, is copied once, unless tensors are written over.
+    """
+    nodes = list(graph.graph.nodes)
+    products = [_Product(node) for node in nodes if _is_product(node)]
+    factors = [factor for product in products for factor in product.factors]
+    if any(_writes(node) for node in nodes):
+        for factor in factors:
+            factor.memory = None if factor.memory is None else factor
+    copies = _Copies(graph, factors)
+    for product in products:
+        parts = [copies.part(factor, product.node) for factor in product.factors]
+        _replace(graph, product.node, AlignedProduct(product.size, (parts[0], parts[1])))
+    for node in nodes:
+        if _is_backward_of_one(node):
+            _replace(graph, node, PairedBackward())
     graph.recompile()
     return graph
 
 
-def _replacement(node: fx.Node) -> nn.Module | None:
-    """Return what takes the place of an operation, or None if it may stay."""
-    if node.target not in (torch.ops.aten.bmm.default, torch.ops.aten.convolution_backward.default):
-        return None
-    left, right = node.args[:2]
-    assert isinstance(left, fx.Node)
-    assert isinstance(right, fx.Node)
-    first, second = left.meta["val"], right.meta["val"]
-    if first.device.type != "cpu":
-        return None
-    if node.target is torch.ops.aten.convolution_backward.default:
-        return PairedBackward() if len(first) == 1 else None
-    sums_by_itself = first[0].numel() * second.shape[2] < NATIVE
-    if sums_by_itself:
-        return None
-    return AlignedProduct(first, second, (_is_new(source(left)), _is_new(source(right))))
+class _Factor:
+    """A factor of a product, by its place there, and the size to which it is padded.
+
+    Attributes:
+        place: Whether it is the left one (0) or the right one (1).
+        room: Its padded size in memory, along the larger stride first.
+        memory: What factors share that look at the same numbers, turned or not; None for a factor
+            that is aligned, and of the right size, by itself.
+    """
+
+    def __init__(self, node: fx.Node, place: int, size: tuple[int, int]) -> None:
+        self.place, self.size = place, size
+        self.like: Tensor = node.meta["val"]
+        turned = _is_turned(self.like)
+        self.room = (size[1], size[0]) if turned else size
+        matrix = self.like.mT if turned else self.like
+        self.memory: Hashable = source(node), matrix.dtype, matrix.shape, matrix.stride()
+        steps = self.like.stride(0) % (LINE // self.like.element_size()) == 0
+        if _is_new(source(node)) and steps and tuple(self.like.shape[1:]) == size:
+            self.memory = None
 
 
-def _factor(factor: Tensor, rows: int, columns: int, *, begins: bool) -> AlignedFactor | None:
-    """Return how a factor is aligned, or None if it is so, and of the right size, by itself."""
-    steps = factor.stride(0) % (LINE // factor.element_size()) == 0
-    if begins and steps and tuple(factor.shape[1:]) == (rows, columns):
-        return None
-    return AlignedFactor(factor, rows, columns)
+class _Product:
+    """A product of two stacks, and its factors as they are padded."""
+
+    def __init__(self, node: fx.Node) -> None:
+        left, right = node.args
+        assert isinstance(left, fx.Node)
+        assert isinstance(right, fx.Node)
+        first, second = left.meta["val"], right.meta["val"]
+        self.node, self.size = node, (first.shape[1], second.shape[2])
+        rows, columns = padded(*self.size, LINE // first.element_size())
+        inner = first.shape[2]
+        self.factors = _Factor(left, 0, (rows, inner)), _Factor(right, 1, (inner, columns))
+
+
+class _Copies:
+    """The copies of factors in a graph, each made before the first product that reads it."""
+
+    def __init__(self, graph: fx.GraphModule, factors: Sequence[_Factor]) -> None:
+        self._graph = graph
+        self._rooms: dict[Hashable, tuple[int, int]] = {}
+        self._made: dict[Hashable, tuple[fx.Node, AlignedFactor]] = {}
+        for factor in factors:
+            rows, columns = self._rooms.get(factor.memory, (0, 0))
+            self._rooms[factor.memory] = max(rows, factor.room[0]), max(columns, factor.room[1])
+
+    def part(self, factor: _Factor, product: fx.Node) -> Tensor | None:
+        """Return the memory that a factor is copied to; None if it is aligned by itself."""
+        if factor.memory is None:
+            return None
+        if factor.memory not in self._made:
+            self._made[factor.memory] = self._copied(factor, product)
+        node, module = self._made[factor.memory]
+        product.update_arg(factor.place, node)
+        return module.part(factor.like, *factor.size)
+
+    def _copied(self, factor: _Factor, product: fx.Node) -> tuple[fx.Node, AlignedFactor]:
+        module = AlignedFactor(factor.like, *self._rooms[factor.memory])
+        name = f"aligned_{len(self._made)}"
+        self._graph.add_submodule(name, module)
+        with self._graph.graph.inserting_before(product):
+            return self._graph.graph.call_module(name, (product.args[factor.place],)), module
+
+
+def _replace(graph: fx.GraphModule, node: fx.Node, module: nn.Module) -> None:
+    name = f"aligned_{node.name}"
+    graph.add_submodule(name, module)
+    with graph.graph.inserting_before(node):
+        ours = graph.graph.call_module(name, node.args)
+    ours.meta = node.meta
+    node.replace_all_uses_with(ours)
+    graph.graph.erase_node(node)
+
+
+def _is_backward_of_one(node: fx.Node) -> bool:
+    """Tell whether a node is the backward pass of a convolution of one sample."""
+    if node.target is not torch.ops.aten.convolution_backward.default:
+        return False
+    upstream = node.args[0]
+    assert isinstance(upstream, fx.Node)
+    value = upstream.meta["val"]
+    return value.device.type == "cpu" and len(value) == 1
+
+
+def _is_product(node: fx.Node) -> bool:
+    """Tell whether a node is a product whose sums a BLAS orders."""
+    if node.target is not torch.ops.aten.bmm.default:
+        return False
+    left, right = (factor.meta["val"] for factor in node.args if isinstance(factor, fx.Node))
+    sums_by_itself = left[0].numel() * right.shape[2] < NATIVE
+    return left.device.type == "cpu" and not sums_by_itself
+
+
+def _is_turned(stack: Tensor) -> bool:
+    """Tell whether columns, not rows, of the matrices of a stack are in one piece."""
+    return stack.stride(2) != 1
 
 
 def _is_new(node: fx.Node) -> bool:
     """Tell whether a node is a tensor of its own, which PyTorch has aligned, and no part of one."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return node.op in ("placeholder", "call_module")
-    return not (node.target.is_view or node.target._schema.is_mutable)
+    return not (node.target.is_view or _writes(node))
+
+
+def _writes(node: fx.Node) -> bool:
+    """Tell whether an operation writes over a tensor that it is given."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def _whole(size: int, unit: int) -> int:

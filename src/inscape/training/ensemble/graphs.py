@@ -15,6 +15,7 @@ from torch import Tensor, fx, nn
 from torch.func import functional_call, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from inscape._core.graph_sources import without_graph_sources
 from inscape.training.dice import private_dice
 from inscape.training.ensemble.aligned import align_products
 from inscape.training.ensemble.even import is_view, results
@@ -112,9 +113,9 @@ class Graphs:
     def _stacked(self, member: Member, width: int, x: Tensor, y: Tensor) -> fx.GraphModule:
         single = self._written(member, x, y)
         many = [_repeated(part, width) for part in (*self.names.of(self._objective.model), x, y)]
-        with private_dice(self._device), torch.no_grad():
+        with private_dice(self._device), torch.no_grad(), without_graph_sources():
             stacked = make_fx(vmap(single, randomness="error"))(*many)
-        return align_products(lean(stacked))
+            return align_products(lean(stacked))
 
     def _written(self, member: Member, x: Tensor, y: Tensor) -> fx.GraphModule:
         """Return the operations of one member."""
@@ -122,7 +123,7 @@ class Graphs:
         def flat(*tensors: Any) -> Any:  # make_fx counts the self of a method as an argument
             return member(*tensors)
 
-        with private_dice(self._device), torch.no_grad():
+        with private_dice(self._device), torch.no_grad(), without_graph_sources():
             return lean(make_fx(flat)(*self.names.of(self._objective.model), x, y))
 
     def _update(

@@ -1,0 +1,136 @@
+"""What ``inscape sweep`` says before, prints after and writes."""
+
+import math
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from inscape.cli.output import page_name
+from inscape.cli.reproduction import check_writable as check_writable
+from inscape.cli.tables import print_json, print_table
+from inscape.cli.terminal import echo
+from inscape.escaping import csv_text
+from inscape.lab.experiment import Estimate
+from inscape.report.page import write
+from inscape.report.sweeps.run import PreparedSweep
+from inscape.report.sweeps.sentences import sentences
+from inscape.report.sweeps.table import Comparison, Sweep
+from inscape.report.words import listed, plain, seconds
+
+
+def default_folder(data: str) -> Path:
+    """Return the folder of a sweep on some data."""
+    return Path("sweeps") / page_name(data, None, "")
+
+
+def announcement(prepared: PreparedSweep) -> str:
+    """Say how much there is to measure, how much of it is there, and how long it will take."""
+    plan = prepared.plan
+    cells, missing = len(plan.plan.cells), len(plan.plan.missing)
+    rows = len(plan.data.measured[0])
+    head = (
+        f"{len(plan.entries)} models x {len(plan.chosen)} instruments on {rows:,} rows of "
+        f"{plan.data.name}: {cells:,} cells, {missing:,} to measure"
+    )
+    if plan.left_out:
+        head += f" (no time for {listed([plain(name) for name in plan.left_out])})"
+    if not missing:
+        return f"{head}: all records are there"
+    return f"{head}, about {seconds(prepared.seconds)} with {prepared.executor.jobs} at a time"
+
+
+def print_forecast(prepared: PreparedSweep, *, as_json: bool) -> None:
+    """Print what each instrument would take per model, and all of them on all models."""
+    plan = prepared.plan
+    rows = [
+        {"instrument": name, "seconds_per_model": took, "status": "to measure"}
+        for name, took in plan.forecast.items()
+    ]
+    rows += [
+        {"instrument": name, "seconds_per_model": took, "status": "left out for time"}
+        for name, took in plan.left_out.items()
+    ]
+    total = {
+        "models": [entry.name for entry in plan.entries],
+        "rows": len(plan.data.measured[0]),
+        "cells": len(plan.plan.cells),
+        "to_measure": len(plan.plan.missing),
+        "seconds": prepared.seconds,
+        "jobs": prepared.executor.jobs,
+    }
+    if as_json:
+        print_json({**total, "instruments": rows})
+        return
+    print_table(rows)
+
+
+def print_sweep(sweep: Sweep, compare: tuple[str, str] | None, *, as_json: bool) -> None:
+    """Print the numbers, what they show, the closest correlations, and a difference asked for."""
+    differences = sweep.differences(*compare) if compare else ()
+    if as_json:
+        asked = {"compared": [each.row() for each in differences]} if compare else {}
+        print_json({**sweep.to_dict(), **asked})
+        return
+    for sentence in sentences(sweep):
+        echo(sentence.text)
+    echo()
+    print_table(list(_table(sweep)))
+    if sweep.correlations:
+        echo()
+        print_table(_correlations(sweep), title="Kendall's tau with its 95% interval")
+    if compare:
+        echo()
+        print_table(map(_difference, differences), title=f"{compare[0]} minus {compare[1]}")
+
+
+def _table(sweep: Sweep) -> Iterator[dict[str, object]]:
+    """Yield the table with its longer side downwards."""
+    models = [model.name for model in sweep.models]
+    if len(models) < len(sweep.measures):
+        for measure in sweep.measures:
+            yield {"measure": plain(measure), **{m: sweep.value(m, measure) for m in models}}
+        return
+    failed = {one.model: one.status for one in sweep.failed if one.measure == "all"}
+    for model in models:
+        numbers = {plain(measure): sweep.value(model, measure) for measure in sweep.measures}
+        yield {"model": model, **numbers, **({"": failed[model]} if model in failed else {})}
+
+
+def _correlations(sweep: Sweep) -> Iterator[dict[str, object]]:
+    """Yield a row for each measure: its tau with every column."""
+    for measure in sweep.measures:
+        correlations = {
+            f"with {correlation.column}": correlation.tau
+            for correlation in sweep.correlations
+            if correlation.measure == measure
+        }
+        yield {"measure": plain(measure), **{name: _tau(tau) for name, tau in correlations.items()}}
+
+
+def _tau(tau: Estimate) -> str:
+    if not math.isfinite(tau.value):
+        return ""
+    ends = f" [{tau.low:.2f}, {tau.high:.2f}]" if math.isfinite(tau.low) else ""
+    return f"{tau.value:.2f}{ends}"
+
+
+def _difference(comparison: Comparison) -> dict[str, object]:
+    keys = ("measure", "difference", "low", "high", "method")
+    return {key: comparison.row()[key] for key in keys}
+
+
+def write_all(sweep: Sweep, folder: Path) -> list[Path]:
+    """Write page and tables, and return their paths; parquet where pyarrow is installed."""
+    suffixes = ["html", "csv", "tex", "json"]
+    if find_spec("pyarrow") is not None:
+        suffixes.append("parquet")
+    paths = [sweep.save(folder / f"sweep.{suffix}") for suffix in suffixes]
+    extra = {
+        "correlations.csv": [each.row() for each in sweep.correlations],
+        "differences.csv": [each.row() for each in sweep.first_and_last],
+    }
+    for name, rows in extra.items():
+        if rows:
+            write(folder / name, csv_text(rows).encode())
+            paths.append(folder / name)
+    return paths

@@ -1,0 +1,6 @@
+"""Sweeps: many models measured alike, in one table, and compared."""
+
+from inscape.report.sweeps.run import sweep
+from inscape.report.sweeps.table import Comparison, Correlation, Measurement, Sweep
+
+__all__ = ["Comparison", "Correlation", "Measurement", "Sweep", "sweep"]

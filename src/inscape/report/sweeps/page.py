@@ -1,0 +1,211 @@
+"""The page of a sweep: small multiples over the models, correlations, differences, all numbers."""
+
+import base64
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+
+import inscape
+from inscape._core.result import Summary
+from inscape.escaping import csv_text
+from inscape.report.directions import direction, question
+from inscape.report.page import rendered_page, stylesheet
+from inscape.report.pictures import inline
+from inscape.report.sweeps.cells import PERFORMANCE
+from inscape.report.sweeps.figures import forest, panel, scatter
+from inscape.report.sweeps.latex import latex_table
+from inscape.report.sweeps.sentences import introduction, sentences
+from inscape.report.sweeps.table import Comparison, Correlation, Sweep
+from inscape.report.words import first_up, number, plain
+
+#: Scatter plots of one column, those of the closest correlations.
+SCATTERS = 6
+#: Correlations that stand below a panel: those with the first columns.
+CHIPS = 1
+#: Signs before a number that say how far it can be trusted.
+SIGNS = {"exact": "", "estimate": "", "lower bound": "≥ ", "upper bound": "≤ "}
+
+
+def page(sweep: Sweep) -> str:
+    """Return the whole page as HTML that needs nothing else."""
+    return rendered_page(
+        "sweep.html.j2",
+        sweep=sweep,
+        version=inscape.__version__,
+        date=datetime.now(UTC).strftime("%Y-%m-%d"),
+        style=stylesheet("style.css", "sweep.css"),
+        introduction=introduction(sweep),
+        sentences=sentences(sweep),
+        panels=_panels(sweep),
+        columns=_columns(sweep),
+        differences=[_difference(sweep, pair) for pair in sweep.first_and_last],
+        pair=sweep.first_and_last[0] if sweep.first_and_last else None,
+        table=_table(sweep),
+        not_applicable=_not_applicable(sweep),
+        csv=_encoded(csv_text(list(sweep.rows()))),
+        csv_differences=_encoded(csv_text([each.row() for each in sweep.first_and_last])),
+        csv_correlations=_encoded(csv_text([each.row() for each in sweep.correlations])),
+        latex=latex_table(sweep),
+        latex_file=_encoded(latex_table(sweep)),
+    )
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _svg(ax: Axes, name: str, label: str) -> Markup:
+    from inscape.figures import rendered
+
+    return Markup(inline(rendered(ax).decode(), prefix=name, label=label))
+
+
+def _panels(sweep: Sweep) -> list[dict[str, Any]]:
+    """Return a panel for each measure, with the question that its family answers."""
+    families = {
+        measurement.measure: measurement.family
+        for measurement in sweep.measurements
+        if measurement.summary is not None
+    }
+    return [_panel(sweep, measure, families[measure]) for measure in sweep.measures]
+
+
+def _panel(sweep: Sweep, measure: str, family: str) -> dict[str, Any]:
+    summaries = [
+        one.summary
+        for model in sweep.models
+        if (one := sweep.measurement(model.name, measure)) is not None and one.summary is not None
+    ]
+    ends = [summaries[0], summaries[-1]]
+    label = f"{plain(measure)} over {len(summaries)} models, from {ends[0]} to {ends[1]}"
+    points = direction(measure)
+    taus = [one for one in sweep.correlations if one.measure == measure]
+    return {
+        "name": measure,
+        "question": "How well does it do?" if family == PERFORMANCE else question(family),
+        "title": first_up(plain(measure)),
+        "first": _written(ends[0]),
+        "last": _written(ends[1]) if len(summaries) > 1 else "",
+        "direction": points.short if points else _PERFORMANCE.get(measure, ""),
+        "figure": _svg(panel(sweep, measure), f"over-{measure}", label),
+        "taus": [(one.column, number(one.tau.value, 2)) for one in taus
+                 if math.isfinite(one.tau.value)][:CHIPS],
+    }  # fmt: skip
+
+
+_PERFORMANCE = {"accuracy": "larger is better", "loss": "smaller is better"}
+
+
+def _written(summary: Summary) -> str:
+    return SIGNS[summary.kind] + number(summary.value, 3)
+
+
+def _columns(sweep: Sweep) -> list[dict[str, Any]]:
+    """Return, for each column, the forest of its correlations and the closest ones as scatters."""
+    columns: list[dict[str, Any]] = []
+    for place, name in enumerate(
+        dict.fromkeys(correlation.column for correlation in sweep.correlations)
+    ):
+        correlations = [
+            correlation
+            for correlation in sweep.correlations
+            if correlation.column == name and math.isfinite(correlation.tau.value)
+        ]
+        if not correlations:
+            continue
+        closest = sorted(correlations, key=lambda correlation: -abs(correlation.tau.value))[
+            :SCATTERS
+        ]
+        label = f"Kendall's tau of {len(correlations)} measures with {name}"
+        columns.append(
+            {
+                "name": name,
+                "models": max(correlation.tau.n for correlation in correlations),
+                "figure": _svg(forest(correlations), f"forest-{place}", label),
+                "scatters": []
+                if columns
+                else [_scatter(sweep, correlation, place) for correlation in closest],
+                "methods": sorted({correlation.tau.method for correlation in correlations}),
+            }
+        )
+    return columns
+
+
+def _scatter(sweep: Sweep, correlation: Correlation, place: int) -> dict[str, Any]:
+    tau = correlation.tau
+    interval = f" [{number(tau.low, 2)}, {number(tau.high, 2)}]" if math.isfinite(tau.low) else ""
+    label = f"{plain(correlation.measure)} against {correlation.column}, tau {number(tau.value, 2)}"
+    return {
+        "title": first_up(plain(correlation.measure)),
+        "tau": f"{number(tau.value, 2)}{interval}",
+        "p": number(correlation.p, 2) if math.isfinite(correlation.p) else "",
+        "figure": _svg(
+            scatter(sweep, correlation), f"scatter-{place}-{correlation.measure}", label
+        ),
+    }
+
+
+def _difference(sweep: Sweep, comparison: Comparison) -> dict[str, Any]:
+    estimate = comparison.difference
+    known = math.isfinite(estimate.low) and not estimate.exact
+    before = sweep.value(comparison.second, comparison.measure)
+    relative = "" if not before else f"{100 * estimate.value / abs(before):+.0f}%"
+    return {
+        "title": first_up(plain(comparison.measure)),
+        "before": number(before or 0.0, 3),
+        "after": number(sweep.value(comparison.first, comparison.measure) or 0.0, 3),
+        "difference": _signed(estimate.value),
+        "interval": f"{_signed(estimate.low)} to {_signed(estimate.high)}" if known else "",
+        "relative": relative.replace("-", "\N{MINUS SIGN}"),
+        "method": estimate.method,
+        "distinct": comparison.distinct and not estimate.exact,
+    }
+
+
+def _signed(value: float) -> str:
+    return ("+" if value > 0 else "") + number(value, 3)
+
+
+def _table(sweep: Sweep) -> list[dict[str, Any]]:
+    """Return one row for each model: what it is, and its numbers with their intervals."""
+    rows = []
+    for model in sweep.models:
+        cells = [sweep.measurement(model.name, measure) for measure in sweep.measures]
+        reasons = [
+            measurement.status for measurement in sweep.failed if measurement.model == model.name
+        ]
+        rows.append(
+            {
+                "model": model,
+                "cells": [
+                    _cell(None if measurement is None else measurement.summary)
+                    for measurement in cells
+                ],
+                "failed": reasons[0] if reasons and not any(c and c.summary for c in cells) else "",
+                "partly": reasons,
+            }
+        )
+    return rows
+
+
+def _cell(summary: Summary | None) -> dict[str, str]:
+    if summary is None:
+        return {"value": "", "interval": ""}
+    known = summary.low is not None and summary.high is not None
+    ends = [number(end, 3) for end in (summary.low, summary.high) if end is not None]
+    return {"value": _written(summary), "interval": " to ".join(ends) if known else ""}
+
+
+def _not_applicable(sweep: Sweep) -> Sequence[tuple[str, str]]:
+    """Return what applies to no model at all, with the reason."""
+    reasons = {
+        measurement.measure: measurement.status.removeprefix("not applicable: ")
+        for measurement in sweep.measurements
+        if measurement.status.startswith("not applicable")
+        and measurement.measure not in sweep.measures
+    }
+    return [(plain(measure), reason) for measure, reason in reasons.items()]

@@ -1,0 +1,105 @@
+"""From the records of a sweep to its table."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from inscape._core.result import Summary
+from inscape.lab.runner import Report
+from inscape.lab.store import Record
+from inscape.report.sweeps.cells import PERFORMANCE
+from inscape.report.sweeps.columns import Columns
+from inscape.report.sweeps.models import Entry
+from inscape.report.sweeps.planning import SweepPlan
+from inscape.report.sweeps.table import Measurement, Sweep, SweptModel
+
+#: The measure of the only row of a model of which nothing could be measured.
+ALL = "all"
+
+
+def tabulated(
+    plan: SweepPlan,
+    records: Mapping[str, Record],
+    report: Report,
+    *,
+    columns: Columns,
+    seconds: float,
+    command: str | None,
+) -> Sweep:
+    """Return the table of a sweep that has run; cells that failed have a row that says why."""
+    failures = {failure.key: failure.error for failure in report.failures}
+    measurements = [
+        measurement
+        for entry in plan.entries
+        for measurement in _rows_of(plan, entry, records, failures)
+    ]
+    return Sweep(
+        models=tuple(_model(plan, entry, records) for entry in plan.entries),
+        measurements=tuple(measurements),
+        data=plan.data.name,
+        rows_measured=len(plan.data.measured[0]),
+        seed=plan.seed,
+        columns=columns.values,
+        left_out=plan.left_out,
+        computed=report.computed,
+        seconds=seconds,
+        notes=tuple(dict.fromkeys((*columns.notes, *plan.data.notes, *report.notices))),
+        command=command or "",
+    )
+
+
+def _rows_of(
+    plan: SweepPlan, entry: Entry, records: Mapping[str, Record], failures: Mapping[str, str]
+) -> list[Measurement]:
+    """Return all measures of a model; one row alone where it could not even be opened."""
+    rows = [
+        measurement
+        for name in (PERFORMANCE, *plan.chosen)
+        for measurement in _measurements(plan, entry, name, records, failures)
+    ]
+    reasons = {row.status for row in rows}
+    if len(rows) > 1 and len(reasons) == 1 and rows[0].status.startswith("failed"):
+        return [replace(rows[0], measure=ALL, family="")]
+    return rows
+
+
+def _model(plan: SweepPlan, entry: Entry, records: Mapping[str, Record]) -> SweptModel:
+    record = records.get(plan.keys[entry.name, PERFORMANCE])
+    about: Mapping[str, Any] = {} if record is None else record.values["about"]
+    return SweptModel(
+        name=entry.name,
+        source=entry.source,
+        kind=about.get("class", ""),
+        parameters=about.get("parameters"),
+        notes=tuple(about.get("notes", ())),
+    )
+
+
+def _measurements(
+    plan: SweepPlan,
+    entry: Entry,
+    name: str,
+    records: Mapping[str, Record],
+    failures: Mapping[str, str],
+) -> Iterator[Measurement]:
+    """Yield what one cell measured: mostly one number, of the performance two or none."""
+    key = plan.keys[entry.name, name]
+    family = plan.chosen[name].family if name in plan.chosen else PERFORMANCE
+    record = records.get(key)
+    if record is None:
+        why = failures.get(key, "its record is missing")
+        yield Measurement(model=entry.name, measure=name, family=family, status=f"failed: {why}")
+        return
+    took = float(record.provenance["seconds"])
+    for part in record.values["measures"]:
+        stated = part["summary"]
+        yield Measurement(
+            model=entry.name,
+            measure=part["name"] or name,
+            family=family,
+            status=part["status"],
+            summary=None if stated is None else Summary(**stated),
+            samples=part.get("samples"),
+            sampling=f"seed {plan.seed}, {plan.data.hash}, {plan.limit}",
+            seconds=took,
+        )

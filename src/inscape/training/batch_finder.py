@@ -1,0 +1,192 @@
+"""Finds out which rows a batch has, and keeps the values of those that are not in the data."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from inscape._core.files import written
+from inscape._core.loop_record import IN_DATA, NOT_KEPT
+from inscape._core.trajectory import fingerprint
+from inscape.training.forward_watch import Forward
+from inscape.training.loop_log import LoopLog, ToldBatch, rows_of_data
+from inscape.training.row_index import RowIndex
+
+#: Bytes of a transformed batch above which it is not kept.
+SMALL = 2**22
+#: Batches at the beginning, and every so many, all of whose rows are compared with the data.
+FIRST, EVERY = 8, 16
+
+
+class BatchFinder:
+    """Knows the training data, and turns what a loop tells into numbers of rows."""
+
+    def __init__(
+        self,
+        data: tuple[Tensor, Tensor] | None,
+        log: LoopLog,
+        note: Callable[[str], None],
+        room: int,
+    ) -> None:
+        self._data, self._log, self._note, self._room = data, log, note, room
+        self._index: RowIndex | None = None
+        self._kept = RowIndex()
+        self._own_x: list[Tensor] = []
+        self._own_y: list[Tensor] = []
+        self._batches = 0
+        self.size: int | None = None
+        self.fingerprint = ""
+
+    def told(self, batch: tuple[Any, ...], forward: Forward | None) -> ToldBatch:
+        """Return a batch as it is recorded.
+
+        Args:
+            batch: Numbers of rows; or inputs and targets.
+            forward: The forward pass of it, if one was seen.
+        """
+        if len(batch) == 1 and isinstance(batch[0], tuple | list) and len(batch[0]) == 2:
+            pair = batch[0]
+            batch = tuple(pair) if all(isinstance(part, Tensor) for part in pair) else batch
+        if len(batch) not in (1, 2):
+            raise TypeError(
+                f"run.step takes the numbers of rows, or inputs and targets, found {len(batch)} "
+                "arguments: call run.step(indices) or run.step(xb, yb)."
+            )
+        self._batches += 1
+        if forward is None and self._batches == 1:
+            self._note(
+                "the model was not called in training mode before run.step: random draws of "
+                "dropout cannot be replayed. Pass the module that the loop calls."
+            )
+        told = self._by_values(*batch, forward) if len(batch) == 2 else self._by_number(
+            batch[0], forward)  # fmt: skip
+        if forward is not None and forward.drew:
+            told.random = forward.state
+            told.bytes += forward.state.numel()
+        if self.size is None:
+            self.size = len(told.rows)
+        return told
+
+    def write(self, folder: Path) -> None:
+        """Write the data that were collected where the loop gave none, as ``data.npz``."""
+        if self._data is not None or not self._own_x:
+            return
+        x, y = torch.cat(self._own_x), torch.cat(self._own_y)
+        self.fingerprint = fingerprint(x, y)
+        with written(folder / "data.npz") as file:
+            np.savez(file, allow_pickle=False, x=x.numpy(), y=y.numpy())
+
+    def _by_number(self, indices: Any, forward: Forward | None) -> ToldBatch:
+        if self._data is None or isinstance(indices, Mapping):
+            raise ValueError(
+                "run.step(indices) needs the data that the numbers are of, found none: pass "
+                "data=(x, y) to record_training, or call run.step(xb, yb)."
+            )
+        rows = rows_of_data(indices, len(self._data[0]))
+        seen = None if forward is None else forward.x
+        if seen is None or self._same(rows, seen):
+            return _plain(rows)
+        return self._transformed(rows, seen, self._data[1][rows])
+
+    def _by_values(self, x: Tensor, y: Tensor, forward: Forward | None) -> ToldBatch:
+        if len(x) != len(y):
+            raise ValueError(
+                f"run.step(xb, yb) needs one target for every input, found {len(x)} and {len(y)}: "
+                "pass the batch as the loss took it."
+            )
+        if self._data is None:
+            return self._collected(x, y)
+        if self._index is None:
+            self._index = RowIndex(*self._data)
+        numbers = torch.tensor(self._index.numbers(self._index.hashes(x, y)))
+        seen = None if forward is None else forward.x
+        if seen is not None and seen.data_ptr() != x.data_ptr() and not _equal(seen, x):
+            return self._transformed(numbers, seen, y)
+        unknown = numbers < 0
+        if not bool(unknown.any()):
+            return _plain(numbers)
+        self._note(
+            "some rows of batches are not in the data (an augmentation, or other values); they are "
+            "kept in the recording where they are small."
+        )
+        if bool(unknown.all()):
+            return self._transformed(numbers, x, y)
+        told = self._transformed(numbers[unknown], x[unknown], y[unknown])
+        sources = torch.full_like(numbers, IN_DATA)
+        sources[unknown] = told.sources
+        told.rows, told.sources = numbers, sources
+        return told
+
+    def _collected(self, x: Tensor, y: Tensor) -> ToldBatch:
+        """Return a batch of a loop without data: rows are numbered as they come."""
+        hashes = self._kept.hashes(x, y)
+        known = len(self._kept)
+        numbers = torch.tensor([self._kept.add(key) for key in hashes])
+        first: dict[int, int] = {}
+        for place, number in enumerate(numbers.tolist()):
+            if number >= known:
+                first.setdefault(number, place)
+        new = list(first.values())
+        if new:
+            own_x, own_y = x.detach().cpu()[new], y.detach().cpu()[new]
+            if self._log.shape is not None or self._own_x:
+                self._check_shape(own_x)
+            places = self._log.keep(own_x, own_y)
+            assert int(places[0]) == known
+            self._own_x.append(own_x)
+            self._own_y.append(own_y)
+        told = _plain(numbers)
+        told.sources = numbers.clone()
+        told.bytes += sum(part[new].numel() * part.element_size() for part in (x, y))
+        return told
+
+    def _check_shape(self, x: Tensor) -> None:
+        shape = self._own_x[0].shape[1:]
+        if x.shape[1:] != shape:
+            raise ValueError(
+                f"rows of all batches must have one shape, found {tuple(x.shape[1:])} after "
+                f"{tuple(shape)}: pad them to one length."
+            )
+
+    def _transformed(self, rows: Tensor, x: Tensor, y: Tensor) -> ToldBatch:
+        """Return a batch whose values are not those of the data: kept if small, else its hash."""
+        size = x.numel() * x.element_size()
+        told = _plain(rows)
+        if size <= SMALL and self._log.kept_bytes + size <= self._room:
+            told.sources = self._log.keep(x, y)
+            told.bytes += size
+        if bool((told.sources < 0).any()):
+            told.sources = torch.full_like(rows, NOT_KEPT)
+            total = sum(self._kept.hashes(x, y)) & (2**63 - 1)
+            told.hash = total
+            self._note(
+                "transformed batches are too large to be kept: only their hashes are, and "
+                "explanations are first order only."
+            )
+        return told
+
+    def _same(self, rows: Tensor, seen: Tensor) -> bool:
+        """Return whether the model received the rows of the data, not transformed ones."""
+        assert self._data is not None
+        x = self._data[0]
+        if seen.shape != (len(rows), *x.shape[1:]) or seen.dtype != x.dtype:
+            raise ValueError(
+                f"data must be as the model receives them, {tuple(seen.shape[1:])} in "
+                f"{seen.dtype} for a row and {len(seen)} rows, found {tuple(x.shape[1:])} in "
+                f"{x.dtype} and {len(rows)} numbers: pass data=(x, y) in that form."
+            )
+        if self._batches > FIRST and self._batches % EVERY and len(rows):
+            return all(_equal(seen[end], x[int(rows[end])]) for end in (0, -1))
+        return _equal(seen, x[rows])
+
+
+def _plain(rows: Tensor) -> ToldBatch:
+    sources = torch.full_like(rows, IN_DATA)
+    return ToldBatch(rows=rows, sources=sources, random=None, hash=0, bytes=16 * len(rows))
+
+
+def _equal(one: Tensor, two: Tensor) -> bool:
+    return one.shape == two.shape and torch.equal(one.cpu(), two.cpu())
