@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11 and make:
 #   make look   measure a network on the embedded digits and write its report
 #   make test   all that CI checks: lint, types, tests, gallery, wheel
+#   make test-models   forty foreign models beside brute force; writes the table of docs/models-in.md
 #   make test-elsewhere   those tests that rounding may decide, as other processors would run them
 # And one writes the pages of the papers from the records under results/: make pages
 
@@ -10,7 +11,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
-.PHONY: look pages test lint types tests test-elsewhere gallery docs index bench fuzz clean
+.PHONY: look pages test lint types tests test-models test-elsewhere gallery docs index bench fuzz clean
 .DEFAULT_GOAL := look
 
 # Made anew whenever the pins or the project's metadata change.
@@ -38,6 +39,16 @@ types: $(READY)
 tests: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
 	    --ignore tests/test_gallery.py --ignore tests/test_wheel.py
+
+# Every foreign model of tests/zoo, in an environment of its own with what they come from.
+ZOO := .venv-zoo
+$(ZOO)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(ZOO)
+	$(ZOO)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[zoo]'
+	touch $(ZOO)/ready
+
+test-models: $(ZOO)/ready
+	cd tests && OMP_NUM_THREADS=1 ../$(ZOO)/bin/python -m zoo.table
 
 # The tests marked "rounding" as other processors would run them, two settings at a time.
 test-elsewhere: $(READY)
@@ -68,4 +79,4 @@ bench: index
 	$(BIN)/python benchmarks/run.py $(if $(LOOK),--look)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(ZOO) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache

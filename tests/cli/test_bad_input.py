@@ -168,7 +168,7 @@ CASES = {
     "no such module": (look("no.such:net"), 2, "found no 'no.such' here"),
     "no factory": (look("nets.py"), 2, "must be written MODULE:FACTORY or FILE.py:FACTORY"),
     "weights alone": (look("good.pt"), 2, "found weights without their architecture"),
-    "foreign format": (look("net.h5"), 2, r"found \.h5, which is not supported yet"),
+    "foreign format": (look("net.tflite"), 2, r"found \.tflite, which is not supported"),
     "other sizes": (
         look(weights="wide.pt"),
         2,

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +16,14 @@ import hostile.array_files
 import hostile.exported_files
 import hostile.nnet_files
 import hostile.onnx_files
-import hostile.torch_files  # noqa: F401 - each puts its kinds on the list
+import hostile.torch_files
 from hostile.kinds import KINDS
+
+if find_spec("h5py"):
+    import hostile.keras_files  # noqa: F401 - each puts its kinds on the list
+
+#: Keras files that need h5py.
+KERAS = 25 if find_spec("h5py") else 0
 
 HERE = Path(__file__).parent
 #: Bytes of address space: PyTorch takes some two gigabytes of them to begin with.
@@ -77,7 +84,7 @@ def endings(tmp_path_factory, mark) -> dict[str, Ending]:
 
 
 def test_there_are_many_kinds():
-    assert len(KINDS) == 272  # fewer if two have one name
+    assert len(KINDS) == 272 + KERAS  # fewer if two have one name
 
 
 @pytest.mark.parametrize("name", [kind.name for kind in KINDS])

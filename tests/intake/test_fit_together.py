@@ -76,7 +76,9 @@ def test_a_shape_that_was_asked_for_is_not_changed():
 
 
 def test_rows_that_cannot_fit():
-    with pytest.raises(UnsupportedModelError, match=r"shape \(2, 9\).*\(also tried 1x3x3\)"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"shape \(2, 9\).*\(also tried 1x3x3 and 3x3x1\)"
+    ):
         together(FLAT, torch.rand(5, 9))
     with pytest.raises(UnsupportedModelError, match=r"shape \(2, 7\), but it raised RuntimeError"):
         together(FLAT, torch.rand(5, 7))

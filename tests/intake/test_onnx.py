@@ -181,8 +181,8 @@ BRANCH = helper.make_graph([], "branch", [], [helper.make_tensor_value_info("x",
         ),
         (refused(node("Scaler", "x", "y", domain="ai.onnx.ml")), "'ai.onnx.ml.Scaler"),
         (
-            refused(node("If", "x", "y", then_branch=BRANCH, else_branch=BRANCH)),
-            "no control flow, found 'If at node y'",
+            refused(node("Loop", "x", "y", body=BRANCH)),
+            "no control flow, found 'Loop at node y'",
         ),
         (refused(node("Relu", "x", "y"), opset=6), "from 7 to 28, found 'version 6'"),
         (refused(node("Relu", "x", "y"), opset=99), "found 'version 99'"),
@@ -229,3 +229,47 @@ def test_without_the_package_the_extra_is_named(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'inscape\[onnx\]'"):
         open_model(small)
+
+
+def branch(name, *nodes):
+    output = [helper.make_tensor_value_info(name, FLOAT, None)]
+    return helper.make_graph(list(nodes), name, [], output)
+
+
+def choosing(condition, given):
+    """Return a model that doubles where a condition holds, and else negates."""
+    sides = {
+        "then_branch": branch("t", node("Mul", "x two", "t")),
+        "else_branch": branch("e", node("Neg", "x", "e")),
+    }
+    steps = [*condition, helper.make_node("If", ["c"], ["y"], **sides)]
+    return model(steps, (None, 3), weights={"two": np.float32([2]), **given})
+
+
+def test_an_if_follows_the_sizes(tmp_path):
+    condition = [node("Shape", "x", "s"), node("Gather", "s one", "n"), node("Equal", "n k", "c")]
+    x = torch.from_numpy(draw(4, 3))
+    for size, factor in ((3, 2), (5, -1)):
+        proto = choosing(condition, {"one": np.int64(1), "k": np.int64(size)})
+        opened = open_model(written(tmp_path / f"{size}.onnx", proto))
+        assert_close(opened.model(x), factor * x)
+        assert "differs from onnx.reference by at most 0" in opened.notes[-1]
+
+
+def test_an_if_follows_a_single_integer_which_is_fixed(tmp_path):
+    proto = choosing([node("Equal", "rate k", "c")], {"k": np.int64(16000)})
+    proto.graph.input.append(helper.make_tensor_value_info("rate", TensorProto.INT64, []))
+    net = open_model(written(tmp_path / "net.onnx", proto)).model
+    x = torch.from_numpy(draw(4, 3))
+    for rate, factor in ((16000, 2), (8000, -1)):
+        fixed = inscape.adapt(net, inputs="x", fixed={"rate": rate})
+        assert_close(fixed(x), factor * x)
+        regions = line_regions(fixed.double(), x[:2].double())
+        assert isinstance(regions, LineRegions), regions
+
+
+def test_an_if_that_depends_on_the_row_is_refused(tmp_path):
+    condition = [node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s two", "c")]
+    path = written(tmp_path / "net.onnx", choosing(condition, {}))
+    with pytest.raises(UnsupportedModelError, match=r"condition that does not depend on the numb"):
+        open_model(path)

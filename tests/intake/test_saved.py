@@ -150,11 +150,9 @@ def test_damaged_torchscript(tmp_path):
         open_model(tmp_path / "d.pt", trust=True)
 
 
-@pytest.mark.parametrize("name", ["m.h5", "m.keras"])
+@pytest.mark.parametrize("name", ["m.pb", "m.tflite"])
 def test_other_frameworks_are_told_the_way(name):
-    with pytest.raises(
-        UnsupportedModelError, match=rf"\.{name[2:]}, which is not supported yet.*pt2"
-    ):
+    with pytest.raises(UnsupportedModelError, match=rf"\.{name[2:]}, which is not supported.*pt2"):
         open_model(name)
 
 

@@ -116,3 +116,20 @@ def test_it_is_looked_at_to_the_end(pair, tmp_path):
     assert {measured.name for measured in report.measures} == {"gradient_norm", "fisher_rao_norm"}
     page = report.save(tmp_path / "page.html").read_text()
     assert "fisher_rao_norm" in page or "Fisher" in page
+
+
+@pytest.mark.parametrize("how", ["trace", "script", "freeze"])
+def test_every_kind_of_script_is_looked_at(tmp_path, how):
+    """A frozen script has no parameters: what needs them is left out, and the rest is measured."""
+    model = Mixed().eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        script = torch.jit.trace(model, X) if how == "trace" else torch.jit.script(model)
+        script = torch.jit.freeze(script) if how == "freeze" else script
+        script.save(tmp_path / "net.pt")
+    opened = open_model(tmp_path / "net.pt", trust=True)
+    assert_close(opened.model(X), model(X))
+    names = ["gradient_norm", "path_length"]
+    report = look(opened, (X.numpy(), np.arange(8) % 2), only=names, budget=600, quiet=True)
+    assert {measured.name for measured in report.measures} == {*names}
+    assert report.save(tmp_path / "page.html").stat().st_size > 10_000

@@ -19,10 +19,12 @@ NAMED = 5
 UNHASHED = "without a hash: a changed number would not be noticed"
 
 #: Extras for those who work on Inscape itself.
-FOR_DEVELOPERS = {"bench", "dev", "docs", "test"}
+FOR_DEVELOPERS = {"bench", "dev", "docs", "test", "zoo"}
 
 #: What each extra gives to a user.
 BRINGS = {
+    "huggingface": "models from folders of Hugging Face: inscape look --model FOLDER",
+    "keras": "Keras files compared with Keras, and opened by it with --trust",
     "onnx": "models from .onnx files: inscape look --model net.onnx",
     "parquet": "results saved as .parquet",
     "ray": "experiments on a Ray cluster: inscape reproduce --executor ray",

@@ -16,6 +16,7 @@ from inscape.intake.estimators import convert, is_estimator, named_classes
 from inscape.intake.exported import exported_module
 from inscape.intake.factory import SEEDED, build
 from inscape.intake.files import short
+from inscape.intake.hugging_face import is_hugging_face, open_hugging_face
 from inscape.intake.labels import Name
 from inscape.intake.saved import SUFFIXES, open_saved
 from inscape.intake.weights import load_weights
@@ -49,7 +50,8 @@ def open_model(
     Args:
         spec: An ``nn.Module``, a scikit-learn model, an ``ExportedProgram``; or, as text,
             ``package.module:factory``, ``path/to/file.py:factory``, or the path of a ``.pt2``,
-            ``.onnx`` or ``.nnet`` or, with ``trust``, of a pickled model or a TorchScript archive.
+            ``.onnx``, ``.nnet``, ``.keras`` or ``.h5``, of a folder of Hugging Face or, with
+            ``trust``, of a pickled model or a TorchScript archive.
         weights: File of a state dict (``torch.save``) or safetensors to load into it.
         trust: Allow files that run code of their own when they are opened.
         device: ``auto`` (cuda, then mps, then cpu), ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
@@ -90,7 +92,10 @@ def _found(spec: object, *, trust: bool, max_size: int | None) -> tuple[Any, str
         return spec, f"{type(spec).__name__} object", ()
     text = str(spec)
     saved = Path(text).suffix.lower() in SUFFIXES
-    if not saved:
+    if is_hugging_face(Path(text).expanduser()):
+        folder = Path(text).expanduser()
+        found, notes = open_hugging_face(folder, trust=trust, max_size=max_size)
+    elif not saved:
         found, notes = build(text)
     else:
         found, notes = open_saved(text, trust=trust, max_size=max_size)

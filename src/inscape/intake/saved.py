@@ -19,8 +19,9 @@ from inscape.intake.weights import KEYS, code_refusal, load_torch, read_state
 
 _TORCH = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".ts")
 _PICKLES = (".joblib", ".pkl", ".pickle")
-_FOREIGN = (".h5", ".hdf5", ".keras", ".tflite", ".pb", ".mlmodel")
-SUFFIXES = (".pt2", ".nnet", ".onnx", *_TORCH, *_PICKLES, *_FOREIGN)
+_KERAS = (".keras", ".h5", ".hdf5")
+_FOREIGN = (".tflite", ".pb", ".mlmodel")
+SUFFIXES = (".pt2", ".nnet", ".onnx", *_KERAS, *_TORCH, *_PICKLES, *_FOREIGN)
 
 Found = tuple[Any, tuple[str, ...]]
 
@@ -30,9 +31,9 @@ def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) ->
     suffix = Path(spec).suffix.lower()
     if suffix in _FOREIGN:
         raise UnsupportedModelError(
-            f"{spec} must be a PyTorch or scikit-learn model, found {suffix}, which is not "
-            "supported yet: save the PyTorch model in eval mode with torch.export.save("
-            f"{EXPORT}, 'model.pt2')."
+            f"{spec} must be a PyTorch, Keras, ONNX or scikit-learn model, found {suffix}, which "
+            "is not supported: convert it to .onnx, or save the PyTorch model in eval mode with "
+            f"torch.export.save({EXPORT}, 'model.pt2')."
         )
     path = existing(spec, "the model")
     if suffix == ".pt2" or kind_of(path) == "exported":
@@ -43,6 +44,10 @@ def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) ->
         from inscape.intake.onnx import open_onnx
 
         return open_onnx(path, max_size=max_size)
+    if suffix in _KERAS:
+        from inscape.intake.keras import open_keras
+
+        return open_keras(path, trust=trust, max_size=max_size)
     if suffix in _PICKLES:
         return _open_pickle(path, trust=trust)
     return _open_torch(path, trust=trust, max_size=max_size)

@@ -158,12 +158,15 @@ def _shapes(data: OpenedData) -> list[tuple[int, ...]]:
 def _other_shapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the shapes that rows may obviously stand for: flat rows and images."""
     if len(shape) == 1:
-        return [(c, side, side) for c in (1, 3) if (side := _side(shape[0], c)) > 1]
+        images = [(c, side, side) for c in (1, 3) if (side := _side(shape[0], c)) > 1]
+        return [*images, *((side, side, 1) for c, side, _ in images if c == 1)]
     flat: list[tuple[int, ...]] = [(math.prod(shape),)]
     if len(shape) == 2:
-        return [(1, *shape), *flat]
+        return [(1, *shape), *flat, (*shape, 1)]
     if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[2] < min(shape[:2]):
         return [(shape[2], shape[0], shape[1]), *flat]
+    if len(shape) == 3 and shape[0] in (1, 3, 4) and shape[0] < min(shape[1:]):
+        return [*flat, (shape[1], shape[2], shape[0])]  # channels last, as Keras has them
     return flat
 
 

@@ -25,7 +25,8 @@ class Scripted(nn.Module):
             place(self, name, nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad))
         for name, buffer in script.named_buffers():
             place(self, name, buffer.detach())
-        self.train(any(module.training for module in script.modules()))
+        modes = [getattr(module, "training", False) for module in script.modules()]
+        self.train(any(modes))  # a frozen script has no mode
 
     def forward(self, x: torch.Tensor) -> Any:
         """Run the script on the present parameters and buffers."""
@@ -47,7 +48,8 @@ class Scripted(nn.Module):
 
     def train(self, mode: bool = True) -> "Scripted":
         """Set the mode of the script too."""
-        self._script[0].train(mode)
+        if hasattr(self._script[0], "training"):
+            self._script[0].train(mode)
         super().train(mode)
         return self
 

@@ -60,6 +60,7 @@ def exported(f: Function, x: Tensor) -> Exported:
             fake.constant = None  # it would keep a tensor of the model alive
     _refuse_several(shown)
     values_alone(shown.graph)
+    shown.graph.eliminate_dead_code()  # what only other outputs of a model need
     graph = _graph(shown, module)
     refuse_random(graph.program)
     return graph

@@ -3,6 +3,7 @@
 A batch of any size passes through as a symbol; whole numbers are Python's own (dtype object).
 """
 
+import operator
 from collections.abc import Callable
 from functools import reduce
 from math import prod
@@ -112,8 +113,13 @@ def _real(function: Callable[[Any], Any]) -> Callable[..., Any]:
     return lambda _, x: function(x.astype(np.float64))
 
 
+def _compared(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda _, a, b: np.asarray(function(a, b), dtype=bool)
+
+
 HOST: dict[str, Callable[..., Any]] = {
     "Add": lambda _, a, b: a + b,
+    "And": _compared(np.logical_and),
     "Cast": _cast,
     "Ceil": _real(np.ceil),
     "Concat": lambda node, *parts: np.concatenate(parts, node.integer("axis", 0)),
@@ -123,11 +129,17 @@ HOST: dict[str, Callable[..., Any]] = {
     "Expand": _expand,
     "Floor": _real(np.floor),
     "Gather": _gather,
+    "Greater": _compared(operator.gt),
+    "GreaterOrEqual": _compared(operator.ge),
     "Identity": lambda _, x: x,
+    "Less": _compared(operator.lt),
+    "LessOrEqual": _compared(operator.le),
     "Max": lambda _, *parts: reduce(np.maximum, parts),
     "Min": lambda _, *parts: reduce(np.minimum, parts),
     "Mul": lambda _, a, b: a * b,
     "Neg": lambda _, x: -x,
+    "Not": lambda _, x: np.logical_not(x.astype(bool)),
+    "Or": _compared(np.logical_or),
     "Range": _range,
     "ReduceProd": _product,
     "Reshape": _reshape,

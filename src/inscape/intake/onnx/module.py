@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape._core.sizes import in_bytes, memory
 from inscape.intake.files import short
+from inscape.intake.onnx.host import on_host
 from inscape.intake.onnx.nodes import Node, shown
 from inscape.intake.onnx.operators import OPERATORS, SETTINGS_AT, TOLD
 from inscape.intake.onnx.operators_shape import BOOL, FLOATS, WHOLE
-from inscape.intake.onnx.planning import plan, run_on_host
+from inscape.intake.onnx.planning import plan, run_on_host, with_inner
 from inscape.intake.onnx.reading import Graph, Input
 
 #: Inputs, by shape, that are remembered to fit into memory.
@@ -49,21 +50,21 @@ class OnnxNetwork(nn.Module):
             tensor = tensor.to(dtype) if tensor.is_floating_point() else tensor
             self.register_buffer(self._attribute(name), tensor)
         self._last = _last_uses(self._nodes, self._outputs)
-        self._fitting: set[tuple[torch.Size, ...]] = set()
+        self._fitting: set[tuple[Any, ...]] = set()
         self.eval()
 
     @property
     def rewritten(self) -> int:
         """Return how many shapes name the number of rows, and now follow it."""
-        return sum(node.rows is not None for node in self._nodes)
+        return sum(node.rows is not None for node in with_inner(self._nodes))
 
     def forward(
-        self, first: Tensor | None = None, /, *more: Tensor, **named: Tensor
+        self, first: Tensor | None = None, /, *more: Tensor | int, **named: Tensor | int
     ) -> Tensor | dict[str, Tensor]:
         """Return what the network makes of its inputs, in order or by name."""
         given = () if first is None else (first, *more)
         inputs = self.as_declared(self._checked(given, named))
-        shapes = tuple(tensor.shape for tensor in inputs.values())
+        shapes = tuple(_key(value) for value in inputs.values())
         if not torch.compiler.is_compiling() and shapes not in self._fitting:
             self._check_memory(inputs, shapes)
         made = self._run({**self._constants(), **inputs})
@@ -85,7 +86,7 @@ class OnnxNetwork(nn.Module):
     def _constants(self) -> dict[str, Any]:
         return {name: getattr(self, attribute) for name, attribute in self._attributes.items()}
 
-    def _checked(self, given: tuple[Tensor, ...], named: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _checked(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs by name, all of them and no others."""
         names = [one.name for one in self.inputs]
         found = dict(zip(names, given, strict=False)) | dict(named)
@@ -98,11 +99,13 @@ class OnnxNetwork(nn.Module):
             )
         return found
 
-    def as_declared(self, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def as_declared(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return inputs in the kinds of numbers and the sizes that the file says."""
         return {one.name: self._as_declared(one, given[one.name]) for one in self.inputs}
 
-    def _as_declared(self, one: Input, x: Tensor) -> Tensor:
+    def _as_declared(self, one: Input, x: Any) -> Any:
+        if one.single:
+            return on_host(int(x))
         sizes = zip(one.sizes[1:], x.shape[1:], strict=False)
         if one.sizes and (len(one.sizes) != x.ndim or any(a not in (None, b) for a, b in sizes)):
             wanted = " x ".join(str(size or "any") for size in one.sizes[1:])
@@ -119,17 +122,29 @@ class OnnxNetwork(nn.Module):
     def _run(self, values: dict[str, Any], watch: "_Watch | None" = None) -> dict[str, Tensor]:
         rows = values[self.inputs[0].name].shape[:1]
         for node, forget in zip(self._nodes, self._last, strict=True):
-            values |= zip(node.outputs, self._step(node, values, rows), strict=False)
-            if watch is not None:
-                watch.see(node, values)
+            self._take(node, values, rows, watch)
             for name in forget:
                 values.pop(name, None)
         return {name: self._tensor(name, values) for name in self._outputs}
 
+    def _take(self, node: Node, values: dict[str, Any], rows: Any, watch: "_Watch | None") -> None:
+        """Take one step; of an ``If`` those of the branch that its condition says."""
+        if not node.branches:
+            values |= zip(node.outputs, self._step(node, values, rows), strict=False)
+        else:
+            condition = np.ravel(self._setting(node.inputs[0], values))
+            branch = node.branches[0 if len(condition) == 1 and bool(condition[0]) else 1]
+            for inner in branch.nodes:
+                self._take(inner, values, rows, watch)
+            made = [values[n] if n in values else self._fixed[n] for n in branch.outputs]
+            values |= zip(node.outputs, made, strict=False)
+        if watch is not None:
+            watch.see(node, values)
+
     def _step(self, node: Node, values: Mapping[str, Any], rows: Any) -> tuple[Any, ...]:
         """Return what one step makes; sizes are computed apart from numbers."""
         if node.on_host:
-            return (run_on_host(node, {**self._fixed, **values}),)
+            return (run_on_host(node, {**values, **self._fixed}),)
         if node.op in ("Shape", "Size"):
             return (_shape(node, values.get(node.inputs[0], self._fixed.get(node.inputs[0]))),)
         settings = SETTINGS_AT.get(node.op, ())
@@ -175,7 +190,7 @@ class OnnxNetwork(nn.Module):
         return first
 
     @torch.no_grad()
-    def _check_memory(self, inputs: Mapping[str, Tensor], shapes: tuple[torch.Size, ...]) -> None:
+    def _check_memory(self, inputs: Mapping[str, Any], shapes: tuple[Any, ...]) -> None:
         """Refuse inputs for which the steps would take more memory than there is.
 
         A few steps of a small file can describe tensors of any size, so the shapes are computed
@@ -187,10 +202,10 @@ class OnnxNetwork(nn.Module):
         self._fitting.add(shapes)
 
     @torch.no_grad()
-    def watched(self, inputs: Mapping[str, Tensor]) -> "_Watch":
+    def watched(self, inputs: Mapping[str, Any]) -> "_Watch":
         """Return what the steps would take, by shapes alone."""
         values = {"": self._like, **self._constants(), **inputs}
-        empty = {name: _shape_only(tensor) for name, tensor in values.items()}
+        empty = {name: _shape_only(value) for name, value in values.items()}
         watch = _Watch(set(values) - set(inputs), memory() * 3 // 4)
         self._run(empty, watch)
         return watch
@@ -236,15 +251,22 @@ def _shape(node: Node, value: Any) -> Any:
     return np.array(sizes, dtype=object)[start:end]
 
 
-def _shape_only(tensor: Tensor) -> Tensor:
-    return torch.empty(tensor.shape, dtype=tensor.dtype, device="meta")
+def _shape_only(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    return torch.empty(value.shape, dtype=value.dtype, device="meta")
+
+
+def _key(value: Any) -> Any:
+    return value.shape if isinstance(value, Tensor) else value.item()
 
 
 def _last_uses(nodes: tuple[Node, ...], outputs: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Return for each step what no later step reads."""
     later, backwards = set(outputs), []
     for node in reversed(nodes):
-        touched = {*node.inputs, *node.outputs} - {""}
+        inner = {name for step in with_inner(node.steps) for name in step.outputs}
+        touched = (node.reads | inner | {*node.outputs}) - {""}
         backwards.append(tuple(sorted(touched - later)))
         later |= touched
     return backwards[::-1]

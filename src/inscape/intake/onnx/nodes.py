@@ -20,8 +20,19 @@ def shown(name: object) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Branch:
+    """The steps of one side of an ``If``, and the names of what it returns."""
+
+    nodes: "tuple[Node, ...]"
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Node:
-    """A step of the graph; ``on_host`` where it computes sizes and not what a row becomes."""
+    """A step of the graph; ``on_host`` where it computes sizes and not what a row becomes.
+
+    An ``If`` has two branches: what is done where its condition is true, and where it is not.
+    """
 
     op: str
     name: str
@@ -30,12 +41,26 @@ class Node:
     opset: int
     settings: Mapping[str, Any] = field(default_factory=dict)
     on_host: bool = False
+    branches: tuple[Branch, ...] = ()
     rows: int | None = None  # where its first size is how many rows the file was written for
 
     @property
     def place(self) -> str:
         """Say which step this is."""
         return f"node {shown(self.name or self.outputs[0])} ({self.op})"
+
+    @property
+    def reads(self) -> set[str]:
+        """Return the names that it reads, also within its branches."""
+        inner = {name for branch in self.branches for name in branch.outputs}
+        for node in self.steps:
+            inner |= node.reads
+        return (inner | {*self.inputs}) - {""}
+
+    @property
+    def steps(self) -> "tuple[Node, ...]":
+        """Return the steps in both of its branches."""
+        return tuple(node for branch in self.branches for node in branch.nodes)
 
     def refuse(self, expected: str, found: object) -> NoReturn:
         """Refuse the file because of this step."""

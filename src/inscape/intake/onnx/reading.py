@@ -1,7 +1,7 @@
 """An ONNX file as a list of steps and tensors; everything that is not known is refused by name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -9,7 +9,7 @@ from inscape._core.errors import UnsupportedModelError
 from inscape._core.extras import need
 from inscape._core.sizes import check_size
 from inscape.intake.files import short
-from inscape.intake.onnx.nodes import Node, shown
+from inscape.intake.onnx.nodes import Branch, Node, shown
 from inscape.intake.onnx.operators import KNOWN
 from inscape.intake.onnx.operators_shape import BOOL, FLOATS, WHOLE
 from inscape.intake.onnx.tensors import TensorReader
@@ -18,9 +18,12 @@ from inscape.intake.onnx.tensors import TensorReader
 OLDEST, NEWEST = 7, 28
 
 _STANDARD = ("", "ai.onnx")
+_GRAPH = 5  # the kind of a setting that is a graph
 #: Those that need two inputs at least; every other one needs its first.
 _OF_TWO = ("Conv", "ConvTranspose", "Expand", "Gemm", "MatMul", "PRelu", "Reshape")
-_CONTROL = ("If", "Loop", "Scan", "SequenceMap")
+_CONTROL = ("Loop", "Scan", "SequenceMap")
+#: How deep branches may lie in branches.
+_DEEPEST = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,7 @@ class Input:
     name: str
     kind: int
     sizes: tuple[int | None, ...]
+    single: bool = False  # one integer for all rows, such as a sampling rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,16 +63,10 @@ def read_graph(path: Path, *, max_size: int | None = None) -> Graph:
     graph = proto.graph
     if len(graph.sparse_initializer):
         _refuse(path, "dense tensors", "sparse ones")
-    constants = {tensor.name: tensors.array(tensor) for tensor in graph.initializer}
-    nodes = []
-    for step in graph.node:
-        node = _node(path, step, opset, tensors)
-        if node.op == "Constant":
-            constants[node.outputs[0]] = _constant(node)
-        else:
-            nodes.append(node)
+    constants: dict[str, Any] = {}
+    reader = _StepReader(path, opset, tensors, constants)
     found = Graph(
-        nodes=tuple(nodes),
+        nodes=reader.steps(graph, 0),
         constants=constants,
         inputs=tuple(_input(path, i) for i in graph.input if i.name not in constants),
         outputs=tuple(output.name for output in graph.output),
@@ -90,13 +88,59 @@ def _opset(path: Path, proto: Any) -> int:
     return int(version)
 
 
+class _StepReader:
+    """Reads the steps of a graph and of the branches in it; constants are gathered in one place."""
+
+    def __init__(
+        self, path: Path, opset: int, tensors: TensorReader, constants: dict[str, Any]
+    ) -> None:
+        self._path, self._opset, self._tensors = path, opset, tensors
+        self._constants = constants
+
+    def steps(self, graph: Any, depth: int) -> tuple[Node, ...]:
+        """Return the steps of a graph in order."""
+        if depth > _DEEPEST:
+            _refuse(self._path, f"branches of at most {_DEEPEST} levels", "more")
+        for tensor in graph.initializer:
+            self._keep(tensor.name, self._tensors.array(tensor))
+        nodes = []
+        for step in graph.node:
+            node = _node(self._path, step, self._opset, self._tensors)
+            if node.op == "Constant":
+                self._keep(node.outputs[0], _constant(node))
+            elif node.op == "If":
+                nodes.append(replace(node, branches=self._branches(step, depth)))
+            else:
+                nodes.append(node)
+        return tuple(nodes)
+
+    def _keep(self, name: str, array: Any) -> None:
+        if name in self._constants:
+            _refuse(self._path, "a name for each result", f"{name} twice")
+        self._constants[name] = array
+
+    def _branches(self, step: Any, depth: int) -> tuple[Branch, ...]:
+        """Return what is done where the condition is true, then where it is not."""
+        graphs = {a.name: a.g for a in step.attribute if a.type == _GRAPH}
+        if set(graphs) != {"then_branch", "else_branch"}:
+            _refuse(self._path, "two branches for each If", ", ".join(graphs) or "none")
+        branches = []
+        for key in ("then_branch", "else_branch"):
+            graph = graphs[key]
+            if len(graph.input) or len(graph.output) < len(step.output):
+                _refuse(self._path, "branches that return what the If does", key)
+            outputs = tuple(output.name for output in graph.output)
+            branches.append(Branch(nodes=self.steps(graph, depth + 1), outputs=outputs))
+        return tuple(branches)
+
+
 def _node(path: Path, step: Any, opset: int, tensors: TensorReader) -> Node:
     named = step.name or (step.output[0] if len(step.output) else "")
     if step.domain not in _STANDARD:
         _refuse(path, "standard operators", f"{step.domain}.{step.op_type} at node {named}")
     if step.op_type in _CONTROL:
         _refuse(path, "no control flow", f"{step.op_type} at node {named}")
-    if step.op_type not in KNOWN:
+    if step.op_type not in (*KNOWN, "If"):
         _refuse(path, "operators that are known here", f"{step.op_type} at node {named}")
     if not len(step.output):
         _refuse(path, "steps that make something", f"{step.op_type} at node {named}")
@@ -112,7 +156,11 @@ def _node(path: Path, step: Any, opset: int, tensors: TensorReader) -> Node:
         inputs=tuple(step.input),
         outputs=tuple(outputs),
         opset=opset,
-        settings={a.name: _setting(path, named, a, tensors) for a in step.attribute},
+        settings={
+            a.name: _setting(path, named, a, tensors)
+            for a in step.attribute
+            if not (step.op_type == "If" and a.type == _GRAPH)
+        },
     )
 
 
@@ -153,24 +201,35 @@ def _input(path: Path, given: Any) -> Input:
     if tensor.elem_type not in (*FLOATS, *WHOLE, BOOL):
         _refuse(path, "inputs of numbers", f"kind {tensor.elem_type} at {given.name}")
     sizes = tuple(d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim)
-    return Input(name=given.name, kind=tensor.elem_type, sizes=sizes)
+    single = tensor.HasField("shape") and not sizes and tensor.elem_type in WHOLE
+    return Input(name=given.name, kind=tensor.elem_type, sizes=sizes, single=single)
 
 
 def _check_wiring(path: Path, graph: Graph) -> None:
     if not graph.inputs or not graph.outputs:
         _refuse(path, "inputs and outputs", "none")
     known = {"", *graph.constants, *(given.name for given in graph.inputs)}
-    for node in graph.nodes:
+    _check_steps(path, graph.nodes, known)
+    missing = [name for name in graph.outputs if name not in known]
+    if missing:
+        _refuse(path, "outputs that are made", missing[0])
+
+
+def _check_steps(path: Path, nodes: tuple[Node, ...], known: set[str]) -> None:
+    """Add what steps make to the names that are known; in branches, none may be made twice."""
+    for node in nodes:
         missing = [name for name in node.inputs if name not in known]
         if missing:
             _refuse(path, f"steps in order, each after what {node.place} reads", missing[0])
+        for branch in node.branches:
+            _check_steps(path, branch.nodes, known)
+            missing = [name for name in branch.outputs if name not in known]
+            if missing:
+                _refuse(path, f"branches that make what {node.place} returns", missing[0])
         twice = [name for name in node.outputs if name and name in known]
         if twice:
             _refuse(path, "a name for each result", f"{twice[0]} twice")
         known.update(node.outputs)
-    missing = [name for name in graph.outputs if name not in known]
-    if missing:
-        _refuse(path, "outputs that are made", missing[0])
 
 
 def _refuse(path: Path, expected: str, found: str) -> NoReturn:
