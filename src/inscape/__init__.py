@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     )
     from inscape._core import Result, instruments, load
     from inscape.intake import adapt
-    from inscape.report import look, sweep
+    from inscape.report.look import look
+    from inscape.report.sweeps import sweep
     from inscape.training import record_training, watch
 
 __version__ = "0.1.0"

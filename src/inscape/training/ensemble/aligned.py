@@ -73,6 +73,23 @@ class AlignedProduct(nn.Module):
         return product[:, :rows, :columns].contiguous()
 
 
+def aligned_product(left: Tensor, right: Tensor) -> Tensor:
+    """Return the product of two stacks of matrices, all of them aligned in every slot."""
+    rows, columns = padded(left.shape[1], right.shape[2], LINE // left.element_size())
+    inner = left.shape[2]
+    return AlignedProduct(
+        (left.shape[1], right.shape[2]),
+        (_aligned_copy(left, rows, inner), _aligned_copy(right, inner, columns)),
+    ).forward(left, right)
+
+
+def _aligned_copy(factor: Tensor, rows: int, columns: int) -> Tensor:
+    room = (columns, rows) if _is_turned(factor) else (rows, columns)
+    memory = AlignedFactor(factor, *room)
+    memory.forward(factor)
+    return memory.part(factor, rows, columns)
+
+
 def padded(rows: int, columns: int, line: int) -> tuple[int, int]:
     """Return the smallest matrix around ``rows x columns`` that fills whole lines of elements.
 

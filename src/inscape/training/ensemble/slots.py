@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from inscape._core.sampling import generator
-from inscape.training.ensemble.aligned import AlignedProduct
+from inscape.training.ensemble.aligned import aligned_product
 
 #: Rows, inner size and columns of the products that are tried: most slots begin off a cache line.
 SIZES = ((12, 33, 31), (33, 12, 7), (9, 50, 9), (7, 64, 33))
@@ -29,7 +29,7 @@ def same_bits(multiply: Callable[[Tensor, Tensor], Tensor] | None = None) -> boo
         rows, inner, columns = size
         left = _equal_matrices(rows, inner, draw, dtype, by_columns=by_columns)
         right = _equal_matrices(inner, columns, draw, dtype, by_columns=also)
-        found = (multiply or AlignedProduct(left, right))(left, right)
+        found = (multiply or aligned_product)(left, right)
         if not all(torch.equal(slot, found[0]) for slot in found):
             return False
     return True
