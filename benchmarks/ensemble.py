@@ -34,9 +34,9 @@ from bars import bar, threads, times
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
+from inscape.ensembles import fit_many, graphs
+from inscape.ensembles.fit_tiny import fit_tiny, tiny_weights
 from inscape.models import mlp, two_layer
-from inscape.training.ensemble import fit_many, graphs
-from inscape.training.ensemble.tiny import fit_tiny, tiny_weights
 
 FEW = 2  # networks that go through the one-by-one loop
 MSE = nn.functional.mse_loss

@@ -96,7 +96,7 @@ def _width(value: float, low: float, high: float, **_: object) -> float:
 
 
 def report(name: str, told: dict, budget: float) -> bool:  # type: ignore[type-arg]
-    from inscape._core import sizes
+    from inscape.files import size_limits
 
     allowed = 1.1 * budget + (TRAINED if name == DIGITS else WRITTEN)
     print(f"{name}: {len(told['measures'])} measures, {told['measured']:.1f} s measured")
@@ -117,7 +117,7 @@ def report(name: str, told: dict, budget: float) -> bool:  # type: ignore[type-a
             bar(
                 f"look, {name}, peak memory",
                 told["peak"] / 1e6,
-                at_most=sizes.memory() / 4e6,
+                at_most=size_limits.memory() / 4e6,
                 unit="MB",
             ),
         )

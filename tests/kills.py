@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from inscape._core import leftovers
+from inscape.files import leftovers
 from inscape.lab.record import content_hash, parsed
 from inscape.lab.store import Store
 

@@ -13,9 +13,9 @@ N, CLASSES = 40, 3
 
 
 def data(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(N, 1, 6, 6, generator=dice, dtype=dtype)
-    return x, torch.randint(0, CLASSES, (N,), generator=dice)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(N, 1, 6, 6, generator=rng, dtype=dtype)
+    return x, torch.randint(0, CLASSES, (N,), generator=rng)
 
 
 def plain(dtype: torch.dtype = torch.float64) -> nn.Sequential:
@@ -50,8 +50,8 @@ def two_groups(kind: type[torch.optim.Optimizer], model: nn.Sequential, **option
 
 
 def batches(steps: int, size: int = 8, n: int = N) -> list[Tensor]:
-    dice = torch.Generator().manual_seed(3)
-    return [torch.randperm(n, generator=dice)[:size] for _ in range(steps)]
+    rng = torch.Generator().manual_seed(3)
+    return [torch.randperm(n, generator=rng)[:size] for _ in range(steps)]
 
 
 def trained(

@@ -19,9 +19,9 @@ sigmas = [16.0, 8.0, 4.0, 2.0, 1.0]
 found = []
 for sigma in sigmas:
     net = mlp(2, 256, 16, activation="tanh", dtype=torch.float64)  # 16 draws: its outputs
-    dice = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     for weights, deviation in zip(net.parameters(), (sigma / 2**0.5, sigma, 1, 0), strict=True):
-        weights.data = deviation * torch.randn(weights.shape, generator=dice).double()
+        weights.data = deviation * torch.randn(weights.shape, generator=rng).double()
     found.append(effective_length_scale(net, x, lines=150, process=False))
 with styled():
     figure, ax = plt.subplots(figsize=(4.6, 3.4), layout="constrained")

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
         data,
         extrapolation,
         figures,
-        intake,
         kernels,
         lab,
         landscape,
+        loaders,
         models,
         pruning,
         regions,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
         training,
     )
     from inscape._core import Result, instruments, load
-    from inscape.intake import adapt
-    from inscape.report.look import look
+    from inscape.loaders import adapt
+    from inscape.report.look.look import look
     from inscape.report.sweeps import sweep
     from inscape.training import record_training, watch
 
@@ -72,7 +72,7 @@ __all__ = [
 
 _HOMES = {
     "Result": "inscape._core",
-    "adapt": "inscape.intake",
+    "adapt": "inscape.loaders",
     "instruments": "inscape._core",
     "load": "inscape._core",
     "look": "inscape.report",

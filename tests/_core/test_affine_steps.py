@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from inscape._core.anytime import finished
-from inscape._core.pieces import affine
-from inscape._core.pieces.affine import ROWS, affine_steps
-from inscape._core.pieces.layers import matrix
-from inscape._core.pieces.piecewise import piecewise
+from inscape.piecewise.graph import affine_maps
+from inscape.piecewise.graph.affine_maps import ROWS, affine_steps
+from inscape.piecewise.graph.matrix_chain import matrix
+from inscape.piecewise.graph.network import piecewise
 
 ROOM = 2**30
 
@@ -44,12 +44,12 @@ def pooled(outputs=10):
 
 @torch.no_grad()
 def exact(net, at):
-    end = net.bends[at + 1].node.args[0] if at + 1 < len(net.bends) else net.program.output
-    return matrix(net, net.bends[at].node, end)[0]
+    end = net.ops[at + 1].node.args[0] if at + 1 < len(net.ops) else net.program.output
+    return matrix(net, net.ops[at].node, end)[0]
 
 
 def test_a_full_matrix_stays_whole_however_large_and_takes_its_room(monkeypatch):
-    monkeypatch.setattr(affine, "LARGEST", 1)
+    monkeypatch.setattr(affine_maps, "LARGEST", 1)
     net = net_of(nn.Linear(2, 30), nn.ReLU(), nn.Linear(30, 20), nn.ReLU(), nn.Linear(20, 1))
     for at, step in enumerate(steps_of(net, ROOM)):
         np.testing.assert_array_equal(step.dense.T, exact(net, at))
@@ -70,7 +70,7 @@ def test_a_matrix_of_zeros_does_not_stay_whole():
 
 
 def test_full_columns_come_whole_and_others_sparse(monkeypatch):
-    monkeypatch.setattr(affine, "LARGEST", 1)
+    monkeypatch.setattr(affine_maps, "LARGEST", 1)
     net, units = normed(40), np.array([2, 3, 7, 39])
     step = steps_of(net, ROOM)[0]
     assert step.dense is None
@@ -96,7 +96,7 @@ def test_what_goes_straight_into_a_maximum_has_columns_without_any_run(monkeypat
 
 
 def test_columns_are_made_in_steps_and_look_at_the_room_between_parts(monkeypatch):
-    monkeypatch.setattr(affine, "LARGEST", 1)
+    monkeypatch.setattr(affine_maps, "LARGEST", 1)
     step, runs = steps_of(normed(4 * ROWS), ROOM)[0], []
     run = step._run
     monkeypatch.setattr(step, "_run", lambda rows: runs.append(len(rows)) or run(rows))

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from inscape._core import UnsupportedModelError, checks
-from inscape._core.functional import probe
+from inscape.functional.jacobians import probe
 from inscape.smoothness import (
     gradient_norm,
     gradient_norm_penalty,

@@ -16,8 +16,9 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import UnsupportedModelError
-from inscape._core.pieces import export, graph_cache
-from inscape._core.pieces.structure import structure
+from inscape.piecewise import export
+from inscape.piecewise.graph import cache
+from inscape.piecewise.graph.structure import structure
 from inscape.regions import plane_regions
 
 SCALE = 2.0
@@ -53,13 +54,13 @@ class Net(nn.Module):
 @pytest.fixture
 def exports(monkeypatch):
     """Count the exports of a test that starts with no graph."""
-    graph_cache._GRAPHS.clear()
+    cache._GRAPHS.clear()
     calls = []
-    monkeypatch.setattr(graph_cache, "exported", lambda f, x: calls.append(1) or EXPORTED(f, x))
+    monkeypatch.setattr(cache, "exported", lambda f, x: calls.append(1) or EXPORTED(f, x))
     return calls
 
 
-EXPORTED = graph_cache.exported
+EXPORTED = cache.exported
 
 
 def same(net, x=None):
@@ -196,7 +197,7 @@ def test_mode_precision_and_shape_have_graphs_of_their_own(exports):
 def test_what_the_structure_does_not_tell_is_seen_at_the_rows(exports, monkeypatch):
     net = Net()
     known = structure(net)
-    monkeypatch.setattr(graph_cache, "structure", lambda f: known)
+    monkeypatch.setattr(cache, "structure", lambda f: known)
     same(net)
     net.activation = torch.abs
     same(net)
@@ -207,8 +208,8 @@ def test_what_the_structure_does_not_tell_is_seen_at_the_rows(exports, monkeypat
 
 
 def test_a_known_graph_is_compared_at_one_row(exports, monkeypatch):
-    rows, called = [], graph_cache._called
-    monkeypatch.setattr(graph_cache, "_called", lambda *a: rows.append(len(a[2])) or called(*a))
+    rows, called = [], cache._called
+    monkeypatch.setattr(cache, "_called", lambda *a: rows.append(len(a[2])) or called(*a))
     net, x = Net(), points(5, 2)
     for data in (x, x, x.flip(0)):
         export(net, data)
@@ -265,14 +266,14 @@ def test_a_model_that_is_gone_is_freed(exports):
     export(net, x)
     export(lambda x: net(x) + 1, x)
     weights = [weakref.ref(tensor) for tensor in (net, net.layer.weight, net.shift, net.offset)]
-    assert len(graph_cache._GRAPHS) == 2
+    assert len(cache._GRAPHS) == 2
     del net
     gc.collect()
     assert [reference() for reference in weights] == [None] * 4
 
 
 def test_graphs_are_few_and_those_dropped_are_freed(exports, monkeypatch):
-    monkeypatch.setattr(graph_cache, "KEPT", 2)
+    monkeypatch.setattr(cache, "KEPT", 2)
     x = points(5, 2)
     graphs = []
     for width in (2, 3, 4):
@@ -281,7 +282,7 @@ def test_graphs_are_few_and_those_dropped_are_freed(exports, monkeypatch):
         graphs.append([weakref.ref(thing) for thing in (program.input, mode, mode.shape_env)])
     del program, mode
     gc.collect()
-    assert len(graph_cache._GRAPHS) == 2
+    assert len(cache._GRAPHS) == 2
     assert [any(reference() for reference in graph) for graph in graphs] == [False, True, True]
     export(dense(2, 3, 1), x)  # in use, so that the next one drops the other
     export(dense(2, 5, 1), x)
@@ -324,7 +325,7 @@ def test_threads_share_graphs(exports):
     assert not errors
     for net in nets:
         same(net)
-    assert len(graph_cache._GRAPHS) == 2
+    assert len(cache._GRAPHS) == 2
 
 
 def test_a_trace_of_something_else_is_refused():

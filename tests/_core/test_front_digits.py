@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from inscape._core.front import Front
+from inscape.functional.first_layer import FirstLayer
 
 
 @pytest.mark.parametrize("twist", [0.0, 1e-6, 1e-4, 1e-2, 1.0])
@@ -15,7 +15,7 @@ def test_float32_keeps_its_digits_where_the_weights_cancel(twist):
     a = torch.randn(50, 1, 64, generator=draw)
     a -= a.mean(2, keepdim=True)
     exact = (a.double() @ weight.double()).norm(dim=(1, 2))
-    ours = Front(weight=weight).norm(a).double()
+    ours = FirstLayer(weight=weight).norm(a).double()
     plain = (a @ weight).norm(dim=(1, 2)).double()
     rounding = float((plain - exact).abs().max())
     # Twice the rounding of the plain product, or the default tolerance of float32.
@@ -28,7 +28,7 @@ def test_float32_keeps_its_digits_at_the_edge_of_trust():
     a = torch.randn(4000, 1, 512, generator=draw)
     a -= a.mean(2, keepdim=True)
     exact = (a.double() @ weight.double()).norm(dim=(1, 2))
-    ours = Front(weight=weight).norm(a)
+    ours = FirstLayer(weight=weight).norm(a)
     assert_close(ours.double(), exact, rtol=1.3e-6, atol=0)
 
 
@@ -42,7 +42,7 @@ def test_float32_keeps_its_digits_where_slopes_are_tiny(scale, size):
     a = scale * (a - a.mean(2, keepdim=True))
     a[7] = 0
     exact = (a.double() @ weight.double()).norm(dim=(1, 2))
-    ours = Front(weight=weight).norm(a).double()
+    ours = FirstLayer(weight=weight).norm(a).double()
     plain = torch.linalg.vector_norm(a @ weight, dim=(1, 2)).double()
     rounding = float((plain - exact).abs().max())
     assert_close(ours, exact, rtol=1.3e-6, atol=2 * rounding)

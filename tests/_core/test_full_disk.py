@@ -16,10 +16,10 @@ from torch import Tensor
 
 from faults import Disk, contents, failing, killed
 from inscape._core import NotApplicable, Result
-from inscape._core.leftovers import tidy
 from inscape._core.saving import INLINE, load
 from inscape.figures import drawing
 from inscape.figures.drawing import rendered
+from inscape.files.leftovers import tidy
 from inscape.models import mlp
 from inscape.training import fit
 

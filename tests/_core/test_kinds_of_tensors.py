@@ -10,11 +10,11 @@ from torch import nn
 
 from cases import dense, points
 from inscape._core import NotApplicable, UnsupportedModelError, checks, generator, instruments
-from inscape._core.functional import probe
 from inscape._core.sampling import draw_rows
 from inscape.boolean import boolean_function
 from inscape.controls import lipschitz
 from inscape.extrapolation import extrapolation
+from inscape.functional.jacobians import probe
 from inscape.landscape import interpolation
 from inscape.pruning import exhaustive_pruning
 from inscape.regions import closed_regions, region_at

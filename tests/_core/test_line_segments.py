@@ -11,19 +11,19 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import UnsupportedModelError
-from inscape._core.functional import jacobians
-from inscape._core.pieces import line_layers, line_segments
-from inscape._core.pieces.layers import layers
-from inscape._core.pieces.line_graph import Rows, differentiable
-from inscape._core.pieces.line_prefix import cut_graph
-from inscape._core.pieces.line_segments import NARROW, Lines, lines
-from inscape._core.pieces.piecewise import piecewise
+from inscape.functional.jacobians import jacobians
+from inscape.piecewise.graph.matrix_chain import layers
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.lines import matrix_layers, segments
+from inscape.piecewise.lines.evaluation import Rows, differentiable
+from inscape.piecewise.lines.prefix import cut_graph
+from inscape.piecewise.lines.segments import NARROW, Lines, lines
 
 
 @pytest.fixture(autouse=True)
 def _always_compiled(monkeypatch):
     """Send chains of matrices the compiled way, however small they are."""
-    monkeypatch.setattr(line_segments, "SMALL", 0)
+    monkeypatch.setattr(segments, "SMALL", 0)
 
 
 def cut(f, a, b, **settings):
@@ -195,8 +195,8 @@ def test_every_knot_is_a_zero_of_a_unit_and_every_zero_is_a_knot():
 def test_small_tasks_are_not_compiled(monkeypatch):
     f, a, b = dense(6, 30, 2), points(4, 6), points(4, 6, seed=3)
     expected = cut(f, a, b)
-    monkeypatch.setattr(line_segments, "SMALL", 120)
-    monkeypatch.delattr(line_segments, "Cutter")
+    monkeypatch.setattr(segments, "SMALL", 120)
+    monkeypatch.delattr(segments, "Cutter")
     assert_close(cut(f, a, b).t, expected.t)
 
 
@@ -212,8 +212,8 @@ def test_both_ways_to_cut_agree():
 def test_chunks_blocks_and_threads_change_nothing(size, monkeypatch):
     f, a, b = dense(4, 20, 20, 20, 1), points(30, 4), points(30, 4, seed=3)
     whole = cut(f, a, b)
-    monkeypatch.setattr(line_layers, "CHUNK", size)
-    monkeypatch.setattr(line_segments, "BLOCK", 7)
+    monkeypatch.setattr(matrix_layers, "CHUNK", size)
+    monkeypatch.setattr(segments, "BLOCK", 7)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -370,7 +370,7 @@ def test_functional_in_place_and_reused_forms_are_the_same():
 
 @pytest.mark.parametrize("small", [0, 2**15], ids=["compiled", "plain"])
 def test_what_is_not_straight_inside_its_pieces_is_refused(small, monkeypatch):
-    monkeypatch.setattr(line_segments, "SMALL", small)
+    monkeypatch.setattr(segments, "SMALL", small)
     f, a, b = dense(3, 8, 1), points(5, 3), points(5, 3, seed=2)
     net = piecewise(f, a)
     monkeypatch.setattr(type(net), "values", lambda self, x, patterns=None: x[:, :1] ** 2)
@@ -387,7 +387,7 @@ def test_maps_of_a_chain_are_found_a_few_unit_vectors_at_a_time(monkeypatch):
     torch.manual_seed(0)
     parts = nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(48, 2)
     net = piecewise(nn.Sequential(*parts).double().eval(), points(3, 1, 6, 6))
-    monkeypatch.setattr("inscape._core.pieces.layers.BLOCK", 5 * 48)  # five of 48 at once
+    monkeypatch.setattr("inscape.piecewise.graph.matrix_chain.BLOCK", 5 * 48)  # five of 48 at once
     found = layers(net)
     assert_close(torch.from_numpy(found.weights[0]), parts[3].weight.detach())
     assert_close(torch.from_numpy(found.biases[0]), parts[3].bias.detach())

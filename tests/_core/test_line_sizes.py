@@ -6,10 +6,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
-from inscape._core.pieces.layers import layers
-from inscape._core.pieces.line_graph import settled_patterns
-from inscape._core.pieces.line_sizes import with_sizes
-from inscape._core.pieces.piecewise import piecewise
+from inscape.piecewise.graph.matrix_chain import layers
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.lines.evaluation import settled_patterns
+from inscape.piecewise.lines.rounding import with_sizes
 
 
 def each(x):

@@ -7,14 +7,14 @@ from torch.testing import assert_close
 
 from cases import points
 from inscape._core.deadline import NEVER, Deadline
-from inscape._core.functional import jacobians
-from inscape._core.pieces import line_graph, line_sweep
-from inscape._core.pieces.line_graph import Rows
-from inscape._core.pieces.line_prefix import joined, windows
-from inscape._core.pieces.line_segments import NARROW, Lines
-from inscape._core.pieces.line_sweep import Knots, Sweep
-from inscape._core.pieces.piecewise import piecewise
-from inscape._core.pieces.program import Program
+from inscape.functional.jacobians import jacobians
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.graph.program import Program
+from inscape.piecewise.lines import evaluation, sweep
+from inscape.piecewise.lines.evaluation import Rows
+from inscape.piecewise.lines.prefix import joined, windows
+from inscape.piecewise.lines.segments import NARROW, Lines
+from inscape.piecewise.lines.sweep import Knots, Sweep
 
 
 def cut(f, a, b, deadline=NEVER):
@@ -50,7 +50,7 @@ def test_windows_of_any_size_give_the_same_knots(most, monkeypatch):
     b = a + 0.2 * points(3, 1, 6, 6, seed=2)
     whole = cut(f, a, b)
     assert int(whole.pieces.min()) > 5
-    monkeypatch.setattr(line_graph, "MOST", most)
+    monkeypatch.setattr(evaluation, "MOST", most)
     found = cut(f, a, b)
     assert torch.equal(found.offsets, whole.offsets)
     for name in ("t", "values", "slopes"):
@@ -154,7 +154,7 @@ def test_a_piece_costs_one_row_of_every_layer(monkeypatch):
 
 @pytest.mark.parametrize("long", [1, 10**6])
 def test_values_at_knots_are_summed_along_each_segment(long, monkeypatch):
-    monkeypatch.setattr(line_sweep, "LONG", long)
+    monkeypatch.setattr(sweep, "LONG", long)
     t = torch.tensor([0.0, 0.25, 1.0, 0.5, 0.75], dtype=torch.float64)
     knots = Knots(torch.tensor([4, 4, 4, 5, 5]), t)
     batch = torch.tensor([[1.0, 0.0], [2.0, 5.0], [4.0, 8.0], [-4.0, 0.0], [8.0, -4.0], [0.0, 0.0]])

@@ -11,9 +11,9 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import UnsupportedModelError
-from inscape._core.pieces import chain, cut, export, two_layer
-from inscape._core.pieces.layers import layers
-from inscape._core.pieces.piecewise import piecewise
+from inscape.piecewise import chain, cut, export, two_layer
+from inscape.piecewise.graph.matrix_chain import layers
+from inscape.piecewise.graph.network import piecewise
 
 
 class Normed(nn.Module):
@@ -265,7 +265,7 @@ def test_other_widths_are_seen():
 
 LOW, HIGH = torch.tensor([0.3, 0.2]).double(), torch.tensor([-0.2, 0.6]).double()
 
-BENDS = {
+KINKED = {
     "relu": torch.relu,
     "leaky_relu": lambda x: functional.leaky_relu(x, 0.2),
     "prelu": lambda x: functional.prelu(x, torch.tensor([0.1, 0.3]).double()),
@@ -289,16 +289,16 @@ BENDS = {
 }
 
 
-@pytest.mark.parametrize("name", BENDS)
+@pytest.mark.parametrize("name", KINKED)
 def test_bends_give_what_torch_gives(name):
-    f, x = BENDS[name], points(50, 2)
+    f, x = KINKED[name], points(50, 2)
     net = piecewise(f, x)
     assert_close(net.values(x, net.patterns(x)), f(x))
 
 
-@pytest.mark.parametrize("name", BENDS)
+@pytest.mark.parametrize("name", KINKED)
 def test_one_pattern_does_for_many_points(name):
-    f, x = BENDS[name], points(6, 2)
+    f, x = KINKED[name], points(6, 2)
     net = piecewise(f, x)
     near = x[:1] + 1e-9 * points(40, 2)
     pattern = net.patterns(x[:1])
@@ -309,7 +309,7 @@ def test_one_pattern_does_for_many_points(name):
 
 @pytest.mark.parametrize("name", ["max", "min", "clamp, the wrong way round"])
 def test_the_bends_of_a_line(name):
-    f, x = BENDS[name], points(2, 2)
+    f, x = KINKED[name], points(2, 2)
     found = cut(export(f, x), x[0], x[1])
     t = torch.linspace(0, 1, 1001, dtype=torch.float64)[:, None]
     expected = f(torch.lerp(x[0], x[1], t))

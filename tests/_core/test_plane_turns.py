@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from inscape._core.deadline import NEVER, Deadline
-from inscape._core.pieces.plane.turns import Turns
+from inscape.piecewise.planes.two_phase import Turns
 
 
 def in_threads(turns, first, second, threads=2):

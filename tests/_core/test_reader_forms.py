@@ -8,8 +8,8 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import UnsupportedModelError
-from inscape._core.pieces.line_segments import lines
-from inscape._core.pieces.piecewise import piecewise
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.lines.segments import lines
 from inscape.regions import plane_regions
 
 HIDDEN = dense(2, 32, seed=3)
@@ -57,7 +57,7 @@ AFFINE = {
     "like": lambda h: h.sum(1, keepdim=True).expand_as(h) + image(h).reshape_as(h),
 }
 
-BENDS = {
+KINKED = {
     "fmax": lambda h: torch.fmax(h, h.flip(1)),
     "fmin": lambda h: torch.fmin(h, h.flip(1)),
     "amax": lambda h: image(h).amax((2, 3)),
@@ -86,7 +86,7 @@ def all_of(forms, before=lambda x: x):
     return f
 
 
-@pytest.mark.parametrize("forms", [AFFINE, BENDS], ids=["affine", "bends"])
+@pytest.mark.parametrize("forms", [AFFINE, KINKED], ids=["affine", "bends"])
 def test_all_forms_are_read_and_cut(forms):
     # a bend after them all asks how large their summands are
     def f(x):
@@ -95,7 +95,7 @@ def test_all_forms_are_read_and_cut(forms):
 
     x = points(9, 2)
     net = piecewise(f, x)
-    assert len(net.bends) == 1 + (1 if forms is AFFINE else len(BENDS))
+    assert len(net.ops) == 1 + (1 if forms is AFFINE else len(KINKED))
     assert_close(net.values(x, net.patterns(x)), f(x).detach())
     found = lines(net, x[:1], x[1:2])
     t = torch.linspace(0, 1, 301, dtype=torch.float64)
@@ -106,7 +106,7 @@ def test_all_forms_are_read_and_cut(forms):
 
 
 def test_a_plane_through_bends():
-    some = {name: BENDS[name] for name in ("amin", "adaptive_max_pool2d", "softshrink")}
+    some = {name: KINKED[name] for name in ("amin", "adaptive_max_pool2d", "softshrink")}
 
     def f(x):
         return all_of(some)(x).sum(1, keepdim=True)

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 import inscape
-from inscape._core.errors import UnsupportedModelError
+from inscape.errors import UnsupportedModelError
 from inscape.robustness import robustness
 from inscape.smoothness import gradient_norm
 

@@ -7,11 +7,11 @@ from torch.testing import assert_close
 
 from cases import CASES
 from inscape._core import UnsupportedModelError, instruments
-from inscape._core.pieces import graph_cache
-from inscape._core.pieces.exporter import exported
-from inscape._core.pieces.graph_cache import export
-from inscape._core.pieces.recorder import UnrecordableError
-from inscape._core.pieces.two_calls import traced_twice
+from inscape.piecewise.graph import cache
+from inscape.piecewise.graph.cache import export
+from inscape.piecewise.graph.export import exported
+from inscape.piecewise.graph.tracing import UnrecordableError
+from inscape.piecewise.graph.two_calls import traced_twice
 from inscape.regions import line_regions
 
 #: Instruments that read the graph of a network: its layers, or its linear regions.
@@ -108,7 +108,7 @@ def test_the_exporter_fails_and_two_calls_do(kind):
     net, x = built(kind)
     try:
         shown = exported(net, x)
-        assert not graph_cache._gap(shown.program, (), net, x) < 1e-6
+        assert not cache._gap(shown.program, (), net, x) < 1e-6
     except UnsupportedModelError:
         pass
     program = traced_twice(net, x)
@@ -181,7 +181,7 @@ def test_a_graph_that_differs_at_rows_of_the_call_is_refused(monkeypatch):
     net, x = built(FixedBatch)
     other, _ = built(FixedBatch)
     other.last.bias.data += 1
-    monkeypatch.setattr(graph_cache, "traced_twice", lambda f, rows: traced_twice(other, rows))
+    monkeypatch.setattr(cache, "traced_twice", lambda f, rows: traced_twice(other, rows))
     with pytest.raises(UnsupportedModelError, match="the batch size became a fixed number"):
         export(net, x)
 
@@ -218,6 +218,6 @@ def test_instruments_that_need_no_graph_never_ask_for_one(monkeypatch, name):
     def never(*args):
         raise AssertionError("asked for a graph")
 
-    monkeypatch.setattr(graph_cache, "_export", never)
+    monkeypatch.setattr(cache, "_export", never)
     model, x, y = CASES["two-layer"]()
     instruments()[name].measure(model, x, y)

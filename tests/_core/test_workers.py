@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from inscape._core.pieces.plane.workers import RANGES, Workers
+from inscape.piecewise.planes.threads import RANGES, Workers
 
 
 @pytest.fixture(params=[1, 2, 3])

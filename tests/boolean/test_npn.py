@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from inscape.boolean import _kept as keeping
+from inscape.boolean import _cache as keeping
 from inscape.boolean import npn, parity, random, table
 
 

@@ -44,9 +44,9 @@ def test_orders_of_random_weights_are_all_found():
     for n in (5, 6):
         tree = orders.trie(n)
         paths = branches(tree, n)
-        dice = np.random.default_rng(n)
+        rng = np.random.default_rng(n)
         for _ in range(200):
-            row = np.sort(dice.exponential(size=n))
+            row = np.sort(rng.exponential(size=n))
             assert lower(row)[: 1 << (n - 1)] in paths
 
 

@@ -62,9 +62,9 @@ def test_every_example_is_stationary_in_its_case_for_pytorch(found):
 
 def test_conditions_make_the_gradient_vanish_whatever_is_free(found):
     weights = symbols(2)
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for family in found.families[::4]:
-        numbers = {name: sympy.Rational(int(dice.integers(1, 50)), 7) for name in weights}
+        numbers = {name: sympy.Rational(int(rng.integers(1, 50)), 7) for name in weights}
         equations = [text.split(" = ") for text in family.conditions]
         for _ in range(3):  # right sides may need each other's left sides
             for left, right in equations:
@@ -89,10 +89,10 @@ def test_a_long_descent_finds_no_other_loss(found):
 
 def test_minima_and_saddles_are_what_they_say(found):
     """Around a minimum nothing is lower; around a saddle something is."""
-    dice = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for family in (one for one in found.families if one.inner):
         here = np.array(vector(family.example))
-        away = here + 0.003 * dice.normal(size=(3000, 7))
+        away = here + 0.003 * rng.normal(size=(3000, 7))
         before = away[:, :2, None] * np.array(XOR.points) + away[:, 2:4, None]
         out = (away[:, 4:6, None] * np.maximum(before, 0)).sum(1) + away[:, 6:]
         losses = ((out - np.array(XOR.targets)) ** 2) @ np.array(XOR.weights)
@@ -192,14 +192,12 @@ def test_no_units_are_refused():
 
 
 def test_inequalities_against_a_grid():
-    dice = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     grid = [tuple(Fraction(v, 2) for v in p) for p in product(range(-4, 5), repeat=2)]
     empty = 0
     for _ in range(100):
         system = [
-            above_zero(
-                dice.integers(-2, 3, 2).tolist(), int(dice.integers(-2, 3)), strict=k % 2 == 0
-            )
+            above_zero(rng.integers(-2, 3, 2).tolist(), int(rng.integers(-2, 3)), strict=k % 2 == 0)
             for k in range(4)
         ]
         point = solution(system, 2)

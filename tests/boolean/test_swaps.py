@@ -25,7 +25,7 @@ from inscape.boolean import (
     table,
 )
 from inscape.boolean import swaps as swaps_of  # the function, whose module has its name
-from inscape.boolean.programmes import at_most, contradicts
+from inscape.boolean.linear_programs import at_most, contradicts
 
 FACTS = json.loads((Path(inscape.__file__).parent / "papers/sattelberg/published.json").read_text())
 CHECK = next(one for one in FACTS["entries"] if one["id"] == "table-3.1")["own_check"]
@@ -61,22 +61,22 @@ def test_weights_show_the_swaps(n):
 
 
 def test_no_random_weights_do_better():
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for n in (3, 4, 5, 6):
         for seed in range(10):
             function = random(n, seed)
             least = swaps(function).swaps
             for _ in range(100):
-                weights = dice.integers(-(10**6), 10**6, n)
+                weights = rng.integers(-(10**6), 10**6, n)
                 assert changes(function, weights) >= least
 
 
 def test_functions_made_of_bands_have_no_more_swaps_than_cuts():
-    dice = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for n in (3, 4, 5, 6):
         for cuts in (1, 2, 3, 5):
-            places = np.argsort(np.argsort(parity(n).points @ dice.normal(size=n)))
-            at = np.sort(dice.choice(np.arange(1, 1 << n), cuts, replace=False))
+            places = np.argsort(np.argsort(parity(n).points @ rng.normal(size=n)))
+            at = np.sort(rng.choice(np.arange(1, 1 << n), cuts, replace=False))
             bits = np.searchsorted(at, places, side="right") % 2
             number = int("".join(map(str, bits)), 2)
             assert swaps(table(number, n)).swaps <= cuts

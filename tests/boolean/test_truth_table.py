@@ -83,12 +83,12 @@ def test_formula(text, digits):
 
 
 def test_formula_agrees_with_python_on_random_formulas():
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
 
     def draw(depth):
         if depth == 0:
-            return f"x{dice.integers(1, 5)}"
-        kind = dice.integers(4)
+            return f"x{rng.integers(1, 5)}"
+        kind = rng.integers(4)
         if kind == 3:
             return f"(~{draw(depth - 1)})"
         return f"({draw(depth - 1)} {'&|^'[kind]} {draw(depth - 1)})"

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from inscape.models import mlp
-from inscape.report.recorded import Recorded
-from inscape.report.watch import Watch
+from inscape.report.look.recorded_training import Recorded
+from inscape.report.look.watch import Watch
 from inscape.training import Trajectory, fit
 
 NETS = """

@@ -82,10 +82,10 @@ def kit(run, tmp_path, monkeypatch):
     """Fill the working folder with good and bad files."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     Path("nets.py").write_text(NETS)
-    dice = np.random.default_rng(0)
-    x, y = dice.normal(size=(20, 4)), np.arange(20) % 3
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(20, 4)), np.arange(20) % 3
     np.savez("good.npz", x=x, y=y)
-    np.savez("wide.npz", x=dice.normal(size=(20, 7)), y=y)
+    np.savez("wide.npz", x=rng.normal(size=(20, 7)), y=y)
     np.savez("empty.npz", x=np.zeros((0, 4)))
     np.savez("uneven.npz", x=x, y=y[:7])
     np.savez("classes.npz", x=x, y=np.arange(20) % 5)
@@ -93,7 +93,7 @@ def kit(run, tmp_path, monkeypatch):
     bad = x.copy()
     bad[3, 2] = np.nan
     np.savez("nan.npz", x=bad, y=y)
-    np.savetxt("ints.csv", np.column_stack([dice.integers(0, 9, (20, 4)), y]), "%d", ",")
+    np.savetxt("ints.csv", np.column_stack([rng.integers(0, 9, (20, 4)), y]), "%d", ",")
     Path("words.csv").write_text("a,b,c,d,label\n" + "1,2,three,4,0\n" * 9)
     Path("cut.npz").write_bytes(Path("good.npz").read_bytes()[:300])
     Path("nothing.npz").write_bytes(b"")
@@ -268,7 +268,7 @@ def test_an_interrupt_leaves_no_report(kit, monkeypatch):
     def interrupt(*args, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("inscape.report.looking.Prepared.run", interrupt)
+    monkeypatch.setattr("inscape.report.look.session.Prepared.run", interrupt)
     done = kit(*look())
     assert done.exit_code == 130
     assert done.stderr.endswith("inscape: interrupted: nothing was left half written.\n")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from inscape.report import boolean
+from inscape.report.boolean import summary
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """Train one small size only."""
-    monkeypatch.setattr(boolean, "sizes", lambda n, swaps: [(2, 1)])
+    monkeypatch.setattr(summary, "sizes", lambda n, swaps: [(2, 1)])
 
 
 def test_text_and_page(run, quick):

@@ -5,10 +5,10 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from inscape._core.errors import DataError
 from inscape.cli.data import app
 from inscape.data import catalogue
 from inscape.data.files import FILE_SETS
+from inscape.errors import DataError
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from inscape.cli.example import example
-from inscape.intake import open_data
+from inscape.loaders import open_data
 
 
 def test_the_same_weights_every_time():

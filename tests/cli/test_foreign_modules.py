@@ -100,13 +100,13 @@ def folder(tmp_path_factory):
     """Return a folder with the styles, the same weights for all of them, and some points."""
     folder = tmp_path_factory.mktemp("foreign")
     (folder / "nets.py").write_text(STYLES)
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(40, 5, generator=dice)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(40, 5, generator=rng)
     np.savez(folder / "points.npz", x=x, y=torch.arange(40) % 3)
-    deep = _weights({"a": (12, 5), "b": (12, 12), "c": (3, 12)}, dice)
+    deep = _weights({"a": (12, 5), "b": (12, 12), "c": (3, 12)}, rng)
     torch.save(deep, folder / "deep.pt")
     torch.save({**deep, "mean": torch.zeros(5), "std": torch.ones(5)}, folder / "buffers.pt")
-    torch.save(_weights({"a": (12, 5), "b": (3, 12)}, dice), folder / "shallow.pt")
+    torch.save(_weights({"a": (12, 5), "b": (3, 12)}, rng), folder / "shallow.pt")
     return folder
 
 
@@ -135,9 +135,9 @@ def measured(folder, *words: str) -> tuple[dict[str, dict[str, float]], str]:
     return {measure["name"]: measure["summary"] for measure in found}, done.stderr
 
 
-def _weights(sizes, dice):
-    weights = {f"{name}.weight": torch.randn(*size, generator=dice) for name, size in sizes.items()}
-    biases = {f"{name}.bias": torch.randn(size[0], generator=dice) for name, size in sizes.items()}
+def _weights(sizes, rng):
+    weights = {f"{name}.weight": torch.randn(*size, generator=rng) for name, size in sizes.items()}
+    biases = {f"{name}.bias": torch.randn(size[0], generator=rng) for name, size in sizes.items()}
     return weights | biases
 
 

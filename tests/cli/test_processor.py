@@ -5,8 +5,8 @@ import json
 import torch
 
 from inscape.cli import processor
-from inscape.training.ensemble import slots
-from inscape.training.ensemble.slots import same_bits
+from inscape.ensembles import slots
+from inscape.ensembles.slots import same_bits
 
 
 def by_slot(left, right):

@@ -12,9 +12,9 @@ import torch
 
 from inscape._core import generator
 from inscape._core.anytime import batches
-from inscape._core.functional import MEMORY, probe
 from inscape._core.sampling import draw_pair_numbers
 from inscape.extrapolation import extrapolation
+from inscape.functional.jacobians import MEMORY, probe
 from inscape.kernels import tangent_kernel
 from inscape.robustness import robustness
 from inscape.smoothness import (

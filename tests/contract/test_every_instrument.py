@@ -15,9 +15,9 @@ from torch import Tensor, nn
 import inscape
 from cases import CASES
 from inscape._core import NotApplicable, Result, instruments
-from inscape._core.pieces.plane.frame import through
 from inscape._core.result import ALIKE
 from inscape.index import entries
+from inscape.piecewise.planes.frame import through
 from same import assert_same
 
 REGISTER = instruments()

@@ -142,7 +142,7 @@ def _settings(result):
     """Return how finely each sample is measured: a first answer may be a coarse one."""
     names = ("knots", "directions", "projections")
     how = tuple(getattr(result, name, None) for name in names)
-    return *how, any(doubt.startswith(UNFINISHED) for doubt in getattr(result, "doubts", ()))
+    return *how, any(warning.startswith(UNFINISHED) for warning in getattr(result, "warnings", ()))
 
 
 @pytest.mark.parametrize("name", SAMPLED)

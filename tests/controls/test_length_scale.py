@@ -10,9 +10,10 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape.controls import LengthScale, length_scale, release
+from inscape.ensembles import fit_many
+from inscape.ensembles.grouping import groups
 from inscape.models import mlp
-from inscape.training import fit, fit_many, fit_shallow
-from inscape.training.ensemble.alike import groups
+from inscape.training import fit, fit_shallow
 
 
 def net(seed=0):

@@ -5,8 +5,8 @@ import struct
 import numpy as np
 import pytest
 
-from inscape._core.errors import DataError
 from inscape.data.cifar import read_binary, read_pickle
+from inscape.errors import DataError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (3, 3072)).astype(np.uint8)
 LABELS = [6, 0, 9]

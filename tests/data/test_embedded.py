@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from inscape._core.errors import DataError
 from inscape.data import digits, digits_binary
+from inscape.errors import DataError
 
 
 def test_digits_are_scaled_and_split():

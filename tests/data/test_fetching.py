@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from inscape._core.errors import DataError
 from inscape.data.fetching import fetch
 from inscape.data.files import FILE_SETS
+from inscape.errors import DataError
 
 
 def files_in(folder: Path) -> list[str]:

@@ -4,8 +4,8 @@ import struct
 import numpy as np
 import pytest
 
-from inscape._core.errors import DataError
 from inscape.data.idx import read_idx, unpacked, write_idx
+from inscape.errors import DataError
 
 RAW = struct.pack(">BBBBII", 0, 0, 8, 2, 2, 3) + bytes([1, 2, 3, 4, 5, 6])
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from inscape._core.errors import DataError
 from inscape.data import cifar10, fashion_mnist, mnist_binary
 from inscape.data import mnist as load_mnist
 from inscape.data.idx import read_idx
+from inscape.errors import DataError
 
 
 def test_pixels_and_labels_are_those_of_the_files(mnist, tmp_path):

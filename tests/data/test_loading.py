@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from inscape._core.errors import DataError
 from inscape.data import disc, gaussian_process, load, names
 from inscape.data.catalogue import lookup
+from inscape.errors import DataError
 
 MADE = [name for name in names() if not lookup(name).files]
 

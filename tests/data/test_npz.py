@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from inscape._core.errors import DataError
 from inscape.data.npz import read_npz
+from inscape.errors import DataError
 
 
 def test_each_part_is_found_under_its_key(tmp_path):

@@ -3,11 +3,11 @@ import gzip
 import numpy as np
 import pytest
 
-from inscape._core.errors import DataError
 from inscape.data.files import FILE_SETS
 from inscape.data.idx import read_idx
 from inscape.data.places import presence, roots
 from inscape.data.store import file_set, find, gather, set_aside, verdict
+from inscape.errors import DataError
 
 PARTS = ["train-images", "train-labels", "test-images", "test-labels"]
 

@@ -229,8 +229,8 @@ def test_linear_models_are_those_of_least_squares_for_any_shape(shape):
 
 
 def circle(n, seed=0):
-    dice = torch.Generator().manual_seed(seed)
-    x = torch.randn(n, 2, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 2, generator=rng, dtype=torch.float64)
     return x, (x.norm(dim=1) > 1.1).long()
 
 
@@ -240,13 +240,13 @@ def test_the_process_sees_a_step():
     error = found.errors.mean(0)
     assert error[1] < 0.1  # a single start takes all for noise: 0.5
     assert error[2] < 0.1
-    assert found.doubts == ()
+    assert found.warnings == ()
 
 
 def test_the_process_is_conditioned_on_all_points(monkeypatch):
-    dice = torch.Generator().manual_seed(0)
-    x = torch.rand(400, 2, generator=dice, dtype=torch.float64)
-    q = torch.rand(50, 2, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.rand(400, 2, generator=rng, dtype=torch.float64)
+    q = torch.rand(50, 2, generator=rng, dtype=torch.float64)
 
     def waves(x):
         return torch.sin(9 * x[:, :1]) * torch.cos(8 * x[:, 1:])
@@ -263,20 +263,20 @@ def test_a_process_that_finds_nothing_says_so():
     x, q = points(40, 2), points(20, 2, seed=1)
     y = torch.randn(40, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found = extrapolation(total, x, y, queries=q, target=total, peers=("gaussian_process",))
-    assert any("predicts their mean" in doubt for doubt in found.doubts)
+    assert any("predicts their mean" in warning for warning in found.warnings)
     assert_close(found.errors[:, 1], (y.mean() - total(q))[:, 0].square())
     assert "read the warnings" in found.summary().basis
     even = extrapolation(total, x, 0 * y, queries=q, target=total, peers=("gaussian_process",))
-    assert even.doubts == ()
+    assert even.warnings == ()
     assert_close(even.errors[:, 1], total(q)[:, 0].square())
 
 
 def test_folds_are_doubted_and_queries_are_not():
     x = points(20, 2)
     folded = extrapolation(total, x, total(x), peers=())
-    assert "if the network was trained on them" in folded.doubts[0]
+    assert "if the network was trained on them" in folded.warnings[0]
     assert "read the warnings" in folded.summary().basis
-    assert extrapolation(total, x, total(x), queries=x, target=total, peers=()).doubts == ()
+    assert extrapolation(total, x, total(x), queries=x, target=total, peers=()).warnings == ()
 
 
 def test_a_sigmoid_is_a_probability_and_what_looks_like_one_is_doubted():
@@ -286,10 +286,10 @@ def test_a_sigmoid_is_a_probability_and_what_looks_like_one_is_doubted():
     for ending in (torch.sigmoid, lambda z: torch.cat([-z, z], 1).softmax(1)[:, 1]):
         found = extrapolation(lambda x, end=ending: end(3 * x[:, :1]), x, y, **ask)
         assert found.errors.sum() == 0
-        assert found.doubts == ()
+        assert found.warnings == ()
     unseen = extrapolation(lambda x: 1 / (1 + (-x[:, :1]).exp()), x, y, **ask)
-    assert any("are read as logits" in doubt for doubt in unseen.doubts)
-    assert extrapolation(lambda x: x[:, :1], x, y, **ask).doubts == ()
+    assert any("are read as logits" in warning for warning in unseen.warnings)
+    assert extrapolation(lambda x: x[:, :1], x, y, **ask).warnings == ()
 
 
 def test_shares_of_wrong_classes_stay_between_0_and_1():
@@ -317,7 +317,7 @@ def test_undecided_queries_are_counted_apart(monkeypatch):
         total, x, total(x), queries=q, target=total, peers=(), domain=lambda x: x[:, 0] > 1e9
     )
     assert [ZONES[zone] for zone in found.zones] == ["undecided"] * 3 + ["outside"] * 2
-    assert "For 3 of 5 queries it would take too long" in found.doubts[0]
+    assert "For 3 of 5 queries it would take too long" in found.warnings[0]
 
 
 def test_profiles_are_true_where_errors_are_exactly_zero():

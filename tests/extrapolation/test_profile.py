@@ -8,9 +8,9 @@ from inscape.extrapolation import log_errors, profile
 
 
 def drawn(n, seed=0):
-    dice = torch.Generator().manual_seed(seed)
-    r = torch.rand(n, generator=dice, dtype=torch.float64)
-    return r, r.square() + 0.1 * torch.randn(n, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(seed)
+    r = torch.rand(n, generator=rng, dtype=torch.float64)
+    return r, r.square() + 0.1 * torch.randn(n, generator=rng, dtype=torch.float64)
 
 
 def scatter(r, v, h):
@@ -24,9 +24,9 @@ def scatter(r, v, h):
 def test_band_does_not_close_where_a_single_point_is_in_reach():
     hits = []
     for seed in range(60):
-        dice = torch.Generator().manual_seed(seed)
-        r = torch.randn(200, generator=dice, dtype=torch.float64) ** 2  # few are far away
-        found = profile(r, torch.randn(200, generator=dice, dtype=torch.float64))
+        rng = torch.Generator().manual_seed(seed)
+        r = torch.randn(200, generator=rng, dtype=torch.float64) ** 2  # few are far away
+        found = profile(r, torch.randn(200, generator=rng, dtype=torch.float64))
         hits.append((found.low <= 0) & (found.high >= 0))
     covered = torch.stack(hits).double().mean(0)
     assert covered[:10].mean() > 0.9

@@ -15,9 +15,9 @@ MEANS = {
     "steep": lambda d: (3 * d).exp(),
 }
 NOISE = {
-    "square of a normal": lambda shape, dice: torch.randn(shape, generator=dice).square(),
-    "exponential": lambda shape, dice: torch.rand(shape, generator=dice).log().neg(),
-    "log-normal": lambda shape, dice: (0.7 * torch.randn(shape, generator=dice) - 0.245).exp(),
+    "square of a normal": lambda shape, rng: torch.randn(shape, generator=rng).square(),
+    "exponential": lambda shape, rng: torch.rand(shape, generator=rng).log().neg(),
+    "log-normal": lambda shape, rng: (0.7 * torch.randn(shape, generator=rng) - 0.245).exp(),
 }
 
 
@@ -31,17 +31,17 @@ def held(errors, truth, *, classes):
 
 def distances(m):
     """Return sorted distances for each run, and the last quarter of them all."""
-    dice = torch.Generator().manual_seed(m)
-    drawn = torch.rand(RUNS, m, generator=dice, dtype=torch.float64).sort(1).values
-    return drawn, torch.linspace(0.75, 1, 10001, dtype=torch.float64), dice
+    rng = torch.Generator().manual_seed(m)
+    drawn = torch.rand(RUNS, m, generator=rng, dtype=torch.float64).sort(1).values
+    return drawn, torch.linspace(0.75, 1, 10001, dtype=torch.float64), rng
 
 
 @pytest.mark.parametrize("m", [12, 40, 200])
 @pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("mean", MEANS)
 def test_intervals_of_real_errors(mean, noise, m):
-    drawn, last, dice = distances(m)
-    errors = MEANS[mean](drawn) * NOISE[noise](drawn.shape, dice).double()
+    drawn, last, rng = distances(m)
+    errors = MEANS[mean](drawn) * NOISE[noise](drawn.shape, rng).double()
     assert 0.90 < held(errors, float(MEANS[mean](last).mean()), classes=False) < 0.99
 
 
@@ -49,8 +49,8 @@ def test_intervals_of_real_errors(mean, noise, m):
 @pytest.mark.parametrize("ends", [(0.1, 0.1), (0.0, 0.6), (0.3, 0.9)])
 def test_intervals_of_shares(ends, m):
     low, high = ends
-    drawn, last, dice = distances(m)
-    wrong = torch.rand(drawn.shape, generator=dice) < low + (high - low) * drawn
+    drawn, last, rng = distances(m)
+    wrong = torch.rand(drawn.shape, generator=rng) < low + (high - low) * drawn
     truth = float((low + (high - low) * last).mean())
     assert held(wrong.double(), truth, classes=True) > 0.90
 

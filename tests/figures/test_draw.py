@@ -31,8 +31,8 @@ class Undrawn(Result):
 
 
 def results() -> dict[str, Result]:
-    dice = torch.Generator().manual_seed(0)
-    some = torch.rand(60, generator=dice)
+    rng = torch.Generator().manual_seed(0)
+    some = torch.rand(60, generator=rng)
     at = torch.linspace(-1, 1, 9, dtype=torch.float64)
     curve = torch.stack([at.abs(), at.sin(), at**3], dim=1)
     return {

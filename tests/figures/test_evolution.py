@@ -29,9 +29,9 @@ def evolution():
 
 def test_a_line_for_each_layer(evolution):
     ax = draw(evolution)
-    for bend in range(2):
-        drawn = torch.from_numpy(np.asarray(ax.lines[bend].get_ydata()))
-        assert_close(drawn, 100 * evolution.differs[:, bend])
+    for op in range(2):
+        drawn = torch.from_numpy(np.asarray(ax.lines[op].get_ydata()))
+        assert_close(drawn, 100 * evolution.differs[:, op])
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     expected = [
         f"nonlinear layer {k + 1}: settled at step {int(evolution.settled[k])}" for k in range(2)

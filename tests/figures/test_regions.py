@@ -15,11 +15,11 @@ from torch.testing import assert_close
 
 import inscape.figures.regions as figures
 from cases import dense
-from inscape._core.pieces.plane.raster import raster
 from inscape.figures import caption, draw, has_figure, rendered
 from inscape.figures.hues import by_map, by_pattern, oklch
 from inscape.figures.regions import colors, dual, mosaic, portrait
 from inscape.figures.style import CATEGORIES
+from inscape.piecewise.planes.raster import raster
 from inscape.regions.boundary import boundary, decision_boundary
 from inscape.regions.plane_regions import plane_regions
 
@@ -54,8 +54,8 @@ def test_lines_are_told_apart_by_the_bend_that_made_them(regions):
     ax = mosaic(regions, color="plain")
     drawn = {to_hex(one.get_color()[0]): one for one in of(ax, LineCollection)}
     assert set(drawn) == {color.lower() for color in CATEGORIES[:2]}
-    for bend, color in enumerate(CATEGORIES[:2]):
-        made = int((regions.makers[:, 0] == bend).sum())
+    for op, color in enumerate(CATEGORIES[:2]):
+        made = int((regions.switching_units[:, 0] == op).sum())
         assert len(drawn[color.lower()].get_segments()) == made
     first, second = (drawn[color.lower()].get_linewidth()[0] for color in CATEGORIES[:2])
     assert first > second
@@ -120,8 +120,8 @@ def test_raster_names_the_cell_under_each_pixel(regions):
     at = torch.stack(torch.meshgrid(v, u, indexing="ij"), -1).flip(2).reshape(-1, 2)
     patterns = [(NET[0](at) > 0), (NET[2](NET[0](at).relu()) > 0)]
     cell = torch.from_numpy(cells.reshape(-1))
-    for bend, pattern in enumerate(patterns):
-        assert torch.equal(regions.pattern(bend)[cell].bool(), pattern)
+    for op, pattern in enumerate(patterns):
+        assert torch.equal(regions.pattern(op)[cell].bool(), pattern)
 
 
 def test_many_cells_become_one_picture_of_the_same_colours(regions, monkeypatch):
@@ -169,7 +169,7 @@ def test_shapes_stay_shapes_where_asked(regions, monkeypatch):
     assert len(of(ax, PolyCollection)[0].get_paths()) == regions.cells
     drawn = [path for one in of(ax, PathCollection) for path in one.get_paths()]
     assert max(map(len, drawn)) == 8
-    inner = int((regions.makers[:, 0] >= 0).sum())
+    inner = int((regions.switching_units[:, 0] >= 0).sum())
     assert sum(map(len, drawn)) == 2 * inner
     assert b"<image" not in rendered(ax, ".svg")
     assert b"<image" in rendered(mosaic(regions), ".svg")

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 import inscape
-from inscape._core import errors
+from inscape import errors
 
 PACKAGE = Path(inscape.__file__).parent
 TYPES = (ValueError, TypeError, errors.UnsupportedModelError, errors.DataError, errors.BudgetError)

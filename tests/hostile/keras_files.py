@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from hostile.kinds import kind
-from intake.keras_files import MLP, described, packed, write_h5, write_keras
+from loaders.keras_files import MLP, described, packed, write_h5, write_keras
 
 _SHAPE = (6,)
 _LAYERS = [("Dense", {"units": 3}, [np.ones((6, 3), np.float32), np.zeros(3, np.float32)])]

@@ -18,8 +18,8 @@ from torch import nn
 
 import inscape
 from inscape._core import checks
-from inscape._core.errors import BudgetError
-from inscape.intake import open_data, open_model
+from inscape.errors import BudgetError
+from inscape.loaders import open_data, open_model
 from inscape.training import Trajectory
 
 SECONDS = 30

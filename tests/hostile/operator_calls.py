@@ -18,9 +18,9 @@ from torch import Tensor
 
 from hostile.programs import members, node
 from hostile.sound_calls import SOUND, B, I
-from inscape.intake.exported import Archive, read_program
-from inscape.intake.operators import OPERATORS
-from inscape.intake.program import Program
+from inscape.loaders.exported import Archive, read_program
+from inscape.loaders.exported_module import Program
+from inscape.loaders.operators import OPERATORS
 
 _SHAPES: tuple[tuple[int, ...], ...] = (
     (4, 6), (6, 6), (6,), (4,), (4, 6, 8), (4, 6, 8, 8), (4, 6, 4, 4, 4), (6, 6, 3), (6, 6, 3, 3),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inscape.intake.operators import OPERATORS
+from inscape.loaders.operators import OPERATORS
 
 #: Calls of each operator; ``HOSTILE_DRAWS=1000`` for a long search.
 DRAWS = int(os.environ.get("HOSTILE_DRAWS", "8"))

@@ -6,13 +6,15 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
-from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape.cli.explained import print_attribution
-from inscape.kernels import PathWatch, _blocks, _segment, path_kernel, tangent_kernel
-from inscape.kernels._between import General
-from inscape.report.attribution import Attribution, Explained, Others, Prediction, Push
-from inscape.report.attribution_page import attribution_part
-from inscape.report.page import environment
+from inscape.errors import BudgetError, UnsupportedModelError
+from inscape.kernels import PathWatch, path_kernel, tangent_kernel
+from inscape.kernels.path import weight_segment
+from inscape.kernels.path.gradients_between import General
+from inscape.kernels.tangent import blocks
+from inscape.report.look.attribution import Attribution, Explained, Others, Prediction, Push
+from inscape.report.look.attribution_page import attribution_part
+from inscape.report.look.page import environment
 from inscape.training import fit
 
 X, Y, Q = points(8, 2), points(8, 2, seed=4), points(3, 2, seed=9)
@@ -129,14 +131,14 @@ def test_gradients_too_large_to_be_mapped_over_together(monkeypatch):
     model = bent()
     run = fit(model, X, Y, lr=0.1, epochs=1, record=1, progress=False)
     expected = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
-    monkeypatch.setattr(_segment, "MAPPED", 1)
+    monkeypatch.setattr(weight_segment, "MAPPED", 1)
     found = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
     assert_close(found.samples, expected.samples)
 
 
 @pytest.mark.parametrize(("rows", "way"), [(5, "written out"), (40, "sum over places")])
 def test_tables_are_written_out_where_that_is_cheaper(rows, way, monkeypatch):
-    monkeypatch.setattr(_blocks, "TILE", 64)  # less than all points of a row of the kernel
+    monkeypatch.setattr(blocks, "TILE", 64)  # less than all points of a row of the kernel
     model = Words(rows).double().eval()
     found = tangent_kernel(model, 4 * points(5, 6))
     assert dict(found.layers)["table.weight"] == way

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 import inscape
 from cases import dense, points
-from inscape._core.errors import BudgetError, UnsupportedModelError
+from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.kernels import embedding, separability, tangent_features, tangent_kernel
 
 X = points(9, 3)

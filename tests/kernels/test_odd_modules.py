@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 from cases import dense, points
-from inscape._core.errors import UnsupportedModelError
+from inscape.errors import UnsupportedModelError
 from inscape.kernels import neighbours, tangent_features, tangent_kernel
 
 

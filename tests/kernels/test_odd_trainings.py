@@ -8,9 +8,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
-from inscape._core.errors import BudgetError, UnsupportedModelError
-from inscape.kernels import PathWatch, _outers, path_kernel
-from inscape.kernels._task import Task
+from inscape.errors import BudgetError, UnsupportedModelError
+from inscape.kernels import PathWatch, path_kernel
+from inscape.kernels.path.training_gradients import Task
+from inscape.kernels.tangent import outer_products
 from inscape.training import fit
 from inscape.training.losses import loss_function
 
@@ -167,8 +168,8 @@ def test_gradients_of_many_samples_are_written_in_pieces(monkeypatch, wrap, rows
     push = points(rows, len(weights))
     once = task.gradients(slice(None), weights)
     whole = once.products(push), once.by_tensor(push), once.written(torch.arange(3, 9))
-    monkeypatch.setattr(_outers, "WRITTEN", 8 * 5 * len(weights))
-    monkeypatch.setattr("inscape.kernels._between.WRITTEN", 8 * 5 * len(weights))
+    monkeypatch.setattr(outer_products, "WRITTEN", 8 * 5 * len(weights))
+    monkeypatch.setattr("inscape.kernels.path.gradients_between.WRITTEN", 8 * 5 * len(weights))
     some = task.gradients(slice(None), weights)
     assert_close(some.products(push), whole[0])
     assert_close(some.by_tensor(push), whole[1])

@@ -13,10 +13,10 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import NotApplicable
-from inscape._core.errors import BudgetError, UnsupportedModelError
+from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.kernels import path_kernel
-from inscape.kernels._chain import Chain
-from inscape.kernels._task import Task
+from inscape.kernels.path.training_gradients import Task
+from inscape.kernels.tangent.linear_chain import Chain
 from inscape.training import fit
 from inscape.training.losses import loss_function
 from inscape.training.replay import walk

@@ -10,8 +10,9 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
-from inscape._core.errors import BudgetError, UnsupportedModelError
-from inscape.kernels import PathWatch, _carried, path_kernel
+from inscape.errors import BudgetError, UnsupportedModelError
+from inscape.kernels import PathWatch, path_kernel
+from inscape.kernels.path import optimizer_state
 from inscape.training import fit
 
 X, Y, Q = points(9, 2), points(9, 2, seed=4), points(3, 2, seed=9)
@@ -149,7 +150,7 @@ def test_watching_changes_nothing():
 def test_small_chunks_and_blocks_give_the_same(monkeypatch):
     whole = PathWatch(Q, decay="samples", by_layer=True)
     watched(whole, **WAYS["adamw"])
-    monkeypatch.setattr(_carried, "CHUNK", 1)
+    monkeypatch.setattr(optimizer_state, "CHUNK", 1)
     least = 2 * 11 * 8 * 35 + (2 + 3) * 8 * 35
     parts = PathWatch(Q, decay="samples", by_layer=True, memory=least)
     watched(parts, **WAYS["adamw"])
@@ -158,7 +159,7 @@ def test_small_chunks_and_blocks_give_the_same(monkeypatch):
 
 
 def test_moments_go_to_disk_if_memory_is_short(tmp_path, monkeypatch):
-    monkeypatch.setattr(_carried, "CHUNK", 1)
+    monkeypatch.setattr(optimizer_state, "CHUNK", 1)
     inside, work = 11 * 8 * 35, (2 + 3) * 8 * 35
     text = (
         rf"take.* {inside:,} bytes for moments of 9 samples .* at least {inside + work:,}, or pass"

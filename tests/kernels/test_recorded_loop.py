@@ -5,9 +5,9 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from inscape._core.errors import UnsupportedModelError
+from inscape.errors import UnsupportedModelError
 from inscape.kernels import path_kernel
-from inscape.kernels._training_mode import TrainingModeParts
+from inscape.kernels.path.training_mode import TrainingModeParts
 from inscape.training import record_training
 from recorded_loops import batches, data, plain, trained, two_groups, with_everything
 

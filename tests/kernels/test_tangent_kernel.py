@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import NotApplicable
-from inscape._core.errors import BudgetError
+from inscape.errors import BudgetError
 from inscape.kernels import tangent_kernel
 
 
@@ -288,7 +288,7 @@ def test_a_map_at_many_places_after_a_convolution_has_its_gradients(outputs):
 
 
 def test_gradients_of_rows_keep_no_memory_but_their_own():
-    from inscape.kernels._tangents import Backward
+    from inscape.kernels.tangent.vjp import Backward
 
     class Sliced(Patches):
         def forward(self, x):

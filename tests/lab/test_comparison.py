@@ -23,8 +23,8 @@ def quantity(samples, sampling="seed 0") -> Quantity:
 
 
 def test_the_same_samples_are_compared_in_pairs():
-    dice = np.random.default_rng(0)
-    a, b = dice.normal(1, 1, 50), dice.normal(0, 1, 50)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(1, 1, 50), rng.normal(0, 1, 50)
     found = difference(quantity(a), quantity(b))
     theirs = stats.ttest_rel(a, b).confidence_interval()
     assert found.value == pytest.approx(a.mean() - b.mean())
@@ -34,8 +34,8 @@ def test_the_same_samples_are_compared_in_pairs():
 
 @pytest.mark.parametrize("other", ["seed 1", "fewer"])
 def test_other_samples_are_compared_by_welch(other):
-    dice = np.random.default_rng(1)
-    a, b = dice.normal(1, 1, 50), dice.normal(0, 3, 30 if other == "fewer" else 50)
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(1, 1, 50), rng.normal(0, 3, 30 if other == "fewer" else 50)
     found = difference(quantity(a), quantity(b, "seed 0" if other == "fewer" else other))
     theirs = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
@@ -43,9 +43,9 @@ def test_other_samples_are_compared_by_welch(other):
 
 
 def test_pairs_give_a_narrower_interval_where_samples_go_together():
-    dice = np.random.default_rng(2)
-    hard = dice.exponential(5, 200)
-    a, b = hard + dice.normal(0.1, 0.1, 200), hard + dice.normal(0, 0.1, 200)
+    rng = np.random.default_rng(2)
+    hard = rng.exponential(5, 200)
+    a, b = hard + rng.normal(0.1, 0.1, 200), hard + rng.normal(0, 0.1, 200)
     paired, apart = difference(quantity(a), quantity(b)), welch_difference(a, b)
     assert paired.high - paired.low < 0.1 * (apart.high - apart.low)
 
@@ -93,11 +93,11 @@ def test_intervals_of_paired_fractions_cover(n, up, down):
 
 
 def test_intervals_of_paired_means_cover():
-    dice = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     covered = 0
     for _ in range(500):
-        hard = dice.exponential(1, 60)
-        a, b = hard * dice.gamma(4, 0.5, 60), hard * dice.gamma(4, 0.25, 60)
+        hard = rng.exponential(1, 60)
+        a, b = hard * rng.gamma(4, 0.5, 60), hard * rng.gamma(4, 0.25, 60)
         found = difference(quantity(a), quantity(b))
         covered += found.low <= 1.0 <= found.high
     assert covered / 500 > 0.9  # skewed samples; the paired t interval has 95% for normal ones
@@ -105,8 +105,8 @@ def test_intervals_of_paired_means_cover():
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_tau_and_p_are_those_of_scipy(ties):
-    dice = np.random.default_rng(5)
-    x, y = dice.normal(size=12), dice.normal(size=12)
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=12), rng.normal(size=12)
     if ties:
         x, y = x.round(), y.round()
     theirs = stats.kendalltau(x, y)
@@ -115,8 +115,8 @@ def test_tau_and_p_are_those_of_scipy(ties):
 
 
 def test_draws_of_a_bootstrap_have_the_tau_of_scipy():
-    dice = np.random.default_rng(7)
-    x, y = dice.normal(size=9), dice.normal(size=9)
+    rng = np.random.default_rng(7)
+    x, y = rng.normal(size=9), rng.normal(size=9)
     rolls = np.random.default_rng(3).integers(9, size=(comparison.DRAWS, 9))
     theirs = [stats.kendalltau(x[roll], y[roll]).statistic for roll in rolls[:40]]
     np.testing.assert_allclose(comparison._drawn_taus(x, y, 3)[:40], theirs)
@@ -125,11 +125,11 @@ def test_draws_of_a_bootstrap_have_the_tau_of_scipy():
 @pytest.mark.parametrize(("n", "rho"), [(10, 0.0), (10, 0.7), (20, 0.9)])
 def test_intervals_of_tau_cover(n, rho, monkeypatch):
     monkeypatch.setattr(comparison, "DRAWS", 400)
-    dice = np.random.default_rng(6)
+    rng = np.random.default_rng(6)
     truth, covered = 2 / math.pi * math.asin(rho), 0
     for seed in range(150):
-        x = dice.normal(size=n)
-        y = rho * x + math.sqrt(1 - rho**2) * dice.normal(size=n)
+        x = rng.normal(size=n)
+        y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n)
         found = rank_correlation(x, y, seed=seed)
         covered += found.low <= truth <= found.high
     assert covered / 150 > 0.9

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inscape._core.leftovers import SEMAPHORES
+from inscape.files.leftovers import SEMAPHORES
 from kills import trial
 
 

@@ -256,7 +256,7 @@ def test_a_cluster_of_our_own_is_silent_and_leaves_nothing_behind(toy, tmp_path)
         said = driven(toy, "whole", toy.table, tmp_path / "there", around=around)
         assert list(Path(folder).iterdir()) == []
     assert said == ({"computed": 6, "lost": []}, "")
-    tidied = "from inscape._core.leftovers import tidy; tidy()"
+    tidied = "from inscape.files.leftovers import tidy; tidy()"
     subprocess.run([sys.executable, "-c", tidied], env=os.environ | around, check=True)
     assert [path for path in home.rglob("*") if not path.is_dir()] == []
     assert numbers(toy.table, Store(tmp_path / "there")) == numbers(toy.table, here)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from inscape._core import files, progress
+from inscape._core import progress
 from inscape.cli.errors import exit_code
+from inscape.files import atomic
 from inscape.lab import RunError, Store, executor, plan, run, runner, worker
 from inscape.lab.executors import NAMES, Done, SerialExecutor, lost
 from inscape.lab.runner import ATTEMPTS, tasks
@@ -233,7 +234,7 @@ def test_a_full_disk_ends_the_run(toy, store, name, monkeypatch):
     folder = store.folder("own-toys/table-1", "smoke")
     folder.mkdir(parents=True)
     toy.edit(("import os\n", FULL), ("time.sleep", "files.write = full\n    time.sleep"))
-    monkeypatch.setattr(files, "write", files.write)  # put back after the test
+    monkeypatch.setattr(atomic, "write", atomic.write)  # put back after the test
     todo = plan(toy.table, scale="smoke", store=store)
     with pytest.raises(OSError, match="No space left") as caught:
         run(todo, store=store, executor=executor(name, 2))

@@ -50,8 +50,8 @@ def test_tau_is_symmetric_odd_and_depends_on_order_alone(points):
 
 
 def test_tau_in_blocks_is_tau_at_once(monkeypatch):
-    dice = np.random.default_rng(0)
-    x, y = dice.integers(0, 9, 180), dice.normal(size=180)
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 9, 180), rng.normal(size=180)
     whole = kendall_tau(x, y)
     monkeypatch.setattr(statistics, "BLOCK", 1000)  # five rows at a time
     assert kendall_tau(x, y) == whole == pytest.approx(stats.kendalltau(x, y).statistic)
@@ -106,10 +106,10 @@ def test_mean_of_two_values_in_closed_form():
 
 
 def test_interval_covers_the_truth_in_about_95_of_100_samples():
-    dice = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     inside = 0
     for _ in range(1000):
-        ours = mean_estimate(dice.normal(size=5))
+        ours = mean_estimate(rng.normal(size=5))
         inside += ours.low <= 0 <= ours.high
     assert abs(inside - 950) < 5 * math.sqrt(1000 * 0.95 * 0.05)
 
@@ -209,9 +209,9 @@ def test_bootstrap_needs_a_data_set():
 
 
 def test_paired_difference_is_the_paired_t_test():
-    dice = np.random.default_rng(4)
-    a = dice.normal(size=12)
-    b = a + dice.normal(0.5, 0.1, size=12)
+    rng = np.random.default_rng(4)
+    a = rng.normal(size=12)
+    b = a + rng.normal(0.5, 0.1, size=12)
     ours = paired_difference(a, b)
     theirs = stats.ttest_rel(a, b).confidence_interval(0.95)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=1e-12)

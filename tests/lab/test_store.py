@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from faults import Disk, contents, failing, killed
-from inscape._core.leftovers import tidy
 from inscape.cli.errors import exit_code, sentence
+from inscape.files.leftovers import tidy
 from inscape.lab.encoding import cell_key
 from inscape.lab.store import SCHEMA, Record, Store, StoreError
 

@@ -29,7 +29,7 @@ def test_one_hidden_layer_is_aligned_as_well_as_can_be():
             }
             best = max(best, product(start, moved))
         assert product(start, state) == pytest.approx(best)
-        assert found.before <= found.likeness
+        assert found.before <= found.similarity
 
 
 def test_the_function_stays_the_same_and_the_orders_say_how():
@@ -40,7 +40,7 @@ def test_the_function_stays_the_same_and_the_orders_say_how():
     torch.testing.assert_close(moved(x), other(x))
     assert [sorted(order.tolist()) for order in found.orders] == [list(range(6)), list(range(7))]
     assert torch.equal(state["0.weight"], other[0].weight[found.orders[0]])
-    assert found.summary().value == found.likeness > found.before
+    assert found.summary().value == found.similarity > found.before
     assert [row["units"] for row in found.rows()] == [6, 7]
 
 

@@ -21,10 +21,10 @@ def shuffled(model, seed=0):
     """Return the same function with the hidden units in another order."""
     model = copy.deepcopy(model)
     layers = [m for m in model if isinstance(m, nn.Linear)]
-    dice = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for first, second in pairwise(layers):
-            order = torch.randperm(first.out_features, generator=dice)
+            order = torch.randperm(first.out_features, generator=rng)
             first.weight.copy_(first.weight[order])
             first.bias.copy_(first.bias[order])
             second.weight.copy_(second.weight[:, order])
@@ -90,8 +90,8 @@ def test_a_network_in_another_order_has_a_barrier_until_it_is_aligned(widths):
     found = interpolation(net, x, y, other=other, align=True)
     assert found.aligned
     assert found.barrier < 1e-20
-    assert found.likeness == pytest.approx(1)
-    assert plain.likeness < 0.9
+    assert found.similarity == pytest.approx(1)
+    assert plain.similarity < 0.9
 
 
 @pytest.mark.parametrize("bias", ["free", "kept"])
@@ -173,7 +173,7 @@ def test_networks_on_the_way_stay_held_and_can_be_aligned():
     other = length_scale(shuffled(dense(2, 6, 1)), 1.3, bias="normalised")
     found = interpolation(one, x, one(x).detach(), other=other, align=True)
     assert found.barrier < 1e-20
-    assert found.likeness == pytest.approx(1)
+    assert found.similarity == pytest.approx(1)
 
 
 def test_networks_held_otherwise_or_made_from_several_tensors_are_refused():

@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from inscape._core.pieces import export, graph_cache
+from inscape.piecewise import export
+from inscape.piecewise.graph import cache
 from inscape.regions import plane_regions
 
 CALLS, MODELS = 200, 60
@@ -44,7 +45,7 @@ def main() -> None:
     for _ in range(10):
         plane_regions(net, x)
     calls = growth(lambda: [plane_regions(net, x) and None for _ in range(CALLS)])
-    graph_cache.KEPT = 2
+    cache.KEPT = 2
     for width in range(40):  # until the garbage between two collections is as large as it gets
         export(Net(10 + width), x)
     models = growth(lambda: [export(Net(50 + k), x) and None for k in range(MODELS)])

@@ -10,8 +10,8 @@ import pytest
 from torch.fx import graph_module
 
 from cases import dense, points
+from inscape.ensembles import fit_many
 from inscape.pruning import structure
-from inscape.training.ensemble import fit_many
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="memory is read from /proc, which Linux has"

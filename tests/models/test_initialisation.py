@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from inscape import models
-from inscape._core.errors import UnsupportedModelError
+from inscape.errors import UnsupportedModelError
 from inscape.models import mlp
 from inscape.models.initialisation import fans
 
@@ -67,8 +67,8 @@ def test_biases_are_zero(law):
 def test_glorot_at_alpha_one_is_torchs():
     ours, _ = weight("glorot_uniform", seed=3)
     theirs = torch.empty_like(ours)
-    dice = torch.Generator().manual_seed(3)
-    assert torch.equal(ours, nn.init.xavier_uniform_(theirs, generator=dice))
+    rng = torch.Generator().manual_seed(3)
+    assert torch.equal(ours, nn.init.xavier_uniform_(theirs, generator=rng))
 
 
 @pytest.mark.parametrize(("law", "torchs"), [("he_normal", "normal"), ("he_uniform", "uniform")])

@@ -30,10 +30,10 @@ def by_hand(model: nn.Sequential, x: torch.Tensor) -> torch.Tensor:
 
 def test_is_what_it_should_be():
     model = resnet9(2, 3, width=2, activation="tanh", seed=3).double()
-    dice = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     for parameter in model.parameters():
-        parameter.data.normal_(generator=dice)
-    x = torch.randn(3, 2, 16, 8, generator=dice, dtype=torch.float64)
+        parameter.data.normal_(generator=rng)
+    x = torch.randn(3, 2, 16, 8, generator=rng, dtype=torch.float64)
     torch.testing.assert_close(model(x), by_hand(model, x))
 
 

@@ -34,8 +34,8 @@ def test_six_scales_see_the_whole_image():
         model = unet(channels=channels, seed=1).double()
         for parameter in model.parameters():
             parameter.data.abs_()  # so that no unit is off
-        dice = torch.Generator().manual_seed(0)
-        x = torch.rand(1, 1, 64, 64, generator=dice, dtype=torch.float64).requires_grad_()
+        rng = torch.Generator().manual_seed(0)
+        x = torch.rand(1, 1, 64, 64, generator=rng, dtype=torch.float64).requires_grad_()
         (slope,) = torch.autograd.grad(model(x)[0, 0, 0, 0], x)
         assert bool(slope[0, 0, 32:, 32:].abs().sum() > 0) == sees
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from inscape.training.ensemble.tiny import tiny_order, tiny_weights
+from inscape.ensembles.fit_tiny import tiny_order, tiny_weights
 
 ACTIVATIONS = {
     "relu": lambda slope: nn.ReLU(),

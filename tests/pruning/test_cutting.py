@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from cases import dense, points
-from inscape._core.errors import UnsupportedModelError
+from inscape.errors import UnsupportedModelError
 from inscape.pruning import cut, structure
 from inscape.pruning.cutting import flat_state, load_flat, weights
 from inscape.pruning.groups import ELEMENTWISE, ELEMENTWISE_CALLS

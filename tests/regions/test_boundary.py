@@ -234,7 +234,7 @@ def test_level_of_a_chosen_output_and_its_negative_are_one_line():
 
 
 def test_length_is_measured_in_the_input_space():
-    from inscape._core.pieces.plane import Frame
+    from inscape.piecewise.planes import Frame
 
     axes = torch.tensor([[2.0, 0.0, 0.0], [1.0, 3.0, 0.0]], dtype=torch.float64)
     frame = Frame(origin=torch.zeros(3, dtype=torch.float64), axes=axes)

@@ -14,11 +14,11 @@ class Rivals(nn.Module):
 
     def __init__(self, kind, seed=0):
         super().__init__()
-        dice = torch.Generator().manual_seed(seed)
+        rng = torch.Generator().manual_seed(seed)
         self.kind = kind
-        self.first = nn.Parameter(torch.randn(2, 60, generator=dice, dtype=torch.float64))
-        self.shift = nn.Parameter(torch.randn(60, generator=dice, dtype=torch.float64) / 5)
-        self.last = nn.Parameter(torch.randn(30, 2, generator=dice, dtype=torch.float64))
+        self.first = nn.Parameter(torch.randn(2, 60, generator=rng, dtype=torch.float64))
+        self.shift = nn.Parameter(torch.randn(60, generator=rng, dtype=torch.float64) / 5)
+        self.last = nn.Parameter(torch.randn(30, 2, generator=rng, dtype=torch.float64))
 
     def forward(self, x):
         z = x @ self.first + self.shift

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import UnsupportedModelError, draw_pairs
-from inscape._core.functional import jacobians
+from inscape.functional.jacobians import jacobians
 from inscape.regions import line_regions
 from inscape.smoothness import gradient_path_length
 

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from cases import dense, points
-from inscape._core.errors import UnsupportedModelError
-from inscape._core.pieces.plane.frame import Frame, through
 from inscape._core.result import NotApplicable
+from inscape.errors import UnsupportedModelError
+from inscape.piecewise.planes.frame import Frame, through
 from inscape.regions._labels import Neighbours
 from inscape.regions._precision import in_precision
 from inscape.regions.grid_regions import grid_regions

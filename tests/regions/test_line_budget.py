@@ -10,7 +10,7 @@ from cases import dense, points
 from inscape._core import BudgetError
 from inscape._core.anytime import step_within
 from inscape._core.deadline import clock
-from inscape._core.pieces import line_layers, line_segments
+from inscape.piecewise.lines import matrix_layers, segments
 from inscape.regions import line_regions
 
 
@@ -52,10 +52,10 @@ def test_a_graph_is_covered_from_the_first_line_on(seconds):
 @pytest.mark.parametrize("seconds", [1, 4, 8])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_chain_of_matrices_is_covered_from_the_first_line_on(seconds, threads, monkeypatch):
-    monkeypatch.setattr(line_segments, "SMALL", 0)
-    monkeypatch.setattr(line_segments, "BLOCK", 4)
-    monkeypatch.setattr(line_segments, "LEAVES", 1)
-    monkeypatch.setattr(line_layers, "CHUNK", 1)
+    monkeypatch.setattr(segments, "SMALL", 0)
+    monkeypatch.setattr(segments, "BLOCK", 4)
+    monkeypatch.setattr(segments, "LEAVES", 1)
+    monkeypatch.setattr(matrix_layers, "CHUNK", 1)
     f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -66,12 +66,12 @@ def test_a_chain_of_matrices_is_covered_from_the_first_line_on(seconds, threads,
 
 
 def test_what_is_asked_of_each_piece_ends_with_the_time_too(monkeypatch):
-    from inscape._core.pieces import line_graph
+    from inscape.piecewise.lines import evaluation
 
     f, x = dense(3, 10, 10, 2), points(20, 3)
     options = {"patterns": True, "maps": True, "gradients": True}
     whole = line_regions(f, x, **options)
-    monkeypatch.setattr(line_graph, "MOST", 8)
+    monkeypatch.setattr(evaluation, "MOST", 8)
     found = spent(f, x, 60, **options)
     assert_prefix(found, whole)
     pieces = len(found.slopes)
@@ -105,9 +105,9 @@ def test_too_short_a_time_says_where_it_went():
 
 
 def test_steps_are_short_and_each_result_is_a_longer_prefix(monkeypatch):
-    from inscape._core.pieces import line_graph
+    from inscape.piecewise.lines import evaluation
 
-    monkeypatch.setattr(line_graph, "MOST", 16)
+    monkeypatch.setattr(evaluation, "MOST", 16)
     f, x = dense(3, 10, 10, 2), points(20, 3)
     now = ticking()
     with clock(now), step_within(10.0):
@@ -126,9 +126,9 @@ def test_steps_are_short_and_each_result_is_a_longer_prefix(monkeypatch):
 
 
 def test_chains_of_matrices_refine_too(monkeypatch):
-    monkeypatch.setattr(line_segments, "SMALL", 0)
-    monkeypatch.setattr(line_segments, "BLOCK", 4)
-    monkeypatch.setattr(line_segments, "LEAVES", 1)
+    monkeypatch.setattr(segments, "SMALL", 0)
+    monkeypatch.setattr(segments, "BLOCK", 4)
+    monkeypatch.setattr(segments, "LEAVES", 1)
     f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
     whole = line_regions(f, x)
     with clock(ticking()), step_within(1.0):

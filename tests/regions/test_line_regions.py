@@ -10,8 +10,8 @@ from torch.testing import assert_close
 import inscape
 from cases import CASES, dense, points
 from inscape._core import BudgetError, NotApplicable, UnsupportedModelError
-from inscape._core.functional import jacobians
-from inscape._core.pieces import line_segments
+from inscape.functional.jacobians import jacobians
+from inscape.piecewise.lines import segments
 from inscape.regions.line_regions import LineRegions, line_regions
 from inscape.smoothness import path_length, slope_variation, total_variation
 
@@ -128,7 +128,7 @@ def test_dense_sampling_never_beats_the_exact_variation():
 
 @pytest.mark.parametrize("small", [0, 2**15], ids=["compiled", "plain"])
 def test_order_and_scale_of_hidden_units_do_not_matter(small, monkeypatch):
-    monkeypatch.setattr(line_segments, "SMALL", small)
+    monkeypatch.setattr(segments, "SMALL", small)
     f, x, _ = CASES["deep relu"]()
     other = copy.deepcopy(f)
     linear = [m for m in other if isinstance(m, nn.Linear)]

@@ -8,7 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
-from inscape._core.errors import BudgetError, UnsupportedModelError
+from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.regions.local_maps import local_maps
 
 

@@ -13,11 +13,11 @@ from torch import nn
 from inscape._core import BudgetError
 from inscape._core.anytime import finished, step_within
 from inscape._core.deadline import clock
-from inscape._core.pieces.affine import Step
-from inscape._core.pieces.piecewise import Piecewise, piecewise
-from inscape._core.pieces.plane import budget, cutting, sources, subdivision, tidy, work
-from inscape._core.pieces.plane.history import History
-from inscape._core.pieces.plane.workers import Workers
+from inscape.piecewise.graph.affine_maps import Step
+from inscape.piecewise.graph.network import Piecewise, piecewise
+from inscape.piecewise.planes import arrangement, budget, coefficients, cutting, subdivision, tidy
+from inscape.piecewise.planes.patterns import History
+from inscape.piecewise.planes.threads import Workers
 from inscape.regions import boundary, plane_regions
 
 planes = sys.modules["inscape.regions.plane_regions"]
@@ -62,7 +62,7 @@ def steps_of(model, **more):
 
 @pytest.mark.parametrize("part", [0.0, 0.2, 0.5, 0.9])
 def test_wherever_the_work_is_stopped_nothing_is_left_behind(monkeypatch, part):
-    monkeypatch.setattr(work, "SOME", 16)
+    monkeypatch.setattr(arrangement, "SOME", 16)
     model, before = dense(60, 12), torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -82,7 +82,7 @@ def test_wherever_the_work_is_stopped_nothing_is_left_behind(monkeypatch, part):
 
 
 def test_small_steps_give_the_cells_of_one_large_step(monkeypatch):
-    monkeypatch.setattr(work, "SOME", 16)
+    monkeypatch.setattr(arrangement, "SOME", 16)
     model = dense(60, 12)
     with clock(ticking()):
         cut = finished(steps_of(model))
@@ -101,7 +101,7 @@ def ticking(step=1.0):
 
 @pytest.mark.parametrize("seconds", [60.0, 100.0, 150.0])
 def test_a_time_is_spent_on_ever_larger_windows_and_the_largest_is_whole(monkeypatch, seconds):
-    monkeypatch.setattr(work, "SOME", 16)
+    monkeypatch.setattr(arrangement, "SOME", 16)
     model = dense(60, 12)
     now = ticking()
     with clock(now):
@@ -125,7 +125,7 @@ def test_a_time_is_spent_on_ever_larger_windows_and_the_largest_is_whole(monkeyp
 
 
 def test_steps_are_short_and_windows_ever_wider(monkeypatch):
-    monkeypatch.setattr(work, "SOME", 16)
+    monkeypatch.setattr(arrangement, "SOME", 16)
     model, now = dense(60, 12), ticking(0.01)
     with clock(now), step_within(0.3):
         results, times = [], [now()]
@@ -146,7 +146,7 @@ def test_steps_are_short_and_windows_ever_wider(monkeypatch):
 
 
 def test_a_boundary_in_time_is_that_of_its_window(monkeypatch):
-    monkeypatch.setattr(work, "SOME", 16)
+    monkeypatch.setattr(arrangement, "SOME", 16)
     model = dense(60, 12)
     with clock(ticking()):
         found = boundary(model, SQUARE, domain=SQUARE, seconds=60.0, threads=1)
@@ -189,7 +189,7 @@ class Apex(nn.Module):
 
 
 def test_ranges_are_taken_some_at_a_time_where_somebody_looks_at_the_clock():
-    one = object.__new__(work.Work)
+    one = object.__new__(arrangement.Work)
     one.workers, one.watched = Workers(1), True
     with clock(ticking()):
         steps = one.over(35, lambda a, b: (a, b), 5, some=10)
@@ -242,7 +242,7 @@ def test_for_a_few_faces_no_columns_are_made(monkeypatch):
         "columns",
         lambda self, units, *more: asked.append(len(units)) or columns(self, units, *more),
     )
-    monkeypatch.setattr(sources, "ROWS", 1)
+    monkeypatch.setattr(coefficients, "ROWS", 1)
     found = plane_regions(model, x, regions=1, threads=1)
     assert asked == [0]  # one cell is not cut by the maxima
     torch.testing.assert_close(found.slopes, want.slopes)
@@ -280,7 +280,7 @@ def test_the_graph_gives_faces_alike_to_the_last_bit_in_any_company():
     points = torch.randn(3, 40, dtype=torch.float64)
     history, bits = History(), np.random.default_rng(0).integers(0, 2**30, (50, 1))
     history.add(bits.astype(np.uint64), 30, np.zeros(50, np.int64))
-    graph = sources.Graph(piecewise(model, points), points, sources.Near(points), history)
+    graph = coefficients.Graph(piecewise(model, points), points, coefficients.Near(points), history)
     finished(graph.measured())
     whole, faces = np.empty((50, 4, 10)), np.arange(50)
     before = torch.get_num_threads()

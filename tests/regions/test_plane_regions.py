@@ -170,10 +170,10 @@ def test_every_operation_at_once():
     found = plane_regions(model, SQUARE, domain=0.3 * SQUARE)
     assert found.cells > 300
     assert_laws(found, model)
-    all_bends = torch.cat([found.pattern(k) for k in range(len(found.bends))], 1)
+    all_bends = torch.cat([found.pattern(k) for k in range(len(found.ops))], 1)
     assert len(all_bends.unique(dim=0)) == found.cells  # no cell is cut in two
     inside = Frame(origin=found.origin, axes=found.axes).at(found.centroids)
-    from inscape._core.pieces.piecewise import piecewise
+    from inscape.piecewise.graph.network import piecewise
 
     expected = piecewise(model, SQUARE).patterns(inside)
     for k, choices in enumerate(expected):
@@ -246,7 +246,7 @@ def test_order_and_scale_of_units_change_only_their_labels():
     assert torch.equal(one.first, two.first)
     assert torch.equal(one.corners, two.corners)
     assert torch.equal(one.neighbours, two.neighbours)
-    assert torch.equal(one.makers[:, 0], two.makers[:, 0])
+    assert torch.equal(one.switching_units[:, 0], two.switching_units[:, 0])
     for name in ("vertices", "slopes", "levels", "areas"):
         assert_close(getattr(one, name), getattr(two, name), rtol=1e-9, atol=1e-11)
 
@@ -393,9 +393,9 @@ def test_rows_and_neighbours():
     rows = list(found.rows())
     assert len(rows) == found.cells
     assert_close(sum(row["area"] for row in rows), 4.0)
-    assert set(np.unique(found.makers[:, 0])) <= {-1, 0}
+    assert set(np.unique(found.switching_units[:, 0])) <= {-1, 0}
     outer = (found.neighbours < 0).any(1)
-    assert torch.equal(outer, found.makers[:, 0] < 0)
+    assert torch.equal(outer, found.switching_units[:, 0] < 0)
 
 
 def test_convolutions_come_out_alike_by_columns_and_by_the_graph(monkeypatch):
@@ -409,7 +409,7 @@ def test_convolutions_come_out_alike_by_columns_and_by_the_graph(monkeypatch):
     x = points(3, 2, 4, 4)
     quick = plane_regions(model, x)
     assert_laws(quick, model)
-    monkeypatch.setattr("inscape._core.pieces.plane.cutting.affine_steps", lambda *_: iter(()))
+    monkeypatch.setattr("inscape.piecewise.planes.cutting.affine_steps", lambda *_: iter(()))
     slow = plane_regions(model, x)
     assert torch.equal(quick.patterns, slow.patterns)
     for name in ("vertices", "slopes", "levels"):

@@ -15,11 +15,11 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape._core.anytime import finished
 from inscape._core.deadline import clock
-from inscape._core.errors import BudgetError
-from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.result import NotApplicable
-from inscape.regions._polytope import Budget, _first, needed
+from inscape.errors import BudgetError
+from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.regions._units import Units
+from inscape.regions.polytope import Budget, _first, needed
 from inscape.regions.region_at import region_at
 
 MODULE = sys.modules["inscape.regions.region_at"]
@@ -98,7 +98,7 @@ def test_map_of_the_cell_is_the_network_in_it(name):
 def test_each_face_is_needed_and_crossing_it_changes_its_makers_only(name):
     net, x = NETS[name]()
     found, every = region_at(net, x), region_at(net, x, faces="all")
-    bends = len(read(net, x).bends)
+    ops = len(read(net, x).ops)
     assert len(found.distances) <= len(every.distances) <= found.constraints
     assert found.proven.all()
     for k in range(len(found.distances)):
@@ -120,7 +120,7 @@ def test_each_face_is_needed_and_crossing_it_changes_its_makers_only(name):
             bounds=(None, None),
         )
         assert -best.fun <= offset + 1e-8
-    assert set(found.makers[:, 1].tolist()) <= set(range(bends))
+    assert set(found.switching_units[:, 1].tolist()) <= set(range(ops))
 
 
 def test_makers_are_the_units_that_turn_beyond_the_face():
@@ -133,13 +133,13 @@ def test_makers_are_the_units_that_turn_beyond_the_face():
         beyond = x[:1] + (found.distances[k] + 1e-9) * found.normals[k]
         after = [one[0] for one in read(net, x).patterns(beyond)]
         turned = {
-            (bend, unit)
-            for bend, (a, b) in enumerate(zip(before, after, strict=True))
+            (op, unit)
+            for op, (a, b) in enumerate(zip(before, after, strict=True))
             for unit in (a != b).nonzero().flatten().tolist()
         }
-        makers = {(b, u) for face, b, u, _ in found.makers.tolist() if face == k}
-        assert makers <= turned
-        assert found.layers[k] == min(b for b, _ in makers)
+        switching_units = {(b, u) for face, b, u, _ in found.switching_units.tolist() if face == k}
+        assert switching_units <= turned
+        assert found.layers[k] == min(b for b, _ in switching_units)
 
 
 def test_polygon_radius_and_area_agree_with_shapely():
@@ -214,7 +214,7 @@ def test_a_plane_that_only_touches_a_corner_makes_no_face():
     sides = torch.cat([torch.eye(3), -torch.eye(3), -torch.ones(1, 3)])
     box = one_layer(sides, [1.0] * 6 + [3.0])
     found = region_at(box, torch.zeros(1, 3, dtype=torch.float64))
-    assert sorted(found.makers[:, 2].tolist()) == [0, 1, 2, 3, 4, 5]
+    assert sorted(found.switching_units[:, 2].tolist()) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_half_strip_is_not_bounded():
@@ -227,8 +227,10 @@ def test_doubles_are_one_face_with_all_their_makers():
     net = one_layer([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1.0, 2.0, 0.0, 5.0])
     found = region_at(net, torch.tensor([[0.0, 1.0]], dtype=torch.float64))
     assert_close(found.distances, torch.ones(2, dtype=torch.float64))
-    assert len(found.makers) == 3
-    names = {tuple(sorted(m[2] for m in found.makers.tolist() if m[0] == k)) for k in range(2)}
+    assert len(found.switching_units) == 3
+    names = {
+        tuple(sorted(m[2] for m in found.switching_units.tolist() if m[0] == k)) for k in range(2)
+    }
     assert names == {(0, 1), (2,)}
     assert found.constraints == 4
 
@@ -270,7 +272,7 @@ def test_a_corner_of_many_planes_that_opens_without_end():
     net = one_layer(torch.stack([turns.cos(), turns.sin()], 1), [0.0] * 7)
     found = region_at(net, torch.zeros(1, 2, dtype=torch.float64))
     assert (found.radius, found.bounded, found.status) == (float("inf"), False, "ok")
-    assert sorted(found.makers[:, 2].tolist()) == [0, 6]
+    assert sorted(found.switching_units[:, 2].tolist()) == [0, 6]
     assert torch.equal(found.centre, found.point)
 
 
@@ -313,7 +315,7 @@ def test_least_squares_and_linear_programmes_find_the_same_faces(seed, monkeypat
     slacks = draw.uniform(0.5, 2.0, 40)
     by_least, sure = needed(normals, slacks, np.zeros(4), Budget(10**6))
     assert sure.all()
-    polytope = sys.modules["inscape.regions._polytope"]
+    polytope = sys.modules["inscape.regions.polytope"]
     monkeypatch.setattr(polytope, "_reached", lambda *_: None)
     monkeypatch.setattr(polytope, "_shot", lambda *_: iter(()))
     by_programme, sure = needed(normals, slacks, np.zeros(4), Budget(10**6))
@@ -365,7 +367,7 @@ def test_no_time_leaves_everything_open_and_says_so(monkeypatch):
     assert len(found.distances) == found.constraints
     assert found.status.startswith("budget spent (seconds): 60 of 60 faces may be redundant")
     assert found.bounded is None
-    monkeypatch.setattr(sys.modules["inscape.regions._polytope"], "_solve", lambda *_: None)
+    monkeypatch.setattr(sys.modules["inscape.regions.polytope"], "_solve", lambda *_: None)
     blind = region_at(net, x, seconds=0.0)
     assert blind.status.endswith(", the largest ball is not known")
     assert torch.equal(blind.centre, blind.point)
@@ -374,7 +376,7 @@ def test_no_time_leaves_everything_open_and_says_so(monkeypatch):
 def test_rows_name_place_and_unit():
     row = next(iter(region_at(*NETS["pool"]()).rows()))
     assert row["place"] in ("'max_pool2d' in module '1'", "'relu' in module '2'")
-    assert row["makers"] >= 1
+    assert row["switching_units"] >= 1
 
 
 def test_a_float32_model_is_read_in_float64():

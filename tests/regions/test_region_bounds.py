@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from cases import dense, points
-from inscape._core.pieces.piecewise import piecewise
 from inscape._core.result import NotApplicable
+from inscape.piecewise.graph.network import piecewise
 from inscape.regions.region_bounds import RegionBounds, arrangement, region_bounds
 
 

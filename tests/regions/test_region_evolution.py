@@ -67,22 +67,22 @@ def test_patterns_are_compared_with_the_last_ones_at_places_of_a_grid(run, evolu
 
     final = patterns(run.model)
     for place, step in enumerate(evolution.steps.tolist()):
-        for bend, pattern in enumerate(patterns(model_at(run, step))):
-            expected = (pattern != final[bend]).double().mean()
-            assert_close(evolution.differs[place, bend], expected)
+        for op, pattern in enumerate(patterns(model_at(run, step))):
+            expected = (pattern != final[op]).double().mean()
+            assert_close(evolution.differs[place, op], expected)
     assert evolution.samples == 64 * 64
     assert evolution.differs[0].min() > 0
     assert evolution.differs[-1].tolist() == [0.0, 0.0]
 
 
 def test_a_layer_is_settled_from_when_on_it_stays_near_the_end(run, evolution):
-    for bend in range(2):
+    for op in range(2):
         expected = 12
         for place in reversed(range(5)):
-            if evolution.differs[place, bend] > evolution.tolerance:
+            if evolution.differs[place, op] > evolution.tolerance:
                 break
             expected = int(evolution.steps[place])
-        assert int(evolution.settled[bend]) == expected
+        assert int(evolution.settled[op]) == expected
     strict = region_evolution(run.model, X, trajectory=run.trajectory, domain=BOX, tolerance=0)
     loose = region_evolution(run.model, X, trajectory=run.trajectory, domain=BOX, tolerance=1)
     assert (strict.settled >= evolution.settled).all()

@@ -10,8 +10,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
-from inscape._core.errors import BudgetError
 from inscape._core.result import NotApplicable
+from inscape.errors import BudgetError
 from inscape.regions._maxima import SAME, Maximum, by_programmes, most_terms, pruned
 from inscape.regions.tropical import tropical
 

@@ -18,8 +18,8 @@ def step(x: Tensor) -> Tensor:
 
 @pytest.fixture(scope="session")
 def regression() -> Dataset:
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(60, 3, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 3, generator=rng, dtype=torch.float64)
     return Dataset(
         name="steps",
         x=x[:40],
@@ -32,8 +32,8 @@ def regression() -> Dataset:
 
 @pytest.fixture(scope="session")
 def classes() -> Dataset:
-    dice = torch.Generator().manual_seed(1)
-    x = torch.randn(50, 2, 2, generator=dice)
+    rng = torch.Generator().manual_seed(1)
+    x = torch.randn(50, 2, 2, generator=rng)
     return Dataset(name="quarters", x=x, y=(x[:, 0, 0] > 0) + 2 * (x[:, 1, 1] > 0), task="classes")
 
 

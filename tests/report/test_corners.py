@@ -12,17 +12,17 @@ from inscape._core import UnsupportedModelError, instruments
 from inscape._core.progress import QUIET, progress, silence
 from inscape.models import mlp
 from inscape.report import look
-from inscape.report.finding import mean_interval
-from inscape.report.hooks import hooks_kept
-from inscape.report.looking import FITTING, FURTHER, prepare
-from inscape.report.page import page
-from inscape.report.predictions import _chosen
-from inscape.report.pulse import Pulse, pulse
-from inscape.report.runs import Measures, relative_width
-from inscape.report.schedule import Schedule, Task
-from inscape.report.subject import opened_data
-from inscape.report.watch import Stopped, Watch
-from inscape.report.work import Work
+from inscape.report.look.finding import mean_interval
+from inscape.report.look.hooks import hooks_kept
+from inscape.report.look.page import page
+from inscape.report.look.predictions import _chosen
+from inscape.report.look.pulse import Pulse, pulse
+from inscape.report.look.schedule import Schedule, Task
+from inscape.report.look.session import FITTING, FURTHER, prepare
+from inscape.report.look.subject import opened_data
+from inscape.report.look.tasks import Measures, relative_width
+from inscape.report.look.watch import Stopped, Watch
+from inscape.report.look.work import Work
 from inscape.smoothness import GradientNorm
 from markup import Structure
 

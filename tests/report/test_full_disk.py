@@ -10,8 +10,8 @@ import fake_paper
 from faults import Disk, contents, failing
 from inscape.lab import Store, plan, run
 from inscape.lab.index_file import NAME
-from inscape.report import page
-from inscape.report.paper import write_pages
+from inscape.report.look import page
+from inscape.report.paper.page import write_pages
 
 FAULTS = 300  # more than any of these writes; reaching it fails the test
 

@@ -15,7 +15,7 @@ from inscape.escaping import visible
 from inscape.figures import draw, rendered
 from inscape.figures.style import new_axes
 from inscape.report import Look, look
-from inscape.report.page import csv_text, notebook_page, page
+from inscape.report.look.page import csv_text, notebook_page, page
 from inscape.spectra import DistanceFromInit, SpectralNorm
 from markup import Structure
 
@@ -71,8 +71,8 @@ def results(*names: str) -> list[Result]:
 @pytest.fixture(scope="module")
 def hostile() -> Look:
     """Return a look at a network, on data, with all of the names."""
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(24, 3, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(24, 3, generator=rng, dtype=torch.float64)
     data = Dataset(name="".join(NAMES), x=x, y=x[:, :1], task="regression")
     return look(model(*NAMES), data, quiet=True, budget=20.0, command=shlex.join(NAMES))
 

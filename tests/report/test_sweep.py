@@ -12,7 +12,7 @@ from torch import nn
 
 import inscape
 from inscape._core import Result, instruments
-from inscape.intake import performance
+from inscape.loaders import performance
 from inscape.models import mlp
 from inscape.report import Sweep, sweep
 from inscape.report.sweeps.cells import SHELF
@@ -70,8 +70,8 @@ def folder(tmp_path) -> Folder:
 
 @pytest.fixture(scope="module")
 def data() -> tuple[torch.Tensor, torch.Tensor]:
-    dice = torch.Generator().manual_seed(0)
-    x = torch.randn(80, 3, generator=dice)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(80, 3, generator=rng)
     return x, (x[:, 0] > 0).long()
 
 
@@ -258,7 +258,7 @@ def test_data_without_labels_are_measured_without_accuracy(data):
 
 def test_a_budget_chooses_rows_once_and_for_all(folder, monkeypatch):
     pace = 1e-3
-    monkeypatch.setattr("inscape.report.subject.seconds_per_row", lambda *a, **k: pace)
+    monkeypatch.setattr("inscape.report.look.subject.seconds_per_row", lambda *a, **k: pace)
     x = np.random.default_rng(1).normal(size=(3000, 3)).astype("float32")
     np.savez(folder.path / "data.npz", x=x)
     settings = {"only": "gradient_norm", "budget": 2.0, "out": folder.path / "out"}
@@ -271,7 +271,7 @@ def test_a_budget_chooses_rows_once_and_for_all(folder, monkeypatch):
 
 
 def test_a_budget_leaves_out_what_never_fits(folder, monkeypatch):
-    monkeypatch.setattr("inscape.report.subject.seconds_per_row", lambda *a, **k: 1e-3)
+    monkeypatch.setattr("inscape.report.look.subject.seconds_per_row", lambda *a, **k: 1e-3)
     found = folder.sweep(only="gradient_norm,gradient_path_length", budget=3.0)
     assert list(found.left_out) == ["gradient_path_length"]
     assert found.measures == ("accuracy", "loss", "gradient_norm")

@@ -151,10 +151,10 @@ def test_a_single_step_that_overshoots_is_told():
     x, y = torch.tensor([[0.5], [-9.0]], dtype=torch.float64), torch.tensor([0, 0])
     alone = robustness(well, x, y, attack=Fgsm(), budgets=[1.0, 2.0], carry=False)
     assert alone.accuracy.tolist() == [1.0, 0.5, 1.0]
-    assert any("right again at a larger one" in doubt for doubt in alone.doubts)
+    assert any("right again at a larger one" in warning for warning in alone.warnings)
     carried = robustness(well, x, y, attack=Fgsm(), budgets=[1.0, 2.0])
     assert carried.accuracy.tolist() == [1.0, 0.5, 0.5]
-    assert not any("right again" in doubt for doubt in carried.doubts)
+    assert not any("right again" in warning for warning in carried.warnings)
 
 
 def test_noise_breaks_as_often_as_the_normal_law_says():
@@ -286,9 +286,9 @@ def test_results_are_saved_and_read_back(tmp_path):
     again = inscape.load(found.save(tmp_path / "found.json"))
     assert isinstance(again, Robustness)
     assert torch.equal(found.lengths, again.lengths)
-    assert (again.bounds, again.doubts, again.settings) == (
+    assert (again.bounds, again.warnings, again.settings) == (
         found.bounds,
-        found.doubts,
+        found.warnings,
         found.settings,
     )
     rows = list(again.rows())

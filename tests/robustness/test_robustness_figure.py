@@ -75,6 +75,6 @@ def test_a_curve_in_doubt_says_so_and_noise_names_its_axis():
         (points(20, 2) * 4).round().argmax(1),
         budgets=[0.5],
     )
-    assert blind.doubts
+    assert blind.warnings
     assert draw(blind).get_title().endswith("read the warning")
     assert "standard deviation" in draw(curve((3,), attack="noise", budgets=[0.1])).get_xlabel()

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from cases import points
 from inscape._core import NotApplicable, UnsupportedModelError, draw_pairs
-from inscape._core.functional import jacobians
+from inscape.functional.jacobians import jacobians
 from inscape.models import mlp
 from inscape.smoothness import effective_length_scale
 from inscape.smoothness._line_moments import scale as matched_scale
@@ -20,10 +20,10 @@ def quick(f, x, **settings):
 
 def waves(d, scale, seed, outputs=1, count=400):
     """Return draws of a process with radial basis functions, by random features."""
-    dice = torch.Generator().manual_seed(seed)
-    w = torch.randn(d, count, generator=dice, dtype=torch.float64) / scale
-    b = 2 * math.pi * torch.rand(count, generator=dice, dtype=torch.float64)
-    a = torch.randn(count, outputs, generator=dice, dtype=torch.float64) * math.sqrt(2 / count)
+    rng = torch.Generator().manual_seed(seed)
+    w = torch.randn(d, count, generator=rng, dtype=torch.float64) / scale
+    b = 2 * math.pi * torch.rand(count, generator=rng, dtype=torch.float64)
+    a = torch.randn(count, outputs, generator=rng, dtype=torch.float64) * math.sqrt(2 / count)
     return lambda x: torch.cos(x @ w + b) @ a
 
 
@@ -121,8 +121,8 @@ def test_the_process_that_explains_a_draw_best_has_its_scale():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_process_of_a_smooth_function_is_not_noise(seed):
     # from one start it ends at a length scale of nothing, where every value is noise
-    dice = torch.Generator().manual_seed(seed)
-    x = 2 * torch.rand(100, 300, generator=dice, dtype=torch.float64) - 1
+    rng = torch.Generator().manual_seed(seed)
+    x = 2 * torch.rand(100, 300, generator=rng, dtype=torch.float64) - 1
     found = effective_length_scale(waves(300, 100.0, seed), x, lines=40, knots=8, resamples=2)
     assert found.process == pytest.approx(100, rel=0.4)
     assert found.unexplained < 1e-3
@@ -165,9 +165,9 @@ def test_it_falls_as_the_weights_grow():
     values = []
     for sigma in (1.0, 3.0, 8.0):
         net = mlp(2, 128, 16, activation="tanh", dtype=torch.float64)
-        dice = torch.Generator().manual_seed(0)
+        rng = torch.Generator().manual_seed(0)
         for p, size in zip(net.parameters(), (sigma / 2**0.5, sigma, 1, 0), strict=True):
-            p.data = size * torch.randn(p.shape, generator=dice, dtype=torch.float64)
+            p.data = size * torch.randn(p.shape, generator=rng, dtype=torch.float64)
         values.append(quick(net, points(50, 2) / 2, lines=60).value)
     assert values == sorted(values, reverse=True)
     assert 2 < values[0] / values[-1] < 16

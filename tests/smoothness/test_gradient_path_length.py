@@ -143,9 +143,9 @@ def test_exact_length_is_that_of_knots_fine_enough_to_part_all_bends(case):
 
 def test_exact_jumps_with_and_without_a_linear_front():
     f, x = dense(30, 8, 8, 2), points(12, 30)
-    front = gradient_path_length(f, x, pairs=9, exact=True)
+    first_layer = gradient_path_length(f, x, pairs=9, exact=True)
     plain = gradient_path_length(lambda x: f(1.0 * x), x, pairs=9, exact=True, memory=1)
-    assert_close(front.lengths, plain.lengths)
+    assert_close(first_layer.lengths, plain.lengths)
 
 
 def test_exact_jump_of_a_tent_is_two_and_that_of_a_line_nothing():

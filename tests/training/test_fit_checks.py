@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from inscape._core.errors import UnsupportedModelError
+from inscape.errors import UnsupportedModelError
 from inscape.models import mlp
 from inscape.training import fit, l2_norm
 
@@ -103,9 +103,9 @@ def test_a_loss_must_be_a_scalar(loss, found):
 def test_a_refused_model_is_left_as_it_was(training):
     model = nn.Sequential(nn.Dropout(), nn.BatchNorm1d(1), nn.Linear(1, 1)).train(training)
     before = {name: t.clone() for name, t in model.state_dict().items()}
-    dice = torch.get_rng_state()
+    rng = torch.get_rng_state()
     with pytest.raises(ValueError, match="reshape y"):
         fit(model, X, X[:, 0])
     assert model.training is training
-    assert torch.equal(dice, torch.get_rng_state())
+    assert torch.equal(rng, torch.get_rng_state())
     assert all(torch.equal(t, before[name]) for name, t in model.state_dict().items())

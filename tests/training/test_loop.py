@@ -14,9 +14,9 @@ N, D = 23, 3
 
 
 def data(c=2, dtype=torch.float64):
-    dice = torch.Generator().manual_seed(1)
-    x = torch.randn(N, D, generator=dice, dtype=dtype)
-    return x, torch.randn(N, c, generator=dice, dtype=dtype)
+    rng = torch.Generator().manual_seed(1)
+    x = torch.randn(N, D, generator=rng, dtype=dtype)
+    return x, torch.randn(N, c, generator=rng, dtype=dtype)
 
 
 def network(c=2, seed=0, dtype=torch.float64):
@@ -26,13 +26,13 @@ def network(c=2, seed=0, dtype=torch.float64):
 def hand_written(model, x, y, make_optimizer, *, batch, epochs, lr, factor, penalty=None):
     """The loop as anybody would write it."""
     optimizer = make_optimizer(model.parameters())
-    dice = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     step, losses = 0, []
     for _ in range(epochs):
         if batch is None:
             parts = [(x, y)]
         else:
-            order = torch.randperm(len(x), generator=dice)
+            order = torch.randperm(len(x), generator=rng)
             parts = [(x[i], y[i]) for i in (order[k : k + batch] for k in range(0, len(x), batch))]
         mean = 0.0
         for xs, ys in parts:

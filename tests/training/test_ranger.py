@@ -6,18 +6,19 @@ import pytest
 import torch
 from torch import nn
 
-from inscape._core.errors import UnsupportedModelError
+from inscape.ensembles import fit_many
+from inscape.errors import UnsupportedModelError
 from inscape.kernels import path_kernel
 from inscape.models import mlp
-from inscape.training import Trajectory, fit, fit_many, plateau, replay
+from inscape.training import Trajectory, fit, plateau, replay
 from inscape.training.ranger import Ranger
 
 N = 13
 
 
 def data():
-    dice = torch.Generator().manual_seed(2)
-    kind = {"generator": dice, "dtype": torch.float64}
+    rng = torch.Generator().manual_seed(2)
+    kind = {"generator": rng, "dtype": torch.float64}
     return torch.randn(N, 3, **kind), torch.randn(N, 2, **kind)
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from faults import Disk, failing
-from inscape._core.errors import DataError
+from inscape.errors import DataError
 from inscape.training import Trajectory, record_training
 from inscape.training.recording import Recording
 from inscape.training.recording_checks import bare_model, bare_optimizer

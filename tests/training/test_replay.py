@@ -14,8 +14,8 @@ N = 13
 
 
 def data():
-    dice = torch.Generator().manual_seed(2)
-    return torch.randn(N, 3, generator=dice), torch.randn(N, 2, generator=dice)
+    rng = torch.Generator().manual_seed(2)
+    return torch.randn(N, 3, generator=rng), torch.randn(N, 2, generator=rng)
 
 
 def plain():

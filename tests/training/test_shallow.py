@@ -29,9 +29,9 @@ def network(d: int = 9) -> nn.Sequential:
 
 def data(n: int = 21, d: int = 9, rank: int = 5) -> tuple[Tensor, Tensor]:
     """Return points in a subspace, so that the span is smaller than the space."""
-    dice = torch.Generator().manual_seed(1)
-    x = torch.randn(n, rank, generator=dice, dtype=torch.float64)
-    x = x @ torch.randn(rank, d, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(1)
+    x = torch.randn(n, rank, generator=rng, dtype=torch.float64)
+    x = x @ torch.randn(rank, d, generator=rng, dtype=torch.float64)
     return x / 3, torch.sin(3 * x[:, :1])
 
 

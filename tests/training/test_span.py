@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from inscape._core.errors import UnsupportedModelError
+from inscape.errors import UnsupportedModelError
 from inscape.models import mlp
 from inscape.training import fit, l2_norm
 from inscape.training.span import (
@@ -21,11 +21,11 @@ N, D = 12, 40
 
 def data(n=N, c=2, dtype=torch.float64):
     """Points with inputs that are zero at all of them, and a point twice."""
-    dice = torch.Generator().manual_seed(3)
-    x = torch.randn(n, D, generator=dice, dtype=dtype)
+    rng = torch.Generator().manual_seed(3)
+    x = torch.randn(n, D, generator=rng, dtype=dtype)
     x[:, 5:12] = 0
     x[1] = x[0]
-    return x, torch.randn(n, c, generator=dice, dtype=dtype)
+    return x, torch.randn(n, c, generator=rng, dtype=dtype)
 
 
 def network(seed=0, dtype=torch.float64):

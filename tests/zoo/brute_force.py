@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from inscape._core.errors import UnsupportedModelError
 from inscape._core.sampling import draw_pairs
+from inscape.errors import UnsupportedModelError
 from inscape.regions import LocalMaps, local_maps
 from inscape.smoothness import gradient_norm, path_length
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 import inscape
-from intake.keras_files import CNN, write_h5
+from loaders.keras_files import CNN, write_h5
 from zoo.files import ROOT, AbsentError, shared
 from zoo.rows import Subject, draw, opened, row, tokens
 
@@ -43,7 +43,7 @@ def _saved(folder: Path, model: Any, suffix: str = ".keras") -> Path:
 
 
 def _keras() -> Any:
-    from inscape.intake.keras.comparison import keras_on_torch
+    from inscape.loaders.keras.comparison import keras_on_torch
 
     return keras_on_torch()
 

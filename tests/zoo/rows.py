@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from inscape.intake import open_model
+from inscape.loaders import open_model
 
 
 class Subject(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from inscape._core.unreadable import refuse_other_objects, refuse_unreadable
+from inscape._core.unsupported_models import refuse_other_objects, refuse_unreadable
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule
 
-from inscape._core.errors import UnsupportedModelError
 from inscape._core.finiteness import all_finite, refusal
 from inscape._core.refusals import no_tensor, refused
+from inscape.errors import UnsupportedModelError
 
 Function = Callable[[Tensor], Tensor]
 

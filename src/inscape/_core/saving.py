@@ -18,10 +18,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from inscape._core.archives import read_npz
-from inscape._core.files import write, write_pair
 from inscape._core.result import NotApplicable, Result
 from inscape.escaping import csv_text, visible, visible_line
+from inscape.files.archives import read_npz
+from inscape.files.atomic import write, write_pair
 
 SCHEMA = 1
 #: Tensors with more numbers than this go into the npz beside the JSON.

@@ -12,7 +12,7 @@ from inscape.boolean.constructions import (
 )
 from inscape.boolean.formula import formula
 from inscape.boolean.fourier import Fourier, fourier, metrics
-from inscape.boolean.programmes import swaps_by_programmes
+from inscape.boolean.linear_programs import swaps_by_programmes
 from inscape.boolean.swaps import ManySwaps, Swaps, changes, swaps, swaps_many
 from inscape.boolean.swaps_bound import swaps_bound
 from inscape.boolean.truth_table import (

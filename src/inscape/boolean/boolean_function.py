@@ -10,13 +10,13 @@ from torch import Tensor
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.checks import Function
-from inscape._core.functional import probe
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.boolean._words import MOST
 from inscape.boolean.fourier import fourier
 from inscape.boolean.npn import canonical
 from inscape.boolean.swaps import swaps
 from inscape.boolean.truth_table import TruthTable, from_bits, points
+from inscape.functional.jacobians import probe
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

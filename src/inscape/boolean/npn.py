@@ -74,7 +74,7 @@ def classes(n: int) -> Array:
     _check(n, MOST_LISTED, "the list of all classes")
     if n <= 4:
         return listed(n)
-    from inscape.boolean._kept import kept
+    from inscape.boolean._cache import kept
 
     return kept(f"npn-classes-{n}", lambda: {"numbers": listed(n)})["numbers"]
 

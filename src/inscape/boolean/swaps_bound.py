@@ -31,15 +31,15 @@ def swaps_bound(function: TruthTable, *, tries: int = 6000, seed: int = 0) -> Sw
     10
     """
     checks.at_least(CLIMBS + 2, tries=tries)
-    dice = generator(seed)
-    draws = torch.randn(CLIMBS, function.n, generator=dice, dtype=torch.float64).numpy()
+    rng = generator(seed)
+    draws = torch.randn(CLIMBS, function.n, generator=rng, dtype=torch.float64).numpy()
     chow = points(function.n).T @ function.values / (1 << function.n)
     starts = [np.ones(function.n), chow, *draws]
     steps = tries // len(starts)
     climbs = []
     with progress(len(starts), label=f"bound on the swaps of {function.n} inputs") as bar:
         for start in starts:
-            climbs.append(_climb(function, np.rint(FINE * start), steps, dice))
+            climbs.append(_climb(function, np.rint(FINE * start), steps, rng))
             bar.advance()
     count, weights = min(climbs, key=lambda climb: climb[0])
     whole = weights.astype(np.int64)
@@ -54,13 +54,13 @@ def swaps_bound(function: TruthTable, *, tries: int = 6000, seed: int = 0) -> Sw
 
 
 def _climb(
-    function: TruthTable, weights: Array, steps: int, dice: torch.Generator
+    function: TruthTable, weights: Array, steps: int, rng: torch.Generator
 ) -> tuple[int, Array]:
     """Move one weight after the other by a random step of a random size."""
     places, bits = points(function.n), function.bits
-    inputs = torch.randint(function.n, (steps,), generator=dice).tolist()
-    moves = torch.randn(steps, generator=dice, dtype=torch.float64)
-    moves *= FINE * 10 ** (-3 * torch.rand(steps, generator=dice, dtype=torch.float64))
+    inputs = torch.randint(function.n, (steps,), generator=rng).tolist()
+    moves = torch.randn(steps, generator=rng, dtype=torch.float64)
+    moves *= FINE * 10 ** (-3 * torch.rand(steps, generator=rng, dtype=torch.float64))
     sums = places @ weights
     best = first = _changes(sums, bits)
     start = weights.copy()

@@ -15,7 +15,7 @@ from inscape.cli.terminal import echo
 
 if TYPE_CHECKING:
     import inscape.boolean
-    import inscape.report.boolean
+    import inscape.report.boolean.summary
 
 #: Options of a look that say something about a model, with what they are when nobody asks.
 OF_MODELS = {
@@ -40,7 +40,7 @@ def look_boolean(text: str, given: Mapping[str, Any]) -> None:
     say(f"looking: function {table.number} of {table.n} inputs")
     if given["dry_run"]:
         return
-    from inscape.report.boolean import look_at_function
+    from inscape.report.boolean.summary import look_at_function
 
     found = look_at_function(
         table,
@@ -98,13 +98,13 @@ def page_name(text: str) -> str:
 
 
 def print_look(
-    look: "inscape.report.boolean.BooleanLook", page: Path | None, *, as_json: bool
+    look: "inscape.report.boolean.summary.BooleanLook", page: Path | None, *, as_json: bool
 ) -> None:
     """Print what was found."""
     if as_json:
         print_json({**look.to_dict(), "page": None if page is None else str(page)})
         return
-    from inscape.report.boolean import verdict
+    from inscape.report.boolean.summary import verdict
 
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
     echo("\n".join(textwrap.wrap(verdict(look), width)) + "\n")

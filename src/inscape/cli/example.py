@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import inscape.intake
+    import inscape.loaders
     import inscape.training
 
 HIDDEN = 64
@@ -16,10 +16,10 @@ RECORD = 23
 
 
 def example(
-    data: "inscape.intake.OpenedData", *, quiet: bool
-) -> tuple["inscape.intake.OpenedModel", "inscape.training.Trajectory"]:
+    data: "inscape.loaders.OpenedData", *, quiet: bool
+) -> tuple["inscape.loaders.OpenedModel", "inscape.training.Trajectory"]:
     """Return a network trained on the training rows, the same weights every time, and its way."""
-    from inscape.intake import OpenedModel
+    from inscape.loaders import OpenedModel
     from inscape.models import two_layer
     from inscape.training import fit
 

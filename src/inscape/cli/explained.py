@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inscape.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from inscape.report.attribution import Attribution, Explained, Like, Nearest, Prediction
+    from inscape.report.look.attribution import Attribution, Explained, Like, Nearest, Prediction
 
 #: Training rows that are named on either side: fewer than on the page.
 NAMED = 3
@@ -48,7 +48,7 @@ def print_attribution(found: "Attribution") -> None:
 
 def _equation(found: "Attribution", one: "Explained") -> str:
     """Return a prediction as a sum: what is named, and all that is not, makes the output."""
-    from inscape.report.attribution_page import signed
+    from inscape.report.look.attribution_page import signed
     from inscape.report.words import number
 
     named = (*one.up[:NAMED], *one.down[:NAMED])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from inscape.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
-    from inscape.report.looking import Prepared
+    from inscape.report.look.session import Prepared
 
 
 def announcement(prepared: "Prepared") -> list[str]:

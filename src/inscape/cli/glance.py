@@ -19,7 +19,7 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
     if as_json:
         print_json({**look.to_dict(), "page": None if page is None else str(page)})
         return
-    from inscape.report.story import introduction
+    from inscape.report.look.sentences import introduction
 
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
     echo("\n".join(textwrap.wrap(introduction(look), width)) + "\n")
@@ -40,17 +40,17 @@ def print_look(look: "inscape.report.Look", page: Path | None, *, as_json: bool)
 
 def _print_measures(look: "inscape.report.Look") -> None:
     """Print the report's table: by question, the most surprising numbers first."""
-    from inscape.report.directions import by_question
-    from inscape.report.scale import SHORT
+    from inscape.report.look.directions import by_question
+    from inscape.report.look.reference_scale import SHORT
 
     rows = [_row(measured) for _, group in by_question(look.measures) for measured in group]
     print_table(rows, right=("this network", *SHORT.values()))
 
 
-def _row(measured: "inscape.report.parts.Measured") -> dict[str, str]:
+def _row(measured: "inscape.report.look.parts.Measured") -> dict[str, str]:
     """Return a line of the report's table: the same columns, the same digits."""
-    from inscape.report.directions import direction
-    from inscape.report.scale import SHORT
+    from inscape.report.look.directions import direction
+    from inscape.report.look.reference_scale import SHORT
     from inscape.report.words import number
 
     found, points = measured.summary, direction(measured.name)
@@ -70,13 +70,13 @@ def _row(measured: "inscape.report.parts.Measured") -> dict[str, str]:
 
 def _warnings(look: "inscape.report.Look") -> list[tuple[str, str]]:
     """Return the names of measures that may not be believed, each with a sentence that says why."""
-    said = [(measured.name, getattr(measured.result, "doubts", ())) for measured in look.measures]
+    said = [(measured.name, getattr(measured.result, "warnings", ())) for measured in look.measures]
     return [(name, warning) for name, warnings in said for warning in warnings]
 
 
 def _unavailable(look: "inscape.report.Look") -> list[str]:
     """Say why there is nothing to hold a number against, once for each reason."""
-    from inscape.report.scale import SHORT
+    from inscape.report.look.reference_scale import SHORT
 
     missing = [
         f"{SHORT[name]}: {reference.reason}"

@@ -14,7 +14,7 @@ from inscape.cli.opening import Wanted, opened
 from inscape.cli.output import Speech, check_writable, page_path, said_if_slow
 
 if TYPE_CHECKING:
-    from inscape.report.looking import Prepared
+    from inscape.report.look.session import Prepared
 
 #: Said where that is not done in a moment, as it is once the kernels are on disk.
 COMPILING = "making kernels ready: the first look on a machine compiles them, for some ten seconds"
@@ -45,8 +45,8 @@ def look_at_model(given: Mapping[str, Any]) -> None:
 
 
 def _prepared(wanted: Wanted, say: Speech, *, page: bool) -> "Prepared":
-    from inscape.report.looking import names_chosen, prepare
-    from inscape.report.warmup import compile_ahead
+    from inscape.report.look.session import names_chosen, prepare
+    from inscape.report.look.warmup import compile_ahead
 
     with said_if_slow(say, COMPILING):
         compile_ahead(names_chosen(wanted.only))

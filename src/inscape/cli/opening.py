@@ -9,12 +9,12 @@ from inscape.cli import options as opt
 from inscape.cli.output import Speech, page_name
 
 if TYPE_CHECKING:
-    import inscape.intake
+    import inscape.loaders
     import inscape.training
 
 _Opened = tuple[
-    "inscape.intake.OpenedModel",
-    "inscape.intake.OpenedData",
+    "inscape.loaders.OpenedModel",
+    "inscape.loaders.OpenedData",
     "inscape.training.Trajectory | None",
 ]
 
@@ -108,8 +108,8 @@ class Wanted:
 class Subject:
     """A model and its data as they were opened, and the recorded training, if there is one."""
 
-    model: "inscape.intake.OpenedModel"
-    data: "inscape.intake.OpenedData"
+    model: "inscape.loaders.OpenedModel"
+    data: "inscape.loaders.OpenedData"
     trajectory: "inscape.training.Trajectory | None"
 
 
@@ -125,7 +125,7 @@ def opened(wanted: Wanted, say: Speech) -> Subject:
 
 def _example(wanted: Wanted, say: Speech) -> _Opened:
     from inscape.cli.example import example
-    from inscape.intake import open_data
+    from inscape.loaders import open_data
 
     data = open_data(
         EXAMPLE, limit=wanted.limit, device=wanted.device, dtype=wanted.dtype or "float32"
@@ -138,7 +138,7 @@ def _example(wanted: Wanted, say: Speech) -> _Opened:
 def _own(wanted: Wanted) -> _Opened:
     import torch
 
-    from inscape.intake import arguments_of, open_data, open_model
+    from inscape.loaders import arguments_of, open_data, open_model
     from inscape.training import Trajectory
 
     way = (
@@ -170,10 +170,10 @@ def _own(wanted: Wanted) -> _Opened:
 
 
 def _at_the_end(
-    model: "inscape.intake.OpenedModel", way: "inscape.training.Trajectory"
-) -> "inscape.intake.OpenedModel":
+    model: "inscape.loaders.OpenedModel", way: "inscape.training.Trajectory"
+) -> "inscape.loaders.OpenedModel":
     """Give what a factory has built the weights of the training's end; leave another network."""
-    from inscape.intake.factory import SEEDED
+    from inscape.loaders.factory import SEEDED
 
     own, end = model.model.state_dict(), way.at(way.steps)
     if {k: t.shape for k, t in own.items()} != {k: t.shape for k, t in end.items()}:

@@ -204,7 +204,7 @@ def max_size(text: str | None) -> int | None:
     """Return the bytes that a size such as 4GB stands for; nothing if it was not given."""
     if text is None:
         return None
-    from inscape._core.sizes import read_size
+    from inscape.files.size_limits import read_size
 
     return read_size(text)
 

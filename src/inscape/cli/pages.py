@@ -21,7 +21,7 @@ def pages(
     """Write the page of every paper and an index of them; computes nothing."""
     from inscape.lab.catalogue import OWN
     from inscape.lab.store import Store
-    from inscape.report.paper import write_pages
+    from inscape.report.paper.page import write_pages
 
     store = Store(results)
     names = sorted({name for name, _, _ in store.places()})

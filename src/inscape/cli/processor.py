@@ -21,7 +21,7 @@ def processor() -> Fact:
     """Return the processor, the instructions in use, every BLAS, and whether slots agree."""
     import torch
 
-    from inscape.training.ensemble.slots import same_bits
+    from inscape.ensembles.slots import same_bits
 
     held = same_bits()
     return {

@@ -186,7 +186,7 @@ def pages(request: Request, done: Done) -> dict[Path, Callable[[], str]]:
     A run at the scale of the paper or a laptop makes the paper's own page anew. A page about other
     settings, other measures or the smoke scale has another name, and only what was run.
     """
-    from inscape.report.paper import page_of, paper_page
+    from inscape.report.paper.page import page_of, paper_page
 
     made: dict[Path, Callable[[], str]] = {}
     for paper in dict.fromkeys(name_of(one.id).partition("/")[0] for one in done.found):

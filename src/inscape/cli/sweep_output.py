@@ -11,7 +11,7 @@ from inscape.cli.tables import print_json, print_table
 from inscape.cli.terminal import echo
 from inscape.escaping import csv_text
 from inscape.lab.experiment import Estimate
-from inscape.report.page import write
+from inscape.report.look.page import write
 from inscape.report.sweeps.run import PreparedSweep
 from inscape.report.sweeps.sentences import sentences
 from inscape.report.sweeps.table import Comparison, Sweep

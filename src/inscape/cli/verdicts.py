@@ -70,7 +70,7 @@ def about(time: str) -> str:
 
 def write_page(path: Path, text: str) -> None:
     """Write a page, whole or not at all."""
-    from inscape.report.page import write
+    from inscape.report.look.page import write
 
     write(path, text.encode())
 

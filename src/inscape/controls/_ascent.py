@@ -12,8 +12,8 @@ from torch.nn.functional import normalize
 
 from inscape._core import generator
 from inscape._core.checks import Function
-from inscape._core.functional import chunks, jacobians, probe
 from inscape._core.progress import Bar, progress
+from inscape.functional.jacobians import chunks, jacobians, probe
 
 #: Pairs that are followed, and steps that they take.
 PAIRS, STEPS = 8, 60

@@ -14,8 +14,9 @@ from torch import Tensor, fx
 
 from inscape._core import UnsupportedModelError
 from inscape._core.checks import Function
-from inscape._core.pieces.graph_cache import export
-from inscape._core.pieces.ops import (
+from inscape.controls._slopes import slopes_of, softsign_of, stretch_of
+from inscape.piecewise.graph.cache import export
+from inscape.piecewise.graph.ops import (
     SHAPES,
     arguments,
     is_affine,
@@ -23,8 +24,7 @@ from inscape._core.pieces.ops import (
     name_of,
     place_of,
 )
-from inscape._core.pieces.program import Program
-from inscape.controls._slopes import slopes_of, softsign_of, stretch_of
+from inscape.piecewise.graph.program import Program
 from inscape.spectra import singular
 
 #: Maps with at most so many inputs or outputs are written out as matrices.

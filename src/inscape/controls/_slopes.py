@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor, fx
 
-from inscape._core.pieces.chain import _is_gentle
-from inscape._core.pieces.ops import is_relu, name_of, setting
+from inscape.piecewise.graph.lipschitz_chain import _is_gentle
+from inscape.piecewise.graph.ops import is_relu, name_of, setting
 
 #: Slopes of functions of one number, least and largest; what is no whole number rounded outwards.
 SLOPES: dict[str, tuple[float, float]] = {

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from inscape.controls._knobs import positive, share
+from inscape.controls._parameters import positive, share
 from inscape.controls.layers import Control, Layer, Norm, layers_of
 
 

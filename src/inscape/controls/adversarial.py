@@ -9,16 +9,22 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape._core.checks import Function
-from inscape._core.trajectory import Settings
-from inscape.controls._knobs import not_negative, share
+from inscape.controls._parameters import not_negative, share
 from inscape.robustness import Pgd, Target
-from inscape.robustness._balls import Draws, Norm, inside
-from inscape.robustness._victim import Bounds, Victim, classes_of, cross_entropy, victim_of
+from inscape.robustness.classifier import (
+    AttackedClassifier,
+    Bounds,
+    classes_of,
+    classifier_of,
+    cross_entropy,
+)
+from inscape.robustness.norm_balls import Draws, Norm, inside
 from inscape.robustness.pgd import stepped
 from inscape.training import Fit, Loss, fit
 from inscape.training.losses import loss_function
+from inscape.training.observer import Watcher
+from inscape.training.trajectory import Settings
 from inscape.training.update import Update
-from inscape.training.watcher import Watcher
 
 
 def adversarial_training(
@@ -78,10 +84,10 @@ def adversarial_training(
         )
     attack = Pgd(norm=norm, steps=steps, step_size=step_size)
     with _in_eval_mode(model):
-        victim = victim_of(model, x, bounds=bounds, memory=2**62)
-        classes_of(y, x, victim.classes)
+        classifier = classifier_of(model, x, bounds=bounds, memory=2**62)
+        classes_of(y, x, classifier.classes)
         y = _targets(y, loss, model(x[:1]))
-    moved = _Moved(model, victim, attack, budget, loss_function(loss), clean, seed=seed)
+    moved = _Moved(model, classifier, attack, budget, loss_function(loss), clean, seed=seed)
     moved.watch = options.pop("watch", None)
     with moved.in_place_of_the_model():
         return fit(model, x, y, loss=moved, seed=seed, watch=moved, **options)
@@ -110,7 +116,7 @@ class _Moved:
     def __init__(
         self,
         model: nn.Module,
-        victim: Victim,
+        classifier: AttackedClassifier,
         attack: Pgd,
         budget: float,
         loss: Loss,
@@ -118,7 +124,7 @@ class _Moved:
         *,
         seed: int,
     ) -> None:
-        self.model, self.victim, self.attack = model, victim, attack
+        self.model, self.classifier, self.attack = model, classifier, attack
         self.budget, self.loss, self.clean, self.seed = budget, loss, clean, seed
         self.__name__ = f"adversarial({getattr(loss, '__name__', 'loss')})"
         self.batches = 0
@@ -169,13 +175,13 @@ class _Moved:
         """Return where PGD moves a batch after all its steps, whether it breaks or not."""
         draws = Draws(torch.arange(len(x)), len(x), self.seed, self.batches)
         self.batches += 1
-        target = Target(victim=self.victim, x=x, y=y, budget=self.budget, draws=draws)
+        target = Target(classifier=self.classifier, x=x, y=y, budget=self.budget, draws=draws)
         size, rate = self.attack.step_size, 2.5 / self.attack.steps
         with _in_eval_mode(self.model):
             start = inside(x, self.attack.norm, draws)
-            at = self.victim.boxed(x + self.budget * start)
+            at = self.classifier.boxed(x + self.budget * start)
             for _ in range(self.attack.steps):
-                _, _, gradient = self.victim.climb(at, y, cross_entropy)
+                _, _, gradient = self.classifier.climb(at, y, cross_entropy)
                 at = stepped(target, at, gradient, rate if size is None else size, self.attack.norm)
         return at
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from inscape.controls._knobs import knobs
+from inscape.controls._parameters import knobs
 
 Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 #: Modules that undo the scale of each unit before them.

@@ -18,12 +18,12 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.anytime import anytime, most_rows
-from inscape._core.functional import MEMORY, probe
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_numbers
 from inscape.controls._ascent import ROUNDING, Chord, steepest_chords
 from inscape.controls._bounds import upper_bounds
 from inscape.controls._graph import Graph
+from inscape.functional.jacobians import MEMORY, probe
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.checks import Function
-from inscape._core.functional import live_jacobians, norm
-from inscape.controls._knobs import not_negative
+from inscape.controls._parameters import not_negative
+from inscape.functional.jacobians import live_jacobians, norm
 
 
 def weight_decay(model: nn.Module, x: Tensor) -> Float[Tensor, ""]:

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from jaxtyping import UInt8
 
-from inscape._core.errors import DataError
+from inscape.errors import DataError
 
 _PIXELS = 3 * 32 * 32
 

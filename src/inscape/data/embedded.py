@@ -7,10 +7,10 @@ import torch
 from jaxtyping import UInt8
 
 from inscape._core import checks, generator
-from inscape._core.errors import DataError
 from inscape.data.catalogue import Value
 from inscape.data.dataset import Dataset
 from inscape.data.pixels import DIGITS, Pixels
+from inscape.errors import DataError
 
 _SHA256 = (
     "8f26b2bd9d135c256808f68f14fdabddde6d9c7f869ae419704b051f0f14b3b3",

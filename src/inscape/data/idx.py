@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from inscape._core.errors import DataError
+from inscape.errors import DataError
 
 _BYTES = 8  # the type code of unsigned bytes, the only one that these files use
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from inscape._core.errors import DataError
 from inscape.data.catalogue import Entry, Value, convert, parse
 from inscape.data.dataset import Dataset
+from inscape.errors import DataError
 
 
 def load(

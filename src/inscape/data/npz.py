@@ -6,9 +6,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from inscape._core.archives import member_names
-from inscape._core.archives import read_npz as read_arrays
-from inscape._core.errors import DataError
+from inscape.errors import DataError
+from inscape.files.archives import member_names
+from inscape.files.archives import read_npz as read_arrays
 
 _KEYS = {
     "train-images": "x_train",

@@ -21,7 +21,7 @@ def roots(data_dir: str | Path | None = None) -> tuple[Path, ...]:
         return (cache_dir(),)
     folder = Path(given).expanduser()
     if not folder.is_dir():
-        from inscape._core.errors import DataError
+        from inscape.errors import DataError
 
         source = "data_dir" if data_dir is not None else "INSCAPE_DATA_DIR"
         raise DataError(

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from inscape._core.errors import DataError
 from inscape.data.catalogue import lookup
 from inscape.data.files import FILE_SETS, FileSet, Form, Part, Remote
 from inscape.data.idx import unpacked, write_idx
 from inscape.data.npz import read_npz
 from inscape.data.places import cache_dir, candidates, roots
+from inscape.errors import DataError
 
 _UNKNOWN_SIZE = 1 << 30  # read no more than this of a file whose size is not published
 

@@ -34,7 +34,7 @@ def gaussian_process(known: Known, queries: Tensor, seed: int) -> Saying:
 
     Amplitude, length scale and noise are those that make the labels of some points likeliest.
     """
-    from inscape.kernels._starts import explains, fitted_process
+    from inscape.kernels.gaussian_process.fitting import explains, fitted_process
 
     x, y = known
     size, mean = _size(x), y.mean(0)

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from inscape._core import checks, draw_rows
 from inscape._core.anytime import stoppable
-from inscape._core.endings import ends_in_probability, lie_between_0_and_1
-from inscape._core.functional import Probe
 from inscape._core.sampling import FIRST, generator
 from inscape.extrapolation._surroundings import Places, Predictions, places, predictions
+from inscape.functional.final_activation import ends_in_probability, lie_between_0_and_1
+from inscape.functional.jacobians import Probe
 
 Domain = Callable[[Tensor], Tensor]
 
@@ -28,7 +28,7 @@ class Part:
     errors: Float64[Tensor, "m k"]
     reach: float | None
     flat: bool
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 #: What is said where a single output looks like a probability.
@@ -169,10 +169,10 @@ class Study:
         asked, right = (given[some.to(given.device)] for given in (task.queries, task.right))
         assert task.places is not None
         said = task.said if peers else None
-        doubts: tuple[str, ...] = ()
+        warnings: tuple[str, ...] = ()
         answers = []
         if numbers:
-            scores, doubts = self._read(
+            scores, warnings = self._read(
                 torch.stack([task.outputs[n] for n in numbers]), asked, right
             )
             answers = [scores, *(values[some] for values in (said.values if said else ()))]
@@ -184,7 +184,7 @@ class Study:
             errors=torch.stack(errors, dim=1) if errors else torch.zeros(0, width).double(),
             reach=task.places.reach if self._domain is None else None,
             flat=task.places.flat,
-            doubts=(*(said.doubts if said else ()), *doubts),
+            warnings=(*(said.warnings if said else ()), *warnings),
         )
 
     def _read(

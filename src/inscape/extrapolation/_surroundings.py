@@ -36,7 +36,7 @@ class Predictions:
     """Of each query what every peer says; ``doubts`` are on peers that are not to be believed."""
 
     values: tuple[Float64[Tensor, "m c"], ...]
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 T = TypeVar("T")
@@ -77,8 +77,11 @@ def predictions(
         for name in peers:
             said.append((yield from PEERS[name](known, queries, seed)))
             yield
-        values, doubts = tuple(value for value, _ in said), tuple(text for _, text in said if text)
-        _keep(_predictions, key, Predictions(values=values, doubts=doubts))
+        values, warnings = (
+            tuple(value for value, _ in said),
+            tuple(text for _, text in said if text),
+        )
+        _keep(_predictions, key, Predictions(values=values, warnings=warnings))
     return _predictions[key]
 
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from inscape._core import Result, Row, Summary, checks
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, chunks, probe
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.extrapolation.profile import log_errors
+from inscape.functional.jacobians import MEMORY, chunks, probe
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -11,13 +11,13 @@ from torch import Tensor
 from inscape._core import Result, Row, Summary, checks, instrument, mean_summary
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, probe
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range, share_summary, wilson
 from inscape.extrapolation._peers import PEERS
 from inscape.extrapolation._study import Answer, Domain, Study, drawn
 from inscape.extrapolation._tail import tail_summary
 from inscape.extrapolation.profile import Profile, log_errors, profile
+from inscape.functional.jacobians import MEMORY, probe
 
 #: Where a query lies: in the domain of the data, else in their convex hull, else outside; the last
 #: are those of which it was too much work to find out.
@@ -56,7 +56,7 @@ class Extrapolation(Result):
     known: int
     folds: int
     seed: int
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each query."""
@@ -133,7 +133,7 @@ class Extrapolation(Result):
         if others:
             best = min(range(len(others)), key=others.__getitem__)
             basis += f"; {self.models[1 + best].replace('_', ' ')} {others[best]:.2g}"
-        if self.doubts:
+        if self.warnings:
             basis += "; read the warnings"
         return tail_summary(self.errors[order, 0], quarter, basis, classes=self.classes)
 
@@ -240,10 +240,10 @@ def _result(answer: Answer, study: Study) -> Extrapolation:
     parts, known, folds = answer.parts, answer.known, answer.folds
     reaches = [part.reach for part in parts if part.reach is not None]
     zones = torch.cat([part.zones for part in parts])
-    doubts = [FOLDS] if folds else []
-    doubts += [doubt for part in parts for doubt in part.doubts]
+    warnings = [FOLDS] if folds else []
+    warnings += [warning for part in parts for warning in part.warnings]
     if undecided := int((zones == ZONES.index("undecided")).sum()):
-        doubts.append(
+        warnings.append(
             f"For {undecided} of {len(zones)} queries it would take too long to find out "
             "whether they are in the convex hull: pass fewer data or dimensions."
         )
@@ -259,7 +259,7 @@ def _result(answer: Answer, study: Study) -> Extrapolation:
         known=known,
         folds=folds,
         seed=study.seed,
-        doubts=tuple(dict.fromkeys(doubts)),
+        warnings=tuple(dict.fromkeys(warnings)),
     )
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from inscape._core.files import write
 from inscape._core.progress import progress
 from inscape.figures.evolution import still
 from inscape.figures.hues import Color
 from inscape.figures.style import styled
+from inscape.files.atomic import write
 from inscape.regions.region_evolution import RegionEvolution
 
 #: How Pillow is to write each format.

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from inscape._core.files import write
 from inscape._core.result import NotApplicable, Result
 from inscape.figures.literal import literal
 from inscape.figures.style import FAINT, new_axes, styled
+from inscape.files.atomic import write
 
 
 @singledispatch

@@ -18,7 +18,7 @@ from inscape.regions.region_evolution import RegionEvolution
 def _region_evolution(result: RegionEvolution, ax: Axes) -> None:
     """Draw how much of each layer's activation pattern is not yet the final one."""
     steps = result.steps.numpy()
-    for k in range(len(result.bends)):
+    for k in range(len(result.ops)):
         look: dict[str, Any] = {
             "color": CATEGORIES[k % len(CATEGORIES)],
             "linestyle": DASHES[k % len(DASHES)],
@@ -33,7 +33,7 @@ def _region_evolution(result: RegionEvolution, ax: Axes) -> None:
     first, last = int(result.cells[0]), int(result.cells[-1])
     ax.set_title(f"from {first} to {last} cells; patterns compared at {result.samples} places")
     quiet_grid(ax)
-    if result.bends:
+    if result.ops:
         ax.legend(fontsize=7.5)
 
 

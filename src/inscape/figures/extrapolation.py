@@ -54,7 +54,7 @@ def _extrapolation(result: Extrapolation, ax: Axes) -> None:
         ax.set_yscale("log")
     what = "fraction of wrong answers" if result.classes else "squared error"
     ax.set(xlabel="distance to the nearest data point", ylabel=what)
-    if result.doubts:
+    if result.warnings:
         ax.set_title("read the warnings")
     quiet_grid(ax)
     ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))

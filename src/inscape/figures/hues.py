@@ -70,9 +70,9 @@ def _turns(result: PlaneRegions) -> Array:
     """Return for each cell the sum of its units' ways; those of early layers are longer."""
     draw = np.random.default_rng(0)
     turn = np.zeros((result.cells, 2))
-    for bend, units in enumerate(result.units):
-        ways = draw.normal(size=(units, 2)) / 2.0**bend
-        pattern = result.pattern(bend).numpy()
+    for op, units in enumerate(result.units):
+        ways = draw.normal(size=(units, 2)) / 2.0**op
+        pattern = result.pattern(op).numpy()
         for at in range(0, len(pattern), BLOCK):
             turn[at : at + BLOCK] += pattern[at : at + BLOCK].astype(np.float64) @ ways
     return turn

@@ -15,11 +15,11 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
 
-from inscape._core.pieces.plane.raster import raster
 from inscape.figures import hues
 from inscape.figures.drawing import painter
 from inscape.figures.hues import Color
 from inscape.figures.style import CATEGORIES, FAINT, INK, RULE, new_axes, styled
+from inscape.piecewise.planes.raster import raster
 from inscape.regions.boundary import Boundary, decision_boundary
 from inscape.regions.plane_regions import PlaneRegions
 
@@ -361,14 +361,14 @@ def _edges(result: PlaneRegions, ax: Axes, color: Color, *, vector: bool) -> Non
 
 
 def _add_edges(result: PlaneRegions, ax: Axes, color: Color) -> None:
-    bend = result.makers[:, 0].numpy()
+    op = result.switching_units[:, 0].numpy()
     ends = result.vertices.numpy()[result.edges.numpy()]
     plain = color == "plain"
-    thin = min(1.0, (1500 / max(1, len(bend))) ** (0.3 if plain else 0.4))
-    for k in sorted(set(bend[bend >= 0].tolist()), reverse=True):
+    thin = min(1.0, (1500 / max(1, len(op))) ** (0.3 if plain else 0.4))
+    for k in sorted(set(op[op >= 0].tolist()), reverse=True):
         width = (1.3 if plain else 0.8) * thin * 0.75**k
         tone = CATEGORIES[k % len(CATEGORIES)] if plain else DARK if color == "value" else LIGHT
-        some = _strokes(ends[bend == k], tone, width)
+        some = _strokes(ends[op == k], tone, width)
         some.set(zorder=3 - 0.01 * k, alpha=1.0 if plain else 0.3 if color == "value" else 0.8)
         ax.add_collection(some, autolim=False)
 
@@ -388,7 +388,7 @@ def _strokes(ends: Array, tone: str, width: float) -> Collection:
 
 def _layers(result: PlaneRegions, ax: Axes) -> None:
     """Name the colours of lines, outside the window."""
-    made = sorted(set(result.makers[:, 0].tolist()) - {-1})
+    made = sorted(set(result.switching_units[:, 0].tolist()) - {-1})
     marks = [Line2D([], [], color=CATEGORIES[k % len(CATEGORIES)]) for k in made]
     names = [f"nonlinear layer {k + 1}" for k in made]
     ax.legend(marks, names, loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -10,7 +10,7 @@ from torch import Tensor
 from inscape.figures.drawing import painter
 from inscape.figures.style import BLUE, FAINT, SIGNED, quiet_grid
 from inscape.robustness import Robustness
-from inscape.robustness._windows import grid_of
+from inscape.robustness.windows import grid_of
 
 #: The widest spread of budgets on an even axis.
 EVEN = 20.0
@@ -33,7 +33,7 @@ def robustness(result: Robustness, ax: Axes) -> None:
     ax.plot(budgets, shares, "o-", color=BLUE, markersize=3.5)
     ax.set(xlabel=NORMS.get(result.norm, NOISE), ylabel="accuracy (%)")
     ax.set(ylim=(-3, 103), title=f"{result.attack}, {len(result.lengths)} points")
-    if result.doubts:
+    if result.warnings:
         ax.set_title(f"{result.attack}, {len(result.lengths)} points; read the warning")
     quiet_grid(ax)
     corner = _free_corner(ax, budgets, shares)

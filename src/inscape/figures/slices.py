@@ -13,7 +13,6 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
-from inscape._core.slices import Anchor, SlicePicture
 from inscape.figures.attribution import picture
 from inscape.figures.style import (
     BLUE,
@@ -29,6 +28,7 @@ from inscape.figures.style import (
     YELLOW,
     styled,
 )
+from inscape.piecewise.planes.slices import Anchor, SlicePicture
 from inscape.regions.plane_regions import PlaneRegions
 
 Array = npt.NDArray[Any]
@@ -234,7 +234,7 @@ def _image(result: SlicePicture, ax: Axes, image: Array, **look: Any) -> Any:
 
 def _edges(regions: PlaneRegions, ax: Axes) -> None:
     """Draw the edges of linear regions as faint lines."""
-    made = regions.makers[:, 0].numpy() >= 0
+    made = regions.switching_units[:, 0].numpy() >= 0
     ends = regions.vertices.numpy()[regions.edges.numpy()[made]]
     thin = min(1.0, (600 / max(1, len(ends))) ** 0.4)  # many lines must not hide the colours
     lines = LineCollection(list(ends), colors=INK, linewidths=0.4 * thin, alpha=0.4)

@@ -1,7 +1,5 @@
 """Which data made it? Tangent kernels, and what they say of training and prediction."""
 
-from inscape.kernels._kernels import Rbf, Tangent
-from inscape.kernels._result import PathKernel
 from inscape.kernels.drift_across_widths import DriftAcrossWidths, drift_across_widths
 from inscape.kernels.feature_space import (
     Separability,
@@ -9,9 +7,11 @@ from inscape.kernels.feature_space import (
     separability,
     tangent_features,
 )
-from inscape.kernels.gaussian_process import GaussianProcess, gaussian_process
+from inscape.kernels.gaussian_process.covariance import Rbf, Tangent
+from inscape.kernels.gaussian_process.regression import GaussianProcess, gaussian_process
 from inscape.kernels.kernel_drift import KernelDrift, kernel_drift
 from inscape.kernels.neighbours import Neighbours, neighbours
+from inscape.kernels.path.result import PathKernel
 from inscape.kernels.path_kernel import path_kernel
 from inscape.kernels.path_watch import PathWatch
 from inscape.kernels.tangent_kernel import TangentKernel, tangent_kernel

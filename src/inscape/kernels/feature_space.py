@@ -9,12 +9,12 @@ from jaxtyping import Float, Float64, Integer, Real
 from torch import Tensor, nn
 
 from inscape._core import Result, Row, Summary, checks
-from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape._core.inference import outside_inference
 from inscape._core.result import PROPORTION, Range
-from inscape.kernels import _inputs
-from inscape.kernels._plan import sizes
-from inscape.kernels._tangents import Tangents, tangents
+from inscape.errors import BudgetError, UnsupportedModelError
+from inscape.kernels.tangent import inputs
+from inscape.kernels.tangent.memory_plan import sizes
+from inscape.kernels.tangent.vjp import Tangents, tangents
 
 #: Bytes that features may take unless the caller says otherwise.
 MEMORY = 2**30
@@ -44,7 +44,7 @@ def tangent_features(
     >>> tangent_features(net, torch.tensor([[3.0, 4.0]]))
     tensor([[3., 4., 1.]])
     """
-    count = _inputs.outputs(model, x)
+    count = inputs.outputs(model, x)
     named = {name: p.numel() for name, p in model.named_parameters() if p.requires_grad}
     if not named:
         raise UnsupportedModelError(
@@ -55,7 +55,7 @@ def tangent_features(
             f"output must lie between 0 and {count - 1}, found {output}: choose another."
         )
     rows = count if output is None else 1
-    like = _inputs.numbers_like(model, x)
+    like = inputs.numbers_like(model, x)
     taken = len(x) * rows * sum(named.values()) * like.element_size()
     if taken > memory:
         raise BudgetError(
@@ -71,7 +71,7 @@ def tangent_features(
         reached |= bool(seen.factors)
         features[start : start + len(some)] = _features(seen, named, output)
         start += len(some)
-    _inputs.refuse_unreached(reached)
+    inputs.refuse_unreached(reached)
     return features
 
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
-from inscape._core.substitution import copied
-from inscape._core.trajectory import Trajectory, chosen_steps, stand_at
+from inscape.functional.substitution import copied
 from inscape.kernels.tangent_kernel import MEMORY, Outputs, TangentKernel, tangent_kernel
+from inscape.training.trajectory import Trajectory, chosen_steps, stand_at
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.result import PROPORTION, Range
-from inscape.kernels import _inputs
-from inscape.kernels._kernels import squared_distances
+from inscape.kernels.gaussian_process.covariance import squared_distances
+from inscape.kernels.tangent import inputs
 from inscape.kernels.tangent_kernel import MEMORY, TangentKernel, tangent_kernel
 
 #: Bytes for each query and point that sorting, ranking and distances take.
@@ -95,7 +95,7 @@ def neighbours(
             beside the kernel itself.
     """
     checks.in_eval_mode(model)
-    _inputs.points(x)
+    inputs.points(x)
     checks.whole(1, count=count)
     among = len(x) - (queries is None)
     if count > among:

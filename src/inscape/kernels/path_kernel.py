@@ -8,23 +8,23 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, checks, instrument
-from inscape._core.errors import BudgetError, UnsupportedModelError
 from inscape._core.progress import Bar, progress
-from inscape._core.trajectory import Trajectory, fingerprint
-from inscape.kernels._descent import Adjoint, Recorded, carried_rows, refuse_gaps
-from inscape.kernels._result import Choices, PathKernel, Sums, gathered
-from inscape.kernels._slopes import Slopes, per_block
-from inscape.kernels._task import (
+from inscape.errors import BudgetError, UnsupportedModelError
+from inscape.kernels.path.backward_replay import Adjoint, Recorded, carried_rows, refuse_gaps
+from inscape.kernels.path.quadrature import Slopes, per_block
+from inscape.kernels.path.result import Choices, PathKernel, Sums, gathered
+from inscape.kernels.path.training_gradients import (
     Task,
     in_float64,
     refuse_inseparable,
     refuse_shape,
     refuse_unknown,
 )
-from inscape.kernels._update_rule import refuse_options
+from inscape.kernels.path.update_rule import refuse_options
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
 from inscape.training.replay import loss_of, stand_at
+from inscape.training.trajectory import Trajectory, fingerprint
 
 #: Bytes that gradients of queries may take unless the caller says otherwise.
 MEMORY = 2**30

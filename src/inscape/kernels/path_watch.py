@@ -11,17 +11,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import checks
-from inscape._core.errors import BudgetError
-from inscape._core.trajectory import Settings
-from inscape.kernels._between import WrittenParts
-from inscape.kernels._carried import OTHERS, Carried, Step, refuse_full, rows_at_once
-from inscape.kernels._descent import carried_rows
-from inscape.kernels._result import Choices, PathKernel, Sums, gathered
-from inscape.kernels._slopes import Slopes, per_block
-from inscape.kernels._task import Task, refuse_inseparable, refuse_shape, refuse_unknown
-from inscape.kernels._update_rule import UpdateRule
+from inscape.errors import BudgetError
+from inscape.kernels.path.backward_replay import carried_rows
+from inscape.kernels.path.gradients_between import WrittenParts
+from inscape.kernels.path.optimizer_state import OTHERS, Carried, Step, refuse_full, rows_at_once
+from inscape.kernels.path.quadrature import Slopes, per_block
+from inscape.kernels.path.result import Choices, PathKernel, Sums, gathered
+from inscape.kernels.path.training_gradients import (
+    Task,
+    refuse_inseparable,
+    refuse_shape,
+    refuse_unknown,
+)
+from inscape.kernels.path.update_rule import UpdateRule
 from inscape.kernels.path_kernel import MEMORY, TOLERANCE
 from inscape.training.replay import Stand, refuse_idle, second_moments
+from inscape.training.trajectory import Settings
 from inscape.training.update import Update, batches_per_epoch
 
 

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from inscape._core import NotApplicable, Result, Row, Summary, checks, generator, instrument
 from inscape._core.anytime import anytime, finished, meanwhile, stoppable
 from inscape._core.result import NONNEGATIVE, Range, positive_summary
-from inscape.kernels import _inputs
-from inscape.kernels._plan import plan, sizes
-from inscape.kernels._products import Filled, filled
+from inscape.kernels.tangent import inputs
+from inscape.kernels.tangent.memory_plan import plan, sizes
+from inscape.kernels.tangent.products import Filled, filled
 
 #: Bytes that gradients may take unless the caller says otherwise.
 MEMORY = 2**30
@@ -147,10 +147,10 @@ def tangent_kernel(
             [ 4., 10.]])
     """
     checks.one_of(("full", "diagonal", "trace"), outputs=outputs)
-    count = _inputs.outputs(model, x)
+    count = inputs.outputs(model, x)
     vectors = _vectors(outputs, count, projections, seed)
     if others is not None:
-        _inputs.points(others, "others")
+        inputs.points(others, "others")
         _alike(x, others)
     if not any(p.requires_grad for p in model.parameters()):
         reason = "the model has no trainable parameters"
@@ -165,7 +165,7 @@ def tangent_kernel(
     pairs = len(x) * len(x if others is None else others)
     at_once = STEP if stoppable() else max(1, memory // (4 * vectors.element_size() * pairs))
     sums, best = _Sums(), None
-    for some in torch.split(vectors.to(_inputs.numbers_like(model, x)), at_once):
+    for some in torch.split(vectors.to(inputs.numbers_like(model, x)), at_once):
         blocks = plan(bytes_of, "diagonal", len(x), len(some), memory, symmetric=symmetric)
         products = filled(
             model, x, others, outputs="diagonal", count=len(some), plan=blocks, vectors=some
@@ -240,7 +240,7 @@ def _result(
     model: nn.Module, made: Filled, outputs: str, *, normalised: bool, symmetric: bool
 ) -> TangentKernel:
     reached = dict(made.ways)
-    _inputs.refuse_unreached(reached)
+    inputs.refuse_unreached(reached)
     frozen = tuple(name for name, p in model.named_parameters() if not p.requires_grad)
     if normalised:
         for squares in made.squares:  # a length that overflows would make every cosine zero

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from inscape._core.extras import need
-from inscape._core.files import written
+from inscape.files.atomic import written
 from inscape.lab.cluster import exports, surroundings
 from inscape.lab.executors import Done, Task, Work, lost
 from inscape.lab.slurm_options import SlurmOptions, slurm_options

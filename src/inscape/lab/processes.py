@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from inscape._core.leftovers import semaphore_prefix
+from inscape.files.leftovers import semaphore_prefix
 from inscape.lab.executors import Done, Task, Work, lost
 
 _WATCH = 0.5  # seconds between two looks at the parent

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from inscape._core.archives import read_npz
-from inscape._core.errors import DataError
+from inscape.errors import DataError
+from inscape.files.archives import read_npz
 from inscape.lab.encoding import Arrays, cell_key, decoded, encoded
 
 SCHEMA = 1

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inscape._core.leftovers import tidy
 from inscape._core.progress import Bar, progress
+from inscape.files.leftovers import tidy
 from inscape.lab.catalogue import is_own
 from inscape.lab.encoding import shown
 from inscape.lab.executors import Done, Executor, Failure, SerialExecutor, Task

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from inscape._core.files import write_pair
+from inscape.files.atomic import write_pair
 from inscape.lab.encoding import Arrays
 from inscape.lab.record import SCHEMA as SCHEMA
 from inscape.lab.record import (

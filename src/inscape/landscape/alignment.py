@@ -29,7 +29,7 @@ class Alignment(Result):
 
     orders: tuple[Int64[Tensor, " _"], ...]
     before: float
-    likeness: float
+    similarity: float
     rounds: int
 
     def rows(self) -> Iterator[Row]:
@@ -41,7 +41,7 @@ class Alignment(Result):
     def summary(self) -> Summary:
         """Return the cosine of both vectors of parameters, after the alignment."""
         basis = f"{len(self.orders)} hidden layers, {self.rounds} rounds, before {self.before:.3g}"
-        return Summary(value=self.likeness, kind="lower bound", basis=basis)
+        return Summary(value=self.similarity, kind="lower bound", basis=basis)
 
 
 @torch.no_grad()
@@ -69,7 +69,7 @@ def aligned(
     """
     layers = chain(model) if x is None else called(model, stop, x)
     state = {name: value.detach().clone() for name, value in stop.items()}
-    before = likeness(start, state)
+    before = similarity(start, state)
     orders = [torch.arange(len(state[layer.weight])) for layer in layers[:-1]]
     rounds = 0
     for rounds in range(1, ROUNDS + 1):
@@ -86,7 +86,7 @@ def aligned(
         if not moved and rounds > 1:
             break
     found = Alignment(
-        orders=tuple(orders), before=before, likeness=likeness(start, state), rounds=rounds
+        orders=tuple(orders), before=before, similarity=similarity(start, state), rounds=rounds
     )
     return state, found
 
@@ -113,7 +113,7 @@ def _best(start: State, stop: State, layer: Layer, above: Layer | None) -> Int64
     return order if better > 1e-12 * float(gain.abs().sum()) else places
 
 
-def likeness(start: State, stop: State) -> float:
+def similarity(start: State, stop: State) -> float:
     """Return the cosine of two vectors of all floating parameters."""
     names = [name for name, value in start.items() if value.is_floating_point()]
     one, two = (

@@ -10,12 +10,12 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.functional import MEMORY, probe
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import generator
-from inscape._core.substitution import copied
+from inscape.functional.jacobians import MEMORY, probe
+from inscape.functional.substitution import copied
 from inscape.landscape._last_layer import resolved
-from inscape.landscape.alignment import aligned, likeness
+from inscape.landscape.alignment import aligned, similarity
 from inscape.training import Loss
 from inscape.training.losses import check_targets, loss_function
 
@@ -44,7 +44,7 @@ class Interpolation(Result):
     loss: str
     bias: str
     aligned: bool
-    likeness: float
+    similarity: float
     norms: bool
 
     @property
@@ -80,10 +80,10 @@ def _barrier(at: Tensor, losses: Tensor) -> float:
 
 def _nearby(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
     """Return a second network for the contract: this one, with noise on its weights."""
-    other, dice = copy.deepcopy(model), generator(1)
+    other, rng = copy.deepcopy(model), generator(1)
     with torch.no_grad():
         for p in other.parameters():
-            noise = torch.randn(p.shape, generator=dice, dtype=torch.float64).to(p)
+            noise = torch.randn(p.shape, generator=rng, dtype=torch.float64).to(p)
             p.add_(noise * p.detach().square().mean().sqrt())
     return {"other": other}
 
@@ -184,7 +184,7 @@ def interpolation(
         loss=name if isinstance(name, str) else getattr(name, "__name__", "loss"),
         bias=bias,
         aligned=align,
-        likeness=likeness(*ends),
+        similarity=similarity(*ends),
         norms=any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in model.modules()),
     )
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from inscape._core.errors import UnsupportedModelError
 from inscape._core.sampling import generator
+from inscape.errors import UnsupportedModelError
 
 Transposed = nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d
 Weighted = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d | Transposed
@@ -43,9 +43,9 @@ def glorot_uniform(module: nn.Module, *, scale: float = 1.0, seed: int = 0) -> N
         seed: Seed of the draw.
     """
 
-    def weight(blank: Tensor, dice: torch.Generator) -> Tensor:
+    def weight(blank: Tensor, rng: torch.Generator) -> Tensor:
         limit = math.sqrt(6 * scale / sum(fans(blank)))
-        return blank.uniform_(-limit, limit, generator=dice)
+        return blank.uniform_(-limit, limit, generator=rng)
 
     _fill(module, weight, _zero, scale=scale, seed=seed)
 
@@ -61,8 +61,8 @@ def he_normal(module: nn.Module, *, scale: float = 1.0, seed: int = 0) -> None:
         seed: Seed of the draw.
     """
 
-    def weight(blank: Tensor, dice: torch.Generator) -> Tensor:
-        return blank.normal_(0.0, math.sqrt(2 * scale / fans(blank)[0]), generator=dice)
+    def weight(blank: Tensor, rng: torch.Generator) -> Tensor:
+        return blank.normal_(0.0, math.sqrt(2 * scale / fans(blank)[0]), generator=rng)
 
     _fill(module, weight, _zero, scale=scale, seed=seed)
 
@@ -78,9 +78,9 @@ def he_uniform(module: nn.Module, *, scale: float = 1.0, seed: int = 0) -> None:
         seed: Seed of the draw.
     """
 
-    def weight(blank: Tensor, dice: torch.Generator) -> Tensor:
+    def weight(blank: Tensor, rng: torch.Generator) -> Tensor:
         limit = math.sqrt(6 * scale / fans(blank)[0])
-        return blank.uniform_(-limit, limit, generator=dice)
+        return blank.uniform_(-limit, limit, generator=rng)
 
     _fill(module, weight, _zero, scale=scale, seed=seed)
 
@@ -99,14 +99,14 @@ def pytorch_default(module: nn.Module, *, scale: float = 1.0, seed: int = 0) -> 
         seed: Seed of the draw.
     """
 
-    def weight(blank: Tensor, dice: torch.Generator) -> Tensor:
+    def weight(blank: Tensor, rng: torch.Generator) -> Tensor:
         # This roundabout form of 1 / sqrt(n_in) is PyTorch's own, and rounds as it does.
-        drawn = nn.init.kaiming_uniform_(blank, a=math.sqrt(5), generator=dice)
+        drawn = nn.init.kaiming_uniform_(blank, a=math.sqrt(5), generator=rng)
         return drawn.mul_(math.sqrt(scale))
 
-    def bias(blank: Tensor, n_in: int, dice: torch.Generator) -> Tensor:
+    def bias(blank: Tensor, n_in: int, rng: torch.Generator) -> Tensor:
         limit = 1 / math.sqrt(n_in)
-        return blank.uniform_(-limit, limit, generator=dice).mul_(math.sqrt(scale))
+        return blank.uniform_(-limit, limit, generator=rng).mul_(math.sqrt(scale))
 
     _fill(module, weight, bias, scale=scale, seed=seed)
 
@@ -125,7 +125,7 @@ def fans(weight: Tensor) -> tuple[int, int]:
     return weight.shape[1] * receptive, weight.shape[0] * receptive
 
 
-def _zero(blank: Tensor, n_in: int, dice: torch.Generator) -> Tensor:
+def _zero(blank: Tensor, n_in: int, rng: torch.Generator) -> Tensor:
     return blank.zero_()
 
 
@@ -145,15 +145,15 @@ def _fill(
             "use 1.0 for the law as it is."
         )
     weighted = list(_weighted(module))
-    dice = generator(seed)
+    rng = generator(seed)
     for layer in weighted:
         blank = torch.empty_like(layer.weight, device="cpu")
         transposed = isinstance(layer, Transposed)
-        drawn = weight(blank.transpose(0, 1) if transposed else blank, dice)
+        drawn = weight(blank.transpose(0, 1) if transposed else blank, rng)
         layer.weight.copy_(drawn.transpose(0, 1) if transposed else drawn)
         if layer.bias is not None:
             n_in, _ = fans(drawn)
-            layer.bias.copy_(bias(torch.empty_like(layer.bias, device="cpu"), n_in, dice))
+            layer.bias.copy_(bias(torch.empty_like(layer.bias, device="cpu"), n_in, rng))
     for part in module.modules():
         if isinstance(part, Normalising):
             part.reset_parameters()

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from inscape._core.errors import UnsupportedModelError
+from inscape.errors import UnsupportedModelError
 from inscape.pruning.groups import Group, structure
 
 #: Attributes by which layers tell their sizes: of their outputs, of their inputs.

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, checks, generator
-from inscape._core.errors import UnsupportedModelError
 from inscape._core.progress import progress
+from inscape.errors import UnsupportedModelError
 from inscape.pruning.curve import last_good
 from inscape.pruning.cutting import cut_groups, flat_state, weights
 from inscape.pruning.groups import Group, Kind, Structure, structure

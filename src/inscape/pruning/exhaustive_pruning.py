@@ -11,9 +11,9 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from inscape._core import BudgetError, NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.errors import UnsupportedModelError
 from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.errors import UnsupportedModelError
 from inscape.pruning.cutting import cut, cut_groups, flat_state, load_flat
 from inscape.pruning.descent import nothing
 from inscape.pruning.groups import Group, Structure, structure

@@ -16,8 +16,8 @@ from torch.fx.passes.shape_prop import ShapeProp
 from torch.nn import functional
 
 from inscape._core import checks
-from inscape._core.errors import UnsupportedModelError
-from inscape._core.graph_sources import without_graph_sources
+from inscape.errors import UnsupportedModelError
+from inscape.functional.fx_sources import without_graph_sources
 
 Kind = Literal["node", "channel"]
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, checks, instrument
 from inscape._core.progress import progress
-from inscape._core.substitution import copied
+from inscape.functional.substitution import copied
 from inscape.pruning.curve import PruningCurve, last_good
 from inscape.pruning.cutting import flat_state, load_flat, weight_tensors
 from inscape.pruning.scoring import Measured, checked, measured, tested, yardstick

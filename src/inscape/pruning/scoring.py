@@ -9,9 +9,9 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, fx, nn
 
 from inscape._core import checks
-from inscape._core.errors import DataError
-from inscape._core.functional import probe
-from inscape._core.substitution import refuse_stale_copy
+from inscape.errors import DataError
+from inscape.functional.jacobians import probe
+from inscape.functional.substitution import refuse_stale_copy
 from inscape.pruning.cutting import cut_groups, inputs_of
 from inscape.pruning.groups import LAYERS, Group, Structure
 from inscape.training.losses import Loss, check_targets, loss_function

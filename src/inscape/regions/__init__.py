@@ -1,6 +1,6 @@
 """Of which linear regions is it made? Linear regions on lines, in planes and around points."""
 
-from inscape._core.pieces.plane import Frame, through
+from inscape.piecewise.planes import Frame, through
 from inscape.regions.boundary import Boundary, boundary, decision_boundary, level_set
 from inscape.regions.closed_regions import ClosedRegions, closed_regions
 from inscape.regions.grid_regions import GridRegions, grid_regions

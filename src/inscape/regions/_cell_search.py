@@ -10,11 +10,12 @@ from torch import Tensor
 
 from inscape._core import BudgetError
 from inscape._core.anytime import stoppable
-from inscape._core.pieces.piecewise import Piecewise
-from inscape._core.pieces.stepping import Turn
 from inscape._core.progress import progress
+from inscape.piecewise.graph.network import Piecewise
+from inscape.piecewise.stepping import Turn
 from inscape.regions._faces import PROGRAMME, Array, Faces, Whole, merged, sides, together
-from inscape.regions._polytope import (
+from inscape.regions._units import Units
+from inscape.regions.polytope import (
     Budget,
     Flags,
     coordinates,
@@ -23,7 +24,6 @@ from inscape.regions._polytope import (
     is_bounded,
     largest_ball,
 )
-from inscape.regions._units import Units
 
 #: What ended a search: a budget, or that nothing was left to find.
 Ending = Literal["complete", "seconds", "memory", "programmes"]
@@ -67,7 +67,7 @@ class Search:
         self._remove, self._wants_facets = remove, facets
         d = net.inputs
         self.found = Faces(normals=np.zeros((0, d)), distances=np.zeros(0),
-                           makers=np.zeros((0, 4), np.int64))  # fmt: skip
+                           switching_units=np.zeros((0, 4), np.int64))  # fmt: skip
         self.proven: Flags = np.zeros(0, bool)
         self.ball: tuple[Array, float] = (np.zeros(d), float("nan"))
         self.bounded: bool | None = None

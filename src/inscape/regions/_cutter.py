@@ -8,14 +8,14 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape._core.pieces.affine import Step, affine_steps
-from inscape._core.pieces.piecewise import Piecewise
-from inscape._core.pieces.plane import Budget, Cells, Frame
-from inscape._core.pieces.plane.budget import Ending
-from inscape._core.pieces.plane.carried import radii
-from inscape._core.pieces.plane.cutting import cutting, near_of
-from inscape._core.pieces.plane.sources import Near
 from inscape._core.progress import progress
+from inscape.piecewise.graph.affine_maps import Step, affine_steps
+from inscape.piecewise.graph.network import Piecewise
+from inscape.piecewise.planes import Budget, Cells, Frame
+from inscape.piecewise.planes.budget import Ending
+from inscape.piecewise.planes.coefficients import Near
+from inscape.piecewise.planes.cutting import cutting, near_of
+from inscape.piecewise.planes.graph_coefficients import radii
 from inscape.regions._domain import window
 from inscape.regions._windows import Forecast
 
@@ -53,7 +53,7 @@ class Cutter:
         marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
         points, polygon = self.frame.at(center + half * marks), ((corners - center) / half).numpy()
         self.near = near_of(points, polygon, self.near)
-        with progress(len(self.net.bends), label="cutting the plane") as bar:
+        with progress(len(self.net.ops), label="cutting the plane") as bar:
             found = yield from cutting(
                 self.net,
                 points,
@@ -82,8 +82,8 @@ class Cutter:
 
 
 def _pattern_bytes(net: Piecewise) -> int:
-    shapes = [one.node.meta["val"].shape[1:] for one in net.bends]
+    shapes = [one.node.meta["val"].shape[1:] for one in net.ops]
     return sum(
         math.prod(map(int, shape)) // (8 if one.windows is None else 1)
-        for one, shape in zip(net.bends, shapes, strict=True)
+        for one, shape in zip(net.ops, shapes, strict=True)
     )

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from inscape._core.pieces.plane.frame import Frame, through, whole
+from inscape.piecewise.planes.frame import Frame, through, whole
 
 #: Room around the data or the three points, as a share of their extent, unless a domain is given.
 MARGIN = 0.1

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape._core.pieces.bends import Bend
+from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -25,51 +25,51 @@ SAME = 1e-9
 class Faces:
     """Half-spaces normals (y - point) <= distances with normals of length one.
 
-    ``makers`` has the columns face, bend, unit and rival: the entry of a window that would win
+    ``switching_units`` has the columns face, bend, unit and rival: the entry of a window that would win
     beyond the face, -1 where the unit has no window. The sides of a box have bend -1.
     """
 
     normals: Array
     distances: Array
-    makers: Whole
+    switching_units: Whole
     constant: int = 0
 
     @property
     def layers(self) -> Whole:
         """Return the bend that made each face, the first of several."""
         first = np.full(len(self.distances), np.iinfo(np.int64).max)
-        np.minimum.at(first, self.makers[:, 0], self.makers[:, 1])
+        np.minimum.at(first, self.switching_units[:, 0], self.switching_units[:, 1])
         return first
 
     def chosen(self, order: Whole) -> "Faces":
         """Return some of the faces, in this order."""
         place = np.full(len(self.distances), -1)
         place[order] = np.arange(len(order))
-        makers = self.makers[place[self.makers[:, 0]] >= 0].copy()
-        makers[:, 0] = place[makers[:, 0]]
-        makers = makers[np.lexsort(makers.T[::-1])]
+        switching_units = self.switching_units[place[self.switching_units[:, 0]] >= 0].copy()
+        switching_units[:, 0] = place[switching_units[:, 0]]
+        switching_units = switching_units[np.lexsort(switching_units.T[::-1])]
         return Faces(
             normals=self.normals[order],
             distances=self.distances[order],
-            makers=makers,
+            switching_units=switching_units,
             constant=self.constant,
         )
 
 
 def _faces(
-    d: int, normals: list[Array], slacks: list[Array], makers: list[Whole], constant: int
+    d: int, normals: list[Array], slacks: list[Array], switching_units: list[Whole], constant: int
 ) -> Faces:
-    names = np.concatenate([np.zeros((0, 3), np.int64), *makers])
+    names = np.concatenate([np.zeros((0, 3), np.int64), *switching_units])
     return Faces(
         normals=np.concatenate([np.zeros((0, d)), *normals]),
         distances=np.concatenate([np.zeros(0), *slacks]),
-        makers=np.insert(names, 0, np.arange(len(names)), axis=1),
+        switching_units=np.insert(names, 0, np.arange(len(names)), axis=1),
         constant=constant,
     )
 
 
 def rows_of(
-    one: Bend, pattern: Tensor, slopes: Tensor, values: Tensor
+    one: PiecewiseOp, pattern: Tensor, slopes: Tensor, values: Tensor
 ) -> tuple[Array, Array, Whole]:
     """Return rows and slacks of row (y - point) <= slack, with the unit and its rival."""
     if one.windows is None:
@@ -89,7 +89,7 @@ def rows_of(
     return rows.numpy(), slack.numpy(), pairs
 
 
-def sizes_of(one: Bend, names: Whole, sizes: Float64[Tensor, " m"]) -> Array:
+def sizes_of(one: PiecewiseOp, names: Whole, sizes: Float64[Tensor, " m"]) -> Array:
     """Return what the row of each half-space is summed from: for a window its largest entry."""
     largest = sizes if one.windows is None else sizes[one.windows].amax(1)
     found: Array = largest.numpy()[names[:, 0]]
@@ -108,12 +108,12 @@ def sides(box: tuple[Array, Array], point: Array) -> Faces:
 
 def together(one: Faces, two: Faces) -> Faces:
     """Return all half-spaces of both."""
-    makers = two.makers.copy()
-    makers[:, 0] += len(one.distances)
+    switching_units = two.switching_units.copy()
+    switching_units[:, 0] += len(one.distances)
     return Faces(
         normals=np.concatenate([one.normals, two.normals]),
         distances=np.concatenate([one.distances, two.distances]),
-        makers=np.concatenate([one.makers, makers]),
+        switching_units=np.concatenate([one.switching_units, switching_units]),
         constant=one.constant + two.constant,
     )
 
@@ -130,12 +130,12 @@ def merged(faces: Faces, scale: float) -> Faces:
             stands[k + 1 : end][near & (stands[k + 1 : end] == np.arange(k + 1, end))] = k
     back = np.empty_like(order)
     back[order] = order[stands]
-    makers = faces.makers.copy()
-    makers[:, 0] = back[makers[:, 0]]
+    switching_units = faces.switching_units.copy()
+    switching_units[:, 0] = back[switching_units[:, 0]]
     kept = Faces(
         normals=faces.normals,
         distances=faces.distances,
-        makers=makers,
+        switching_units=switching_units,
         constant=faces.constant,
     )
     return kept.chosen(np.unique(back))

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from inscape._core import BudgetError, UnsupportedModelError
 from inscape._core.checks import Function
-from inscape._core.functional import jacobians
-from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
+from inscape.functional.jacobians import jacobians
+from inscape.piecewise.graph.network import Piecewise, piecewise
 
 if TYPE_CHECKING:
     from inscape.regions.plane_regions import PlaneRegions
@@ -51,7 +51,7 @@ def input_maps(
 def _maps(
     regions: "PlaneRegions", net: Piecewise, cells: Int64[Tensor, " k"]
 ) -> tuple[Float64[Tensor, "k c D"], Float64[Tensor, "k c"]]:
-    patterns = [regions.pattern(bend)[cells] for bend in range(len(regions.units))]
+    patterns = [regions.pattern(op)[cells] for op in range(len(regions.units))]
     x = regions.frame.at(regions.centroids[cells])
     matrix = jacobians(lambda at: net.traced(at, patterns), x)
     values = net.values(x, patterns)

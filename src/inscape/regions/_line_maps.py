@@ -7,10 +7,10 @@ from jaxtyping import Float64, Integer
 from torch import Tensor
 
 from inscape._core import BudgetError, UnsupportedModelError
-from inscape._core.functional import jacobians
-from inscape._core.pieces.line_graph import Rows, differentiable, settled_patterns
-from inscape._core.pieces.line_segments import Lines
-from inscape._core.pieces.turning import Jumps, summed
+from inscape.functional.jacobians import jacobians
+from inscape.piecewise.lines.evaluation import Rows, differentiable, settled_patterns
+from inscape.piecewise.lines.gradient_jumps import Jumps, summed
+from inscape.piecewise.lines.segments import Lines
 
 #: Numbers that maps in input space, or patterns, may hold in all: 512 MiB of float64.
 LARGEST = 2**26

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from inscape.regions._polytope import Budget, beyond_all
+from inscape.regions.polytope import Budget, beyond_all
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]

@@ -6,11 +6,11 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from inscape._core.functional import MEMORY
-from inscape._core.pieces.bends import Bend
-from inscape._core.pieces.line_sizes import NOISE, with_sizes
-from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.sampling import generator
+from inscape.functional.jacobians import MEMORY
+from inscape.piecewise.graph.network import Piecewise
+from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
+from inscape.piecewise.lines.rounding import NOISE, with_sizes
 
 #: Copies of the widest values that one evaluation of a batch takes.
 COPIES = 6
@@ -60,7 +60,7 @@ def ties(
     draw = torch.randn(x.shape[1:], generator=generator(0), dtype=torch.float64)
     away = x + (1.0 + x.abs().max()) * draw
     found = torch.zeros(len(x), dtype=torch.bool)
-    for at, one in enumerate(net.bends):
+    for at, one in enumerate(net.ops):
         here = net.functions(x, at, patterns)
         there, sizes = with_sizes(net, away, at, torch.arange(len(x)), patterns)
         choice = patterns[at].long().expand(len(x), -1)
@@ -72,7 +72,7 @@ def ties(
     return found
 
 
-def _gaps(one: Bend, functions: Tensor, choice: Tensor) -> Float64[Tensor, "n gaps"]:
+def _gaps(one: PiecewiseOp, functions: Tensor, choice: Tensor) -> Float64[Tensor, "n gaps"]:
     """Return how far each unit is from its kink, or each of a window from the chosen one."""
     if one.windows is None:
         return functions

@@ -8,12 +8,12 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor, fx
 
-from inscape._core.functional import MEMORY
 from inscape._core.inference import no_grad
-from inscape._core.pieces.bends import Bend
-from inscape._core.pieces.line_sizes import NOISE, Values, largest, sizes_after, summands
-from inscape._core.pieces.piecewise import Piecewise
 from inscape._core.sampling import generator
+from inscape.functional.jacobians import MEMORY
+from inscape.piecewise.graph.network import Piecewise
+from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
+from inscape.piecewise.lines.rounding import NOISE, Values, largest, sizes_after, summands
 from inscape.regions._faces import CONSTANT, Array, Faces, Whole, rows_of, sizes_of
 from inscape.regions._probing import COPIES
 
@@ -57,22 +57,22 @@ class Units:
         whole, last = torch.zeros(len(x), dtype=torch.int64), net._last_use([program.output])
         values: Values = {**program.constants, program.input: x}
         sized: Values = {program.input: largest(x, whole)}
-        bends = {bend.node: bend for bend in net.bends}
+        ops = {op.node: op for op in net.ops}
         for node in program.nodes:
             if node not in last:
                 continue
-            if (bend := bends.get(node)) is None:
+            if (op := ops.get(node)) is None:
                 values[node] = program.step(node, values)
                 if any(arg in sized for arg in node.all_input_nodes):
                     sized[node] = sizes_after(node, values, sized)
             else:
                 args = fx.node.map_arg(node.args, values.__getitem__)
                 kwargs = fx.node.map_arg(node.kwargs, values.__getitem__)
-                functions = bend.source(*args, **kwargs).expand(len(x), -1)
-                self.patterns.append(pattern := bend.pattern(functions[1:2]))
+                functions = op.source(*args, **kwargs).expand(len(x), -1)
+                self.patterns.append(pattern := op.pattern(functions[1:2]))
                 sizes = summands(net, len(self._kinks), values, sized)[0]
-                self._kinks.append(_kinks(bend, pattern[0], functions, sizes))
-                values[node] = bend.chosen(pattern.expand(len(x), -1), *args, **kwargs)
+                self._kinks.append(_kinks(op, pattern[0], functions, sizes))
+                values[node] = op.chosen(pattern.expand(len(x), -1), *args, **kwargs)
                 sized[node] = largest(values[node], whole)
             for arg in node.all_input_nodes:
                 if last[arg] is node and arg not in program.constants:
@@ -93,11 +93,11 @@ class Units:
     def names(self, some: Whole) -> Whole:
         """Return bend, unit and rival of some half-spaces."""
         first = self._first
-        bend = np.searchsorted(first, some, side="right") - 1
-        found = np.stack([bend, some - first[bend], np.full(len(some), -1)], 1)
-        for at in np.unique(bend):
+        op = np.searchsorted(first, some, side="right") - 1
+        found = np.stack([op, some - first[op], np.full(len(some), -1)], 1)
+        for at in np.unique(op):
             if (pairs := self._kinks[at].pairs) is not None:
-                found[bend == at, 1:] = pairs[found[bend == at, 1]]
+                found[op == at, 1:] = pairs[found[op == at, 1]]
         return found
 
     def nearest(self, most: int) -> tuple[Whole, int]:
@@ -118,16 +118,16 @@ class Units:
         return Faces(
             normals=normals[moves] / length[moves, None],
             distances=np.maximum(slack[moves] / length[moves], 0.0),
-            makers=np.insert(names[moves], 0, np.arange(int(moves.sum())), axis=1),
+            switching_units=np.insert(names[moves], 0, np.arange(int(moves.sum())), axis=1),
             constant=int((~moves).sum()),
         )
 
     def _given(self, some: Whole) -> tuple[Array, Array]:
         """Return slacks and noise of some half-spaces."""
         first, out = self._first, np.empty((2, len(some)))
-        bend = np.searchsorted(first, some, side="right") - 1
-        for at in np.unique(bend):
-            here = bend == at
+        op = np.searchsorted(first, some, side="right") - 1
+        for at in np.unique(op):
+            here = op == at
             local, kinks = some[here] - first[at], self._kinks[at]
             out[:, here] = kinks.slacks[local], kinks.noise[local]
         return out[0], out[1]
@@ -170,7 +170,7 @@ class Units:
 
     def _outward(self, at: int, unit: int, rival: int) -> Tensor:
         """Return what grows towards the kink of a unit."""
-        one, functions = self.net.bends[at], self._functions[at]
+        one, functions = self.net.ops[at], self._functions[at]
         chosen = int(self.patterns[at][0, unit])
         if one.windows is None:
             return -functions[unit] if chosen else functions[unit]
@@ -198,10 +198,10 @@ class Units:
                     slopes[at][:, start : start + count] = (functions - zero[at]).T
                     at += 1
                 yield
-        for at, bend in enumerate(self.net.bends):
+        for at, op in enumerate(self.net.ops):
             noise = 1e-14 * (zero[at].abs() + slopes[at].abs().amax(1))
             slopes[at][slopes[at].abs() <= noise[:, None]] = 0.0
-            found.append(rows_of(bend, self.patterns[at][0], slopes[at], zero[at])[0])
+            found.append(rows_of(op, self.patterns[at][0], slopes[at], zero[at])[0])
             yield
         normals = np.concatenate([np.zeros((0, d)), *found])
         return self.faces(np.arange(self.number), normals)
@@ -210,7 +210,7 @@ class Units:
         """Return the slopes and constants of the affine map of the cell, by backward passes."""
         c, d = self.net.outputs, self.net.inputs
         slopes = np.empty((c, d))
-        yield from self._traced(len(self.net.bends))
+        yield from self._traced(len(self.net.ops))
         values = self._functions[-1]
         for k in range(c):
             with torch.enable_grad():
@@ -221,14 +221,14 @@ class Units:
         return matrix, values.detach() - matrix @ self.point.flatten()
 
 
-def _kinks(bend: Bend, pattern: Tensor, functions: Tensor, sizes: Tensor) -> _Kinks:
+def _kinks(op: PiecewiseOp, pattern: Tensor, functions: Tensor, sizes: Tensor) -> _Kinks:
     """Return the half-spaces of a bend from its functions at zero, at the point and at corners."""
     along = (functions[2:] - functions[0]).T
-    rows, slacks, pairs = rows_of(bend, pattern, along, functions[1])
+    rows, slacks, pairs = rows_of(op, pattern, along, functions[1])
     steep = np.linalg.norm(rows, axis=1) / CORNERS**0.5
-    noise = NOISE * sizes_of(bend, pairs, sizes)
+    noise = NOISE * sizes_of(op, pairs, sizes)
     moves = (steep > CONSTANT * np.abs(slacks)) & (steep > noise)
     far = np.full(len(steep), np.inf)
     far[moves] = np.maximum(slacks[moves], 0.0) / steep[moves]
-    kept = None if bend.windows is None else pairs
+    kept = None if op.windows is None else pairs
     return _Kinks(pairs=kept, slacks=slacks, noise=noise, far=far)

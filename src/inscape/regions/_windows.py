@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape._core.anytime import stoppable
-from inscape._core.pieces.plane.budget import Ending, SpentError
-from inscape._core.pieces.stepping import Turn
+from inscape.piecewise.planes.budget import Ending, SpentError
+from inscape.piecewise.stepping import Turn
 
 C = TypeVar("C")
 R = TypeVar("R")

@@ -13,11 +13,11 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.pieces.plane import Frame
-from inscape._core.pieces.plane.budget import Ending
-from inscape._core.pieces.plane.chains import Chains
-from inscape._core.pieces.plane.contours import Cover, contours
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.piecewise.planes import Frame
+from inscape.piecewise.planes.budget import Ending
+from inscape.piecewise.planes.contours import Cover, contours
+from inscape.piecewise.planes.polylines import Chains
 from inscape.regions.plane_regions import PlaneRegions, cut_plane
 
 #: Jump of the outputs across an edge, beside the largest there, that rounding does not make.

@@ -20,9 +20,9 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.checks import Function
-from inscape._core.pieces.layers import Layers, layers, matrix
-from inscape._core.pieces.piecewise import piecewise
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.piecewise.graph.matrix_chain import Layers, layers, matrix
+from inscape.piecewise.graph.network import piecewise
 from inscape.regions._closed import closed, inner_radius, layer, places
 from inscape.regions._precision import name_of
 
@@ -157,12 +157,12 @@ def closed_regions(
         net = piecewise(f, x)
     except UnsupportedModelError as error:
         return NotApplicable(what="closed_regions", reason=str(error))
-    chained = layers(net) if net.bends else None
+    chained = layers(net) if net.ops else None
     reason = _refusal(chained, net.inputs, net.outputs)
     if chained is None or reason:
         return NotApplicable(what="closed_regions", reason=reason)
     with torch.no_grad():
-        weight, bias = matrix(net, net.program.input, net.bends[0].node.args[0])
+        weight, bias = matrix(net, net.program.input, net.ops[0].node.args[0])
     return from_weights(
         weight,
         bias,

@@ -22,12 +22,12 @@ from inscape._core import (
 )
 from inscape._core.anytime import anytime, meanwhile, stoppable
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, Probe, chunks, jacobians, probe
-from inscape._core.pieces.line_graph import Rows
-from inscape._core.pieces.piecewise import piecewise
-from inscape._core.pieces.plane.frame import Frame
 from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.functional.jacobians import MEMORY, Probe, chunks, jacobians, probe
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.lines.evaluation import Rows
+from inscape.piecewise.planes.frame import Frame
 from inscape.regions._labels import Neighbours, Pairs, directions, joined
 from inscape.regions._precision import in_precision
 from inscape.regions._slice import Slice, rectangle

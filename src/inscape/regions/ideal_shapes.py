@@ -219,5 +219,5 @@ def written(
         hidden.bias.copy_(torch.from_numpy(bias))
         last.weight.copy_(torch.from_numpy(out)[None])
         last.bias.fill_(end)
-    bend = nn.LeakyReLU(leak) if leak else nn.ReLU()
-    return nn.Sequential(hidden, bend, last).eval()
+    op = nn.LeakyReLU(leak) if leak else nn.ReLU()
+    return nn.Sequential(hidden, op, last).eval()

@@ -21,13 +21,13 @@ from inscape._core import (
 )
 from inscape._core.anytime import anytime, stoppable
 from inscape._core.checks import Function
-from inscape._core.functional import norm
 from inscape._core.inference import no_grad
-from inscape._core.pieces.line_graph import ROOM, Rows
-from inscape._core.pieces.line_segments import Cutting, Lines, cutting_of
-from inscape._core.pieces.piecewise import piecewise
-from inscape._core.pieces.stepping import Turn
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.functional.jacobians import norm
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.lines.evaluation import ROOM, Rows
+from inscape.piecewise.lines.segments import Cutting, Lines, cutting_of
+from inscape.piecewise.stepping import Turn
 from inscape.regions._line_maps import Details
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal

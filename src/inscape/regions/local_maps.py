@@ -22,11 +22,11 @@ from inscape._core import (
 )
 from inscape._core.anytime import anytime, stoppable
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, Probe, jacobians, probe
-from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import FIRST, Draw
+from inscape.functional.jacobians import MEMORY, Probe, jacobians, probe
+from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.regions._precision import in_precision
 from inscape.regions._probing import affine_values, ties
 
@@ -170,7 +170,7 @@ def local_maps(
                 yield LocalMaps(
                     **maps.fields(),
                     units=tuple(len(p[0]) for p in net.patterns(x[:1])) if net is not None else (),
-                    places=tuple(one.place for one in net.bends) if net is not None else (),
+                    places=tuple(one.place for one in net.ops) if net is not None else (),
                     shape=tuple(image or x.shape[1:]),
                     converted=converted,
                     note=note,
@@ -243,7 +243,7 @@ def _read(f: Function, x: Tensor) -> tuple[Piecewise | None, str]:
         net = piecewise(f, x)
     except UnsupportedModelError as error:
         return None, str(error)
-    return (net, "") if net.bends else (None, "the network has no kinks")
+    return (net, "") if net.ops else (None, "the network has no kinks")
 
 
 def _patterns(net: Piecewise, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -23,11 +23,11 @@ from inscape._core import (
 from inscape._core.anytime import anytime
 from inscape._core.anytime import finished as all_steps
 from inscape._core.checks import Function
-from inscape._core.pieces.piecewise import Piecewise, piecewise
-from inscape._core.pieces.plane import Cells, Frame, Tidy, tidy
-from inscape._core.pieces.plane.budget import Ending, SpentError
-from inscape._core.pieces.stepping import Turn
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.piecewise.graph.network import Piecewise, piecewise
+from inscape.piecewise.planes import Cells, Frame, Tidy, tidy
+from inscape.piecewise.planes.budget import Ending, SpentError
+from inscape.piecewise.stepping import Turn
 from inscape.regions._cutter import Cutter
 from inscape.regions._domain import plane_of, polygon_of, turns, window
 from inscape.regions._input_maps import input_maps
@@ -49,7 +49,7 @@ class PlaneRegions(Result):
     it the output at (u, v) is ``levels[i] + slopes[i] @ ((u, v) - center)``. ``merged[i]`` numbers
     the merged region of the cell: cells that touch along an edge and have one affine map on the
     plane. ``edges`` join two vertices; ``neighbours`` are the cells on their left and right (-1:
-    none) and ``makers`` the bend and the unit of it that made them (-1: side of the domain).
+    none) and ``switching_units`` the bend and the unit of it that made them (-1: side of the domain).
     ``converted`` names the precision of the model where it was another than float64.
 
     ``ended_by`` names the budget that was spent, or is ``"complete"``. When the time was spent,
@@ -68,9 +68,9 @@ class PlaneRegions(Result):
     merged: Int64[Tensor, " cells"]
     edges: Int32[Tensor, "e 2"]
     neighbours: Int32[Tensor, "e 2"]
-    makers: Int32[Tensor, "e 2"]
+    switching_units: Int32[Tensor, "e 2"]
     patterns: UInt8[Tensor, "cells bytes"]
-    bends: tuple[str, ...]
+    ops: tuple[str, ...]
     units: tuple[int, ...]
     choices: tuple[int, ...]
     domain: Float64[Tensor, "sides 2"]
@@ -109,17 +109,17 @@ class PlaneRegions(Result):
         """Return the corners of one cell."""
         return self.vertices[self.corners[self.first[cell] : self.first[cell + 1]].long()]
 
-    def pattern(self, bend: int) -> Integer[Tensor, "cells units"]:
+    def pattern(self, op: int) -> Integer[Tensor, "cells units"]:
         """Return the choices of all units of one bend on every cell: 0 off, 1 on, or the winner."""
-        begin = sum(_bytes(u, c) for u, c in zip(self.units[:bend], self.choices, strict=False))
-        size = _bytes(self.units[bend], self.choices[bend])
+        begin = sum(_bytes(u, c) for u, c in zip(self.units[:op], self.choices, strict=False))
+        size = _bytes(self.units[op], self.choices[op])
         packed = self.patterns[:, begin : begin + size]
-        if self.choices[bend] > 256:
+        if self.choices[op] > 256:
             return torch.from_numpy(np.ascontiguousarray(packed.numpy()).view(np.int32))
-        if self.choices[bend] > 2:
+        if self.choices[op] > 2:
             return packed
         bits = np.unpackbits(packed.numpy(), axis=1, bitorder="little")
-        return torch.from_numpy(bits[:, : self.units[bend]])
+        return torch.from_numpy(bits[:, : self.units[op]])
 
     def values(
         self, cell: Int64[Tensor, " n"], at: Float64[Tensor, "n 2"]
@@ -213,7 +213,7 @@ def _power_of_two(value: float) -> float:
     "{value}.",
     cites="sattelberg2026linearity, Eqs. (5.6)-(5.7), (6.2)",
     least_rows=3,
-    exempt=("patterns", "makers"),
+    exempt=("patterns", "switching_units"),
 )
 @anytime
 def plane_regions(
@@ -365,12 +365,12 @@ def _result(
         merged=torch.from_numpy(found.merged),
         edges=torch.from_numpy(found.ends),
         neighbours=torch.from_numpy(found.sides),
-        makers=torch.from_numpy(found.made),
+        switching_units=torch.from_numpy(found.made),
         patterns=torch.from_numpy(found.patterns),
-        bends=tuple(one.place for one in net.bends),
+        ops=tuple(one.place for one in net.ops),
         units=tuple(found.units),
         choices=tuple(
-            2 if one.windows is None else max(3, one.windows.shape[1]) for one in net.bends
+            2 if one.windows is None else max(3, one.windows.shape[1]) for one in net.ops
         ),
         domain=corners,
         center=center,

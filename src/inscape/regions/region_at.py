@@ -23,14 +23,14 @@ from inscape._core import (
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.deadline import Deadline
-from inscape._core.pieces.piecewise import Piecewise, piecewise
-from inscape._core.pieces.stepping import Turn
 from inscape._core.result import NONNEGATIVE, Kind, Range
+from inscape.piecewise.graph.network import Piecewise, piecewise
+from inscape.piecewise.stepping import Turn
 from inscape.regions._cell_search import ON, Ending, Search, in_turns
 from inscape.regions._faces import Array
-from inscape.regions._polytope import Budget, polygon
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
+from inscape.regions.polytope import Budget, polygon
 
 #: Coordinates beyond this leave too few digits to tell slopes from rounding.
 FAR = 1e9
@@ -42,7 +42,7 @@ class RegionAt(Result):
 
     Faces are sorted by the bend that made them (``layers``: its number, -1 for a side of the
     box), then by distance; normals have length one. ``distances`` are those to the planes,
-    ``facet_distances`` those to the faces themselves. ``makers`` has one row (face, bend, unit,
+    ``facet_distances`` those to the faces themselves. ``switching_units`` has one row (face, bend, unit,
     rival) for each unit that makes a face; the rival is the entry of a window of max pooling that
     wins beyond it, -1 elsewhere. ``proven`` faces are known to be irredundant. The largest ball
     inside has its middle at ``centre`` (one of several, maybe) and the radius ``inscribed``, NaN
@@ -67,7 +67,7 @@ class RegionAt(Result):
     facet_distances: Float64[Tensor, " m"] | None
     layers: Int64[Tensor, " m"]
     proven: Bool[Tensor, " m"]
-    makers: Int64[Tensor, "makers 4"]
+    switching_units: Int64[Tensor, "switching_units 4"]
     places: tuple[str, ...]
     inscribed: Float64[Tensor, ""]
     centre: Float64[Tensor, " D"]
@@ -135,21 +135,21 @@ class RegionAt(Result):
         facets = [None] * len(distances)
         if self.facet_distances is not None:
             facets = self.facet_distances.tolist()
-        makers: dict[int, list[list[int]]] = {}
-        for face, *maker in self.makers.tolist():
-            makers.setdefault(face, []).append(maker)
+        switching_units: dict[int, list[list[int]]] = {}
+        for face, *switching_unit in self.switching_units.tolist():
+            switching_units.setdefault(face, []).append(switching_unit)
         for k, layer in enumerate(self.layers.tolist()):
             yield {
                 "layer": layer,
                 "place": self.places[layer] if layer >= 0 else "box",
-                "unit": makers[k][0][1],
-                "makers": len(makers[k]),
+                "unit": switching_units[k][0][1],
+                "switching_units": len(switching_units[k]),
                 "distance": distances[k],
                 "facet_distance": facets[k],
                 "proven": proven[k],
             }
         if not len(distances):
-            yield dict.fromkeys(("layer", "place", "unit", "makers"), None) | {
+            yield dict.fromkeys(("layer", "place", "unit", "switching_units"), None) | {
                 "distance": float("inf"),
                 "facet_distance": None,
                 "proven": True,
@@ -172,7 +172,7 @@ class RegionAt(Result):
     meaning="Around the first data point the function is exactly affine up to a distance of "
     "{value}.",
     cites="sattelberg2026linearity, Eqs. (5.25), (6.1)",
-    exempt=("makers", "centre", "programmes"),
+    exempt=("switching_units", "centre", "programmes"),
 )
 @anytime
 def region_at(
@@ -256,8 +256,8 @@ def _result(search: Search, net: Piecewise, *, faces: str, index: int) -> Region
         facet_distances=facets,
         layers=torch.from_numpy(found.layers),
         proven=torch.from_numpy(proven),
-        makers=torch.from_numpy(found.makers),
-        places=tuple(one.place for one in net.bends),
+        switching_units=torch.from_numpy(found.switching_units),
+        places=tuple(one.place for one in net.ops),
         inscribed=torch.tensor(radius, dtype=torch.float64),
         centre=point + torch.from_numpy(centre),
         bounded=search.bounded,

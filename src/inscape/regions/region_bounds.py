@@ -18,9 +18,9 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.checks import Function
-from inscape._core.pieces.layers import layers
-from inscape._core.pieces.piecewise import piecewise
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.piecewise.graph.matrix_chain import layers
+from inscape.piecewise.graph.network import piecewise
 
 
 def arrangement(planes: int, dimension: int) -> int:
@@ -181,8 +181,8 @@ def region_bounds(
         net = piecewise(f, x)
     except UnsupportedModelError as error:
         return NotApplicable(what="region_bounds", reason=str(error))
-    chained = layers(net) if net.bends else None
-    if net.bends and chained is None:
+    chained = layers(net) if net.ops else None
+    if net.ops and chained is None:
         return NotApplicable(
             what="region_bounds",
             reason="the bounds are for a chain of affine maps with units of one kink between them",

@@ -10,14 +10,14 @@ from jaxtyping import Bool, Float, Float64, Int32, Int64, UInt8
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.pieces.plane import Frame
-from inscape._core.pieces.plane.raster import raster
 from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
-from inscape._core.substitution import copied
-from inscape._core.trajectory import Settings, Trajectory, chosen_steps, stand_at
+from inscape.functional.substitution import copied
+from inscape.piecewise.planes import Frame
+from inscape.piecewise.planes.raster import raster
 from inscape.regions.boundary import Boundary, decision_boundary
 from inscape.regions.plane_regions import PlaneRegions, plane_regions
+from inscape.training.trajectory import Settings, Trajectory, chosen_steps, stand_at
 
 #: Arrays of regions that change from step to step, with what they have one row for.
 PARTS = {
@@ -31,11 +31,11 @@ PARTS = {
     "patterns": 3,
     "edges": 4,
     "neighbours": 4,
-    "makers": 4,
+    "switching_units": 4,
 }
 
 #: Fields of regions that are the same at all steps.
-COMMON = ("bends", "units", "choices", "domain", "center", "origin", "axes", "converted")
+COMMON = ("ops", "units", "choices", "domain", "center", "origin", "axes", "converted")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -54,8 +54,8 @@ class RegionEvolution(Result):
     cells: Int64[Tensor, " steps"]
     regions: Int64[Tensor, " steps"]
     lengths: Float64[Tensor, " steps"]
-    differs: Float64[Tensor, "steps bends"]
-    settled: Int64[Tensor, " bends"]
+    differs: Float64[Tensor, "steps ops"]
+    settled: Int64[Tensor, " ops"]
     tolerance: float
     samples: int
     sizes: Int64[Tensor, "steps 5"]
@@ -69,8 +69,8 @@ class RegionEvolution(Result):
     patterns: UInt8[Tensor, "cells bytes"]
     edges: Int32[Tensor, "e 2"]
     neighbours: Int32[Tensor, "e 2"]
-    makers: Int32[Tensor, "e 2"]
-    bends: tuple[str, ...]
+    switching_units: Int32[Tensor, "e 2"]
+    ops: tuple[str, ...]
     units: tuple[int, ...]
     choices: tuple[int, ...]
     domain: Float64[Tensor, "sides 2"]
@@ -244,7 +244,7 @@ def _result(
     )
 
 
-def _differs(found: list[PlaneRegions], grid: int) -> tuple[Float64[Tensor, "steps bends"], int]:
+def _differs(found: list[PlaneRegions], grid: int) -> tuple[Float64[Tensor, "steps ops"], int]:
     """Return how much of each layer's pattern is not the final one, and at how many places."""
     last = found[-1]
     low, high = last.domain.amin(0).numpy(), last.domain.amax(0).numpy()
@@ -263,16 +263,16 @@ def _differs(found: list[PlaneRegions], grid: int) -> tuple[Float64[Tensor, "ste
     )
     seen = torch.from_numpy(under[:, (under >= 0).all(0)])
     shares = torch.zeros(len(found), len(last.units), dtype=torch.float64)
-    for bend in range(len(last.units)):
-        final = last.pattern(bend)[seen[-1]]
+    for op in range(len(last.units)):
+        final = last.pattern(op)[seen[-1]]
         for i, one in enumerate(found):
-            shares[i, bend] = (one.pattern(bend)[seen[i]] != final).double().mean()
+            shares[i, op] = (one.pattern(op)[seen[i]] != final).double().mean()
     return shares, seen.shape[1]
 
 
 def _settled(
-    steps: Int64[Tensor, " steps"], differs: Float64[Tensor, "steps bends"], tolerance: float
-) -> Int64[Tensor, " bends"]:
+    steps: Int64[Tensor, " steps"], differs: Float64[Tensor, "steps ops"], tolerance: float
+) -> Int64[Tensor, " ops"]:
     """Return the first step from which on a layer stays within the tolerance."""
     late = (differs > tolerance).flip(0).cumsum(0).flip(0) > 0
     return steps[late.sum(0)]

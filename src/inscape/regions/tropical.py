@@ -21,10 +21,10 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.checks import Function
-from inscape._core.pieces.layers import Layers, layers
-from inscape._core.pieces.piecewise import Piecewise, piecewise
 from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.piecewise.graph.matrix_chain import Layers, layers
+from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.regions._expressions import difference, quotient
 from inscape.regions._maxima import Array, Maximum, constant, most_terms, pruned, total
 from inscape.regions._precision import name_of
@@ -151,8 +151,8 @@ def tropical(
         net = piecewise(f, x)
     except UnsupportedModelError as error:
         return NotApplicable(what="tropical", reason=str(error))
-    chained = layers(net) if net.bends else None
-    if net.bends and chained is None:
+    chained = layers(net) if net.ops else None
+    if net.ops and chained is None:
         return NotApplicable(
             what="tropical",
             reason="it takes a chain of affine maps with units of one kink between them",

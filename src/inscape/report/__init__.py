@@ -1,7 +1,7 @@
 """The report: every measure of a model on one page, with what to hold it against."""
 
-from inscape.report.look import Look, look
-from inscape.report.parts import Measured, Reference
+from inscape.report.look.look import Look, look
+from inscape.report.look.parts import Measured, Reference
 from inscape.report.sweeps import Sweep, sweep
 
 __all__ = ["Look", "Measured", "Reference", "Sweep", "look", "sweep"]

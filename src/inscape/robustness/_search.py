@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from inscape._core.progress import Bar, progress
-from inscape.robustness._balls import Draws, block_size, size, slack
-from inscape.robustness._victim import Victim
 from inscape.robustness.attack import Attack, Target
+from inscape.robustness.classifier import AttackedClassifier
 from inscape.robustness.noise import Noise
+from inscape.robustness.norm_balls import Draws, block_size, size, slack
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,7 +67,7 @@ class Search:
     def __init__(
         self,
         attack: Attack,
-        victim: Victim,
+        classifier: AttackedClassifier,
         x: Float[Tensor, "n *d"],
         y: Int64[Tensor, " n"],
         budgets: Sequence[float],
@@ -76,11 +76,11 @@ class Search:
         seed: int,
         first: int = 0,
     ) -> None:
-        self.attack, self.victim, self.x, self.y, self.seed = attack, victim, x, y, seed
+        self.attack, self.classifier, self.x, self.y, self.seed = attack, classifier, x, y, seed
         self.budgets, self.first = budgets, first
         self.carry = carry and not isinstance(attack, Noise)
         self.moved = x.clone()
-        wrong = victim.wrong(x, y)
+        wrong = classifier.wrong(x, y)
         self.start = (~wrong).to(x.dtype)
         self.lengths = torch.where(wrong, 0.0, torch.inf).to(x.dtype)
         self._right: list[Tensor] = []
@@ -89,7 +89,7 @@ class Search:
         """Attack at every budget; one step for each batch of the model."""
         minimal = self.carry and self.attack.minimal  # one run answers for every budget
         budgets = self.budgets[-1:] if minimal else self.budgets
-        each = self.attack.passes(self.victim.classes) * len(self.x)
+        each = self.attack.passes(self.classifier.classes) * len(self.x)
         with progress(int(each * len(budgets)), label="attacking") as bar:
             for k, budget in enumerate(budgets):
                 if isinstance(self.attack, Noise):
@@ -120,7 +120,7 @@ class Search:
     def _at(self, budget: float, k: int, bar: Bar) -> Iterator[None]:
         """Attack at one budget; without ``carry``, as if no other had been tried."""
         broken = self.broken(budget if self.carry else 0.0)
-        for some in self.victim.pieces((~broken).nonzero()[:, 0]):
+        for some in self.classifier.pieces((~broken).nonzero()[:, 0]):
             broken[some] = yield from self._attacked(some, budget, k, bar)
         self._right.append((~broken).to(self.x.dtype))
 
@@ -132,7 +132,7 @@ class Search:
     ) -> Generator[None, None, Bool[Tensor, " m"]]:
         x, y = self.x[rows], self.y[rows]
         target = Target(
-            victim=self.victim,
+            classifier=self.classifier,
             x=x,
             y=y,
             budget=budget,
@@ -142,7 +142,7 @@ class Search:
         at = (yield from self.attack.search(target)).detach()
         length = size(at - x, self.attack.norm)
         wrong = length > 0  # points that an attack gave back as they were are right still
-        wrong[wrong.clone()] = self.victim.wrong(at[wrong], y[wrong])
+        wrong[wrong.clone()] = self.classifier.wrong(at[wrong], y[wrong])
         nearer = wrong & (length < self.lengths[rows])
         self.moved[rows[nearer]] = at[nearer]
         self.lengths[rows[nearer]] = length[nearer]
@@ -154,14 +154,14 @@ class Search:
         rows = torch.arange(len(self.x))
         for draw in range(attack.draws):
             target = Target(
-                victim=self.victim,
+                classifier=self.classifier,
                 x=self.x,
                 y=self.y,
                 budget=budget,
                 draws=self._draws(rows, k, draw),
             )
             at = attack.perturb(target)
-            wrong = self.victim.wrong(at, self.y)
+            wrong = self.classifier.wrong(at, self.y)
             length = size(at - self.x, attack.norm)
             nearer = wrong & (length < self.lengths)
             self.moved[nearer], self.lengths[nearer] = at[nearer], length[nearer]

@@ -10,10 +10,10 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from inscape._core import checks
-from inscape.robustness._balls import Draws, on_edge, spread, steepest
-from inscape.robustness._goals import difference_ratio, ratio_towards, rivals
-from inscape.robustness._victim import PointLoss, cross_entropy, mistaken
+from inscape.robustness._losses import difference_ratio, ratio_towards, rivals
 from inscape.robustness.attack import Perturbing, Standing, Stepwise, Target
+from inscape.robustness.classifier import PointLoss, cross_entropy, mistaken
+from inscape.robustness.norm_balls import Draws, on_edge, spread, steepest
 
 LOSSES = {"ce": "apgd-ce", "dlr": "apgd-dlr", "targeted": "apgd-t"}
 #: Share of a step that goes where the gradient says; the rest goes on as before.
@@ -61,7 +61,7 @@ class Apgd(Stepwise):
         standing = Standing(target)
         goals = torch.zeros(len(target.y), 1, dtype=torch.long, device=target.y.device)
         if self.loss == "targeted":
-            goals = rivals(target.victim, target.x, target.y, self.goals)
+            goals = rivals(target.classifier, target.x, target.y, self.goals)
         for k in range(goals.shape[1]):
             for restart in range(self.restarts):
                 if len(standing):
@@ -130,7 +130,7 @@ class _Climb:
         """Look at new iterates: put the wrong ones aside, remember the best so far."""
         target = self.standing.target
         loss = self.attack._loss(self.goals[self.standing.rows])
-        scores, losses, gradient = target.victim.climb(at, target.y, loss)
+        scores, losses, gradient = target.classifier.climb(at, target.y, loss)
         target.tick(3.0 * len(at))
         wrong = mistaken(scores, target.y)
         kept = (self.at, self.best, self.best_gradient, gradient, losses, self.eta)

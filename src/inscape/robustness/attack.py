@@ -9,8 +9,8 @@ from torch import Tensor
 
 from inscape._core import checks
 from inscape._core.anytime import finished
-from inscape.robustness._balls import NORMS, Draws, Norm, projected
-from inscape.robustness._victim import Victim
+from inscape.robustness.classifier import AttackedClassifier
+from inscape.robustness.norm_balls import NORMS, Draws, Norm, projected
 
 #: Steps of an attack, one for each batch of the model; at the end where it would move the points.
 Perturbing = Generator[None, None, Float[Tensor, "n *d"]]
@@ -23,7 +23,7 @@ class Target:
     ``tick`` is told how many single-point passes were made, for the time left.
     """
 
-    victim: Victim
+    classifier: AttackedClassifier
     x: Float[Tensor, "n *d"]
     y: Int64[Tensor, " n"]
     budget: float
@@ -32,7 +32,7 @@ class Target:
 
     def within(self, at: Float[Tensor, "n *d"], norm: str) -> Float[Tensor, "n *d"]:
         """Return points brought back into the ball around ``x`` and into the bounds."""
-        return self.victim.boxed(self.x + projected(at - self.x, self.budget, norm))
+        return self.classifier.boxed(self.x + projected(at - self.x, self.budget, norm))
 
     def of(self, chosen: Bool[Tensor, " n"] | Int64[Tensor, " m"]) -> "Target":
         """Return some of the points, chosen by a mask or by their numbers."""

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from inscape._core import checks
-from inscape.robustness._balls import Norm, size, slack
 from inscape.robustness.apgd import Apgd
 from inscape.robustness.attack import Attack, Perturbing, Standing, Stepwise, Target
 from inscape.robustness.fab import Fab
 from inscape.robustness.fgsm import Fgsm
 from inscape.robustness.noise import Noise
+from inscape.robustness.norm_balls import Norm, size, slack
 from inscape.robustness.pgd import Pgd
 from inscape.robustness.square import Square
 
@@ -68,7 +68,7 @@ class AutoAttack(Stepwise):
             if len(standing) == 0:
                 break
             sub = Target(
-                victim=now.victim,
+                classifier=now.classifier,
                 x=now.x,
                 y=now.y,
                 budget=now.budget,
@@ -76,7 +76,7 @@ class AutoAttack(Stepwise):
                 tick=now.tick,
             )
             found = yield from attack.search(sub)
-            wrong = now.victim.wrong(found, now.y)
+            wrong = now.classifier.wrong(found, now.y)
             standing.found[standing.rows[wrong]] = found[wrong]  # FAB's may lie beyond the budget
             most = now.budget + slack(now.x, now.budget, self.norm)
             standing.fell(found, wrong & (size(found - now.x, self.norm) <= most))

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from inscape._core import checks
 from inscape._core.inference import no_grad
-from inscape.robustness._balls import finite, inside, size, spread
-from inscape.robustness._goals import lead_of, rivals
 from inscape.robustness._hyperplane import nearest
-from inscape.robustness._victim import Victim
+from inscape.robustness._losses import lead_of, rivals
 from inscape.robustness.attack import Perturbing, Stepwise, Target
+from inscape.robustness.classifier import AttackedClassifier
+from inscape.robustness.norm_balls import finite, inside, size, spread
 
 #: How far beyond the linearised boundary a step goes.
 BEYOND = 1.05
@@ -64,11 +64,11 @@ class Fab(Stepwise):
         if not self.targeted:
             best, lengths = yield from self._best(target, None)
             return _halved(target, best, lengths.isfinite())
-        goals = rivals(target.victim, target.x, target.y, self.goals)
+        goals = rivals(target.classifier, target.x, target.y, self.goals)
         copies, (n, many) = goals.numel(), goals.shape
         owners = torch.arange(n, device=goals.device).repeat_interleave(many)
         best, lengths = torch.empty_like(target.x[owners]), target.x.new_empty(copies)
-        for some in target.victim.pieces(torch.arange(copies, device=goals.device)):
+        for some in target.classifier.pieces(torch.arange(copies, device=goals.device)):
             own = target.of(owners[some])
             best[some], lengths[some] = yield from self._best(own, goals.flatten()[some])
         first = lengths.reshape(n, many).argmin(1) + many * torch.arange(n, device=goals.device)
@@ -92,7 +92,7 @@ class Fab(Stepwise):
             return target.x
         radius = length.clamp(max=target.budget) / 2
         step = inside(target.x, self.norm, target.draws.child(restart))
-        return target.victim.boxed(target.x + step * spread(radius, step))
+        return target.classifier.boxed(target.x + step * spread(radius, step))
 
     @no_grad
     def _walk(
@@ -104,12 +104,12 @@ class Fab(Stepwise):
         length: Float[Tensor, " n"],
     ) -> Iterator[None]:
         """Walk from ``at``, and write nearer wrong points into ``best`` and ``length``."""
-        victim, x, y = target.victim, target.x, target.y
+        classifier, x, y = target.classifier, target.x, target.y
         for _ in range(self.steps):
-            gap, normal = _boundary(victim, at, y, goal, self.norm)
-            at = victim.boxed(self._onward(target, at, gap, normal))
-            wrong = victim.wrong(at, y)
-            target.tick((4.0 if goal is not None else 2.0 + 2.0 * victim.classes) * len(x))
+            gap, normal = _boundary(classifier, at, y, goal, self.norm)
+            at = classifier.boxed(self._onward(target, at, gap, normal))
+            wrong = classifier.wrong(at, y)
+            target.tick((4.0 if goal is not None else 2.0 + 2.0 * classifier.classes) * len(x))
             moved = size(at - x, self.norm)
             nearer = wrong & (moved < length)
             best[nearer] = at[nearer]
@@ -126,7 +126,7 @@ class Fab(Stepwise):
     ) -> Float[Tensor, "n *d"]:
         """Return the next iterates: beyond the boundary seen from ``at``, drawn to the start."""
         x, flat = target.x.flatten(1), at.flatten(1)
-        low, high = _flat_box(target.victim, target.x)
+        low, high = _flat_box(target.classifier, target.x)
         own = nearest(flat, normal, gap, self.norm, low, high)
         from_start = gap + (normal * (flat - x)).sum(1)
         first = nearest(x, normal, from_start, self.norm, low, high)
@@ -138,7 +138,7 @@ class Fab(Stepwise):
 
 
 def _boundary(
-    victim: Victim,
+    classifier: AttackedClassifier,
     at: Float[Tensor, "n *d"],
     y: Int64[Tensor, " n"],
     goal: Int64[Tensor, " n"] | None,
@@ -146,11 +146,11 @@ def _boundary(
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n D"]]:
     """Return how far scores are from the boundary, and its normal, as they look at ``at``."""
     if goal is not None:
-        _, lead, gradient = victim.climb(at, y, lead_of(goal))
+        _, lead, gradient = classifier.climb(at, y, lead_of(goal))
         return -lead, finite(gradient).flatten(1)
-    scores = victim.judged(at)
+    scores = classifier.judged(at)
     rows = torch.arange(len(at), device=at.device)
-    slopes = finite(victim.jacobians(at))
+    slopes = finite(classifier.jacobians(at))
     normals = slopes - slopes[rows, y][:, None]
     gaps = scores[rows, y][:, None] - scores
     dual = torch.linalg.vector_norm(normals, ord=2 if norm == "l2" else 1, dim=2)
@@ -160,10 +160,12 @@ def _boundary(
     return gaps[rows, chosen], normals[rows, chosen]
 
 
-def _flat_box(victim: Victim, x: Float[Tensor, "n *d"]) -> tuple[Tensor | None, Tensor | None]:
-    if victim.low is None or victim.high is None:
+def _flat_box(
+    classifier: AttackedClassifier, x: Float[Tensor, "n *d"]
+) -> tuple[Tensor | None, Tensor | None]:
+    if classifier.low is None or classifier.high is None:
         return None, None
-    low, high = (bound.expand(1, *x.shape[1:]) for bound in (victim.low, victim.high))
+    low, high = (bound.expand(1, *x.shape[1:]) for bound in (classifier.low, classifier.high))
     return low.flatten(1), high.flatten(1)
 
 
@@ -174,7 +176,7 @@ def _halved(target: Target, best: Float[Tensor, "n *d"], found: Tensor) -> Float
     for _ in range(HALVINGS):
         middle = (right + wrong) / 2
         at = torch.lerp(target.x, best, spread(middle, best))
-        across = target.victim.wrong(at, target.y)
+        across = target.classifier.wrong(at, target.y)
         wrong, right = torch.where(across, middle, wrong), torch.where(across, right, middle)
     nearer = torch.lerp(target.x, best, spread(wrong, best))
     return torch.where(spread(found & (wrong < 1), best), nearer, best)

@@ -7,9 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import checks
-from inscape.robustness._balls import size, spread, steepest
-from inscape.robustness._victim import cross_entropy
 from inscape.robustness.attack import Attack, Target
+from inscape.robustness.classifier import cross_entropy
+from inscape.robustness.norm_balls import size, spread, steepest
 
 READINGS = ("steepest", "sign")
 
@@ -43,9 +43,9 @@ class Fgsm(Attack):
 
     def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
         """Return the end of the step from each point."""
-        _, _, gradient = target.victim.climb(target.x, target.y, cross_entropy)
+        _, _, gradient = target.classifier.climb(target.x, target.y, cross_entropy)
         step = steepest(gradient, "linf" if self.reading == "sign" else self.norm)
         if self.reading == "sign" and self.norm == "l2":
             step = step / spread(size(step, "l2").clamp_min(1.0), step)
         target.tick(3.0 * len(target.x))
-        return target.victim.boxed(target.x + target.budget * step)
+        return target.classifier.boxed(target.x + target.budget * step)

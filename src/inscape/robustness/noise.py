@@ -29,4 +29,4 @@ class Noise(Attack):
     def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
         """Return one draw for each point."""
         noise = target.draws.normal(target.x)
-        return target.victim.boxed(target.x + target.budget * noise)
+        return target.classifier.boxed(target.x + target.budget * noise)

@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import checks
-from inscape.robustness._balls import inside, projected_in_place, steepest
-from inscape.robustness._victim import cross_entropy, mistaken
 from inscape.robustness.attack import Perturbing, Standing, Stepwise, Target
+from inscape.robustness.classifier import cross_entropy, mistaken
+from inscape.robustness.norm_balls import inside, projected_in_place, steepest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,20 +57,20 @@ class Pgd(Stepwise):
         if not self.random_start:
             return target.x
         step = inside(target.x, self.norm, target.draws.child(restart))
-        return target.victim.boxed(target.x + target.budget * step)
+        return target.classifier.boxed(target.x + target.budget * step)
 
     def _climb(self, standing: Standing, at: Float[Tensor, "n *d"]) -> Iterator[None]:
         rate = 2.5 / self.steps if self.step_size is None else self.step_size
         for _ in range(self.steps):
             now = standing.target
-            scores, _, gradient = now.victim.climb(at, now.y, cross_entropy)
+            scores, _, gradient = now.classifier.climb(at, now.y, cross_entropy)
             now.tick(3.0 * len(at))
             yield
             at, gradient = standing.fell(at, mistaken(scores, now.y), gradient)
             if len(standing) == 0:
                 return
             at = stepped(standing.target, at, gradient, rate, self.norm)
-        standing.fell(at, standing.target.victim.wrong(at, standing.target.y))
+        standing.fell(at, standing.target.classifier.wrong(at, standing.target.y))
 
 
 @torch.no_grad()
@@ -84,4 +84,4 @@ def stepped(
     """Return the iterates after one step of ``rate`` times the budget."""
     step = (at - target.x).add_(steepest(gradient, norm), alpha=rate * target.budget)
     at = projected_in_place(step, target.budget, norm).add_(target.x)
-    return target.victim.boxed_in_place(at)
+    return target.classifier.boxed_in_place(at)

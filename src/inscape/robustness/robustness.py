@@ -13,19 +13,19 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.anytime import anytime, meanwhile, stoppable
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY
 from inscape._core.inference import no_grad
 from inscape._core.result import PROPORTION, Range, wilson
 from inscape._core.sampling import Draw, draw_numbers
-from inscape.robustness._balls import Norm
-from inscape.robustness._doubts import doubts
-from inscape.robustness._glance import Glance
+from inscape.functional.jacobians import MEMORY
+from inscape.robustness._first_step import Glance
 from inscape.robustness._search import Found, Search
-from inscape.robustness._victim import Bounds, Victim, classes_of, victim_of
+from inscape.robustness._warnings import warnings
 from inscape.robustness.attack import Attack
 from inscape.robustness.autoattack import attack_named
+from inscape.robustness.classifier import AttackedClassifier, Bounds, classes_of, classifier_of
 from inscape.robustness.fgsm import Fgsm
 from inscape.robustness.noise import Noise
+from inscape.robustness.norm_balls import Norm
 
 #: Default budgets, as shares of the usual distance to the nearest point of another class.
 SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
@@ -75,7 +75,7 @@ class Robustness(Result):
     after: Float[Tensor, "k *d"]
     label: Int64[Tensor, " k"]
     answer: Int64[Tensor, " k"]
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
     seed: int
 
     @property
@@ -108,7 +108,7 @@ class Robustness(Result):
         basis = (
             f"{self.attack}, {self.norm} {float(self.budgets[k]):.3g}, {len(self.lengths)} points"
         )
-        if self.doubts:
+        if self.warnings:
             basis += "; read the warning"
         return Summary(
             value=float(self.accuracy[k]),
@@ -186,16 +186,16 @@ def robustness(
     """
     checks.whole(1, points=points, memory=memory)
     checks.whole(0, examples=examples)
-    victim = victim_of(f, x, bounds=bounds, memory=memory)
+    classifier = classifier_of(f, x, bounds=bounds, memory=memory)
     if isinstance(y, Tensor) and y.is_floating_point():
         yield NotApplicable(what="robustness", reason="the labels are real numbers, not classes")
         return
-    y = classes_of(y, x, victim.classes)
+    y = classes_of(y, x, classifier.classes)
     chosen = attack if isinstance(attack, Attack) else attack_named(attack, norm)
     rival = rival_distance(x, y, chosen.norm, seed=seed) if budgets is None else 0.0
     steps = _steps(budgets, x, rival)
     draw = Draw(len(x), points, seed=seed, shuffled=True)
-    trial = _Trial(chosen, victim, steps, carry=carry, rival=rival, seed=seed)
+    trial = _Trial(chosen, classifier, steps, carry=carry, rival=rival, seed=seed)
     quick: Found | None = None
     if stoppable() and not isinstance(chosen, Noise | Fgsm):
         for quick in trial.glances(
@@ -206,7 +206,7 @@ def robustness(
     picks: list[Tensor] = []
     parts: list[Found] = []
     done = 0
-    for some in draw.growing(FIRST, victim.rows):
+    for some in draw.growing(FIRST, classifier.rows):
         search = trial.search(x[some], y[some], first=done)
         for _ in search.run():
             if stoppable():
@@ -223,9 +223,9 @@ def robustness(
         yield best
     if sanity and best is not None:
         place = rows.to(x.device)
-        signs = doubts(chosen, victim, x[place], y[place], found, steps[-1], seed=seed)
+        signs = warnings(chosen, classifier, x[place], y[place], found, steps[-1], seed=seed)
         said = yield from meanwhile(signs, best)
-        yield replace(best, doubts=said)
+        yield replace(best, warnings=said)
 
 
 class _Trial:
@@ -234,14 +234,14 @@ class _Trial:
     def __init__(
         self,
         attack: Attack,
-        victim: Victim,
+        classifier: AttackedClassifier,
         budgets: list[float],
         *,
         carry: bool,
         rival: float,
         seed: int,
     ) -> None:
-        self._attack, self._victim, self._budgets = attack, victim, budgets
+        self._attack, self._victim, self._budgets = attack, classifier, budgets
         self._carry, self._rival, self._seed = carry, rival, seed
 
     def search(self, x: Float[Tensor, "m *d"], y: Int64[Tensor, " m"], *, first: int) -> Search:
@@ -270,7 +270,7 @@ class _Trial:
         """Return an upper bound while the first points are still under attack."""
         nothing = torch.arange(0)
         result = self.result(found, nothing, found.moved[:0], nothing, 0)
-        return replace(result, doubts=(UNFINISHED.format(done=done, count=len(found.lengths)),))
+        return replace(result, warnings=(UNFINISHED.format(done=done, count=len(found.lengths)),))
 
     def result(
         self,
@@ -298,14 +298,14 @@ class _Trial:
             after=moved.cpu(),
             label=y[place].cpu(),
             answer=_answers(self._victim, moved),
-            doubts=(),
+            warnings=(),
             seed=self._seed,
         )
 
 
-def _answers(victim: Victim, x: Float[Tensor, "k *d"]) -> Int64[Tensor, " k"]:
+def _answers(classifier: AttackedClassifier, x: Float[Tensor, "k *d"]) -> Int64[Tensor, " k"]:
     """Return the class that each point is put into; -1 where scores are not numbers."""
-    scores = victim.judged(x)
+    scores = classifier.judged(x)
     return torch.where(scores.isnan().any(1), -1, scores.argmax(1)).cpu()
 
 

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from inscape._core import checks
 from inscape._core.inference import no_grad
-from inscape.robustness._balls import Draws, size, spread
-from inscape.robustness._victim import margin, mistaken
-from inscape.robustness._windows import Grid, bump, corners, grid_of, mask, share, window_size
 from inscape.robustness.attack import Perturbing, Standing, Stepwise, Target
+from inscape.robustness.classifier import margin, mistaken
+from inscape.robustness.norm_balls import Draws, size, spread
+from inscape.robustness.windows import Grid, bump, corners, grid_of, mask, share, window_size
 
 #: Keeps quotients finite where a window is empty.
 TINY = 1e-12
@@ -64,7 +64,7 @@ class Square(Stepwise):
         low = at.new_full((len(at),), torch.inf)
         for query in range(self.queries):
             tried = at if query == 0 else self._tried(now, at, grid, query, draws)
-            scores = now.victim.judged(tried)
+            scores = now.classifier.judged(tried)
             now.tick(float(len(tried)))
             yield
             margins = margin(scores, now.y)

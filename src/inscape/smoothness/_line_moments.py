@@ -13,7 +13,7 @@ from torch import Tensor
 
 from inscape._core import checks
 from inscape._core.checks import Function
-from inscape._core.functional import Probe, chunks, jacobians
+from inscape.functional.jacobians import Probe, chunks, jacobians
 
 #: The shortest length scale that is told, as a share of the longest.
 SHORTEST = 1e-6
@@ -225,7 +225,7 @@ def best_process(
     None where its length scale is not known: no process is likelier than noise, or the longer it
     is, the likelier.
     """
-    from inscape.kernels._starts import explains, fitted_process
+    from inscape.kernels.gaussian_process.fitting import explains, fitted_process
 
     lines = (moments.lengths > 0).nonzero()[: SAMPLE[0], 0]  # one place says nothing of scales
     knots = moments.values.shape[1]

@@ -103,12 +103,12 @@ class _Draws:
 
     def moments(self, length_scale: float, outputs: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield variances and squared slopes on all lines, of one draw after the other."""
-        dice = generator(self._seed)
+        rng = generator(self._seed)
         start, way = self._start / length_scale, self._way / length_scale
         for _ in range(DRAWS):
-            waves = torch.randn(start.shape[1], WAVES, generator=dice, dtype=torch.float64)
-            turn = torch.rand(WAVES, generator=dice, dtype=torch.float64) * (2 * math.pi)
-            high = torch.randn(WAVES, outputs, generator=dice, dtype=torch.float64)
+            waves = torch.randn(start.shape[1], WAVES, generator=rng, dtype=torch.float64)
+            turn = torch.rand(WAVES, generator=rng, dtype=torch.float64) * (2 * math.pi)
+            high = torch.randn(WAVES, outputs, generator=rng, dtype=torch.float64)
             pace = (way @ waves)[:, None]
             phase = (start @ waves + turn)[:, None] + self._t * pace
             y, dy = phase.cos() @ high, (phase.sin() * pace) @ high

@@ -14,9 +14,9 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from inscape._core import Summary, checks, generator
-from inscape._core.front import Slopes
-from inscape._core.functional import norm
 from inscape._core.result import mean_summary
+from inscape.functional.first_layer import Slopes
+from inscape.functional.jacobians import norm
 
 #: Outputs up to which Jacobians are taken whole, and random vectors for each point beyond.
 WHOLE, PROJECTIONS = 32, 8
@@ -68,10 +68,10 @@ def jacobian_norms(
     slopes: Slopes, x: Float[Tensor, "m *d"], vectors: Float64[Tensor, "m k c"] | None
 ) -> Generator[None, None, Float[Tensor, " m"]]:
     """Return the norm of the Jacobian of each row, with a step between backward passes."""
-    rows, front = yield from slopes.steps(x, vectors)
+    rows, first_layer = yield from slopes.steps(x, vectors)
     k = 1 if vectors is None else vectors.shape[1]
     rows = rows.reshape(len(x) * k, -1, rows.shape[-1])
-    norms = norm(rows, dim=(1, 2)) if front is None else front.norm(rows)
+    norms = norm(rows, dim=(1, 2)) if first_layer is None else first_layer.norm(rows)
     return norms if vectors is None else unbiased(norms.reshape(-1, k)).to(norms)
 
 

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, UnsupportedModelError, checks
 from inscape._core.checks import Function
-from inscape._core.functional import jacobians, norm, probe
-from inscape._core.pieces import Cut, cut, export
-from inscape._core.pieces.line_segments import Lines, lines
-from inscape._core.pieces.piecewise import piecewise
+from inscape.functional.jacobians import jacobians, norm, probe
+from inscape.piecewise import Cut, cut, export
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.lines.segments import Lines, lines
 
 R = TypeVar("R", bound=Result)
 

@@ -11,10 +11,10 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.anytime import anytime, stoppable
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, Probe, probe
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import draw_pair_numbers, generator
+from inscape.functional.jacobians import MEMORY, Probe, probe
 from inscape.smoothness._line_moments import (
     DOUBLE_BACKWARD,
     Moments,

@@ -12,10 +12,10 @@ from torch import Tensor
 from inscape._core import Result, Row, Summary, checks, instrument, mean_summary
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, norm, probe
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_pair_numbers
+from inscape.functional.jacobians import MEMORY, norm, probe
 from inscape.smoothness.segments import Walk, joined, values, walked
 
 #: Slopes of secants carry the rounding of the outputs; of affine maps in 3072 inputs up to 3.5.

@@ -10,10 +10,10 @@ from torch import Tensor
 from inscape._core import Result, Row, Summary, checks, instrument
 from inscape._core.anytime import anytime, meanwhile, stoppable
 from inscape._core.checks import Function
-from inscape._core.front import Slopes
-from inscape._core.functional import MEMORY, Probe, live_jacobians, norm, probe
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import FIRST, Draw
+from inscape.functional.first_layer import Slopes
+from inscape.functional.jacobians import MEMORY, Probe, live_jacobians, norm, probe
 from inscape.smoothness._projection import (
     Directions,
     coarse_projections,

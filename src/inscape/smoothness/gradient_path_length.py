@@ -11,14 +11,14 @@ from torch import Tensor
 from inscape._core import Result, Row, Summary, checks, instrument
 from inscape._core.anytime import anytime, meanwhile
 from inscape._core.checks import Function
-from inscape._core.front import Front, Slopes
-from inscape._core.functional import MEMORY, Probe, live_jacobians, norm, probe
-from inscape._core.pieces.line_graph import Rows
-from inscape._core.pieces.line_segments import lines
-from inscape._core.pieces.piecewise import piecewise
-from inscape._core.pieces.turning import turning
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import draw_pair_numbers
+from inscape.functional.first_layer import FirstLayer, Slopes
+from inscape.functional.jacobians import MEMORY, Probe, live_jacobians, norm, probe
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.lines.evaluation import Rows
+from inscape.piecewise.lines.gradient_jumps import turning
+from inscape.piecewise.lines.segments import lines
 from inscape.smoothness._projection import (
     Directions,
     coarse_projections,
@@ -175,18 +175,18 @@ class _Walk:
         directions = Directions(self._outputs, k, seed=self._seed ^ 1)
         lengths, passed = self._x.new_zeros(self._ends.shape[1]), 0
         vectors: Tensor | None = None
-        last: tuple[Tensor, Front | None] | None = None
+        last: tuple[Tensor, FirstLayer | None] | None = None
         for some, begins, at in walks(self._x, self._ends, knots, rows=self._rows):
             if begins:
                 vectors, last, passed = directions.draw(len(at)), None, 0
             gradients = self._gradients(at, vectors)
-            rows, front = yield from meanwhile(gradients, (some.start, None))
+            rows, first_layer = yield from meanwhile(gradients, (some.start, None))
             if last is not None:
-                rows, front = _after(*last, rows, front)
+                rows, first_layer = _after(*last, rows, first_layer)
             passed += at.shape[1]
-            lengths[some] += _turns(rows, front, k, large=self._large)
+            lengths[some] += _turns(rows, first_layer, k, large=self._large)
             if passed < knots:
-                last = rows[:, -1:], front
+                last = rows[:, -1:], first_layer
                 yield some.start, None
                 continue
             result = GradientPathLength(
@@ -201,13 +201,13 @@ class _Walk:
 
     def _gradients(
         self, at: Float[Tensor, "m k *d"], vectors: Float64[Tensor, "m r c"] | None
-    ) -> Generator[None, None, tuple[Float[Tensor, "m k r w"], Front | None]]:
+    ) -> Generator[None, None, tuple[Float[Tensor, "m k r w"], FirstLayer | None]]:
         """Return the gradients at some knots of each walk, with a step between passes."""
         m, k = at.shape[:2]
         every = None if vectors is None else vectors.repeat_interleave(k, dim=0)
-        rows, front = yield from self._slopes.steps(at.flatten(0, 1), every)
-        width = rows[0].numel() if front is None else rows.shape[-1]  # whole ones in one row
-        return rows.reshape(m, k, -1, width), front
+        rows, first_layer = yield from self._slopes.steps(at.flatten(0, 1), every)
+        width = rows[0].numel() if first_layer is None else rows.shape[-1]  # whole ones in one row
+        return rows.reshape(m, k, -1, width), first_layer
 
 
 def _exactly(
@@ -227,35 +227,37 @@ def _exactly(
 
 def _after(
     last: Float[Tensor, "m 1 s v"],
-    last_front: Front | None,
+    last_front: FirstLayer | None,
     rows: Float[Tensor, "m k r w"],
-    front: Front | None,
-) -> tuple[Float[Tensor, "m j q u"], Front | None]:
+    first_layer: FirstLayer | None,
+) -> tuple[Float[Tensor, "m j q u"], FirstLayer | None]:
     """Return gradients at the last knot and at those after it, as factors of one front or whole."""
-    if last_front is not front:
-        last, rows, front = _whole(last, last_front), _whole(rows, front), None
-    return torch.cat([last, rows], dim=1), front
+    if last_front is not first_layer:
+        last, rows, first_layer = _whole(last, last_front), _whole(rows, first_layer), None
+    return torch.cat([last, rows], dim=1), first_layer
 
 
-def _whole(rows: Float[Tensor, "m k r w"], front: Front | None) -> Float[Tensor, "m k 1 d"]:
+def _whole(
+    rows: Float[Tensor, "m k r w"], first_layer: FirstLayer | None
+) -> Float[Tensor, "m k 1 d"]:
     """Return gradients without a front, those of all outputs in one row."""
-    return rows if front is None else (rows @ front.weight).flatten(2)[:, :, None]
+    return rows if first_layer is None else (rows @ first_layer.weight).flatten(2)[:, :, None]
 
 
 def _turns(
-    rows: Float[Tensor, "m k r w"], front: Front | None, projections: int, *, large: bool
+    rows: Float[Tensor, "m k r w"], first_layer: FirstLayer | None, projections: int, *, large: bool
 ) -> Float[Tensor, " m"]:
     """Return how much the gradient turns over the ``k`` knots of each of ``m`` walks."""
     m, k = rows.shape[:2]
     if k == 1:
         return rows.new_zeros(m)
-    if front is None and projections == 0:
+    if first_layer is None and projections == 0:
         return variation(rows.flatten(2), large=large)
     changes, count = rows.diff(dim=1), m * (k - 1) * (projections or 1)
-    if front is None:
+    if first_layer is None:
         norms = norm(changes.reshape(count, -1), dim=1)
     else:
-        norms = front.norm(changes.reshape(count, -1, rows.shape[-1]))
+        norms = first_layer.norm(changes.reshape(count, -1, rows.shape[-1]))
     if projections:
         norms = unbiased(norms.reshape(-1, projections)).to(norms)
     return norms.reshape(m, k - 1).sum(1)

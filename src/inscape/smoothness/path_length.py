@@ -12,12 +12,12 @@ from torch import Tensor
 from inscape._core import Bound, Result, Row, Summary, checks, instrument, mean_summary
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.functional import MEMORY, norm, probe
 from inscape._core.inference import no_grad
-from inscape._core.pieces.line_segments import lines
-from inscape._core.pieces.piecewise import piecewise
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_pair_numbers
+from inscape.functional.jacobians import MEMORY, norm, probe
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.lines.segments import lines
 from inscape.smoothness.segments import (
     Walk,
     blocks,

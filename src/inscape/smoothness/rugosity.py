@@ -20,10 +20,10 @@ from inscape._core import (
 )
 from inscape._core.anytime import anytime, meanwhile
 from inscape._core.checks import Function
-from inscape._core.front import Slopes
-from inscape._core.functional import MEMORY, Probe, norm, probe
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import FIRST, Draw
+from inscape.functional.first_layer import Slopes
+from inscape.functional.jacobians import MEMORY, Probe, norm, probe
 from inscape.smoothness._projection import (
     Directions,
     passes_for,
@@ -147,13 +147,13 @@ def _changes(
 ) -> Iterator[tuple[int, Rugosity | None]]:
     """Yield the changes around the points so far, after each pass; None before the last."""
     _, directions, k = stage
-    draw, dice = Draw(len(x), stage.samples, seed=seed, shuffled=True), generator(seed)
+    draw, rng = Draw(len(x), stage.samples, seed=seed, shuffled=True), generator(seed)
     vectors = Directions(found.outputs, k, seed=seed ^ 1)
     rows = max(1, found.rows(memory, gradients=k or None) // 2)  # Jacobians are held twice
     changes, done = x.new_empty(len(draw)), 0
     for picked in draw.growing(FIRST, max(1, rows // (1 + directions))):
         part = x[picked]
-        moved = part + distance * _directions(part, directions, dice)
+        moved = part + distance * _directions(part, directions, rng)
         steps = _moved_by(found, part, moved, vectors.draw(len(part)), rows)
         values = yield from meanwhile(steps, (done, None))
         changes[done : (done := done + len(part))] = values / distance
@@ -206,10 +206,10 @@ def _spread(x: Float[Tensor, "n *d"]) -> float:
 
 
 def _directions(
-    x: Float[Tensor, "m *d"], count: int, dice: torch.Generator
+    x: Float[Tensor, "m *d"], count: int, rng: torch.Generator
 ) -> Float[Tensor, "k m *d"]:
     """Draw unit vectors evenly from the sphere, point by point, so that chunks change nothing."""
     size = (count, x[0].numel())
-    drawn = torch.stack([torch.randn(size, generator=dice, dtype=torch.float64) for _ in x], dim=1)
+    drawn = torch.stack([torch.randn(size, generator=rng, dtype=torch.float64) for _ in x], dim=1)
     unit = drawn / norm(drawn, dim=2)[..., None]
     return unit.reshape(count, *x.shape).to(x)

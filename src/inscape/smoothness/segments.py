@@ -15,7 +15,7 @@ from inscape._core import checks
 from inscape._core.anytime import stoppable
 from inscape._core.checks import Function
 from inscape._core.compiled import compiled
-from inscape._core.functional import Probe, chunks, norm
+from inscape.functional.jacobians import Probe, chunks, norm
 
 #: Numbers from which on the compiled sum pays for being compiled.
 LARGE = 10_000_000

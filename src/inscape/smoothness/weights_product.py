@@ -18,9 +18,9 @@ from inscape._core import (
     checks,
     instrument,
 )
-from inscape._core.functional import probe
-from inscape._core.pieces import TwoLayer, two_layer
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.functional.jacobians import probe
+from inscape.piecewise import TwoLayer, two_layer
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -9,9 +9,9 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.functional import probe
 from inscape._core.result import NONNEGATIVE, Range
-from inscape._core.trajectory import Trajectory
+from inscape.functional.jacobians import probe
+from inscape.training.trajectory import Trajectory
 
 Start = nn.Module | Mapping[str, Tensor] | Trajectory
 

@@ -19,11 +19,11 @@ from inscape._core import (
     mean_summary,
 )
 from inscape._core.anytime import anytime
-from inscape._core.functional import MEMORY, probe
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import FIRST, Draw
-from inscape._core.substitution import outputs_with, refuse_unread
+from inscape.functional.jacobians import MEMORY, probe
+from inscape.functional.substitution import outputs_with, refuse_unread
 from inscape.spectra.directional import directional
 
 #: By how much skewed samples lengthen the upper half of the interval, in units of skewness over the

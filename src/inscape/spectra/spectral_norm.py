@@ -16,9 +16,9 @@ from inscape._core import (
     UnsupportedModelError,
     instrument,
 )
-from inscape._core.functional import probe
-from inscape._core.pieces import Segment, chain
 from inscape._core.result import NONNEGATIVE, Kind, Range
+from inscape.functional.jacobians import probe
+from inscape.piecewise import Segment, chain
 from inscape.spectra import singular
 from inscape.spectra.directional import directional
 

@@ -1,8 +1,6 @@
 """One plain training loop and what it takes; many networks at once; one hidden layer by hand."""
 
-from inscape._core.trajectory import Settings, Trajectory
-from inscape.training.callbacks import lightning_callback, trainer_callback
-from inscape.training.ensemble import (
+from inscape.ensembles import (
     LostMembersError,
     Member,
     Tiny,
@@ -11,6 +9,7 @@ from inscape.training.ensemble import (
     tiny_order,
     tiny_weights,
 )
+from inscape.training.callbacks import lightning_callback, trainer_callback
 from inscape.training.loop import Fit, fit
 from inscape.training.losses import Loss, bce_logits, cross_entropy, mse
 from inscape.training.optimizers import OptimizerFactory
@@ -20,6 +19,7 @@ from inscape.training.replay import replay, walk
 from inscape.training.schedules import Schedule, cosine, decay, plateau, steps, warmup
 from inscape.training.shallow import fit_shallow, fit_wide
 from inscape.training.span import fit_in_span
+from inscape.training.trajectory import Settings, Trajectory
 from inscape.training.update import DivergedError
 from inscape.training.watch import Watch, watch
 

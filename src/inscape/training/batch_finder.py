@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from inscape._core.files import written
-from inscape._core.loop_record import IN_DATA, NOT_KEPT
-from inscape._core.trajectory import fingerprint
+from inscape.files.atomic import written
 from inscape.training.forward_watch import Forward
 from inscape.training.loop_log import LoopLog, ToldBatch, rows_of_data
+from inscape.training.loop_record import IN_DATA, NOT_KEPT
 from inscape.training.row_index import RowIndex
+from inscape.training.trajectory import fingerprint
 
 #: Bytes of a transformed batch above which it is not kept.
 SMALL = 2**22

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import checks
-from inscape._core.trajectory import Settings
-from inscape.training.dice import private_dice
 from inscape.training.losses import Loss, check_targets, loss_function
+from inscape.training.random_state import private_dice
+from inscape.training.trajectory import Settings
 from inscape.training.update import Update, scalar
 
 

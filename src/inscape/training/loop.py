@@ -11,17 +11,17 @@ from torch import Tensor, nn
 
 from inscape._core.progress import progress as progress_bar
 from inscape._core.sampling import generator
-from inscape._core.trajectory import Settings, Trajectory, fingerprint
 from inscape.training.checks import check_end, check_settings, check_start
-from inscape.training.dice import private_dice
+from inscape.training.function_names import name_of, own_name
 from inscape.training.losses import Loss, loss_function
-from inscape.training.names import name_of, own_name
+from inscape.training.observer import Watcher
 from inscape.training.optimizers import OptimizerFactory, build_optimizer
 from inscape.training.penalties import Penalty
+from inscape.training.random_state import private_dice
 from inscape.training.recorder import Recorder
 from inscape.training.schedules import ScheduleFunction, begun, description, factor, tell
+from inscape.training.trajectory import Settings, Trajectory, fingerprint
 from inscape.training.update import Update, batches_per_epoch
-from inscape.training.watcher import Watcher
 
 #: Points that are evaluated at once where the whole data are.
 CHUNK = 1024

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inscape._core.loop_record import NOT_KEPT
+from inscape.training.loop_record import NOT_KEPT
 
 
 @dataclass(eq=False, kw_only=True)

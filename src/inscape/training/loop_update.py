@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inscape._core.loop_record import Batch, LoopRecord
-from inscape._core.trajectory import Trajectory
-from inscape.training.dice import private_dice, random_states, set_random_states
+from inscape.training.function_names import OWN, is_own
+from inscape.training.loop_record import Batch, LoopRecord
 from inscape.training.losses import Loss
-from inscape.training.names import OWN, is_own
 from inscape.training.optimizers import OptimizerFactory
+from inscape.training.random_state import private_dice, random_states, set_random_states
+from inscape.training.trajectory import Trajectory
 from inscape.training.update import scalar
 
 #: Optimizers of PyTorch that are built again by their names; LBFGS calls a closure several times.

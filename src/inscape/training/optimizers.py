@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from inscape._core import checks
-from inscape._core.trajectory import Settings
-from inscape.training.names import is_own
+from inscape.training.function_names import is_own
 from inscape.training.ranger import Ranger
+from inscape.training.trajectory import Settings
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 

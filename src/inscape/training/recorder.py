@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from inscape._core.trajectory import Settings, Trajectory
+from inscape.training.trajectory import Settings, Trajectory
 
 
 class Recorder:

@@ -17,8 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import checks
-from inscape._core.recording_folder import ABOUT, RecordingFolder, is_recording
-from inscape._core.trajectory import SCHEMA, Settings, Trajectory, fingerprint
 from inscape.training.batch_finder import BatchFinder
 from inscape.training.forward_watch import ForwardWatch
 from inscape.training.loop_log import (
@@ -38,7 +36,9 @@ from inscape.training.recording_checks import (
     tensors_of,
     trained_names,
 )
+from inscape.training.recording_folder import ABOUT, RecordingFolder, is_recording
 from inscape.training.recording_report import say, statement
+from inscape.training.trajectory import SCHEMA, Settings, Trajectory, fingerprint
 from inscape.training.verification import Probes, Verified, verified
 
 #: Bytes that a recording may take on disk unless the caller says otherwise.

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from inscape.training.function_names import own_name
 from inscape.training.losses import LOSSES, Loss
-from inscape.training.names import own_name
 
 #: Losses of PyTorch that are ours under another name.
 _FUNCTIONS: dict[Callable[..., Tensor], str] = {

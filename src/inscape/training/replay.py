@@ -15,13 +15,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape._core import UnsupportedModelError, checks
-from inscape._core.trajectory import Settings, Trajectory, fingerprint
-from inscape.training.dice import private_dice
+from inscape.training.function_names import is_own, name_of, own_name
 from inscape.training.loop_update import LoopUpdate
 from inscape.training.losses import Loss, loss_function
-from inscape.training.names import is_own, name_of, own_name
 from inscape.training.optimizers import OptimizerFactory, build_optimizer
 from inscape.training.penalties import Penalty
+from inscape.training.random_state import private_dice
+from inscape.training.trajectory import Settings, Trajectory, fingerprint
 from inscape.training.update import Update, batches_per_epoch
 
 Given = TypeVar("Given")

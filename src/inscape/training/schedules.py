@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from inscape._core import checks
-from inscape.training.names import own_name
+from inscape.training.function_names import own_name
 
 ScheduleFunction = Callable[[int], float]
 

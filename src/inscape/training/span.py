@@ -20,9 +20,9 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from inscape._core import checks
-from inscape._core.errors import UnsupportedModelError
+from inscape.errors import UnsupportedModelError
+from inscape.training.function_names import name_of, own_name
 from inscape.training.loop import Fit, fit
-from inscape.training.names import name_of, own_name
 from inscape.training.optimizers import OptimizerFactory
 from inscape.training.penalties import Penalty
 

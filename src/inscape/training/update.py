@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from inscape.training.dice import seed_dice
+from inscape.training.function_names import name_of
 from inscape.training.losses import Loss
-from inscape.training.names import name_of
 from inscape.training.penalties import Penalty
+from inscape.training.random_state import seed_dice
 
 
 class DivergedError(ValueError):

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inscape._core.recording_folder import read_checkpoints, read_steps
-from inscape._core.trajectory import Trajectory
+from inscape.training.function_names import is_own
 from inscape.training.losses import Loss
-from inscape.training.names import is_own
+from inscape.training.recording_folder import read_checkpoints, read_steps
 from inscape.training.replay import stands
+from inscape.training.trajectory import Trajectory
 
 #: Updates that are replayed.
 MANY = 3
@@ -117,7 +117,7 @@ def _words(difference: float, many: int, rounding: float) -> tuple[str, bool]:
 
 def _probed(path: Path, about: Mapping[str, Any], steps: Sequence[int]) -> Trajectory:
     """Return the trajectory with some of its checkpoints only."""
-    from inscape._core.recording_folder import loop_of
+    from inscape.training.recording_folder import loop_of
 
     arrays = read_steps(path, max_size=2**62)
     total = len(arrays["counts"])

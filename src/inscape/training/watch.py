@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from inscape._core import checks, instruments
 from inscape._core.instrument import Instrument
 from inscape._core.progress import silence
-from inscape.training.dice import private_dice
+from inscape.training.random_state import private_dice
 from inscape.training.watch_outputs import Output, outputs_of
 
 #: What is measured unless somebody says otherwise: cheap, and of the function alone.

@@ -78,13 +78,13 @@ def test_figure_11_by_hand():
 
 
 def test_purity_and_partition_of_known_groups():
-    dice = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     middles = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     kinds = torch.arange(90) % 3
-    points = middles[kinds] + 0.3 * torch.randn(90, 2, generator=dice)
+    points = middles[kinds] + 0.3 * torch.randn(90, 2, generator=rng)
     assert _groups.purity(points, kinds) == 1.0
     assert _groups.partition(points, kinds) == {"agreement": pytest.approx(1.0), "groups": 3}
-    mixed = kinds[torch.randperm(90, generator=dice)]
+    mixed = kinds[torch.randperm(90, generator=rng)]
     assert _groups.purity(points, mixed) < 0.5
     assert _groups.partition(points, mixed)["agreement"] < 0.2
 
@@ -117,8 +117,8 @@ def test_pushes_along_labels_and_sharing():
 
 
 def test_correlation_is_pearson_s():
-    dice = torch.Generator().manual_seed(0)
-    one, two = torch.randn(2, 1, 30, generator=dice, dtype=torch.float64)
+    rng = torch.Generator().manual_seed(0)
+    one, two = torch.randn(2, 1, 30, generator=rng, dtype=torch.float64)
     expected = torch.corrcoef(torch.cat((one, two)))[0, 1]
     assert parts.correlation(one, two) == pytest.approx(float(expected))
 

@@ -69,9 +69,9 @@ def test_layers_are_counted_as_in_the_text():
 
 def test_one_channel_cannot_do():
     """No weights of one unit come nearer than a half to the parity of a pair."""
-    dice = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     pairs = all_rows(2)
-    weights = torch.randn(2000, 3, generator=dice)
+    weights = torch.randn(2000, 3, generator=rng)
     hidden = torch.relu(pairs @ weights[:, :2].T + weights[:, 2])
     low, high = hidden.min(0).values, hidden.max(0).values
     # The best line through one unit's values, by trying many.

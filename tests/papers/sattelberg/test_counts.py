@@ -40,15 +40,15 @@ def test_printed_table_is_that_of_the_facts():
 
 
 def test_beyond_is_a_geometric_tail_averaged_over_the_beta_law():
-    dice = np.random.default_rng(0)
-    p = dice.beta(20.5, 80.5, size=400_000)
+    rng = np.random.default_rng(0)
+    p = rng.beta(20.5, 80.5, size=400_000)
     assert _counts.beyond(20, 100, 0) == pytest.approx(1.0)
     assert _counts.beyond(20, 100, 5) == pytest.approx(np.mean((1 - p) ** 5), rel=5e-3)
 
 
 def test_level_is_the_mean_of_log_counts():
-    dice = np.random.default_rng(1)
-    drawn = np.log10(np.minimum(dice.geometric(0.02, size=200_000), 1000))
+    rng = np.random.default_rng(1)
+    drawn = np.log10(np.minimum(rng.geometric(0.02, size=200_000), 1000))
     found = float(_counts.level(np.array([0.02]))[0])
     assert abs(found - drawn.mean()) < 5 * drawn.std() / math.sqrt(drawn.size)
     assert _counts.level(np.array([1.0, 0.0])).tolist() == [0.0, 3.0]

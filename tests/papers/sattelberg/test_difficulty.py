@@ -69,8 +69,8 @@ def test_hardest_measures_points_in_percent_of_the_trials():
 
 
 def test_rules_work_on_many_tables_at_once():
-    dice = np.random.default_rng(0)
-    many = dice.integers(0, 101, size=(5, 4, 12))
+    rng = np.random.default_rng(0)
+    many = rng.integers(0, 101, size=(5, 4, 12))
     sizes = ((2, 1), (2, 2), (3, 1), (4, 1))
     one_by_one = [difficulty.hardest(one, 100) for one in many]
     assert (difficulty.hardest(many, 100) == one_by_one).all()

@@ -28,11 +28,11 @@ def test_claims_about_written_networks_hold_at_every_scale(item: str, tmp_path):
     assert {one.verdict for one in judge(experiment, found, "laptop")} <= {"reproduced"}
 
 
-def made_up(settings: dict[str, Any], dice: np.random.Generator) -> dict[str, Any]:
-    values: dict[str, Any] = {"accuracy": 90 * dice.random(), "tested": 100}
+def made_up(settings: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    values: dict[str, Any] = {"accuracy": 90 * rng.random(), "tested": 100}
     if settings["data"].startswith("mnist"):
-        values["coefficients"] = dice.normal(size=(10, 8, 8))
-        values["image"] = dice.random((8, 8))
+        values["coefficients"] = rng.normal(size=(10, 8, 8))
+        values["image"] = rng.random((8, 8))
     return values
 
 
@@ -40,7 +40,7 @@ def made_up(settings: dict[str, Any], dice: np.random.Generator) -> dict[str, An
 @pytest.mark.parametrize("item", ["table-6.1", "figure-6.3"])
 def test_larger_scales_give_what_the_claims_are_about(item: str, scale: Any):
     table = catalogue.experiment("sattelberg/table-6.1")
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     some = [
         Record(
             experiment="sattelberg/table-6.1",
@@ -48,7 +48,7 @@ def test_larger_scales_give_what_the_claims_are_about(item: str, scale: Any):
             key="",
             settings=settings,
             data="",
-            values=made_up(settings, dice),
+            values=made_up(settings, rng),
             claims={},
             provenance={},
         )

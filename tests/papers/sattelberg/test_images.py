@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from inscape._core.errors import DataError
 from inscape._core.sampling import generator
+from inscape.errors import DataError
 from inscape.lab.store import Record
 from inscape.models.image_nets import image_net
 from inscape.papers.sattelberg import _closest, _images, figure_6_3, table_6_1

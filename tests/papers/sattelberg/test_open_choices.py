@@ -65,7 +65,7 @@ def test_success_at_the_end_is_that_of_all_epochs():
 
 
 def test_given_weights_are_where_training_starts():
-    from inscape.training.ensemble.tiny import tiny_weights
+    from inscape.ensembles.fit_tiny import tiny_weights
 
     seeds = _trials.member_seeds([6], range(5), 3)
     start = np.asarray(tiny_weights((4, 3, 1), seeds.ravel().tolist(), dtype=torch.float32))

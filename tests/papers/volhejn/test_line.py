@@ -14,9 +14,9 @@ from inscape.papers.volhejn._measures import measured as by_instruments
 
 def network(seed: int, scale: float = 3.0) -> torch.nn.Sequential:
     model = two_layer(1, 20, init="glorot", scale=scale, seed=seed, dtype=torch.float64)
-    dice = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     with torch.no_grad():  # knots at different places
-        model[0].bias.copy_(torch.randn(20, generator=dice, dtype=torch.float64))
+        model[0].bias.copy_(torch.randn(20, generator=rng, dtype=torch.float64))
         model[2].bias.fill_(0.3)
     return model
 

@@ -149,9 +149,9 @@ def set_by_hand(model: Completion, *, sigma: float = 0.0, seed: int = 0) -> Comp
         for layer in middle:
             layer.weight[:2, :2] = torch.eye(2)
         last.weight[0, :2] = 1.0
-    dice = generator(seed)
+    rng = generator(seed)
     for parameter in model.parameters():
-        parameter.add_(sigma * torch.randn(parameter.shape, generator=dice))
+        parameter.add_(sigma * torch.randn(parameter.shape, generator=rng))
     return model
 
 

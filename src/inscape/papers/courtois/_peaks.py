@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from inscape._core.sampling import generator
+from inscape.ensembles import fit_many
 from inscape.lab.experiment import Settings
 from inscape.papers.courtois._toys import LONG
-from inscape.training import fit_many
 
 PIXELS = 64
 #: Number of the middle pixel, counted from 1 as in the text.
@@ -79,14 +79,14 @@ def draw(
 
     With two peaks the others are all that are left.
     """
-    dice = generator(seed)
+    rng = generator(seed)
     if peaks == 2:
         pairs = all_pairs()
-        mixed = pairs[torch.randperm(len(pairs), generator=dice)]
+        mixed = pairs[torch.randperm(len(pairs), generator=rng)]
         return mixed[:n], mixed[n:]
-    rows = torch.rand(2 * (n + n_test), PIXELS, generator=dice).argsort(1)[:, :peaks]
+    rows = torch.rand(2 * (n + n_test), PIXELS, generator=rng).argsort(1)[:, :peaks]
     kinds = torch.unique(rows.sort(1).values + 1, dim=0)
-    mixed = kinds[torch.randperm(len(kinds), generator=dice)]
+    mixed = kinds[torch.randperm(len(kinds), generator=rng)]
     return mixed[:n], mixed[n : n + n_test]
 
 

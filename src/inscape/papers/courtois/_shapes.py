@@ -136,11 +136,11 @@ def _drawn(count: int, side: int, kind: str, seed: int) -> Iterator[Array]:
     """Yield raw shapes in parts that fit into memory."""
     checks.at_least(1, count=count)
     checks.one_of(tuple(KINDS), kind=kind)
-    dice = generator(seed)
+    rng = generator(seed)
     for start in range(0, count, TOGETHER):
         part = min(TOGETHER, count - start)
         # All numbers of a part are drawn, so that later shapes do not depend on the count.
-        numbers = torch.rand(TOGETHER, NUMBERS, generator=dice, dtype=torch.float64).numpy()
+        numbers = torch.rand(TOGETHER, NUMBERS, generator=rng, dtype=torch.float64).numpy()
         yield np.stack([_shape(one, side, KINDS[kind]) for one in numbers[:part]])
 
 

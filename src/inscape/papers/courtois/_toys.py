@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from inscape._core.sampling import generator
 from inscape.data import Dataset, load
+from inscape.ensembles import fit_many
 from inscape.lab.experiment import Settings
 from inscape.models import mlp
-from inscape.training import fit_many
 
 BASE = "as stated"
 #: Readings of what the text leaves open, beside ours.
@@ -46,8 +46,8 @@ def points(task: str, choice: str, n: int, seed: int) -> tuple[Points, Points]:
         train, test = (_balanced(x, y, share, n) for x, y in _both(drawn))
         return train, test
     if choice == "normal points":
-        dice = generator(seed)
-        train, test = (_sides(torch.randn(n, 2, generator=dice)) for _ in range(2))
+        rng = generator(seed)
+        train, test = (_sides(torch.randn(n, 2, generator=rng)) for _ in range(2))
         return train, test
     return _both(load(f"half-plane:n={n},n_test={n},seed={seed}"))
 

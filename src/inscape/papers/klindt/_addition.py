@@ -71,10 +71,10 @@ def network(width: int, activation: str, *, normal: bool, seed: int) -> nn.Seque
     """Return a network as it starts: PyTorch's own weights, or standard normal ones."""
     net = two_layer(2, width, activation=activation, seed=seed, dtype=torch.float32)
     if normal:
-        dice = torch.Generator().manual_seed(seed)
+        rng = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in net.parameters():
-                parameter.normal_(generator=dice)
+                parameter.normal_(generator=rng)
     return net
 
 
@@ -109,10 +109,10 @@ def trained(
 
 def ring(n: int, seed: int, inner: float = 0.5) -> Callable[[int], tuple[Tensor, Tensor]]:
     """Return what draws new points of the annulus, and their sums, at every step."""
-    dice = torch.Generator().manual_seed(FIRST_SEED + seed)
+    rng = torch.Generator().manual_seed(FIRST_SEED + seed)
 
     def fresh(step: int) -> tuple[Tensor, Tensor]:
-        u, turn = torch.rand(2, n, generator=dice, dtype=torch.float64)
+        u, turn = torch.rand(2, n, generator=rng, dtype=torch.float64)
         radius, angle = (inner**2 + (1 - inner**2) * u).sqrt(), 2 * torch.pi * turn
         points = torch.stack([radius * angle.cos(), radius * angle.sin()], dim=1).float()
         return points, points.sum(1, keepdim=True)

@@ -100,10 +100,10 @@ def trained(
         "batch": BATCH,
     }
     if kind == "tanh":
-        dice = torch.Generator().manual_seed(seed)
+        rng = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in net.parameters():
-                parameter.normal_(generator=dice)
+                parameter.normal_(generator=rng)
         length_scale(net, 1 / strength, bias="normalised")
         fit(net, x, given.y, epochs=epochs, seed=seed, **settings)
         release(net)

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from inscape._core.functional import live_jacobians, norm
 from inscape._core.sampling import generator
 from inscape.controls import (
     ActivationScale,
@@ -24,13 +23,15 @@ from inscape.controls import (
     weight_decay,
 )
 from inscape.data import Dataset, digits
+from inscape.ensembles import LostMembersError, fit_many
+from inscape.functional.jacobians import live_jacobians, norm
 from inscape.kernels import Rbf, gaussian_process
 from inscape.models import mlp
 from inscape.papers.klindt._addition import disc_data
 from inscape.robustness import Attack, Pgd, Square, robustness
 from inscape.smoothness import effective_length_scale
 from inscape.smoothness.effective_length_scale import EffectiveLengthScale
-from inscape.training import LostMembersError, decay, fit_many
+from inscape.training import decay
 
 #: Ends of every sweep; a small knob asks for a smooth function.
 LEAST, MOST = 0.1, 10.0
@@ -95,9 +96,9 @@ def _turned(part: nn.Module, knob: float) -> list[nn.Module]:
 @torch.no_grad()
 def _draw(net: nn.Module, seed: int) -> None:
     """Draw weights and biases from the standard normal law, as the paper's code does."""
-    dice = generator(seed)
+    rng = generator(seed)
     for parameter in net.parameters():
-        parameter.normal_(generator=dice)
+        parameter.normal_(generator=rng)
 
 
 def _hold(net: nn.Sequential, control: str, knob: float) -> None:

@@ -81,10 +81,10 @@ def _network(
     from inscape.training import decay, fit_wide
 
     net = two_layer(1, width, activation="tanh", seed=seed, dtype=torch.float32)
-    dice = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in net.parameters():
-            parameter.normal_(generator=dice)
+            parameter.normal_(generator=rng)
     schedule = decay(task.DECAY, every)
     fit_wide(
         net,

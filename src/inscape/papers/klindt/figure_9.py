@@ -84,12 +84,12 @@ def held(kind: str, sigma: float, width: int, seed: int, *, channels: int = 3) -
 
     norm = "none" if kind == "resnet9-plain" else "batch"
     net = resnet9(channels, width=width, activation="tanh", norm=norm, seed=seed)
-    dice = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     for layer in net.modules():
         if isinstance(layer, torch.nn.Conv2d | torch.nn.Linear):
             with torch.no_grad():
                 for parameter in layer.parameters():
-                    parameter.normal_(generator=dice)
+                    parameter.normal_(generator=rng)
             scope: Any = "column" if isinstance(layer, torch.nn.Conv2d) else "matrix"
             length_scale(layer, sigma, scope=scope, bias="normalised")
     return net

@@ -35,8 +35,8 @@ def cell(model: str, seed: int, n: int, steps: int, grid: int) -> dict[str, Any]
     if kind == "gp":
         f, found["length_scale"] = task.process(data, None if size == "fitted" else float(size))
     elif kind == "exact":
-        dice = np.random.default_rng(seed)
-        a, b, c, d = dice.uniform(0.1, 10, 4)
+        rng = np.random.default_rng(seed)
+        a, b, c, d = rng.uniform(0.1, 10, 4)
         f = task.double(task.exact_solution(a, -b, c, -d))
     else:
         net = task.trained(data, width=int(size), activation="relu", steps=steps, seed=seed)

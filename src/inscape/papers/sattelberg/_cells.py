@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape._core.deadline import Deadline
-from inscape.regions._polytope import Budget, is_bounded
+from inscape.regions.polytope import Budget, is_bounded
 
 Array = npt.NDArray[np.float64]
 State = tuple[int, ...]

@@ -123,8 +123,8 @@ def share_fitting(sizes: Mapping[Size, tuple[int, int]]) -> Estimate:
 
 
 def _draws(successes: int, trials: int) -> npt.NDArray[Any]:
-    dice = np.random.default_rng([successes, trials])
-    return dice.beta(successes + 0.5, trials - successes + 0.5, size=1000)
+    rng = np.random.default_rng([successes, trials])
+    return rng.beta(successes + 0.5, trials - successes + 0.5, size=1000)
 
 
 def _from_draws(value: float, drawn: npt.NDArray[Any], n: int) -> Estimate:

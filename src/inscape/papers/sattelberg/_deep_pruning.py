@@ -87,8 +87,8 @@ def options(layers: Layers, digits: int, epochs: int) -> list[Option]:
 
 def pruned(layers: Layers, digits: int, epochs: int, seed: int) -> tuple[int, ...]:
     """Take out nodes until none can go; return the hidden widths that are left."""
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     while found := options(layers, digits, epochs):
         scores = np.array([1 / max(option.loss, 1e-12) for option in found])
-        layers = found[int(dice.choice(len(found), p=scores / scores.sum()))].layers
+        layers = found[int(rng.choice(len(found), p=scores / scores.sum()))].layers
     return sizes_of(layers)[1:-1]

@@ -55,11 +55,11 @@ class Counts:
 
         Each probability is drawn from Jeffreys' beta law, and then as many trials with it.
         """
-        dice = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         shape = (DRAWS, *self.successes.shape)
         lost = self.trials - self.successes
-        chances = dice.beta(self.successes + 0.5, lost + 0.5, size=shape)
-        found: Array = dice.binomial(self.trials, chances)
+        chances = rng.beta(self.successes + 0.5, lost + 0.5, size=shape)
+        found: Array = rng.binomial(self.trials, chances)
         return found
 
 

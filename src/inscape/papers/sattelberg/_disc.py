@@ -88,7 +88,7 @@ def trained(
     cut: float,
 ) -> Any:
     """Train one network of width n + 1 for each set of points, to the last epoch."""
-    from inscape.training.ensemble.tiny import fit_tiny
+    from inscape.ensembles.fit_tiny import fit_tiny
 
     inputs = x.shape[2]
     return fit_tiny(

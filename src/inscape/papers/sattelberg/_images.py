@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 
-from inscape._core.errors import DataError
+from inscape.errors import DataError
 from inscape.lab.experiment import Settings
 from inscape.papers.sattelberg._seeds import own_seed
 

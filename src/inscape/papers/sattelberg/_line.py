@@ -38,7 +38,7 @@ def line(model: nn.Module, low: float, high: float) -> Line:
     A unit that bends without a trace in the output (one that leads to dead ones) cuts nothing: the
     pieces are those of the function.
     """
-    from inscape._core.pieces import cut, export
+    from inscape.piecewise import cut, export
 
     ends = torch.tensor([[low], [high]], dtype=torch.float64)
     found = cut(export(deepcopy(model).double().eval(), ends), ends[0], ends[1])

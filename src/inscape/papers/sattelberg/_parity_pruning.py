@@ -10,7 +10,7 @@ import numpy.typing as npt
 from inscape.papers.sattelberg._seeds import own_seed
 
 if TYPE_CHECKING:
-    from inscape.training.ensemble.tiny import Tiny
+    from inscape.ensembles.fit_tiny import Tiny
 
 Array = npt.NDArray[Any]
 
@@ -38,7 +38,7 @@ def fitted(
 ) -> "Tiny":
     """Train networks of one shape on parity until all points are right, or the loss is enough."""
     from inscape.boolean.truth_table import parity
-    from inscape.training.ensemble.tiny import fit_tiny
+    from inscape.ensembles.fit_tiny import fit_tiny
 
     table = parity(digits)
     return fit_tiny(

@@ -34,7 +34,7 @@ def packed(found: "PlaneRegions", name: str = "") -> dict[str, Array]:
         f"{name}maps": maps.astype(np.float32),
         f"{name}merged": found.merged.numpy().astype(np.int32),
         f"{name}edges": found.edges.numpy().astype(np.int32),
-        f"{name}makers": found.makers.numpy().astype(np.int32),
+        f"{name}makers": found.switching_units.numpy().astype(np.int32),
     }
 
 

@@ -47,17 +47,17 @@ def shares_explained(x: Array, y: Array, drawn: Array, seed: int = 0) -> Shares:
 
     A function that is drawn twice is in one fold with its copy, or it would predict itself.
     """
-    dice = np.random.default_rng(seed)
-    whole = np.mean([explained(x, y, _folds(len(y), dice)) for _ in range(REPEATS)])
+    rng = np.random.default_rng(seed)
+    whole = np.mean([explained(x, y, _folds(len(y), rng)) for _ in range(REPEATS)])
     parts = []
     for draw in drawn:
-        folds = _folds(len(y), dice)[draw]
+        folds = _folds(len(y), rng)[draw]
         parts.append(explained(x[draw], y[draw], folds))
     return float(whole), np.array(parts)
 
 
-def _folds(n: int, dice: np.random.Generator) -> Array:
-    return dice.permutation(np.arange(n) % FOLDS)
+def _folds(n: int, rng: np.random.Generator) -> Array:
+    return rng.permutation(np.arange(n) % FOLDS)
 
 
 def explained(x: Array, y: Array, folds: Array) -> float:

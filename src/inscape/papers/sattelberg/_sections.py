@@ -45,7 +45,7 @@ def anchors(data: str, only: int | None) -> Float[Tensor, "3 3 32 32"]:
 
 def window(images: Float[Tensor, "3 3 32 32"], share: float) -> Float64[Tensor, "4 2"]:
     """Return a square around image A, of a half side that is this share of the way to B."""
-    from inscape._core.pieces.plane.frame import through
+    from inscape.piecewise.planes.frame import through
 
     half = share * float(through(images).of(images)[1].norm())
     corners = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
@@ -59,7 +59,7 @@ def cut(
     **budget: Any,
 ) -> "PlaneRegions":
     """Return the cells of a network in the plane of three images, by default all around them."""
-    from inscape._core.pieces.plane.frame import through
+    from inscape.piecewise.planes.frame import through
     from inscape.regions.plane_regions import PlaneRegions, plane_regions
 
     found = plane_regions(model, images, plane=through(images), domain=domain, **budget)
@@ -84,7 +84,7 @@ def small_window(
 
 def through_a(found: "PlaneRegions") -> float:
     """Return the share of the edges whose lines pass through image A, the origin of the plane."""
-    ends = found.vertices[found.edges[found.makers[:, 0] >= 0].long()]
+    ends = found.vertices[found.edges[found.switching_units[:, 0] >= 0].long()]
     if not len(ends):
         return 0.0
     step = ends[:, 1] - ends[:, 0]

@@ -95,7 +95,7 @@ def _trained(
     lr: float,
 ) -> Iterator[int]:
     """Train networks side by side and yield which ones came through; others diverged."""
-    from inscape.training import LostMembersError, fit_many
+    from inscape.ensembles import LostMembersError, fit_many
 
     if not models:
         return

@@ -110,16 +110,16 @@ def by_programmes(inputs: int) -> dict[str, Any]:
     Of three inputs all classes are taken, of four and five some with each number of swaps.
     """
     from inscape.boolean import swaps_many, table
-    from inscape.boolean.programmes import at_most
+    from inscape.boolean.linear_programs import at_most
 
     numbers = pool(inputs)
     swaps = swaps_many(numbers, inputs, threads=1).swaps
     tried: list[int] = []
     tally = {"agree": 0, "unproved": 0, "programmes": 0}
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for level, many in SAMPLE.items():
         alike = numbers[swaps == level]
-        taken = alike if inputs < 4 else dice.permutation(alike)[:many]
+        taken = alike if inputs < 4 else rng.permutation(alike)[:many]
         for number in taken.tolist():
             function = table(number, inputs)
             enough = at_most(function, level)

@@ -74,7 +74,7 @@ def trained(
         start: First weights, one row for each network, problem by problem; drawn without it.
         stops: Whether training stops once all rows are right; else success is that of the end.
     """
-    from inscape.training.ensemble.tiny import fit_tiny
+    from inscape.ensembles.fit_tiny import fit_tiny
 
     found = fit_tiny(
         (points.shape[1], *[width] * depth, 1),

@@ -25,8 +25,8 @@ def cell(hidden: Sequence[int], n: int, networks: int, epochs: int, seed: int) -
     import numpy as np
     import torch
 
+    from inscape.ensembles.fit_tiny import fit_tiny
     from inscape.papers.sattelberg._toy import points
-    from inscape.training.ensemble.tiny import fit_tiny
 
     x, y = points("circle", n, seed)
     found = fit_tiny(

@@ -22,7 +22,7 @@ def cell(number: int, runs: int, seed: int) -> dict[str, Any]:
     import torch
 
     from inscape.boolean.truth_table import TruthTable
-    from inscape.training.ensemble.tiny import fit_tiny
+    from inscape.ensembles.fit_tiny import fit_tiny
 
     table = TruthTable(2, number)
     found = fit_tiny(

@@ -77,12 +77,12 @@ def draw(records: Sequence[Record]) -> "Figure":
     kinds = groups(records)
     n = max(record.settings["n"] for record in records)
     figure, axes = panels(3, columns=3, size=(2.7, 2.9))
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for ax, (name, label) in zip(axes, LABELS.items(), strict=True):
         for kind in sorted(kinds, key=lambda kind: -len(kinds[kind]["right"])):
             x = n * kinds[kind][name]
             if name == "degree":  # whole numbers: dots are spread a little, to be seen
-                x = x + dice.uniform(-0.25, 0.25, len(x))
+                x = x + rng.uniform(-0.25, 0.25, len(x))
             size = 7 if kind == "parity" else 3
             look = {**looks(kind), "ms": size, "alpha": 1 if kind == "parity" else 0.6}
             ax.plot(x, 2**n * kinds[kind]["right"], ls="", mew=0, label=LOOKS[kind], **look)

@@ -28,8 +28,8 @@ def cell(points: int) -> dict[str, Any]:
     """Return the affine map of the pattern, and whether any input has that pattern."""
     import torch
 
-    from inscape._core.pieces.piecewise import piecewise
     from inscape._core.sampling import generator
+    from inscape.piecewise.graph.network import piecewise
 
     model = network()
     corners = torch.cat([torch.zeros(1, 3), torch.eye(3)]).double()

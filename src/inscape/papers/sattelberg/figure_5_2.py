@@ -23,7 +23,7 @@ def cell(bias: str) -> dict[str, Any]:
     """Return the values at the four points, all pieces, and which of them exist."""
     import torch
 
-    from inscape._core.pieces.piecewise import piecewise
+    from inscape.piecewise.graph.network import piecewise
 
     model = network(BIASES[bias])
     x = torch.tensor(list(TABLE), dtype=torch.float64)

@@ -30,9 +30,9 @@ def cell(
     grid: int,
 ) -> dict[str, Any]:
     """Train a network; count its regions around image A on a grid by both methods, and exactly."""
-    from inscape._core.pieces.plane.frame import through
     from inscape.papers.sattelberg import _images, _sections
     from inscape.papers.sattelberg._planes import packed
+    from inscape.piecewise.planes.frame import through
     from inscape.regions.grid_regions import GridRegions, grid_regions
 
     images = _sections.anchors(data, None)

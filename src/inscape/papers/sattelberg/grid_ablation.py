@@ -47,9 +47,9 @@ def variants(grid: int) -> list[Variant]:
 
 def cell(data: str, net: str, optimizer: str, copy: int, epochs: int, grid: int) -> dict[str, Any]:
     """Train a network, and count its regions in every way."""
-    from inscape._core.pieces.plane.frame import through
     from inscape.papers.sattelberg import _images, _sections
     from inscape.papers.sattelberg._sections import by_rows
+    from inscape.piecewise.planes.frame import through
     from inscape.regions.grid_regions import GridRegions, grid_regions
 
     images = _sections.anchors(data, None)

@@ -74,7 +74,7 @@ def cell(
 
 def first_weights(choice: str, sizes: Sequence[int], seeds: Array) -> Array | None:
     """Return the first weights of each network under a choice; None for those of figure 3.5."""
-    from inscape.training.ensemble.tiny import tiny_weights
+    from inscape.ensembles.fit_tiny import tiny_weights
 
     if choice not in ("random biases", "fan-out"):
         return None

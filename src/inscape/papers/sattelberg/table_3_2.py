@@ -73,9 +73,9 @@ def first_weights(init: str, runs: int, seed: int) -> Array:
 
     from inscape._core.sampling import generator
 
-    dice = generator(seed)
-    normal = torch.randn(runs, 4, generator=dice, dtype=torch.float64).numpy()
-    uniform = 2 * torch.rand(runs, 7, generator=dice, dtype=torch.float64).numpy() - 1
+    rng = generator(seed)
+    normal = torch.randn(runs, 4, generator=rng, dtype=torch.float64).numpy()
+    uniform = 2 * torch.rand(runs, 7, generator=rng, dtype=torch.float64).numpy() - 1
     uniform[:, 4:] /= 2**0.5  # PyTorch's law is uniform up to one over the root of the fan-in
     he = normal * np.array([2**0.5, 2**0.5, 1.0, 1.0])  # the root of two over the fan-in
     biases = uniform if init != "he_normal" else np.zeros_like(uniform)

@@ -32,7 +32,7 @@ def together(cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome]]:
 
 
 def _networks(chosen: Sequence[int], cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome]]:
-    from inscape.training.ensemble import fit_many
+    from inscape.ensembles import fit_many
 
     if not chosen:
         return

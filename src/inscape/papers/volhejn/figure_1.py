@@ -72,10 +72,10 @@ def mislabelled(y: "Tensor", classes: int, share: float, seed: int) -> "Tensor":
 
     from inscape._core.sampling import generator
 
-    dice = generator(seed)
-    rows = torch.randperm(len(y), generator=dice)[: round(share * len(y))]
+    rng = generator(seed)
+    rows = torch.randperm(len(y), generator=rng)[: round(share * len(y))]
     moved = y.clone()
-    moved[rows] = (y[rows] + torch.randint(1, classes, (len(rows),), generator=dice)) % classes
+    moved[rows] = (y[rows] + torch.randint(1, classes, (len(rows),), generator=rng)) % classes
     return moved
 
 

@@ -86,8 +86,8 @@ def _short(values: torch.Tensor) -> list[float]:
 def _network(
     data: Any, scale: float, lr: float, seed: int, hidden: int, stop_loss: float, epochs: int
 ) -> tuple[torch.nn.Module, dict[str, Any]]:
+    from inscape.ensembles import fit_many
     from inscape.models import two_layer
-    from inscape.training.ensemble import fit_many
 
     own = own_seed("figure 2", seed)
     model = two_layer(1, hidden, init="pytorch", scale=scale, seed=own)

@@ -16,17 +16,17 @@ from typing import Any
 import torch
 
 from inscape._core import DataError, Instrument, NotApplicable, Result, instruments
-from inscape._core.functional import probes_kept
 from inscape._core.progress import silence
 from inscape._core.result import Summary, mean_summary, share_summary
 from inscape._core.sampling import generator
-from inscape.intake import OpenedData, OpenedModel, fit_together, one_output, open_data, open_model
-from inscape.intake.performance import per_sample
+from inscape.functional.jacobians import probes_kept
 from inscape.lab.encoding import canonical
 from inscape.lab.experiment import Experiment, Outcome, Settings
-from inscape.report.hooks import hooks_kept
-from inscape.report.subject import Subject, subject_of
-from inscape.report.watch import Watch
+from inscape.loaders import OpenedData, OpenedModel, fit_together, one_output, open_data, open_model
+from inscape.loaders.performance import per_sample
+from inscape.report.look.hooks import hooks_kept
+from inscape.report.look.subject import Subject, subject_of
+from inscape.report.look.watch import Watch
 
 #: The cell that says how well a model does, and what it is.
 PERFORMANCE = "performance"

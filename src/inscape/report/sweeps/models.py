@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import nn
 
-from inscape.intake import OpenedModel
-from inscape.intake.saved import SUFFIXES
+from inscape.loaders import OpenedModel
+from inscape.loaders.saved_models import SUFFIXES
 from inscape.report.sweeps.cells import SHELF
 
 #: Files that hold weights alone, for which ``--model`` names the architecture.

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 import inscape
 from inscape._core.result import Summary
 from inscape.escaping import csv_text
-from inscape.report.directions import direction, question
-from inscape.report.page import rendered_page, stylesheet
+from inscape.report.look.directions import direction, question
+from inscape.report.look.page import rendered_page, stylesheet
 from inscape.report.pictures import inline
 from inscape.report.sweeps.cells import PERFORMANCE
 from inscape.report.sweeps.figures import forest, panel, scatter

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from inscape._core import Instrument
-from inscape._core.files import write
-from inscape.intake import OpenedData
+from inscape.files.atomic import write
 from inscape.lab.encoding import canonical, cell_key
 from inscape.lab.experiment import ScaleName
 from inscape.lab.planning import Plan
 from inscape.lab.store import Record, Store
-from inscape.report.subject import Subject
+from inscape.loaders import OpenedData
+from inscape.report.look.subject import Subject
 from inscape.report.sweeps.cells import EXPERIMENT, PERFORMANCE, open_cell, read_data
 from inscape.report.sweeps.models import Entry
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from inscape._core import checks
-from inscape.intake import OpenedData, open_data
 from inscape.lab.executors import Executor
 from inscape.lab.executors import executor as executor_of
 from inscape.lab.runner import Report, RunError
 from inscape.lab.runner import run as run_plan
 from inscape.lab.store import Store
+from inscape.loaders import OpenedData, open_data
 from inscape.report.sweeps.cells import SHELF
 from inscape.report.sweeps.columns import Columns, read_columns
 from inscape.report.sweeps.models import entries
@@ -120,7 +120,7 @@ def sweep(
         trust: Allow files that run code of their own when they are opened.
         device: Where to compute.
         dtype: ``float32`` or ``float64``; None keeps each model's own.
-        data_options: Further arguments of ``inscape.intake.open_data``.
+        data_options: Further arguments of ``inscape.loaders.open_data``.
         fresh: Measure again what is there.
         quiet: True shows no progress, False does; None asks the environment.
     """

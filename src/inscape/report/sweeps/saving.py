@@ -9,7 +9,7 @@ from pathlib import Path
 
 from inscape import escaping
 from inscape._core.extras import need
-from inscape.report.page import write
+from inscape.report.look.page import write
 from inscape.report.sweeps.latex import latex_table
 from inscape.report.sweeps.table import Sweep
 from inscape.report.words import number, plain

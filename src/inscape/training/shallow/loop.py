@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from inscape._core import checks
 from inscape._core.progress import progress as progress_bar
 from inscape._core.sampling import generator
-from inscape._core.trajectory import Settings
 from inscape.training.checks import check_settings, check_start
 from inscape.training.loop import Fit
 from inscape.training.shallow.coordinates import Coordinates, coordinates
 from inscape.training.shallow.kernels import squared_error
 from inscape.training.shallow.penalties import PENALTIES, Penalty
+from inscape.training.trajectory import Settings
 from inscape.training.update import DivergedError, batches_per_epoch
 
 Layers = tuple[nn.Linear, nn.Linear]

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.progress import progress as progress_bar
-from inscape._core.trajectory import Settings
 from inscape.training.checks import check_settings, check_start
 from inscape.training.loop import Fit
 from inscape.training.schedules import ScheduleFunction, description, factor
+from inscape.training.trajectory import Settings
 from inscape.training.update import DivergedError
 
 #: Batch and targets of a step, counted from 0.

@@ -16,8 +16,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from inscape._core.compiled import compiled
-from inscape.training.ensemble.tiles import functions
-from inscape.training.ensemble.tiles.functions import flush_denormals, restore
+from inscape.ensembles.tiles import functions
+from inscape.ensembles.tiles.functions import flush_denormals, restore
 
 Array = NDArray[Any]
 

@@ -1,0 +1,79 @@
+"""Kernels that a Gaussian process can take: of distances, and of a network's gradients."""
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor, nn
+
+from inscape.errors import UnsupportedModelError
+from inscape.kernels.tangent_kernel import TangentKernel, tangent_kernel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rbf:
+    r"""Radial basis functions, :math:`\exp(-|x - z|^2 / 2 \ell^2)`."""
+
+    length_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.length_scale > 0:
+            raise ValueError(
+                f"length_scale must be positive, found {self.length_scale}: raise length_scale."
+            )
+
+    def matrix(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, "n n"]:
+        """Return the values between all points of one set."""
+        return _bell(squared_distances(x, x), self.length_scale)
+
+    def between(self, x: Float[Tensor, "n *d"], z: Float[Tensor, "m *d"]) -> Float64[Tensor, "n m"]:
+        """Return the values between the points of two sets."""
+        return _bell(squared_distances(x, z), self.length_scale)
+
+    def diagonal(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, " n"]:
+        """Return ones."""
+        return torch.ones(len(x), dtype=torch.float64, device=x.device)
+
+
+@dataclass(frozen=True, eq=False)
+class Tangent:
+    """The tangent kernel of a network as it is, its outputs together (the trace).
+
+    The network is copied and taken in float64.
+    """
+
+    model: nn.Module
+
+    def matrix(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, "n n"]:
+        """Return the values between all points of one set."""
+        return self._kernel(x, None).kernel
+
+    def between(self, x: Float[Tensor, "n *d"], z: Float[Tensor, "m *d"]) -> Float64[Tensor, "n m"]:
+        """Return the values between the points of two sets."""
+        return self._kernel(x, z.double()).kernel
+
+    def diagonal(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, " n"]:
+        """Return the squared lengths of the gradients."""
+        return self._kernel(x, x[:1].double()).lengths.square()
+
+    def _kernel(self, x: Tensor, z: Tensor | None) -> TangentKernel:
+        body = copy.deepcopy(self.model).double()
+        found = tangent_kernel(body, x.double(), others=z, outputs="trace", projections=0)
+        if not isinstance(found, TangentKernel):
+            raise UnsupportedModelError(
+                f"a tangent kernel needs trainable parameters, found that {found.reason}: "
+                "set requires_grad, or take another kernel."
+            )
+        return found
+
+
+def squared_distances(x: Float[Tensor, "n *d"], z: Float[Tensor, "m *d"]) -> Float64[Tensor, "n m"]:
+    """Return squared distances, taken from differences: near points lose no digits."""
+    one, two = x.flatten(1).double(), z.flatten(1).double()
+    found: Tensor = torch.cdist(one, two, compute_mode="donot_use_mm_for_euclid_dist")
+    return found.square_()
+
+
+def _bell(squares: Float64[Tensor, "n m"], length_scale: float) -> Float64[Tensor, "n m"]:
+    return squares.mul_(-0.5 / length_scale**2).exp_()

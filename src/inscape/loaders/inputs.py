@@ -1,0 +1,107 @@
+"""One input for a model that takes several, or tokens: rows that hold all of them."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from inscape._core import checks
+from inscape._core.sampling import generator
+from inscape.errors import UnsupportedModelError
+from inscape.loaders.adapter import Adapted, adapt
+from inscape.loaders.data import OpenedData
+from inscape.loaders.matching import accepts
+from inscape.loaders.model import OpenedModel
+from inscape.loaders.parts import separated
+
+#: Bytes that the embedded tokens of one split may take.
+LARGEST = 2**30
+
+
+def one_input(
+    opened: OpenedModel, data: OpenedData, embedding: str | None = None
+) -> tuple[OpenedModel, OpenedData]:
+    """Return a model of one tensor and the data as its rows; what was done is said.
+
+    Tokens are embedded where the model has an embedding, so that there are gradients by the input:
+    ``tokens`` of the data then keeps the rows before, and ``on_tokens()`` of the model takes them.
+
+    Args:
+        opened: What ``open_model`` returned.
+        data: What ``open_data`` returned.
+        embedding: Name of the embedding to measure in; None takes the first.
+    """
+    if not data.parts or isinstance(opened.model, Adapted):
+        if embedding is not None:
+            raise ValueError(
+                "an embedding must be looked up with integers (token ids), found other data: give "
+                "the tokens as integers, or leave it out."
+            )
+        return opened, data
+    integers = all(part.key == 0 for part in data.parts)
+    if integers and embedding is None and accepts(opened, data):
+        return opened, replace(data, parts=())  # integers that are measured as numbers
+    checks.in_eval_mode(opened.model)
+    rows = data.x.flatten(1)
+    inputs = separated(data.parts, rows)
+    given = inputs[0] if integers else inputs
+    try:
+        adapted = adapt(opened.model, inputs=given, embedding=embedding or True)
+    except UnsupportedModelError:
+        if embedding is not None or _has_embedding(opened) or integers:
+            raise
+        return _several(opened, adapt(opened.model, inputs=inputs), data)
+    return _embedded(opened, adapted, data)
+
+
+def _has_embedding(opened: OpenedModel) -> bool:
+    kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+    return any(isinstance(module, kinds) for module in opened.model.modules())
+
+
+def _several(
+    opened: OpenedModel, adapted: Adapted, data: OpenedData
+) -> tuple[OpenedModel, OpenedData]:
+    keys = ", ".join(str(part.key) for part in data.parts)
+    note = f"takes {len(data.parts)} inputs ({keys}): a row holds the numbers of all of them"
+    note += "".join(
+        f"; {part.key} holds integers and has no gradient" for part in data.parts if part.is_integer
+    )
+    return replace(opened, model=adapted, notes=(*opened.notes, note)), data
+
+
+def _embedded(
+    opened: OpenedModel, adapted: Adapted, data: OpenedData
+) -> tuple[OpenedModel, OpenedData]:
+    """Return data with embedded tokens; where that takes too much memory, fewer rows."""
+    embedding = adapted.embedding
+    assert embedding is not None
+    said = (
+        f"takes tokens: measured in its embedding {embedding}, where the input has gradients; what "
+        "reads the parameters alone is measured on the tokens (say --embedding NAME for another)"
+    )
+    opened = replace(opened, model=adapted, notes=(*opened.notes, said))
+    size = max(1, embedding.size * torch.Size(embedding.shape).numel() * data.x.element_size())
+    most = max(1, LARGEST // size)
+    x, tokens, y, notes = _split(adapted, data, data.x, data.y, most)
+    data = replace(data, x=x, tokens=tokens, y=y, notes=(*data.notes, *notes))
+    if data.x_test is not None:
+        x, tokens, y, notes = _split(adapted, data, data.x_test, data.y_test, most)
+        data = replace(data, x_test=x, tokens_test=tokens, y_test=y, notes=(*data.notes, *notes))
+    return opened, data
+
+
+def _split(
+    adapted: Adapted, data: OpenedData, x: Tensor, y: Tensor | None, most: int
+) -> tuple[Tensor, Tensor, Tensor | None, tuple[str, ...]]:
+    """Return embedded rows, the rows before, their labels, and what was left out."""
+    notes: tuple[str, ...] = ()
+    if len(x) > most:
+        rows = torch.randperm(len(x), generator=generator(0))[:most].sort().values.to(x.device)
+        notes = (f"kept {most} of {len(x)} rows, drawn with seed 0, for embedded they are large",)
+        x, y = x[rows], None if y is None else y[rows]
+    tokens = x.flatten(1)
+    inputs = separated(data.parts, tokens)
+    alone = adapted.parts is None
+    embedded = adapted.rows(inputs[0] if alone else inputs)
+    return embedded.to(x.dtype), tokens, y, notes

@@ -1,0 +1,24 @@
+"""Models from .onnx files: read, never executed, and compared with ONNX's own reference."""
+
+from pathlib import Path
+
+from inscape.loaders.onnx.comparison import compared
+from inscape.loaders.onnx.module import OnnxNetwork
+from inscape.loaders.onnx.operators_shape import FLOATS
+from inscape.loaders.onnx.reader import read_graph
+
+__all__ = ["OnnxNetwork", "open_onnx"]
+
+
+def open_onnx(path: Path, *, max_size: int | None = None) -> tuple[OnnxNetwork, tuple[str, ...]]:
+    """Return the network of a file, and what there is to say about it."""
+    graph = read_graph(path, max_size=max_size)
+    net = OnnxNetwork(graph)
+    notes = compared(net, graph)
+    halves = any(str(array.dtype) == "float16" for array in graph.constants.values())
+    if halves:
+        notes += ("converted from float16 to float32",)
+    whole = [one.name for one in graph.inputs if one.kind not in FLOATS]
+    if whole and len(graph.inputs) == 1:
+        notes += ("takes whole numbers: rows are rounded, and have no gradient",)
+    return net, notes

@@ -1,0 +1,116 @@
+"""Batches of values and of their derivatives on the way through a piecewise-linear graph."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Integer
+from torch import Tensor, fx
+
+from inscape.piecewise.graph.network import Piecewise
+from inscape.piecewise.graph.ops import SHAPES, arguments, name_of
+from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
+
+Values = dict[fx.Node, Any]
+
+
+class Flow:
+    """Which operations of a graph depend on its input, and what the others give.
+
+    A batch has rows of values, then rows of derivatives, and a last row that began as zero: an
+    affine operation makes its own constant of it, which derivatives do not have.
+    """
+
+    def __init__(self, net: Piecewise) -> None:
+        program, self.net = net.program, net
+        self.ops = {op.node: at for at, op in enumerate(net.ops)}
+        self.last = _last_readers(program.nodes, program.output)
+        self.moving = {program.input}
+        self.constant: Values = dict(program.constants)
+        self.of_rows: list[fx.Node] = []  # constants but for the number of rows
+        for node in program.nodes:
+            if node not in self.last:
+                continue
+            read = arguments(node)
+            if name_of(node) not in SHAPES and any(arg in self.moving for arg in read):
+                self.moving.add(node)
+            elif all(arg in self.constant for arg in read):
+                self.constant[node] = program.step(node, self.constant)
+            else:
+                self.of_rows.append(node)
+        self.order = [n for n in program.nodes if n in self.last and n in self.moving]
+
+    def constants(self, rows: int) -> Values:
+        """Return all that does not depend on the inputs, for this number of rows."""
+        if not self.of_rows:
+            return self.constant
+        known = dict(self.constant)
+        for node in self.of_rows:
+            for arg in arguments(node):
+                if arg in self.moving:  # only its shape is read
+                    shape = [rows, *map(int, arg.meta["val"].shape[1:])]
+                    known[arg] = torch.zeros((), dtype=torch.float64).expand(shape)
+            known[node] = self.net.program.step(node, known)
+        return {node: value for node, value in known.items() if node not in self.moving}
+
+    def affine(self, node: fx.Node, values: Values, rows: int, points: int) -> Any:
+        """Return what an affine operation makes of a batch with so many rows of values."""
+        out = self.net.program.step(node, {**self.constants(rows), **values})
+        return each(out, lambda z: without_constant(z, points))
+
+    def arguments(
+        self, node: fx.Node, values: Values, rows: int, some: slice
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return some rows of what a node reads."""
+        known = {**self.constants(rows), **values}
+
+        def part(arg: fx.Node) -> Any:
+            is_batch = arg in self.moving or arg in self.of_rows
+            return known[arg][some] if is_batch and isinstance(known[arg], Tensor) else known[arg]
+
+        args: tuple[Any, ...] = fx.node.map_arg(node.args, part)
+        kwargs: dict[str, Any] = fx.node.map_arg(node.kwargs, part)
+        return args, kwargs
+
+    def derivatives(
+        self,
+        op: PiecewiseOp,
+        pattern: Integer[Tensor, "k units"],
+        values: Values,
+        rows: int,
+        some: slice,
+    ) -> Tensor:
+        """Return what a bend makes of rows of derivatives, by its choices."""
+        args, kwargs = self.arguments(op.node, values, rows, some)
+        if op.linear is not None:
+            return op.linear(pattern, *args, **kwargs)
+        read = [node for node in arguments(op.node) if node in self.moving]
+        zeros = {**values, **{node: torch.zeros_like(values[node]) for node in read}}
+        others, more = self.arguments(op.node, zeros, rows, some)
+        return op.chosen(pattern, *args, **kwargs) - op.chosen(pattern, *others, **more)
+
+
+def _last_readers(nodes: tuple[fx.Node, ...], output: fx.Node) -> dict[fx.Node, fx.Node]:
+    """Return the nodes that an output needs, each with the last one that reads it."""
+    last = {output: output}
+    for node in reversed(nodes):
+        if node in last:
+            for arg in node.all_input_nodes:
+                last.setdefault(arg, node)
+    return last
+
+
+def each(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """Change a tensor, or each of several; what a batch norm returns beside its values is empty."""
+    if isinstance(value, tuple | list):
+        return type(value)(change(z) if z.numel() else z for z in value)
+    return change(value)
+
+
+def without_constant(rows: Tensor, points: int) -> Tensor:
+    """Take from the derivatives, after some rows of values, what the operation makes of zero."""
+    if not bool(rows[-1].any()):
+        return rows
+    rows = rows.contiguous()
+    rows[points:] -= rows[-1:].clone()
+    return rows

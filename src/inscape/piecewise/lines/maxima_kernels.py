@@ -1,0 +1,81 @@
+"""Compiled: where on a line the largest of several affine functions becomes another."""
+
+from typing import Any
+
+import numpy as np
+
+from inscape._core.compiled import compiled
+from inscape.piecewise.lines.kernels import part
+
+Array = Any
+
+
+@part
+def _winner(here: Array, there: Array, window: Array, noise: float) -> int:
+    """Return who is largest at this end; of several he who does best at the other, the first."""
+    most = -np.inf
+    for j in window:
+        most = max(most, here[j])
+    best = -1
+    for j in window:
+        if here[j] >= most - noise and (best < 0 or there[j] > there[best] + noise):
+            best = j
+    return int(best)
+
+
+@part
+def _next(left: Array, right: Array, window: Array, holder: int, noise: float) -> Any:
+    """Return who takes over next on the way from left to right, and at which share of it."""
+    best, share = -1, np.inf
+    for j in window:
+        gain = right[j] - right[holder]
+        if gain <= noise:
+            continue
+        lead = max(left[holder] - left[j], 0.0)
+        at = lead / (lead + gain)
+        if at < share or (at == share and right[j] > right[best]):
+            best, share = j, at
+    return best, share
+
+
+@compiled(reorder=False)
+def window_changes(
+    functions: Array, noise: Array, group: Array, windows: Array, piece: Array, share: Array
+) -> int:
+    """Write where between neighbouring rows a window changes its choice; return how often.
+
+    ``noise`` has a row for each group of rows and a column for each window; nothing lies after a
+    row whose group is -1. More are counted than written where the room does not do. A maximum is
+    convex: who is largest at both ends is largest in between.
+    """
+    count = 0
+    for r in range(len(group)):
+        if group[r] < 0:
+            continue
+        left, right = functions[r], functions[r + 1]
+        for w in range(len(windows)):
+            window, near = windows[w], noise[group[r], w]
+            holder = _winner(left, right, window, near)
+            last = _winner(right, left, window, near)
+            for _ in range(len(window)):
+                if holder == last:
+                    break
+                holder, at = _next(left, right, window, holder, near)
+                if holder < 0:
+                    break
+                if count < len(piece):
+                    piece[count], share[count] = r, at
+                count += 1
+    return count
+
+
+@compiled(reorder=False)
+def winners(functions: Array, windows: Array, choice: Array) -> None:
+    """Write the place of the largest function of each window, the first of several, in each row."""
+    for r in range(len(functions)):
+        for w in range(len(windows)):
+            best = 0
+            for k in range(1, windows.shape[1]):
+                if functions[r, windows[w, k]] > functions[r, windows[w, best]]:
+                    best = k
+            choice[r, w] = best

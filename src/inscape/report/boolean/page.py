@@ -1,0 +1,66 @@
+"""The page of one Boolean function, as one HTML file that needs nothing else."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from inscape.report.boolean.summary import BooleanLook, hypothetical, verdict
+from inscape.report.look.page import rendered_page, stylesheet, write
+from inscape.report.pictures import inline
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def save(look: BooleanLook, path: Path) -> Path:
+    """Write a look as HTML or JSON, whole or not at all."""
+    if path.suffix not in (".html", ".json"):
+        raise ValueError(
+            f"the report must be named .html or .json, found {path.suffix!r}: rename {path}."
+        )
+    text = page(look) if path.suffix == ".html" else json.dumps(look.to_dict(), indent=1) + "\n"
+    write(path, text.encode())
+    return path
+
+
+def page(look: BooleanLook) -> str:
+    """Return the whole page as HTML."""
+    return rendered_page(
+        "boolean.html.j2",
+        look=look,
+        version=look.provenance.inscape,
+        verdict=verdict(look),
+        style=stylesheet("style.css"),
+        pictures=_pictures(look),
+        hypothetical=hypothetical(look.swaps.swaps),
+        weights=" ".join(map(str, look.swaps.weights.tolist())),
+    )
+
+
+def _pictures(look: BooleanLook) -> dict[str, Any]:
+    """Return the figures that there are, by name."""
+    from inscape.figures.boolean_networks import MOST_INPUTS, draw_cube, draw_line, draw_success
+    from inscape.figures.style import new_axes, styled
+
+    found = {}
+    with styled():
+        if look.table.n <= MOST_INPUTS:
+            said = "The inputs as corners of a cube; full corners are true"
+            found["cube"] = _svg(draw_cube(look.table, new_axes()), "cube", said)
+        ax = new_axes()
+        ax.get_figure(root=True).set_size_inches(5.6, 1.7)  # type: ignore[union-attr]
+        line = draw_line(look.table, look.swaps.weights.tolist(), ax)
+        found["line"] = _svg(line, "line", "The function along its best line, under the network")
+        if look.trials:
+            rows = [vars(trial) for trial in look.trials]
+            said = "Share of networks that learn the function, by size"
+            found["success"] = _svg(draw_success(rows, new_axes()), "success", said)
+    return found
+
+
+def _svg(ax: "Axes", name: str, label: str) -> Markup:
+    from inscape.figures import rendered
+
+    return Markup(inline(rendered(ax).decode(), prefix=name, label=label))

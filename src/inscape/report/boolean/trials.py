@@ -1,0 +1,181 @@
+"""How often training finds a Boolean function: a quick run now, and the records of figure 3.5."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from inscape.boolean import npn
+from inscape.boolean.truth_table import TruthTable
+from inscape.lab.store import Store
+
+#: Training as in section 3.4 of Sattelberg's dissertation.
+EPOCHS, LEAK = 4000, 0.1
+#: Activations that are tried, with their slopes below zero.
+KINDS = {"leaky ReLU": LEAK, "ReLU": 0.0}
+#: Where the two million networks of figure 3.5 are.
+RECORDS, SCALES = "sattelberg/figure-3.5", ("paper", "laptop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """How many networks of one size learned the function, with Wilson's interval of 95%."""
+
+    size: str
+    width: int
+    depth: int
+    parameters: int
+    activation: str
+    networks: int
+    found: int
+    share: float
+    low: float
+    high: float
+    epochs: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """The smallest network of figure 3.5 that learned the class, and how often."""
+
+    size: str
+    activation: str
+    networks: int
+    found: int
+    share: float
+    low: float
+    high: float
+    scale: str
+
+
+def trials(
+    table: TruthTable,
+    sizes: Sequence[tuple[int, int]],
+    *,
+    networks: int,
+    seed: int,
+    until: float,
+    threads: int | None,
+    quiet: bool | None,
+) -> tuple[tuple[Trial, ...], tuple[str, ...]]:
+    """Train networks of some sizes; return how many learned it, and the sizes without time."""
+    from inscape._core.progress import progress
+
+    done, late = [], []
+    with progress(len(sizes) * len(KINDS), label="training", quiet=quiet) as bar:
+        for width, depth in sizes:
+            for kind, slope in KINDS.items():
+                if time.perf_counter() > until:
+                    late.append(f"{named(table.n, width, depth)} with {kind}")
+                else:
+                    done.append(_trial(table, width, depth, kind, slope, networks, seed, threads))
+                bar.advance()
+    return tuple(done), tuple(late)
+
+
+def _trial(
+    table: TruthTable,
+    width: int,
+    depth: int,
+    kind: str,
+    slope: float,
+    networks: int,
+    seed: int,
+    threads: int | None,
+) -> Trial:
+    from inscape.ensembles.fit_tiny import fit_tiny
+
+    trained = fit_tiny(
+        (table.n, *[width] * depth, 1),
+        torch.from_numpy(table.points),
+        torch.from_numpy(table.bits.astype(float)),
+        seeds=range(seed, seed + networks),
+        activation="leaky_relu" if slope else "relu",
+        slope=slope,
+        epochs=EPOCHS,
+        threads=threads,
+        progress=False,
+    )
+    found = int(trained.stopped.sum())
+    low, high = wilson(found, networks)
+    epochs = float(trained.epochs[trained.stopped].double().median()) if found else None
+    return Trial(
+        size=named(table.n, width, depth),
+        width=width,
+        depth=depth,
+        parameters=trained.weights.shape[1],
+        activation=kind,
+        networks=networks,
+        found=found,
+        share=found / networks,
+        low=low,
+        high=high,
+        epochs=epochs,
+    )
+
+
+def named(n: int, width: int, depth: int) -> str:
+    """Return the size of a network: inputs, hidden units of each layer, output."""
+    return "-".join(map(str, [n, *[width] * depth, 1]))
+
+
+def wilson(found: int, of: int) -> tuple[float, float]:
+    """Return Wilson's interval of 95% for a share.
+
+    >>> [round(end, 3) for end in wilson(0, 100)]
+    [0.0, 0.037]
+    """
+    from scipy.stats import binomtest
+
+    span = binomtest(found, of).proportion_ci(method="wilson")
+    return float(span.low), float(span.high)
+
+
+def seen_before(canonical: int, results: Path) -> tuple[Seen, ...]:
+    """Return, for each activation, the smallest network of figure 3.5 that learned a class."""
+    if not results.is_dir():
+        return ()
+    store = Store(results, mends=False)
+    place = int(np.searchsorted(npn.classes(4), canonical))
+    for scale in SCALES:
+        found = [
+            one
+            for record in store.records(RECORDS, scale)
+            if (one := _seen(record.settings, record.values, place, scale)) is not None
+        ]
+        if found:
+            return tuple(
+                min((one for one in found if one.activation == kind), key=_weights)
+                for kind in KINDS
+                if any(one.activation == kind for one in found)
+            )
+    return ()
+
+
+def _seen(
+    settings: Mapping[str, Any], values: Mapping[str, Any], place: int, scale: str
+) -> Seen | None:
+    count, trials = int(np.asarray(values["successes"])[place]), int(settings["trials"])
+    if not count:
+        return None
+    low, high = wilson(count, trials)
+    return Seen(
+        size=named(4, settings["width"], settings["depth"]),
+        activation="leaky ReLU" if settings["leak"] else "ReLU",
+        networks=trials,
+        found=count,
+        share=count / trials,
+        low=low,
+        high=high,
+        scale=scale,
+    )
+
+
+def _weights(one: Seen) -> int:
+    widths = [int(part) for part in one.size.split("-")]
+    return sum((a + 1) * b for a, b in pairwise(widths))

@@ -1,0 +1,184 @@
+"""Rules on the answers of a network: how many are right, how sure it is, what it never says."""
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from inscape._core.result import Z95, wilson
+from inscape.report.look.checkup import Checkup
+from inscape.report.look.finding import FEWEST, Finding, are, class_name, score
+from inscape.report.words import listed
+
+if TYPE_CHECKING:
+    from inscape.report.look.look import Look
+
+#: Points of accuracy by which another scaling must be better to be the right one: more than any
+#: harmless change of the inputs brings.
+JUMP = 0.10
+#: Points of accuracy between training and test examples that count as memorised, and by which the
+#: mean probability may be above the accuracy: the error rate of a good classifier, doubled.
+GAP = 0.05
+#: Fraction of examples with a saturated probability that is worth a sentence: most of them.
+SATURATED = 0.50
+#: Examples of a class below which nothing is said of it alone.
+OF_A_CLASS = 10
+
+
+def scaling(look: "Look", seen: Checkup) -> Finding | None:
+    """Accuracy jumps under another scaling of the inputs."""
+    if not seen.scalings or not math.isfinite(seen.plain) or seen.tried < FEWEST:
+        return None
+    name = max(seen.scalings, key=lambda name: seen.scalings[name])
+    best = seen.scalings[name]
+    error = math.sqrt((best * (1 - best) + seen.plain * (1 - seen.plain)) / seen.tried)
+    if best - seen.plain < max(JUMP, Z95 * error):
+        return None
+    tried = listed([other for other in seen.scalings if other != name])
+    return Finding(
+        rule="scaling",
+        severity=100,
+        text=f"The inputs look scaled differently than in training: with {name} it is right on "
+        f"{best:.1%} of {seen.tried:,} examples instead of {seen.plain:.1%}.",
+        advice=(f"Look again with {name}" if name.startswith("--") else "Scale them as in training")
+        + (f" (also tried: {tried})." if tried else "."),
+    )
+
+
+def chance(look: "Look", seen: Checkup) -> Finding | None:
+    """Accuracy no better than always giving the commonest class."""
+    if seen.labels is None or seen.right is None or seen.n < FEWEST:
+        return None
+    commonest = float(seen.labels.bincount().max()) / seen.n
+    accuracy = float(seen.right.double().mean())
+    low = float(wilson(torch.tensor(accuracy, dtype=torch.float64), seen.n)[0])
+    if low > commonest:
+        return None
+    return Finding(
+        rule="chance",
+        severity=95,
+        text=f"It is right on {accuracy:.1%} of {seen.n:,} examples, no better than always "
+        f"answering the commonest class ({commonest:.1%}).",
+        advice="Check that the weights were loaded, how the inputs are scaled and how the classes "
+        "are numbered.",
+    )
+
+
+def never_predicted(look: "Look", seen: Checkup) -> Finding | None:
+    """Classes that are among the labels and are never the answer."""
+    if seen.labels is None or not seen.n:
+        return None
+    counts = seen.labels.bincount()
+    expected = [k for k, count in enumerate(counts.tolist()) if count >= OF_A_CLASS]
+    missing = [k for k in expected if not bool((seen.answers == k).any())]
+    if not missing:
+        return None
+    said = torch.unique(seen.answers).tolist()
+    rows = sum(int(counts[k]) for k in missing)
+    if len(said) == 1:
+        text = f"It gives the same answer, class {class_name(look, said[0])}, to all of {seen.n:,} "
+        text += "examples."
+    else:
+        named = listed([class_name(look, k) for k in missing[:5]])
+        named += "" if len(missing) <= 5 else f" and {len(missing) - 5} more"
+        text = f"{'Class' if len(missing) == 1 else 'Classes'} {named} {are(len(missing))} never "
+        text += f"predicted, though {rows:,} of {seen.n:,} examples belong there."
+    return Finding(
+        rule="never predicted",
+        severity=80,
+        text=text,
+        advice="Look at how the classes are numbered, and at their balance in training.",
+    )
+
+
+def memorised(look: "Look", seen: Checkup) -> Finding | None:
+    """A gap between training and test examples."""
+    train, test = (score(look, rows) for rows in ("training rows", "test rows"))
+    if train is None or test is None or train.accuracy is None or test.accuracy is None:
+        return None
+    a, b = train.accuracy, test.accuracy
+    error = math.sqrt(a * (1 - a) / train.n + b * (1 - b) / test.n)
+    if a - b < max(GAP, Z95 * error):
+        return None
+    return Finding(
+        rule="memorised",
+        severity=50,
+        text=f"It has memorised part of its training set: right on {a:.1%} of {train.n:,} training "
+        f"examples, on {b:.1%} of {test.n:,} test examples.",
+        advice="More data, weight decay or augmentation narrow the gap.",
+    )
+
+
+def overconfident(look: "Look", seen: Checkup) -> Finding | None:
+    """Probabilities that are higher than the accuracy."""
+    if seen.right is None or seen.n < FEWEST:
+        return None
+    right = seen.right.double()
+    gap = seen.confidence - right  # paired: what one example adds
+    mean, error = float(gap.mean()), float(gap.std()) / math.sqrt(seen.n)
+    if mean < max(GAP, Z95 * error):
+        return None
+    return Finding(
+        rule="overconfident",
+        severity=48,
+        text=f"It is too sure of itself: the mean probability of its answers is "
+        f"{float(seen.confidence.mean()):.1%}, and {float(right.mean()):.1%} of {seen.n:,} are "
+        "right.",
+        advice="Calibrate it (temperature scaling) before you use its probabilities.",
+    )
+
+
+def saturates(look: "Look", seen: Checkup) -> Finding | None:
+    """Probabilities that are 0 or 1 to six digits."""
+    if seen.labels is None or seen.saturated < SATURATED:
+        return None
+    wrong = 0 if seen.right is None else int((seen.certain & ~seen.right).sum())
+    also = f", and {wrong:,} of these answers {are(wrong)} wrong" if wrong else ""
+    return Finding(
+        rule="saturates",
+        severity=40,
+        text=f"Its probabilities are saturated: on {seen.saturated:.0%} of {seen.n:,} examples the "
+        f"largest is 1 to six digits{also}.",
+        advice="Do not read them as confidence; calibrate them, or measure the logits.",
+    )
+
+
+def worst_class(look: "Look", seen: Checkup) -> Finding | None:
+    """The class whose examples are most often wrong, and what they are taken for."""
+    if seen.labels is None or seen.right is None or bool(seen.right.all()):
+        return None
+    counts = seen.labels.bincount().double()
+    hits = seen.labels[seen.right].bincount(minlength=len(counts)).double()
+    known = (counts >= OF_A_CLASS).nonzero().flatten().tolist()
+    if len(known) < 2:
+        return None
+    worst = min(known, key=lambda k: float(hits[k] / counts[k]))
+    if float(hits[worst]) == float(counts[worst]):
+        return None
+    taken = seen.answers[(seen.labels == worst) & ~seen.right]
+    other = int(taken.bincount().argmax())
+    return Finding(
+        rule="worst class",
+        severity=18,
+        text=f"It is worst on class {class_name(look, worst)}, right on "
+        f"{float(hits[worst] / counts[worst]):.1%} of {int(counts[worst]):,} examples; most often "
+        f"it answers {class_name(look, other)} instead.",
+    )
+
+
+def largest_output(look: "Look", seen: Checkup) -> Finding | None:
+    """Which output wins most often, where nobody said what the outputs mean."""
+    if look.data.task != "unlabelled" or seen.outputs.shape[1] < 2 or seen.n < FEWEST:
+        return None
+    count = seen.outputs.shape[1]
+    wins = seen.outputs.argmax(1).bincount(minlength=count)
+    most = int(wins.argmax())
+    never = int((wins == 0).sum())
+    rest = f"; {never} of its {count} outputs never {are(never)}" if never else ""
+    return Finding(
+        rule="largest output",
+        severity=12,
+        text=f"Output {most} is the largest on {int(wins[most]) / seen.n:.0%} of {seen.n:,} "
+        f"examples{rest}.",
+        section="slice",
+    )

@@ -1,0 +1,165 @@
+"""The part of the page that explains predictions: bars that go from start to end, and pictures."""
+
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from math import fsum
+from typing import Any
+
+from markupsafe import Markup
+
+from inscape.report.look.attribution import Attribution, ClassPush, Explained, Nearest
+from inscape.report.pictures import thumbnail
+from inscape.report.words import number
+
+#: Classes that are shown, at most: beyond that the strongest, and the others together.
+CLASSES = 12
+#: Amounts in the file of data for each prediction, at most: the strongest.
+AMOUNTS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """One line of a sum: what it is, and its bar in percent of the width; an end is a point."""
+
+    name: str
+    amount: float
+    side: str
+    text: str = ""
+    note: str = ""
+    picture: str | None = None
+    low: float = 0.0
+    width: float = 0.0
+
+    def between(self, one: float, two: float) -> "Bar":
+        """Return the line with a bar between two places, and its amount in words."""
+        text = self.text or signed(self.amount)
+        return replace(self, text=text, low=min(one, two), width=abs(two - one))
+
+
+def attribution_part(found: Attribution, rows: int) -> dict[str, Any]:
+    """Return what the template needs to explain predictions.
+
+    Args:
+        found: What was found.
+        rows: Amounts in the file of data, at most.
+    """
+    pictures = {name: thumbnail(x) for name, x in found.pictures.items()}
+    data, note = amounts(found, rows)
+    return {
+        "found": found,
+        "pictures": pictures,
+        "sums": [
+            {"one": one, "bars": bars(one, pictures), "classes": class_bars(one)}
+            for one in found.explained
+        ],
+        "nearest": [{"one": one, "lists": _lists(one)} for one in found.nearest],
+        "advice": _with_code(found.advice),
+        "data": data,
+        "note": note,
+    }
+
+
+def signed(amount: float) -> str:
+    """Return an amount with its sign, to three digits.
+
+    >>> signed(1.23456), signed(-0.5), signed(0.0)
+    ('+1.23', '−0.5', '0')
+    """
+    return f"{'+' if amount > 0 else ''}{number(amount, 3)}"
+
+
+def bars(one: Explained, pictures: Mapping[str, str | None]) -> list[Bar]:
+    """Return a sum line by line; each bar begins where the one before has ended."""
+    lines = list(_lines(one, pictures))
+    steps = list(accumulate([line.amount for line in lines], initial=one.initial))
+    places = _places([*steps, one.final])
+    ends = pairwise(places)
+    start = Bar(name="before training", amount=one.initial, side="end", text=number(one.initial, 3))
+    last = Bar(name="the output", amount=one.final, side="end", text=number(one.final))
+    return [
+        start.between(places[0], places[0]),
+        *(line.between(*pair) for line, pair in zip(lines, ends, strict=False)),
+        last.between(places[-1], places[-1]),
+    ]
+
+
+def _lines(one: Explained, pictures: Mapping[str, str | None]) -> Iterator[Bar]:
+    for side, pushes in (("up", one.up), ("down", one.down)):
+        for push in pushes:
+            name = f"row {push.row}"
+            note, picture = _label(push.label), pictures.get(name)
+            yield Bar(name=name, amount=push.amount, side=side, note=note, picture=picture)
+    others = one.others
+    if others.rows:
+        name = f"{others.rows:,} other{'s' * (others.rows != 1)}"
+        note = f"{signed(others.up)} and {signed(others.down)}"
+        yield Bar(name=name, amount=others.amount, side="rest", note=note)
+    for name, amount in one.rest.items():
+        yield Bar(name=name, amount=amount, side="rest")
+
+
+def class_bars(one: Explained) -> list[Bar]:
+    """Return what the training rows of each class have added, as bars from a common zero."""
+    classes = list(one.by_class)
+    if len(classes) > CLASSES:
+        classes.sort(key=lambda push: -abs(push.amount))
+        classes = [*classes[: CLASSES - 1], _together(classes[CLASSES - 1 :])]
+    zero, *ends = _places([0.0, *(push.amount for push in classes)])
+    return [
+        Bar(
+            name=push.label,
+            amount=push.amount,
+            side="up" if push.amount > 0 else "down",
+            note=f"{push.rows:,} rows",
+        ).between(zero, end)
+        for push, end in zip(classes, ends, strict=True)
+    ]
+
+
+def _together(classes: Sequence[ClassPush]) -> ClassPush:
+    rows, amount = sum(push.rows for push in classes), fsum(push.amount for push in classes)
+    return ClassPush(label=f"{len(classes)} others", rows=rows, amount=amount)
+
+
+def _places(values: Sequence[float]) -> list[float]:
+    """Return where values lie between the smallest and the largest, in percent."""
+    low, high = min(values), max(values)
+    return [round(100 * (value - low) / ((high - low) or 1.0), 3) for value in values]
+
+
+def _label(label: str | None) -> str:
+    return "" if label is None else f"label {label}"
+
+
+def _with_code(text: str) -> Markup:
+    """Return a sentence as HTML, with code where it has backticks."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False)))
+
+
+def _lists(one: Nearest) -> list[dict[str, Any]]:
+    """Return both lists of neighbours with their titles and what their numbers are."""
+    return [
+        {
+            "title": title,
+            "unit": unit,
+            "likes": [(like, number(like.nearness, 3), _label(like.label)) for like in likes],
+        }
+        for title, unit, likes in (
+            ("Similar gradients", "cosine", one.by_kernel),
+            ("Nearest by distance", "distance", one.by_distance),
+        )
+    ]
+
+
+def amounts(found: Attribution, rows: int) -> tuple[list[dict[str, Any]], str]:
+    """Return the strongest amounts of every prediction, and a note if there are more."""
+    most = min(AMOUNTS, max(1, rows // max(1, len(found.amounts))))
+    data = []
+    for row, added in found.amounts.items():
+        strongest = added.abs().argsort(descending=True, stable=True)[:most].tolist()
+        data += [{found.row: row, "training row": n, "added": float(added[n])} for n in strongest]
+    note = f"the {most:,} strongest of {found.training_rows:,} rows for each prediction"
+    return data, note if found.training_rows > most else ""

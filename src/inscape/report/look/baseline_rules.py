@@ -1,0 +1,177 @@
+"""Rules that hold a network against a linear model and against its own initialisation."""
+
+import math
+from typing import TYPE_CHECKING
+
+from inscape._core.result import CORRELATION
+from inscape.report.look.baselines import ratio
+from inscape.report.look.checkup import Checkup
+from inscape.report.look.directions import half_width, surprise
+from inscape.report.look.finding import (
+    FEWEST,
+    Finding,
+    linear_label,
+    mean_interval,
+    measure,
+)
+from inscape.report.words import first_up, number, plain
+
+if TYPE_CHECKING:
+    from inscape.report.look.look import Look
+
+#: Difference in accuracy under attack that is worth a sentence.
+BRITTLE = 0.02
+#: Fraction of its outputs' variance that a linear model must explain for a network to be nearly
+#: linear: what remains is a tenth of their standard deviation.
+LINEAR = 0.99
+#: Units of its interval by which a number must differ from every baseline to be surprising.
+FAR = 4.0
+
+
+def untrained(look: "Look", seen: Checkup) -> Finding | None:
+    """Weights that are distributed as at initialisation."""
+    if not seen.weighed or len(seen.fresh) < seen.weighed:
+        return None
+    layers = "its one layer" if seen.weighed == 1 else f"all {seen.weighed} layers"
+    return Finding(
+        rule="untrained",
+        severity=98,
+        text=f"The weights look untrained: in {layers} they are distributed as an initialisation "
+        "draws them.",
+        advice="Give the trained weights with --weights.",
+        section="model",
+    )
+
+
+def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
+    """Accuracy that a linear model has too, and what it does under attack."""
+    pair = _against_linear(seen)
+    if pair is None or pair[2] > 0 or look.data.measured == "all rows":
+        return None  # of the very examples that it was fitted to, a linear model knows too much
+    own, linear, _, high = pair
+    label = first_up(linear_label(look))
+    text = (
+        f"{label} is better ({linear:.1%} against {own:.1%} of {seen.n:,} examples)"
+        if high < 0
+        else f"{label} does as well ({linear:.1%} against {own:.1%} of {seen.n:,} examples, "
+        "difference not significant)"
+    )
+    attacked = _broken_sooner(look)
+    if attacked is not None:
+        text += f", and holds better under attack ({attacked[1]:.2f} against {attacked[0]:.2f})"
+    return Finding(
+        rule="no better than linear",
+        severity=65,
+        text=f"{text}.",
+        advice="Ask what the network adds before you trust it with more.",
+    )
+
+
+def brittle(look: "Look", seen: Checkup) -> Finding | None:
+    """More accurate than the linear model, and more easily broken."""
+    pair, attacked = _against_linear(seen), _broken_sooner(look)
+    if pair is None or attacked is None or pair[2] <= 0:
+        return None
+    own, linear = attacked
+    return Finding(
+        rule="brittle",
+        severity=55,
+        text=f"It is more accurate than {linear_label(look)} ({pair[0]:.1%} against {pair[1]:.1%}) "
+        f"but breaks more easily: under attack {own:.2f} of its answers stay right, against "
+        f"{linear:.2f}.",
+        advice="inscape.controls.adversarial_training or a Jacobian penalty buys robustness.",
+        section="robustness",
+    )
+
+
+def nearly_linear(look: "Look", seen: Checkup) -> Finding | None:
+    """Outputs that are an affine function of the linear model's."""
+    explained = seen.linearity
+    if explained is None or explained < LINEAR:
+        return None
+    return Finding(
+        rule="nearly linear",
+        severity=45,
+        text=f"It is nearly linear: a linear model explains {explained:.1%} of the variance of its "
+        f"outputs on {seen.n:,} examples.",
+        advice="A linear model would do.",
+    )
+
+
+def better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
+    """What the network adds to a linear model."""
+    pair = _against_linear(seen)
+    if pair is None or pair[2] <= 0:
+        return None
+    own, linear, low, high = pair
+    return Finding(
+        rule="better than linear",
+        severity=20,
+        text=f"It is right on {own:.1%} of {seen.n:,} examples, {100 * low:.1f} to "
+        f"{100 * high:.1f} points more than {linear_label(look)} ({linear:.1%}).",
+    )
+
+
+def regression(look: "Look", seen: Checkup) -> Finding | None:
+    """Squared errors beside those of a linear model."""
+    if seen.targets is None or seen.linear is None or seen.n < FEWEST:
+        return None
+    own, linear = seen.errors(seen.outputs), seen.errors(seen.linear)
+    low, high = mean_interval(linear - own)
+    numbers = f"{number(float(own.mean()), 3)} against {number(float(linear.mean()), 3)}"
+    how = "larger than" if high < 0 else "not significantly smaller than"
+    how = "smaller than" if low > 0 else how
+    return Finding(
+        rule="regression",
+        severity=20 if low > 0 else 65,
+        text=f"Its mean squared error on {seen.n:,} examples is {how} that of the linear model, "
+        f"{numbers}.",
+        advice="" if low > 0 else "Ask what the network adds before you trust it with more.",
+    )
+
+
+def surprising(look: "Look", seen: Checkup) -> Finding | None:
+    """The number that is farthest from all of its baselines."""
+    held = [m for m in look.measures if m.name not in ("robustness", "plane_regions")]
+    most = max(held, key=surprise, default=None)
+    if most is None or surprise(most) < FAR or most.summary is None:
+        return None
+    parts = []
+    for name, words in (("initialisation", "at initialisation"), ("linear", linear_label(look))):
+        reference = most.reference(name)
+        times = None if reference is None else ratio(most.summary, reference)
+        if times is not None and reference is not None and reference.value is not None:
+            joined = "as" if name == "initialisation" else "as that of"
+            parts.append(f"{times} {joined} {words} ({number(reference.value, 3)})")
+    if not parts:
+        return None
+    return Finding(
+        rule="surprising",
+        severity=11,
+        text=f"Its {plain(most.name)} of {number(most.summary.value, 3)} is {' and '.join(parts)}.",
+        section=most.name,
+    )
+
+
+def _against_linear(seen: Checkup) -> tuple[float, float, float, float] | None:
+    """Return both accuracies on the same examples, and the 95% interval of their difference."""
+    own, linear = seen.right, seen.linear_right
+    if own is None or linear is None or seen.n < FEWEST:
+        return None
+    added = own.double() - linear.double()  # paired: what one example adds
+    interval = mean_interval(added, range=CORRELATION)
+    return float(own.double().mean()), float(linear.double().mean()), *interval
+
+
+def _broken_sooner(look: "Look") -> tuple[float, float] | None:
+    """Return the accuracy under attack of the network and the linear model, if that is higher.
+
+    The difference must be worth a sentence, and beyond the 95% interval of a difference.
+    """
+    measured = measure(look, "robustness")
+    linear = measured.reference("linear") if measured else None
+    if measured is None or measured.summary is None or linear is None or linear.value is None:
+        return None
+    own = measured.summary
+    chance = math.hypot(half_width(own.low, own.high), half_width(linear.low, linear.high))
+    return (own.value, linear.value) if linear.value - own.value >= max(BRITTLE, chance) else None

@@ -1,0 +1,234 @@
+"""Explaining predictions: by the training that made them, else by what the network takes alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from torch import Tensor
+
+from inscape.kernels import PathKernel
+from inscape.loaders import OpenedData
+from inscape.report.look.attribution import (
+    ATTRIBUTION,
+    Attribution,
+    ClassPush,
+    Explained,
+    Others,
+    Prediction,
+    Push,
+)
+from inscape.report.look.predictions import label, predictions
+from inscape.report.look.recorded_training import Recorded
+from inscape.report.look.similar_examples import by_neighbours, searched_rows
+from inscape.report.look.subject import Subject
+from inscape.report.words import command_for, one_line, seconds
+from inscape.training.trajectory import Trajectory
+
+#: Training rows that are named on either side.
+COUNT = 5
+#: Share of the budget that explaining by a recorded training may take.
+SHARE = 0.5
+
+NO_RECORD = "there is no record of the training"
+ADVICE = (
+    "To see which training rows made a prediction, and by how much, record the training: "
+    '`run = inscape.training.fit(model, x, y, record=100)`, `run.trajectory.save("run.npz")`; '
+    "then look with `--trajectory run.npz`, or from Python with `trajectory=run.trajectory`. A "
+    "loop of your own is recorded by `with inscape.record_training(model, optimizer, ...) as run`."
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """Which predictions will be explained, how, and how long that will take."""
+
+    predictions: tuple[Prediction, ...]
+    left_out: tuple[int, ...]
+    recorded: Recorded | None
+    reason: str
+    seconds: float
+    needed: float
+    searched: int
+
+    @property
+    def words(self) -> str:
+        """Return what is about to be done."""
+        many = len(self.predictions)
+        what = f"{many} prediction{'s' * (many != 1)}"
+        took = seconds(self.seconds)
+        took = took if took.startswith("under") else f"about {took}"
+        if self.recorded is None:
+            return f"{what} by {self.searched:,} neighbours ({self.reason}); {took}"
+        return f"{what} by {self.recorded.words}; {took}"
+
+    def without_time(self) -> "Plan":
+        """Return what is left of the plan where there is no time for it."""
+        rows = tuple(one.row for one in self.predictions) if self.recorded else ()
+        return replace(
+            self, recorded=None, searched=0, left_out=(*rows, *self.left_out),
+            reason=self.reason or "left out for time",
+        )  # fmt: skip
+
+
+def plan(
+    subject: Subject,
+    data: OpenedData,
+    trajectory: Trajectory | None,
+    rows: Sequence[int] | None,
+) -> Plan:
+    """Choose predictions, and as many of them as half of the time budget allows.
+
+    Refuses a trajectory of another network or of other data.
+
+    Args:
+        subject: The model on its data, and the time there is.
+        data: The same data with their labels and splits.
+        trajectory: The recorded training, if there is one.
+        rows: Numbers of measured rows; by default some right ones and some wrong ones.
+    """
+    known = None if trajectory is None else Recorded.of(subject.model, data, trajectory)
+    asked = predictions(subject, data, rows)
+    reason, needed = NO_RECORD, 0.0
+    if known is not None:
+        try:
+            fitting, took, needed = _fitting(subject, known, asked)
+            subject.counts["explained"] = fitting
+            if fitting:
+                late = tuple(one.row for one in asked[fitting:])
+                return Plan(
+                    predictions=asked[:fitting], left_out=late, recorded=known, reason="",
+                    seconds=took, needed=needed, searched=0,
+                )  # fmt: skip
+            reason = f"left out for time: one prediction takes about {seconds(took)}"
+        except Exception as error:  # this part may fail, the look may not
+            reason = one_line(error).rstrip(".")
+    searched, took = searched_rows(subject, data)
+    late = tuple(one.row for one in asked) if needed else ()
+    return Plan(
+        predictions=asked, left_out=late, recorded=None, reason=reason,
+        seconds=took, needed=needed, searched=searched,
+    )  # fmt: skip
+
+
+def _fitting(
+    subject: Subject, known: Recorded, asked: tuple[Prediction, ...]
+) -> tuple[int, float, float]:
+    """Return how many predictions fit the budget, the seconds of those, and of all."""
+    queries = queried(subject, asked)
+    if subject.work is not None:
+        return subject.affordable("explained", 0.0, len(asked)), 0.0, 0.0
+    allowed = min(SHARE * subject.clock.budget, subject.clock.left)
+    whole = known.seconds(queries)
+    if whole <= allowed:
+        return len(asked), whole, whole
+    one = known.seconds(queries[:1])
+    if one > allowed or len(asked) == 1:
+        return 0, one, whole
+    each = max(whole - one, 1e-9) / (len(asked) - 1)
+    count = min(len(asked) - 1, 1 + int((allowed - one) / each))
+    return count, one + each * (count - 1), whole
+
+
+def queried(subject: Subject, asked: Sequence[Prediction]) -> Tensor:
+    """Return the inputs of predictions."""
+    return subject.x[[one.row for one in asked]].cpu()
+
+
+def explain(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
+    """Explain the predictions of a plan."""
+    start = perf_counter()
+    own = [
+        *(one.row for one in made.predictions),
+        *(() if made.recorded is None else made.left_out),
+    ]
+    begun = Attribution(
+        rows="test rows" if data.x_test is not None else "rows",
+        training_rows=len(data.x),
+        reason=made.reason,
+        advice="" if made.recorded else ADVICE if made.reason == NO_RECORD else "",
+        left_out=made.left_out,
+        command=_command(subject, made, own),
+    )
+    try:
+        found = _exact(begun, subject, data, made) if made.recorded else None
+    except Exception as error:
+        begun, found = replace(begun, reason=one_line(error).rstrip(".")), None
+    if found is None:
+        searched = searched_rows(subject, data)[0] if made.recorded else made.searched
+        found = by_neighbours(begun, subject, data, made.predictions, searched)
+    pictures = _pictures(found, subject, data)
+    return replace(found, pictures=pictures, seconds=perf_counter() - start)
+
+
+def _command(subject: Subject, made: Plan, rows: Sequence[int]) -> str:
+    """Return what to type to explain these rows alone, with time enough."""
+    budget = max(10.0, 1.5 / SHARE * made.needed)
+    return command_for(subject.command, ATTRIBUTION, budget, seed=subject.seed, rows=rows)
+
+
+def _exact(begun: Attribution, subject: Subject, data: OpenedData, made: Plan) -> Attribution:
+    assert made.recorded is not None
+    split = made.recorded.split(queried(subject, made.predictions))
+    explained = tuple(explained_one(split, k, one, data) for k, one in enumerate(made.predictions))
+    amounts = {one.row: split.samples[k, :, one.output] for k, one in enumerate(made.predictions)}
+    return replace(begun, explained=explained, training=made.recorded.words, amounts=amounts)
+
+
+def explained_one(
+    split: PathKernel, query: int, prediction: Prediction, data: OpenedData
+) -> Explained:
+    """Return one output of a query as the sum of its parts."""
+    from inscape.figures.attribution import pushers
+
+    k = prediction.output
+    added = split.samples[query, :, k]
+    sides = pushers(split, query, k, count=COUNT)
+    up, down = (
+        tuple(Push(row=n, label=label(data, n, k), amount=float(added[n])) for n in side)
+        for side in sides
+    )
+    unnamed = added.clone()
+    unnamed[[*sides[0], *sides[1]]] = 0.0
+    return Explained(
+        prediction=prediction,
+        initial=float(split.initial[query, k]),
+        up=up,
+        down=down,
+        others=Others(
+            rows=len(added) - len(up) - len(down),
+            up=float(unnamed.clamp(min=0).sum()),
+            down=float(unnamed.clamp(max=0).sum()),
+        ),
+        rest=split.rest(query, k),
+        final=float(split.final[query, k]),
+        by_class=_by_class(split, query, k, data),
+    )
+
+
+def _by_class(
+    split: PathKernel, query: int, output: int, data: OpenedData
+) -> tuple[ClassPush, ...]:
+    if data.task != "classes" or data.y is None:
+        return ()
+    classes = data.y.cpu()
+    amounts = split.by_class(classes)[query, :, output].tolist()
+    counts = classes.bincount(minlength=len(amounts)).tolist()
+    return tuple(
+        ClassPush(label=str(k), rows=count, amount=amount)
+        for k, (count, amount) in enumerate(zip(counts, amounts, strict=True))
+        if count
+    )
+
+
+def _pictures(found: Attribution, subject: Subject, data: OpenedData) -> dict[str, Tensor]:
+    """Return the inputs that are spoken of, by what they are called on the page."""
+    shown = {}
+    for explained in found.explained:
+        shown[f"query {explained.prediction.row}"] = subject.x[explained.prediction.row]
+        for push in (*explained.up, *explained.down):
+            shown[f"row {push.row}"] = data.x[push.row]
+    for nearest in found.nearest:
+        shown[f"query {nearest.prediction.row}"] = subject.x[nearest.prediction.row]
+        for like in (*nearest.by_kernel, *nearest.by_distance):
+            shown[f"row {like.row}"] = data.x[like.row]
+    return {name: x.detach().cpu().clone() for name, x in shown.items()}

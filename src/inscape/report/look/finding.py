@@ -1,0 +1,81 @@
+"""A finding: one sentence of the opening of a page, and what the rules that make them share."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from inscape._core.result import REAL, TAIL, Z95, Range
+from inscape.report.look.checkup import Checkup
+from inscape.report.look.parts import Measured, Score
+
+if TYPE_CHECKING:
+    from inscape.report.look.look import Look
+
+#: Findings below this severity inform and do not warn.
+CALM = 30
+#: With fewer examples than this, no rule speaks of an accuracy.
+FEWEST = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One sentence of the opening: what was found, where it stands, and what to do.
+
+    Attributes:
+        rule: The rule that it is true by.
+        severity: How much it should worry the reader, 0 to 100.
+        text: The sentence, with its numbers.
+        advice: What to do, or "".
+        section: The measure whose section has the rest, or "scores", "model" or "slice".
+    """
+
+    rule: str
+    severity: int
+    text: str
+    advice: str = ""
+    section: str = "scores"
+
+
+Rule = Callable[["Look", Checkup], Finding | None]
+
+
+def measure(look: "Look", name: str) -> Measured | None:
+    """Return the measure of that name, if it was taken."""
+    return next((measured for measured in look.measures if measured.name == name), None)
+
+
+def score(look: "Look", rows: str) -> Score | None:
+    """Return how well the network does on training or test rows."""
+    own = [score for score in look.scores if score.who == "the network" and score.rows == rows]
+    return own[0] if own else None
+
+
+def linear_label(look: "Look") -> str:
+    """Return what the linear model is called."""
+    return "logistic regression" if look.data.task == "classes" else "the linear model"
+
+
+def mean_interval(values: Tensor, *, range: Range = REAL) -> tuple[float, float]:
+    """Return the 95% interval of the mean of independent values in a range.
+
+    Where all are alike, others may lie at the ends of the range, as often as they may go unseen.
+    """
+    if bool((values == values[0]).all()):
+        mean, unseen = float(values[0]), 1 - TAIL ** (1 / len(values))
+        return mean - unseen * (mean - range[0]), mean + unseen * (range[1] - mean)
+    half = Z95 * float(values.std()) / math.sqrt(len(values))
+    return float(values.mean()) - half, float(values.mean()) + half
+
+
+def class_name(look: "Look", k: int) -> str:
+    """Return what a class is called."""
+    names = getattr(look.data, "names", ())
+    return str(names[k]) if k < len(names) else str(k)
+
+
+def are(count: int) -> str:
+    """Return the verb for so many things."""
+    return "is" if count == 1 else "are"

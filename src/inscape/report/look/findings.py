@@ -1,0 +1,102 @@
+"""Findings: the sentences that open a page, each true by a rule, the most worrying first.
+
+A rule looks at what was measured and returns a sentence with its numbers, or None. Its severity
+is how much it should worry the reader; below ``CALM`` a sentence only informs. The table is
+:data:`RULES`; each rule stands in its module beside its threshold.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from inscape.report.look import answer_rules, baseline_rules, instrument_rules
+from inscape.report.look.finding import CALM, Finding, Rule
+from inscape.report.words import one_line
+
+if TYPE_CHECKING:
+    from inscape.report.look.look import Look
+
+#: A page opens with at most, and if it can with at least, so many sentences.
+MOST, LEAST = 7, 3
+
+#: All rules, in the order in which equally severe findings are told.
+RULES: tuple[Rule, ...] = (
+    answer_rules.scaling,
+    baseline_rules.untrained,
+    answer_rules.chance,
+    answer_rules.never_predicted,
+    instrument_rules.masking,
+    baseline_rules.no_better_than_linear,
+    instrument_rules.outside,
+    baseline_rules.brittle,
+    answer_rules.memorised,
+    answer_rules.overconfident,
+    baseline_rules.nearly_linear,
+    answer_rules.saturates,
+    instrument_rules.dead_units,
+    instrument_rules.duplicate_units,
+    instrument_rules.wide,
+    baseline_rules.better_than_linear,
+    baseline_rules.regression,
+    answer_rules.worst_class,
+    instrument_rules.attacked,
+    answer_rules.largest_output,
+    baseline_rules.surprising,
+    instrument_rules.regions,
+)
+
+#: What follows from a finding, and so is told after all others: what is at chance is of course no
+#: better than a linear model; what is nearly linear has the accuracy of one.
+FOLLOWS = {
+    "scaling": ("chance",),
+    "chance": (
+        "no better than linear",
+        "overconfident",
+        "saturates",
+        "worst class",
+        "attacked",
+        "brittle",
+        "masking",
+    ),
+    "never predicted": ("worst class",),
+    "overconfident": ("saturates",),
+}
+
+
+def findings(look: "Look") -> tuple[Finding, ...]:
+    """Return what the page opens with: all that warns, and what informs to fill three."""
+    return _told(look)[0]
+
+
+def unchecked(look: "Look") -> tuple[str, ...]:
+    """Return a sentence for everything that could not be looked into, and why."""
+    if look.checkup is None:
+        reasons = [skipped.reason for skipped in look.failed if skipped.name == "checkup"]
+        why = reasons[0] if reasons else "there was no time"
+        return (f"The answers to single examples were not looked at ({why}).",)
+    return (*look.checkup.problems, *_told(look)[1])
+
+
+def _told(look: "Look") -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """Return the findings, and a sentence for each rule that failed."""
+    if look.checkup is None:
+        return (), ()
+    told: list[Finding] = []
+    failed: list[str] = []
+    for rule in RULES:
+        try:
+            finding = rule(look, look.checkup)
+        except Exception as error:  # a rule may fail, the page may not
+            name = getattr(rule, "__name__", str(rule)).replace("_", " ")
+            failed.append(f"The rule {name!r} failed ({type(error).__name__}: {one_line(error)}).")
+            continue
+        told += [] if finding is None else [finding]
+    ranked = sorted(_without_what_follows(told), key=lambda finding: -finding.severity)
+    warnings = sum(finding.severity >= CALM for finding in ranked)
+    return tuple(ranked[: min(MOST, max(LEAST, warnings))]), tuple(failed)
+
+
+def _without_what_follows(told: list[Finding]) -> list[Finding]:
+    """Return findings with those that follow from others moved to the end."""
+    known = {finding.rule for finding in told}
+    follows = {name for rule in known for name in FOLLOWS.get(rule, ())}
+    return [replace(f, severity=1) if f.rule in follows else f for f in told]

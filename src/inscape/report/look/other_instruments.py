@@ -1,0 +1,43 @@
+"""Instruments that are no part of a look, each with the command that runs it alone."""
+
+from inscape._core import Instrument, instruments
+from inscape.report.look.parts import Elsewhere
+from inscape.report.look.subject import Subject
+from inscape.report.words import command_for
+
+#: What is said of instruments by what they read, and what their call needs beside model and data.
+NEEDS = {
+    "trajectory": ("it needs a recorded training", "trajectory=run.trajectory"),
+    "pair": ("it needs a second network", "other=another"),
+}
+#: What is said of those that read neither, by the class of their time.
+LONG = {"minutes": "it may take minutes", "hours": "it may take hours"}
+#: Seconds of a budget by the class of their time.
+BUDGETS = {"instant": 10.0, "seconds": 60.0, "minutes": 600.0, "hours": 7200.0}
+
+
+def elsewhere(subject: Subject) -> tuple[Elsewhere, ...]:
+    """Return what a look does not take unless it is asked for by name."""
+    return tuple(
+        Elsewhere(name=name, reason=_reason(one), command=_command(subject, one))
+        for name, one in instruments().items()
+        if one.reads in NEEDS or not one.by_default
+    )
+
+
+def _reason(one: Instrument) -> str:
+    if one.reads in NEEDS:
+        return NEEDS[one.reads][0]
+    if one.family == "pruning":
+        return "it prunes step by step, which takes long"
+    return LONG.get(one.cost, "it answers a question of its own")
+
+
+def _command(subject: Subject, one: Instrument) -> str:
+    if one.reads not in NEEDS:
+        return command_for(subject.command, one.name, BUDGETS[one.cost], seed=subject.seed)
+    data = "x, y" if one.wants_labels else "x"
+    call = f"inscape.{one.family}.{one.name}(model, {data}, {NEEDS[one.reads][1]})"
+    if one.reads != "trajectory":
+        return call
+    return f"run = inscape.training.fit(model, x, y, record=100); {call}"

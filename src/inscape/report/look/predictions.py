@@ -1,0 +1,147 @@
+"""Predictions worth explaining: some right ones, some wrong ones, and what is said of each."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softmax
+
+from inscape._core.anytime import most_rows
+from inscape.loaders import OpenedData
+from inscape.report.look.attribution import Prediction
+from inscape.report.look.linear_model import some_rows
+from inscape.report.look.subject import Subject, evaluated
+from inscape.report.words import number
+
+#: Predictions that are explained unless the user names some.
+SHOWN = 4
+#: Rows among which they are chosen, at most.
+AMONG = 2000
+#: Fraction of the budget that choosing them may take.
+FRACTION = 0.02
+
+
+def predictions(
+    subject: Subject, data: OpenedData, rows: Sequence[int] | None
+) -> tuple[Prediction, ...]:
+    """Return what the network says of the rows that are named, else of some chosen ones."""
+    if rows is not None:
+        _refuse_missing(rows, len(subject.x))
+        chosen = dict.fromkeys(rows, "asked for")
+        numbers = torch.tensor(list(chosen))
+        outputs = _outputs(subject, numbers)
+        found = dict(zip(chosen, outputs, strict=True))
+    else:
+        seconds = FRACTION * subject.clock.budget
+        rows_among = max(2 * SHOWN, subject.affordable("predictions", seconds, AMONG))
+        numbers = some_rows(len(subject.x), rows_among, seed=subject.seed)
+        outputs = _outputs(subject, numbers)
+        labels = None if subject.y is None else subject.y[numbers.to(subject.y.device)].cpu()
+        chosen = {int(numbers[k]): why for k, why in _chosen(outputs, labels, data).items()}
+        found = dict(zip(numbers.tolist(), outputs, strict=True))
+    return tuple(_prediction(row, why, found[row], subject, data) for row, why in chosen.items())
+
+
+def label(data: OpenedData, row: int, output: int) -> str | None:
+    """Return the label of a training row, for an output."""
+    return None if data.y is None else _shown(data.y, row, output)
+
+
+def _shown(y: Tensor, row: int, output: int) -> str:
+    if not y.is_floating_point():
+        return str(int(y[row]))
+    return number(float(y[row].flatten()[output]), 3)
+
+
+def _refuse_missing(rows: Sequence[int], most: int) -> None:
+    for row in rows:
+        if not 0 <= row < most:
+            raise ValueError(
+                f"explain must name measured rows, 0 to {most - 1}, found {row}: choose others."
+            )
+
+
+@torch.no_grad()
+def _outputs(subject: Subject, rows: Tensor) -> Tensor:
+    x = subject.x
+    parts = [
+        evaluated(subject.model, x[some.to(x.device)].clone(), some).flatten(1)
+        for some in torch.split(rows, most_rows(256))
+    ]
+    return torch.cat(parts).double().cpu()
+
+
+def _chosen(outputs: Tensor, y: Tensor | None, data: OpenedData) -> dict[int, str]:
+    """Return numbers of predictions, and why each was taken."""
+    if y is None:
+        return dict.fromkeys(range(min(SHOWN, len(outputs))), "one of the first rows")
+    if data.task != "classes":
+        errors = (outputs - y.double().reshape(outputs.shape)).norm(dim=1)
+        order = errors.argsort(descending=True, stable=True).tolist()
+        if len(order) == 1:
+            return {order[0]: "the only row"}
+        usual = {order[len(order) // 2]: "an error of usual size"} if len(order) > 2 else {}
+        return {order[0]: "the largest error", **usual, order[-1]: "the smallest error"}
+    says, sure = _classes(outputs, data)
+    order = sure.argsort(descending=True, stable=True).tolist()
+    wrong = [k for k in order if says[k] != y[k]]
+    right = [k for k in order if says[k] == y[k]]
+    if len(wrong) == 1:
+        found = {wrong[0]: "the only wrong one"}
+    else:
+        found = {
+            k: f"wrong, and {_place(j)}surest of {len(wrong)}"
+            for j, k in enumerate(wrong[: SHOWN // 2])
+        }
+    if len(right) == 1:
+        return {**found, right[0]: "the only right one"}
+    found |= {k: f"right, and the least sure of {len(right)}" for k in right[-1:]}
+    return found | {k: f"right, and the surest of {len(right)}" for k in right[:1]}
+
+
+def _place(place: int) -> str:
+    return ("the ", "the second ")[place]
+
+
+def _classes(outputs: Tensor, data: OpenedData) -> tuple[Tensor, Tensor]:
+    """Return the class that each row of outputs says, and by how much it is ahead."""
+    if outputs.shape[1] == 1:
+        ahead = outputs[:, 0] - (0.5 if data.loss == "mse" else 0.0)
+        return (ahead > 0).long(), ahead.abs()
+    best = outputs.topk(2, dim=1)
+    return best.indices[:, 0], best.values[:, 0] - best.values[:, 1]
+
+
+def _prediction(
+    row: int, why: str, outputs: Tensor, subject: Subject, data: OpenedData
+) -> Prediction:
+    y = subject.y
+    if data.task != "classes":
+        k = int(outputs.abs().argmax())
+        truth = None if y is None else _shown(y, row, k)
+        return Prediction(
+            row=row, why=why, says=number(float(outputs[k]), 3), truth=truth, right=None,
+            probability=None, output=k, value=float(outputs[k]),
+        )  # fmt: skip
+    says = int(_classes(outputs[None], data)[0])
+    truth = None if y is None else _shown(y, row, 0)
+    output = says if len(outputs) > 1 else 0
+    return Prediction(
+        row=row,
+        why=why,
+        says=str(says),
+        truth=truth,
+        right=None if truth is None else truth == str(says),
+        probability=_probability(outputs, says, data.loss),
+        output=output,
+        value=float(outputs[output]),
+    )
+
+
+def _probability(outputs: Tensor, says: int, loss: str | None) -> float | None:
+    if loss == "cross_entropy":
+        return float(softmax(outputs, dim=0)[says])
+    if loss == "bce_logits":
+        one = float(outputs[0].sigmoid())
+        return one if says else 1 - one
+    return None

@@ -1,0 +1,340 @@
+"""How a look goes: model and data are prepared, and time is given to all that there is to do.
+
+The order is that of importance, so that what comes last is lost first where time is short: how good
+the network is, the linear model, a first answer of every measure, what the findings need, the same
+measures of the linear model and at initialisation, some predictions explained; then all that can
+still be made more precise.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from torch import nn
+
+from inscape._core import Instrument, NotApplicable, checks, instruments
+from inscape._core.anytime import batches
+from inscape._core.deadline import now
+from inscape._core.threads import on_threads, one_pool
+from inscape.files import size_limits
+from inscape.functional.jacobians import probes_kept
+from inscape.loaders import OpenedData, OpenedModel, fit_together, one_input, one_output
+from inscape.piecewise.graph.network import piecewise
+from inscape.piecewise.planes.slices import SlicePicture
+from inscape.report.look.attribution import ATTRIBUTION, Attribution
+from inscape.report.look.checkup import Checkup, checkup
+from inscape.report.look.explanation import Plan, plan
+from inscape.report.look.explanation import explain as explained
+from inscape.report.look.facts import data_facts, model_facts, provenance
+from inscape.report.look.hooks import hooks_kept
+from inscape.report.look.look import Look
+from inscape.report.look.other_instruments import elsewhere
+from inscape.report.look.parts import Elsewhere, Score, Skipped
+from inscape.report.look.pulse import Pulse, pulse
+from inscape.report.look.reserve import page_seconds
+from inscape.report.look.schedule import SLICE, Schedule, Task
+from inscape.report.look.scores import NETWORK, scores
+from inscape.report.look.slice import ROWS, slice_of
+from inscape.report.look.subject import Subject, opened_data, opened_model, subject_of
+from inscape.report.look.tasks import DRAWS, Measures
+from inscape.report.look.warmup import compile_ahead
+from inscape.report.look.watch import Watch
+from inscape.report.look.work import ROLES, Work, read_work, work_of
+from inscape.report.words import one_line, whole_command
+from inscape.training.trajectory import Trajectory
+
+T = TypeVar("T")
+
+#: Fractions of the budget that fitting the linear model may take at first, and once every measure
+#: of the network has an answer.
+FITTING, FURTHER = 0.08, 0.04
+#: Seconds that a part of a look counts for in its progress, beside those that are foreseen.
+COUNTED = 0.1
+#: Seconds of making kernels ready that count: to load them takes less, to compile them more.
+LOADING = 3.0
+#: What the work of a look calls a part of the page that there was no time for.
+LOST = "without_"
+#: Fraction of the budget that is planned for exporting the network.
+EXPORT = 0.05
+#: Fraction of the budget that one extra of the page may take, and that its slice is planned for.
+EXTRA, SLICED = 0.1, 0.08
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prepared:
+    """A look before it is taken: what there is to measure, and the time for it, which runs."""
+
+    opened: OpenedModel
+    data: OpenedData
+    subject: Subject
+    chosen: dict[str, Instrument]
+    explaining: Plan | None
+    work: Work | None
+    command: str | None
+    budget: float
+    elsewhere: tuple[Elsewhere, ...] = ()
+    page: bool = True
+    failed: list[Skipped] = field(default_factory=list)
+    extras: list[Task] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds that each measure is expected to take if time is no object."""
+        times = {name: self.subject.predicted(one) for name, one in self.chosen.items()}
+        times = dict(sorted(times.items(), key=lambda item: item[1]))
+        if self.explaining is not None:
+            times[ATTRIBUTION] = self.explaining.seconds
+        return times
+
+    @property
+    def whole(self) -> float:
+        """Return the seconds that all of it is expected to take: each measure and its baselines."""
+        times = self.seconds
+        explaining = times.pop(ATTRIBUTION, 0.0)
+        return min(self.budget, explaining + (2 + DRAWS) * sum(times.values()))
+
+    def run(self, *, quiet: bool | None = None) -> Look:
+        """Take the look."""
+        watch = self.subject.clock
+
+        with ExitStack() as stack:
+            moved = stack.enter_context(pulse(watch.left, quiet=quiet))
+            stack.enter_context(probes_kept())
+            stack.enter_context(batches(self.subject.rows))
+            stack.enter_context(one_pool())
+            stack.enter_context(on_threads(self.subject.threads))
+            stack.enter_context(watch.watching())
+            return self._look(moved)
+
+    def _look(self, moved: Pulse) -> Look:
+        subject, watch = self.subject, self.subject.clock
+        measures = Measures(subject, self.chosen, self.work or Work())
+        slice = min(SLICE, watch.budget / (2 * max(1, 3 * len(self.chosen))))
+        schedule = Schedule(watch, slice=slice, told=partial(self._tell, moved, measures))
+        rate = partial(scores, subject, self.data)
+        own = self._extra(schedule, "scores", lambda: rate(self.opened.model, NETWORK)) or ()
+        self._give(schedule, [measures.fitting], FITTING * watch.budget)
+        self._export(schedule)
+        self._give(schedule, [*measures.own.values()])
+        self._reserve(measures)
+        self._give(schedule, [measures.fitting], FURTHER * watch.budget)
+        measures.fitting.ended = True  # what is measured of it is measured of one model
+        beside: tuple[Score, ...] = ()
+        if (fit := measures.fit) is not None:
+            model, label = fit.model, fit.label
+            beside = self._extra(schedule, "linear_scores", lambda: rate(model, label)) or ()
+        linear = None if fit is None else fit.model
+        seen = self._extra(schedule, "checkup", lambda: checkup(subject, linear))
+        if seen is None and not self._has_failed("checkup"):
+            seen = checkup(subject, None, rows=0)  # no time: the weights alone
+        cut = self._extra(schedule, "slice", self._slice)
+        self._give(schedule, measures.held_against())
+        attribution = self._explained(schedule)
+        if self.work is None:
+            schedule.refine(measures.tasks)
+        else:
+            schedule.finish(measures.tasks)
+        return self._made(measures, (*own, *beside), seen, cut, attribution)
+
+    def _reserve(self, measures: Measures) -> None:
+        """Keep time for the page, now that it is known which figures it will have."""
+        watch = self.subject.clock
+        if not self.page or self.work is not None or watch.over:
+            return
+        shown = [name for name, task in measures.own.items() if task.answer is not None]
+        watch.reserve(page_seconds(shown, budget=watch.budget))
+
+    def _export(self, schedule: Schedule) -> None:
+        """Export the network once for all instruments that read its graph, before their slices.
+
+        An interrupted export is lost, and would be begun anew by each of them.
+        """
+        if not any(one.family == "regions" for one in self.chosen.values()):
+            return
+        task = Task(name="graph", role="network", start=lambda: iter([self._graph()]), most=1)
+        self._give(schedule, [task], EXPORT * self.subject.clock.budget)
+
+    def _graph(self) -> object:
+        return piecewise(self.subject.model, self.subject.x[:2])
+
+    def _slice(self) -> SlicePicture | NotApplicable:
+        rows = self.subject.affordable("slice", SLICED * self.subject.clock.budget, ROWS)
+        return slice_of(self.subject, rows, self.data.names)
+
+    def _give(
+        self, schedule: Schedule, tasks: Sequence[Task], seconds: float | None = None
+    ) -> None:
+        """Give tasks a first slice, or all that they take where a look is repeated."""
+        if self.work is None:
+            schedule.first(tasks, seconds)
+        else:
+            schedule.finish(tasks)
+
+    def _extra(self, schedule: Schedule, name: str, make: Callable[[], T]) -> T | None:
+        """Return what one part of the page is made of; where that fails, say so and go on."""
+
+        def start() -> Iterator[Any]:
+            with hooks_kept(self.subject.model):
+                made = make()
+            yield (made,)
+
+        if self.work is not None and self.work.rows.get(f"{LOST}{name}"):
+            self.subject.counts[f"{LOST}{name}"] = 1
+            return None
+        task, counts = Task(name=name, role="network", start=start, most=1), self.subject.counts
+        before = set(counts)
+        self.extras.append(task)
+        self._give(schedule, [task], EXTRA * self.subject.clock.budget)
+        if task.answer is None and task.error is None:
+            for planned in set(counts) - before:
+                del counts[planned]  # rows of what was not done
+            counts[f"{LOST}{name}"] = 1  # so that repeating leaves it out as well
+        if task.error is not None:
+            reason = f"{type(task.error).__name__}: {one_line(task.error)}"
+            self.failed.append(Skipped(name=name, reason=reason))
+        return None if task.answer is None else task.answer[0]
+
+    def _has_failed(self, name: str) -> bool:
+        return any(one.name == name for one in self.failed)
+
+    def _explained(self, schedule: Schedule) -> Attribution | None:
+        plan = self.explaining
+        if plan is None:
+            return None
+        made = self._extra(schedule, ATTRIBUTION, lambda: explained(self.subject, self.data, plan))
+        if made is None and not self._has_failed(ATTRIBUTION):
+            made = explained(self.subject, self.data, plan.without_time())
+        return made
+
+    def _made(
+        self,
+        measures: Measures,
+        scored: tuple[Score, ...],
+        seen: Checkup | None,
+        cut: SlicePicture | NotApplicable | None,
+        attribution: Attribution | None,
+    ) -> Look:
+        subject, watch = self.subject, self.subject.clock
+        outcome = measures.outcome()
+        work = str(work_of(measures.tasks, subject.counts))
+        return Look(
+            model=model_facts(self.opened, subject.x, outputs=subject.probe.outputs),
+            data=data_facts(self.data, rows=len(subject.x)),
+            scores=scored,
+            measures=tuple(outcome.measures[n] for n in self.chosen if n in outcome.measures),
+            left_out=tuple(outcome.left_out),
+            not_applicable=tuple(outcome.not_applicable),
+            failed=(*outcome.failed, *self.failed),
+            provenance=provenance(
+                subject.x, seed=subject.seed, budget=self.budget, spent=watch.spent
+            ),
+            command=whole_command(self.command, work, seed=subject.seed),
+            attribution=attribution,
+            checkup=seen,
+            slice=cut,
+            work=work,
+            peak=watch.peak,
+            elsewhere=self.elsewhere,
+        )
+
+    def _tell(self, moved: Pulse, measures: Measures, task: Task) -> None:
+        """Say which task runs, and what fraction of the work that is foreseen has ended."""
+        moved.bar.note = task.name if task.role == "network" else f"{task.name} ({task.role})"
+        times = self.seconds
+        whole = [*measures.tasks, *self.extras]
+        names = [one.name for one in whole]
+        if not measures.draws:  # baselines are not planned yet
+            names += [name for name in self.chosen for _ in ROLES[1:]]
+        if self.explaining is not None and ATTRIBUTION not in names:
+            names.append(ATTRIBUTION)
+        ended = sum(COUNTED + times.get(one.name, 0.0) for one in whole if one.ended)
+        moved.ended = ended / sum(COUNTED + times.get(name, 0.0) for name in names)
+
+
+def prepare(
+    model: nn.Module | OpenedModel,
+    data: object,
+    *,
+    budget: float = 60.0,
+    seed: int = 0,
+    only: str | Sequence[str] | None = None,
+    trajectory: Trajectory | None = None,
+    explain: Sequence[int] | None = None,
+    memory: int | None = None,
+    threads: int | None = None,
+    take: str | int | None = None,
+    embedding: str | None = None,
+    work: str | None = None,
+    command: str | None = None,
+    page: bool = True,
+) -> Prepared:
+    """Open and check everything that a look needs; its time runs from here on.
+
+    Arguments are those of :func:`inscape.look`, and whether there will be a page. Some rows pass
+    through the model: a look at all of them is part of the look. Kernels that are not on disk yet
+    are compiled before.
+    """
+    checks.at_least(0, budget=budget)
+    checks.seed(seed)
+    chosen = _chosen(only)
+    known = None if work is None else read_work(work, names=(*chosen, "linear_model"))
+    begun = now()
+    compile_ahead(chosen)
+    seconds = budget if known is None else math.inf  # what is repeated takes the time it takes
+    watch = Watch(seconds, memory=size_limits.memory() // 4 if memory is None else memory)
+    watch.start -= min(LOADING, now() - begun)
+    opened = opened_model(model)
+    with probes_kept():
+        found = opened_data(data, opened.model)
+        opened, found = one_input(opened, found, embedding)
+        opened = one_output(opened, found, take)
+        fitted = fit_together(opened, found)
+        subject = subject_of(
+            opened.model, fitted, clock=watch, seed=seed, command=command,
+            work=None if known is None else known.rows, wanted_threads=threads,
+        )  # fmt: skip
+        watch.count_memory()
+        with on_threads(subject.threads), batches(subject.rows):
+            made = plan(subject, fitted, trajectory, explain) if explains(only, explain) else None
+    return Prepared(
+        opened=opened,
+        data=fitted,
+        subject=subject,
+        chosen=chosen,
+        explaining=made,
+        work=known,
+        command=command,
+        budget=budget,
+        page=page,
+        elsewhere=elsewhere(subject) if only is None else (),
+    )
+
+
+def explains(only: str | Sequence[str] | None, explain: Sequence[int] | None) -> bool:
+    """Tell whether predictions are to be explained."""
+    if explain is not None:
+        return len(explain) > 0
+    return only is None or ATTRIBUTION in ([only] if isinstance(only, str) else only)
+
+
+def names_chosen(only: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the instruments that a look runs."""
+    return tuple(_chosen(only))
+
+
+def _chosen(only: str | Sequence[str] | None) -> dict[str, Instrument]:
+    """Return the instruments that can look at one model and its data, in their order."""
+    known = {
+        name: instrument
+        for name, instrument in instruments().items()
+        if instrument.reads not in ("trajectory", "pair")
+    }
+    if only is None:
+        return {name: one for name, one in known.items() if one.by_default}
+    names = [only] if isinstance(only, str) else list(only)
+    for name in names:
+        checks.one_of((*known, ATTRIBUTION), only=name)
+    return {name: instrument for name, instrument in known.items() if name in names}

@@ -1,0 +1,278 @@
+"""What is looked at: a model with its data, the pace at which it runs, and the time there is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from inscape._core import Instrument, NotApplicable, UnsupportedModelError
+from inscape._core.arguments import in_float32
+from inscape._core.deadline import now
+from inscape._core.threads import on_threads, quicker_threads
+from inscape._core.unsupported_models import refuse_other_object, refuse_unreadable
+from inscape.functional.final_activation import ends_in_probability
+from inscape.functional.jacobians import MEMORY, Probe, probe
+from inscape.loaders import Adapted, OpenedData, OpenedModel, arguments_of, open_data
+from inscape.report.look.watch import Watch
+from inscape.report.look.window import rectangle, slice_window
+from inscape.report.words import one_line
+
+#: Seconds that one batch, with the gradients of up to ten outputs, should take at most.
+BATCH = 0.4
+#: Seconds of a trial batch that tell the pace well enough.
+TOLD = 0.02
+#: Seconds of a batch that tells on how many threads to compute.
+TRIAL = 0.03
+#: Said of a model in half precision.
+HALF_MEASURED = "in half precision: measured as a copy in float32; yours is unchanged"
+#: Seconds of a first call after which no second one is made to tell the pace.
+LONG = 1.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Subject:
+    """What is looked at, and with which settings.
+
+    ``work`` holds the numbers of rows of a look that is repeated; ``counts`` those of this one.
+    ``tokens`` are the rows before a model of tokens embeds them, None for any other model;
+    ``scalable`` tells whether one scale may apply to all of the input.
+    ``wanted_threads`` is the user's word on how many threads to use.
+    """
+
+    model: nn.Module
+    x: Tensor
+    y: Tensor | None
+    x_train: Tensor
+    y_train: Tensor | None
+    tokens: Tensor | None
+    tokens_train: Tensor | None
+    scalable: bool
+    task: str
+    probe: Probe
+    clock: Watch
+    seed: int
+    command: str | None
+    work: Mapping[str, int] | None = None
+    wanted_threads: int | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def probability(self) -> bool:
+        """Tell whether the model is seen to return the probability of one of two classes."""
+        single = self.task == "classes" and self.probe.outputs == 1
+        return single and ends_in_probability(self.model, self.x)
+
+    @cached_property
+    def threads(self) -> int:
+        """Return on how many threads to compute: as many as make the model quickest now."""
+        if self.wanted_threads is not None:
+            count = self.wanted_threads
+        elif self.work is not None:
+            count = self.work.get("threads", torch.get_num_threads())
+        else:
+            count = self._quicker_threads()
+        self.counts["threads"] = count
+        return count
+
+    def _quicker_threads(self) -> int:
+        most = self.probe.rows(MEMORY)
+        with on_threads(1):
+            pace = seconds_per_row(self.model, self.x, most=most)
+        rows = torch.arange(max(1, min(most, int(TRIAL / pace))), device=self.x.device)
+        batch = self.x[rows % len(self.x)]
+        with torch.no_grad():
+            return quicker_threads(lambda: float(self.model(batch).sum()))
+
+    @cached_property
+    def pace(self) -> float:
+        """Return the seconds that one row takes forward through the model."""
+        return seconds_per_row(self.model, self.x, most=self.probe.rows(MEMORY))
+
+    @cached_property
+    def rows(self) -> int:
+        """Return how many rows a batch has, so that no step of an instrument is long."""
+        passes = 1 + 2 * min(self.probe.outputs, 10)
+        return max(1, self.affordable("batch", BATCH, self.probe.rows(MEMORY), passes=passes))
+
+    @cached_property
+    def plane(self) -> dict[str, Any]:
+        """Return the plane and the domain of the slice, for instruments that cut a plane."""
+        found = slice_window(self.x, self.y, classes=self.task == "classes")
+        if isinstance(found, NotApplicable):
+            return {}
+        return {"plane": found[0], "domain": rectangle(found[2])}
+
+    def affordable(self, name: str, seconds: float, most: int, *, passes: float = 1) -> int:
+        """Return how many rows, of so many forward passes each, the network does in some seconds.
+
+        The number is kept under its name, and is the one kept where a look is repeated.
+        """
+        if name not in self.counts:
+            if self.work is not None:
+                rows = self.work.get(name, most)
+            else:
+                rows = int(seconds / (passes * max(self.pace, 1e-9)))
+            self.counts[name] = max(0, min(most, rows))
+        return self.counts[name]
+
+    @property
+    def labels(self) -> Tensor:
+        """Return the labels of the measured rows, zeros where there are none."""
+        return self.x.new_zeros(len(self.x)) if self.y is None else self.y
+
+    def on_tokens(self, instrument: Instrument, model: nn.Module) -> "tuple[Subject, nn.Module]":
+        """Return what an instrument is to see of a model of tokens, and the model.
+
+        One that does not move through the input sees the tokens: embedded ones have left out the
+        parameters of the embedding.
+        """
+        if not isinstance(model, Adapted) or model.embedding is None:
+            return self, model
+        if self.tokens is None or not instrument.discrete:
+            return self, model
+        tokens = model.on_tokens()
+        train = self.tokens if self.x is self.x_train else self.tokens_train
+        assert train is not None
+        return replace(self, model=tokens, x=self.tokens, x_train=train), tokens
+
+    def predicted(self, instrument: Instrument) -> float:
+        """Return the seconds that an instrument is expected to take if it is given time."""
+        return instrument.setup + instrument.work(len(self.x), self.probe.outputs) * self.pace
+
+    def lacks(self, instrument: Instrument) -> NotApplicable | None:
+        """Return what the data lack that an instrument needs, if anything."""
+        if self.y is None and instrument.wants_labels:
+            reason = "it needs labels, the data have none"
+        elif (rows := len(self.arguments(instrument)[0])) < instrument.least_rows:
+            reason = f"it needs at least {instrument.least_rows} rows, the data have {rows}"
+        else:
+            return None
+        return NotApplicable(what=instrument.name, reason=reason)
+
+    def arguments(self, instrument: Instrument) -> tuple[Tensor, Tensor, dict[str, Any]]:
+        """Return the points, their labels, and the arguments beyond: example, seed, memory, plane.
+
+        Instruments that tell data from queries get the training rows, and the test rows to answer;
+        those that cut a plane get that of the slice.
+        """
+        known = signature(instrument.function).parameters
+        settings = dict(instrument.example(self.model, self.x, self.labels))
+        if "seed" in known:
+            settings["seed"] = self.seed
+        if {"plane", "domain"} <= known.keys():
+            settings |= self.plane
+        if "memory" in known and self.clock.memory is not None:
+            usual, allowed = known["memory"].default, max(2**20, self.clock.memory // 4)
+            settings["memory"] = allowed if usual is None else min(usual, allowed)
+        if instrument.wants_queries and self.x is not self.x_train and self.y_train is not None:
+            return self.x_train, self.y_train, {
+                **settings, "queries": self.x, "answers": self.labels,
+            }  # fmt: skip
+        return self.x, self.labels, settings
+
+
+@torch.no_grad()
+def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
+    """Time ever larger batches, of one row first, and return the seconds of a row in the best.
+
+    The first call of a model is often slow (libraries choose their kernels), and counts only where
+    a second one would take long. A single call that takes long may have waited for the processor:
+    two in a row are needed to tell.
+    """
+    rows, best, calls, long = 1, float("inf"), 0, 0
+    while True:
+        numbers = torch.arange(rows, device=x.device) % len(x)
+        batch = x[numbers]
+        start = now()
+        float(evaluated(model, batch, numbers).sum())  # reading a number waits for the device
+        took = now() - start
+        best, calls = min(best, took / rows), calls + 1
+        long = long + 1 if took > TOLD else 0
+        if took > LONG or long > 1 or (rows >= most and calls > 3):
+            return best
+        rows = rows if calls == 1 or long else min(most, 4 * rows)
+
+
+def evaluated(model: nn.Module, batch: Tensor, rows: Tensor) -> Tensor:
+    """Return the outputs of a batch with these row numbers; say which row a model refuses."""
+    try:
+        outputs: Tensor = model(batch)
+    except Exception as error:
+        raise UnsupportedModelError(
+            f"the model must accept every row of the data, but it raised "
+            f"{_refusal(model, batch, rows, error)}: leave such rows out, or mend the model."
+        ) from error
+    return outputs
+
+
+def _refusal(model: nn.Module, batch: Tensor, rows: Tensor, error: Exception) -> str:
+    """Return what a model raises, and at which of some rows alone or that it is at all together."""
+    for row, number in enumerate(rows.tolist()):
+        try:
+            model(batch[row : row + 1].clone())
+        except Exception as alone:
+            return f"{type(alone).__name__} at row {number} ({one_line(alone)})"
+    together = f"a batch of {len(rows)} rows" if len(rows) > 1 else f"row {int(rows[0])}"
+    return f"{type(error).__name__} at {together} ({one_line(error)})"
+
+
+def subject_of(
+    model: nn.Module,
+    data: OpenedData,
+    *,
+    clock: Watch,
+    seed: int,
+    command: str | None,
+    work: Mapping[str, int] | None = None,
+    wanted_threads: int | None = None,
+) -> Subject:
+    """Check model and data, and put together what the instruments need."""
+    x, y = data.measured
+    return Subject(
+        model=model,
+        x=x,
+        y=y,
+        x_train=data.x,
+        y_train=data.y,
+        tokens=data.tokens if data.x_test is None else data.tokens_test,
+        tokens_train=data.tokens,
+        scalable=not data.parts,
+        task=data.task,
+        probe=probe(model, x),
+        clock=clock,
+        seed=seed,
+        command=command,
+        work=work,
+        wanted_threads=wanted_threads,
+    )
+
+
+def opened_model(model: nn.Module | OpenedModel) -> OpenedModel:
+    """Return a module as an opened one."""
+    refuse_other_object("model", model)
+    if isinstance(model, nn.Module):
+        source = "a module in Python"
+        refuse_unreadable(model)
+        single, was_training = in_float32(model), model.training
+        notes = () if single is model else (HALF_MEASURED,)
+        model = OpenedModel(model=single, source=source, was_training=was_training, notes=notes)
+    if not isinstance(model, OpenedModel):
+        raise TypeError(
+            f"model must be a torch.nn.Module, found {type(model).__name__}: open it first with "
+            "inscape.loaders.open_model."
+        )
+    return model
+
+
+def opened_data(data: object, model: nn.Module) -> OpenedData:
+    """Return data as opened ones, in the precision of the model and where it lies."""
+    if isinstance(data, OpenedData):
+        return data
+    held = data[0] if isinstance(data, tuple) and data else getattr(data, "x", data)
+    known = [*model.parameters(), *([held] if isinstance(held, Tensor) else [])]
+    like = next((tensor for tensor in known if tensor.is_floating_point()), torch.empty(0))
+    return open_data(data, dtype=like.dtype, device=like.device, arguments=arguments_of(model))

@@ -1,0 +1,179 @@
+"""The page of a paper: every table and figure beside ours, made from records alone."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inscape import __version__
+from inscape.lab.catalogue import experiments, name_of, paper_facts, papers
+from inscape.lab.experiment import ScaleName
+from inscape.lab.findings import Finding, find
+from inscape.lab.store import Store
+from inscape.lab.verdict import RULE, VERDICTS, Judgement, Verdict
+from inscape.report.look.page import LIMIT, rendered_page, stylesheet, write
+from inscape.report.paper.section import Section, section, untouched
+from inscape.report.words import listed
+
+#: A figure with more bytes than this is shown as pixels; less if the page would be too large.
+FIGURES = (250_000, 60_000, 0)
+
+
+def paper_page(paper: str, store: Store, scale: ScaleName | None = None) -> str:
+    """Return the page of a paper as one HTML file that needs nothing else.
+
+    Args:
+        paper: Name of the paper, e.g. ``"volhejn"``.
+        store: Where the records are.
+        scale: The scale to show; by default the largest that has all of its cells, for each
+            experiment on its own.
+    """
+    found = [find(listing.id, store, scale) for listing in experiments(paper)]
+    return page_of(paper, found, command=f"inscape reproduce {paper}", whole=True)
+
+
+def page_of(paper: str, found: Sequence[Finding], *, command: str, whole: bool = False) -> str:
+    """Return a page about some findings.
+
+    Args:
+        paper: Name of the paper.
+        found: What is known about each experiment.
+        command: What to type to repeat it all.
+        whole: Whether entries of the paper without an experiment are shown, too.
+    """
+    facts = paper_facts(paper) if paper in papers() else {}
+    text = ""
+    for most in FIGURES:
+        sections, further = _sections(facts, found, most, typed="" if whole else command)
+        text = rendered_page(
+            "paper.html.j2",
+            facts=citation(paper, facts),
+            bars=bars(found),
+            lead=lead(found),
+            sections=sections,
+            further=further,
+            rule=RULE,
+            command_line=command,
+            version=__version__,
+            style=stylesheet("style.css", "paper.css"),
+        )
+        if len(text.encode()) < LIMIT:
+            break
+    return text
+
+
+def write_pages(store: Store, out: Path) -> list[Path]:
+    """Write the page of every paper, and an index of them, into a folder; return their paths."""
+    written = []
+    rows = []
+    for paper in papers():
+        found = [find(listing.id, store) for listing in experiments(paper)]
+        text = page_of(paper, found, command=f"inscape reproduce {paper}", whole=True)
+        written.append(out / f"{paper}.html")
+        write(written[-1], text.encode())
+        rows.append(
+            {
+                "page": f"{paper}.html",
+                "facts": citation(paper, paper_facts(paper)),
+                "bars": bars(found),
+                "lead": lead(found),
+            }
+        )
+    style = stylesheet("style.css", "paper.css")
+    text = rendered_page("papers.html.j2", papers=rows, rule=RULE, version=__version__, style=style)
+    write(out / "index.html", text.encode())
+    return [out / "index.html", *written]
+
+
+def citation(paper: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return title, authors, venue and code of a paper, with nothing for what is not known."""
+    code = facts.get("code", {})
+    empty = {"title": paper, "authors": (), "venue": "", "repo": "", "commit": ""}
+    known = {"repo": code.get("repo") or "", "commit": (code.get("commit") or "")[:7]}
+    return {**empty, **known, **facts.get("paper", {})}
+
+
+def is_ours(judgement: Judgement) -> bool:
+    """Tell whether a claim is an expectation of our own, by what it says of its source."""
+    source = judgement.claim.source
+    return source.startswith("asked by") or bool(re.search(r"\bours?\b", source))
+
+
+def weakest(judgements: Sequence[Judgement]) -> Verdict:
+    """Return the verdict on a whole table or figure: that on its weakest claim."""
+    order: tuple[Verdict, ...] = ("not reproduced", "not run", "same trend", "reproduced")
+    return min((one.verdict for one in judgements), key=order.index)
+
+
+def counts(found: Sequence[Finding]) -> dict[str, Counter[Verdict]]:
+    """Return how often each verdict was given: by item, by claim of the paper, and by ours."""
+    items = [own for one in found if (own := [j for j in one.here if not is_ours(j)])]
+    every = [judgement for finding in found for judgement in finding.here]
+    counted = {
+        "table or figure": Counter(weakest(own) for own in items),
+        "claim of the paper": Counter(one.verdict for own in items for one in own),
+        "expectation of our own": Counter(one.verdict for one in every if is_ours(one)),
+    }
+    return {what: counter for what, counter in counted.items() if counter}
+
+
+def bars(found: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Return what was counted, with each verdict and how often it was given."""
+    words = {
+        "table or figure": "Tables and figures, each by its weakest claim",
+        "claim of the paper": "Claims of the paper, every number of its tables among them",
+        "expectation of our own": "Expectations of our own",
+    }
+    return [
+        {
+            "label": words[what],
+            "tally": [
+                {"verdict": verdict, "count": counter[verdict]}
+                for verdict in VERDICTS
+                if counter[verdict]
+            ],
+        }
+        for what, counter in counts(found).items()
+    ]
+
+
+def lead(found: Sequence[Finding]) -> str:
+    """Say in a few sentences what became of the claims: the paper's, then our own."""
+    counted = counts(found)
+    if not counted:
+        return "No claim of this paper was written down yet."
+    said = []
+    if items := counted.pop("table or figure", None):
+        whole = items["reproduced"]
+        many = (
+            f"{items.total()} {'table or figure' if items.total() == 1 else 'tables and figures'}"
+        )
+        said.append(
+            f"{whole} of {many} with claims {'has' if whole == 1 else 'have'} all of them "
+            "reproduced."
+        )
+    for what, counter in counted.items():
+        parts = [f"{counter[verdict]} {verdict}" for verdict in VERDICTS if counter[verdict]]
+        many = what if counter.total() == 1 else what.replace(" of ", "s of ", 1)
+        said.append(f"Of {counter.total()} {many}: {listed(parts)}.")
+    scales = [name for name in ("paper", "laptop", "smoke") if any(f.scale == name for f in found)]
+    if scales:
+        said.append(f"From records at scale {listed(scales)}.")
+    return " ".join(said)
+
+
+def _sections(
+    facts: Mapping[str, Any], found: Sequence[Finding], most: int, *, typed: str
+) -> tuple[list[Section], list[Section]]:
+    """Return the sections of the paper's own entries, in its order, and those beyond it."""
+    by_item = {name_of(finding.id).partition("/")[2]: finding for finding in found}
+    errata = {erratum["id"]: {"verified": "", **erratum} for erratum in facts.get("errata", ())}
+    own = []
+    for entry in facts.get("entries", ()):
+        finding = by_item.pop(entry["id"], None)
+        if finding is not None:
+            own.append(section(finding, entry, errata, most, typed))
+        elif not typed:
+            own.append(untouched(entry))
+    return own, [section(finding, {}, errata, most, typed) for finding in by_item.values()]

@@ -1,0 +1,285 @@
+"""One table or figure on the page of a paper: what the template needs to show it."""
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from inscape.figures import rendered
+from inscape.figures.style import styled
+from inscape.lab.catalogue import experiment as experiment_of
+from inscape.lab.catalogue import name_of, source
+from inscape.lab.experiment import Estimate, Experiment, Value
+from inscape.lab.findings import Finding, changed_claims
+from inscape.lab.verdict import Judgement
+from inscape.report.look.page import csv_text
+from inscape.report.paper.claims import claim, claims, formula, interval
+from inscape.report.paper.table import NOT_COMPARED, Table, beyond, tables
+from inscape.report.pictures import inline
+from inscape.report.words import listed, number, seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: What is said of each record's making, in this order.
+VERSIONS = ("inscape", "torch", "numpy", "python", "device", "dtype", "threads")
+
+#: So wide is an inch of a figure on the page: its letters are those of the text around it.
+REM_PER_INCH = 7.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A table or figure: words of the paper, our numbers, and how to get them again."""
+
+    item: str
+    kicker: str
+    title: str
+    finding: Finding | None = None
+    scale: str = ""
+    state: str = ""
+    tally: tuple[tuple[str, int], ...] = ()
+    tables: tuple[Table, ...] = ()
+    beyond: Mapping[str, Sequence[tuple[str, str, str]]] = field(default_factory=dict)
+    values: tuple[Mapping[str, Any], ...] = ()
+    claims: tuple[Mapping[str, Any], ...] = ()
+    elsewhere: tuple[Mapping[str, Any], ...] = ()
+    conclusions: tuple[str, ...] = ()
+    figure: Markup | None = None
+    drawn: str = ""
+    caption: str = ""
+    departures: tuple[str, ...] = ()
+    errata: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+    csv: str = ""
+    name: str = ""
+    pending: bool = False
+
+
+def _capital(text: str) -> str:
+    """Return a text with a capital at its head, and the others as they were: Figure A.1."""
+    return text[:1].upper() + text[1:]
+
+
+def untouched(entry: Mapping[str, Any]) -> Section:
+    """Return the section of an entry of the paper that no experiment is about."""
+    return Section(
+        item=entry["id"],
+        kicker=kicker(entry),
+        title=entry["title"],
+        pending=True,
+    )
+
+
+def section(
+    finding: Finding,
+    entry: Mapping[str, Any],
+    errata: Mapping[str, Any],
+    most: int,
+    typed: str = "",
+) -> Section:
+    """Return the section of an experiment.
+
+    Args:
+        finding: What is known about it.
+        entry: What the paper's list of results says about it; may be empty.
+        errata: All errata of the paper by identifier.
+        most: Bytes above which a figure is shown as pixels.
+        typed: The command that made the records, where it was not the plain one.
+    """
+    experiment, item = finding.experiment, name_of(finding.id).partition("/")[2]
+    runs = experiment_of(source(finding.id))
+    shown = claims(finding, entry)
+    made, alone = tables(shown, entry, runs)
+    judged = [one for one in shown if one["verdict"] != NOT_COMPARED]
+    single = [one for one in judged if one["at"] == ("", "") or one in alone]
+    concluded = finding.conclusions if finding.scale != "smoke" else ()
+    theirs = entry.get("finding", "")
+    return Section(
+        item=item,
+        kicker=kicker(entry) if entry else experiment.shows,
+        title=experiment.title or entry.get("title", ""),
+        finding=finding,
+        scale=finding.scale or "",
+        state=state(finding),
+        tally=_tally(finding.here),
+        tables=made,
+        beyond=_beyond(finding, made),
+        values=tuple(one for one in judged if one not in single),
+        claims=tuple(single),
+        figure=drawn(finding, f"{experiment.shows}: {experiment.title}. {theirs}".strip(), most),
+        drawn=_how_drawn(finding, entry),
+        caption=_caption(concluded if experiment.same_as else (), theirs),
+        conclusions=() if experiment.same_as else concluded,
+        elsewhere=tuple(claim(judgement) for judgement in finding.elsewhere),
+        departures=departures(finding, runs),
+        errata=tuple(_readable(errata[name]) for name in experiment.errata if name in errata),
+        notes=tuple(map(formula, experiment.notes)),
+        facts=facts(finding),
+        command=typed or command(finding),
+        csv=base64.b64encode(csv_text(csv_rows(finding)).encode()).decode(),
+        name=name_of(finding.id).replace("/", "-"),
+    )
+
+
+def departures(finding: Finding, runs: Experiment) -> tuple[str, ...]:
+    """Return how the settings differ from the paper's: those of the records that are shown."""
+    if finding.scale is None:
+        return ()
+    own, theirs = (one.departures.get(finding.scale, ()) for one in (finding.experiment, runs))
+    return tuple(dict.fromkeys((*own, *theirs)))
+
+
+def _readable(erratum: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: formula(text) for key, text in erratum.items() if isinstance(text, str)}
+
+
+def _how_drawn(finding: Finding, entry: Mapping[str, Any]) -> str:
+    """Say where a figure is from; only what the paper shows can be drawn again."""
+    records = f"from our records{f' at scale {finding.scale}' if finding.scale else ''}"
+    if entry.get("kind") == "figure":
+        return f"Redrawn {records}."
+    return f"Drawn {records}; the paper has no such figure."
+
+
+def _caption(concluded: Sequence[str], theirs: str) -> Markup:
+    """Return what a figure of other records shows of them, and what the paper says of it."""
+    said = [*concluded, *([f"The paper: {theirs}"] if theirs else [])]
+    return Markup(" ").join(map(formula, said))
+
+
+def _beyond(finding: Finding, made: Sequence[Table]) -> dict[str, tuple[tuple[str, str, str], ...]]:
+    """Return quantities that no claim is about, beside those of their kind, as words."""
+    asked = {one.of for one in finding.experiment.claims}
+    main = next((table for table in made if not table.title), None)
+    return {
+        kind: tuple((name, number(ours.value, 3), interval(ours)) for name, ours in found)
+        for kind, found in beyond(main, finding.quantities, asked).items()
+    }
+
+
+def kicker(entry: Mapping[str, Any]) -> str:
+    """Return the place of an entry in the paper: ``Table 4.2, section 4.3.2``."""
+    name = _capital(str(entry["id"]).replace("-", " "))
+    place = str(entry.get("section", ""))
+    if not place:
+        return name
+    return f"{name}, section {place}" if place[0].isdigit() else f"{name}, {place}"
+
+
+def state(finding: Finding) -> str:
+    """Say which records are shown, or what is missing for a verdict."""
+    partly = {name: (a, b) for name, (a, b) in finding.cells.items() if 0 < a < b}
+    begun = listed([f"{a:,} of {b:,} cells at scale {name}" for name, (a, b) in partly.items()])
+    if finding.scale is None:
+        why = next((one.reason for one in finding.judgements), "")
+        return f"Not run yet: {why}" if why else f"Not run yet{f': only {begun}' if begun else ''}."
+    count = len(finding.records)
+    words = f"All {count:,} cells" if count > 1 else "The one cell"
+    said = f"{words} of scale {finding.scale}"
+    if finding.changed:
+        return f"{said}, with changed settings: {listed(finding.changed)}. No verdict."
+    if finding.scale == "smoke":
+        return f"{said}: they only show that the code runs. No verdict."
+    others = [n for n, (a, b) in finding.cells.items() if n != finding.scale and a == b > 0]
+    if also := [name for name in others if name != "smoke"]:
+        said += f", the largest that is complete ({listed(also)} is there, too)"
+    return f"{said}; {begun} so far." if begun else f"{said}."
+
+
+def drawn(finding: Finding, label: str, most: int) -> Markup | None:
+    """Return the figure of an experiment, drawn from its records; as pixels if it is large."""
+    if finding.experiment.draw is None or finding.scale is None:
+        return None
+    with styled():
+        figure = finding.experiment.draw(finding.records)
+        if figure.get_layout_engine() is None:  # labels must not be cut off
+            figure.set_layout_engine("constrained")
+    svg = rendered(figure.axes[0]).decode()
+    if len(svg) <= most:
+        picture = Markup(inline(svg, prefix=name_of(finding.id).replace("/", "-"), label=label))
+    else:
+        picture = Markup('<img class="plot pixels" alt="{}" src="data:image/png;base64,{}">')
+        picture = picture.format(label, base64.b64encode(_pixels(figure)).decode())
+    width = figure.get_figwidth() * REM_PER_INCH
+    return Markup('<div style="max-width:{}rem">{}</div>').format(f"{width:.1f}", picture)
+
+
+def _pixels(figure: "Figure") -> bytes:
+    content = io.BytesIO()
+    with styled():
+        figure.savefig(content, format="png", dpi=110, transparent=False, metadata=_UNDATED)
+    return content.getvalue()
+
+
+_UNDATED = {"Software": None}
+
+
+def facts(finding: Finding) -> dict[str, str]:
+    """Return how the records were made."""
+    if not finding.records:
+        return {}
+    seen: dict[str, list[str]] = {
+        name: sorted({str(r.provenance[name]) for r in finding.records if name in r.provenance})
+        for name in VERSIONS
+    }
+    known = {
+        "scale": finding.scale or "",
+        "records": f"{len(finding.records):,}",
+        "time": f"{seconds(finding.seconds)} in all cells together",
+        **{name: listed(versions) for name, versions in seen.items() if versions},
+    }
+    if (owner := name_of(source(finding.id))) != name_of(finding.id):
+        known["runs of"] = owner
+    if other := changed_claims(finding.id, finding.records):
+        known["claims"] = "; ".join(
+            f"{count:,} records were made under another text of {name!r}"
+            for name, count in sorted(other.items())
+        )
+    return known
+
+
+def command(finding: Finding) -> str:
+    """Return what to type to run an experiment again."""
+    plain = f"inscape reproduce {finding.id} --scale {finding.scale or 'laptop'}"
+    return finding.command or plain
+
+
+def csv_rows(finding: Finding) -> list[dict[str, Any]]:
+    """Return every quantity with its interval, and the claims about it."""
+    about: dict[str, list[Judgement | None]] = {name: [] for name in finding.quantities}
+    for judgement in finding.judgements:
+        about.setdefault(judgement.claim.of, []).append(judgement)
+    return [
+        {"quantity": name, **_numbers(ours), **_published(judgement)}
+        for name, ours in finding.quantities.items()
+        for judgement in about[name] or [None]
+    ]
+
+
+def _numbers(ours: Estimate) -> dict[str, Any]:
+    names = ("value", "low", "high", "se", "n", "exact", "method")
+    return {name: getattr(ours, name) for name in names}
+
+
+def _published(judgement: Judgement | None) -> dict[str, Any]:
+    empty: dict[str, Any] = dict.fromkeys(("claim", "published", "published_se", "verdict"), "")
+    if judgement is None:
+        return empty
+    known = {**empty, "claim": judgement.claim.name, "verdict": judgement.verdict}
+    if isinstance(judgement.claim, Value):
+        known["published"] = judgement.claim.published
+        known["published_se"] = judgement.claim.published_se
+    return known
+
+
+def _tally(judgements: Sequence[Judgement]) -> tuple[tuple[str, int], ...]:
+    counts: dict[str, int] = {}
+    for judgement in judgements:
+        counts[judgement.verdict] = counts.get(judgement.verdict, 0) + 1
+    return tuple(counts.items())

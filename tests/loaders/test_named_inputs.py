@@ -1,0 +1,107 @@
+"""Several inputs by name: mappings, data sets with columns, loaders of dictionaries, pairs."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+from torch.utils.data import DataLoader
+
+import inscape
+from inscape.errors import DataError
+from inscape.loaders import arguments_of, one_input, one_output, open_data, open_model
+from inscape.smoothness import gradient_norm
+
+
+class Pair(nn.Module):
+    """Two inputs of numbers, two outputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 4), nn.Linear(2, 4)
+
+    def forward(self, left, right, labels=None):
+        return {"sum": torch.relu(self.a(left)) + self.b(right), "left": left}
+
+
+def net():
+    torch.manual_seed(0)
+    return Pair().eval()
+
+
+def inputs(n=8):
+    draw = torch.Generator().manual_seed(1)
+    return {
+        "left": torch.randn(n, 3, generator=draw),
+        "right": torch.randn(n, 2, generator=draw),
+    }
+
+
+class Columns:
+    """As a data set of Hugging Face: columns by name, and rows by number."""
+
+    def __init__(self, **columns):
+        self.columns = columns
+        self.column_names = list(columns)
+
+    def __getitem__(self, key):
+        return self.columns[key]
+
+
+def whole(n=8):
+    return {**inputs(n), "labels": torch.arange(n) % 4}
+
+
+def rows_of(n=8):
+    return [{key: value[k] for key, value in whole(n).items()} for k in range(n)]
+
+
+FORMS = {
+    "mapping": whole,
+    "arrays": lambda: {key: value.numpy() for key, value in whole().items()},
+    "columns": lambda: Columns(text=["a"] * 8, **{k: v.tolist() for k, v in whole().items()}),
+    "splits": lambda: {"train": Columns(**whole()), "test": Columns(**whole(4))},
+    "loader": lambda: DataLoader(rows_of(), batch_size=3),
+    "pair": lambda: (inputs(), torch.arange(8) % 4),
+    "pair in order": lambda: (tuple(inputs().values()), torch.arange(8) % 4),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_rows_and_the_same_outputs(form):
+    model = net()
+    data = open_data(FORMS[form](), arguments=arguments_of(model))
+    opened, data = one_input(open_model(model), data)
+    opened = one_output(opened, data, "sum")
+    assert_close(opened.model(data.x), model(**inputs())["sum"])
+    assert data.y.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert (data.x_test is not None) == (form == "splits")
+    assert any("takes 2 inputs (" in note for note in opened.notes)
+
+
+def test_a_look_at_two_inputs_measures_by_both():
+    look = inscape.look(net(), whole(), take="sum", only="gradient_norm", budget=60, quiet=True)
+    by_hand = inscape.adapt(net(), take="sum", inputs=inputs())
+    expected = gradient_norm(by_hand, by_hand.rows(inputs())).summary().value
+    assert look.measures[0].summary.value == pytest.approx(expected, rel=1e-5)
+
+
+def test_an_argument_that_the_file_lacks_is_named(tmp_path):
+    np.savez(tmp_path / "left.npz", left=inputs()["left"].numpy(), labels=np.arange(8) % 4)
+    data = open_data(str(tmp_path / "left.npz"), arguments=arguments_of(net()))
+    with pytest.raises(ValueError, match=r"forward needs 'right' as well: name all inputs"):
+        inscape.look(net(), data, budget=1, quiet=True)
+
+
+def test_rows_of_different_lengths_are_refused():
+    ragged = {"left": [[1, 2], [1, 2, 3]], "right": [[1, 2], [1, 2]]}
+    with pytest.raises(DataError, match="left must be an array with rows of one length"):
+        open_data(ragged, arguments=("left", "right"))
+    words = {"left": np.array([["a"], ["b"]]), "right": np.zeros((2, 2))}
+    with pytest.raises(DataError, match=r"'left' must hold numbers in rows .*tokenizer"):
+        open_data(words, arguments=("left", "right"))
+
+
+def test_three_parts_are_told_to_be_named():
+    with pytest.raises(DataError, match=r"found 3 parts: .* \(\{'name': array, ...\}, y\)"):
+        open_data((torch.zeros(2, 1), torch.zeros(2, 1), torch.zeros(2)))
