@@ -167,7 +167,7 @@ def test_dry_run_lists_what_a_look_takes(look):
 
 
 def test_dry_run_measures_nothing(look, monkeypatch):
-    monkeypatch.setattr("inscape.report.look.look", None)
+    monkeypatch.setattr("inscape.report.look", None)
     done = look(*MODEL, "--dry-run")
     listed = {line.split()[0] for line in done.stdout.splitlines()[2:]}
     assert usual() <= listed

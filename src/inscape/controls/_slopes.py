@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, fx
 
-from inscape.piecewise.graph.lipschitz_chain import _is_gentle
+from inscape.piecewise.graph.lipschitz_chain import is_one_lipschitz
 from inscape.piecewise.graph.ops import is_relu, name_of, setting
 
 #: Slopes of functions of one number, least and largest; what is no whole number rounded outwards.
@@ -70,7 +70,7 @@ def stretch_of(node: fx.Node) -> float | None:
         return 1.0 if dims and all(dim % before.meta["val"].ndim for dim in dims) else None
     if name in ("max_pool1d", "max_pool2d", "max_pool3d"):
         return sqrt(_windows(int(name[-2]), *node.args[1:], **node.kwargs))
-    return 1.0 if _is_gentle(node) else None
+    return 1.0 if is_one_lipschitz(node) else None
 
 
 def softsign_of(node: fx.Node) -> tuple[fx.Node, fx.Node | None] | None:

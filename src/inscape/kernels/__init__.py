@@ -7,8 +7,7 @@ from inscape.kernels.feature_space import (
     separability,
     tangent_features,
 )
-from inscape.kernels.gaussian_process.covariance import Rbf, Tangent
-from inscape.kernels.gaussian_process.regression import GaussianProcess, gaussian_process
+from inscape.kernels.gaussian_process import GaussianProcess, Rbf, Tangent, gaussian_process
 from inscape.kernels.kernel_drift import KernelDrift, kernel_drift
 from inscape.kernels.neighbours import Neighbours, neighbours
 from inscape.kernels.path.result import PathKernel

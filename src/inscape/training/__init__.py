@@ -1,14 +1,5 @@
-"""One plain training loop and what it takes; many networks at once; one hidden layer by hand."""
+"""One plain training loop and what it takes, its record and replay; one hidden layer by hand."""
 
-from inscape.ensembles import (
-    LostMembersError,
-    Member,
-    Tiny,
-    fit_many,
-    fit_tiny,
-    tiny_order,
-    tiny_weights,
-)
 from inscape.training.callbacks import lightning_callback, trainer_callback
 from inscape.training.loop import Fit, fit
 from inscape.training.losses import Loss, bce_logits, cross_entropy, mse
@@ -27,14 +18,11 @@ __all__ = [
     "DivergedError",
     "Fit",
     "Loss",
-    "LostMembersError",
-    "Member",
     "OptimizerFactory",
     "Penalty",
     "Recording",
     "Schedule",
     "Settings",
-    "Tiny",
     "Trajectory",
     "Watch",
     "bce_logits",
@@ -43,9 +31,7 @@ __all__ = [
     "decay",
     "fit",
     "fit_in_span",
-    "fit_many",
     "fit_shallow",
-    "fit_tiny",
     "fit_wide",
     "l2_norm",
     "lightning_callback",
@@ -54,8 +40,6 @@ __all__ = [
     "record_training",
     "replay",
     "steps",
-    "tiny_order",
-    "tiny_weights",
     "trainer_callback",
     "walk",
     "warmup",

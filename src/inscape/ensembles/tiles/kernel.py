@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from inscape._core import denormals
 from inscape._core.compiled import compiled, part
+from inscape._core.denormals import flush_denormals, restore
 from inscape.ensembles.lanes import vectors
 from inscape.ensembles.lanes.vectors import alike, load, store
 from inscape.ensembles.tiles import functions, passes, products, random_numbers, state, steps
 from inscape.ensembles.tiles.functions import (
-    flush_denormals,
     larger,
-    restore,
     some_positive,
     some_wild,
     taken,
@@ -268,7 +268,10 @@ def train(work: Any, data: Any, rules: Any, found: Any, epochs: int) -> None:
             end_epoch(work)
 
 
-@compiled(reorder=False, uses=(vectors, random_numbers, functions, passes, products, state, steps))
+@compiled(
+    reorder=False,
+    uses=(vectors, random_numbers, denormals, functions, passes, products, state, steps),
+)
 def run(work: Work, data: Data, rules: Rules, found: Found, epochs: int) -> int:
     """Train for so many epochs, or until nobody is left; return how many networks are at work."""
     before = flush_denormals()

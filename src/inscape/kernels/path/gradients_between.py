@@ -1,7 +1,8 @@
 """Gradients of outputs on the straight way between two states of the weights, for any module.
 
 A training moves the weights by steps; along each the output changes by the integral of its gradient
-times the step. Chains of linear maps have a way of their own, :mod:`inscape.kernels.tangent.linear_chain`.
+times the step. Chains of linear maps are computed
+by :mod:`inscape.kernels.tangent.linear_chain`.
 """
 
 import copy
@@ -87,8 +88,8 @@ class WrittenParts:
 class General:
     """Any module.
 
-    Its outputs at many places of a step are mapped over together (:mod:`inscape.kernels.path.weight_segment`),
-    unless some operation of the module cannot be.
+    Its outputs at many places of a step are mapped over together
+    (:mod:`inscape.kernels.path.weight_segment`), unless some operation of the module cannot be.
     """
 
     nodes = 2

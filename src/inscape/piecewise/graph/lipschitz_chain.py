@@ -22,7 +22,7 @@ from inscape.piecewise.graph.ops import (
 from inscape.piecewise.graph.program import Program
 
 #: Functions of one argument whose outputs are never farther apart than their inputs.
-GENTLE = frozenset(
+ONE_LIPSCHITZ = frozenset(
     {
         *("abs", "tanh", "sigmoid", "softplus", "hardtanh", "relu6", "hardsigmoid", "sin", "cos"),
         *("clamp", "clamp_min", "clamp_max", "celu", "log_sigmoid", "atan"),
@@ -102,14 +102,15 @@ def _source(
                 f"it is no chain of layers: several ways meet in {place_of(node)}"
             )
         return first
-    if len(read) == 1 and _is_gentle(node):
+    if len(read) == 1 and is_one_lipschitz(node):
         return node
     raise UnsupportedModelError(f"{place_of(node)} is neither affine nor known to be 1-Lipschitz")
 
 
-def _is_gentle(node: fx.Node) -> bool:
+def is_one_lipschitz(node: fx.Node) -> bool:
+    """Return whether an operation is known to be 1-Lipschitz."""
     name = name_of(node)
-    if is_relu(node) or name in GENTLE:
+    if is_relu(node) or name in ONE_LIPSCHITZ:
         return True
     if name == "softmax":
         return bool(setting(node, "dim") % node.meta["val"].ndim)

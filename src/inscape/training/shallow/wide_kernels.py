@@ -15,9 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from inscape._core import denormals
 from inscape._core.compiled import compiled
-from inscape.ensembles.tiles import functions
-from inscape.ensembles.tiles.functions import flush_denormals, restore
+from inscape._core.denormals import flush_denormals, restore
 
 Array = NDArray[Any]
 
@@ -195,7 +195,7 @@ def adam(
         values[i] -= pace * mean[i] / (np.sqrt(square[i]) * root + least)
 
 
-@compiled(uses=(functions,))
+@compiled(uses=(denormals,))
 def run(
     x: Array, y: Array, units: int, weights: Array, slopes: Array, moments: Array, hidden: Array,
     out: Array, factors: Array, targets: Array, rules: Array, rates: Array, done: int, kind: int,

@@ -1,0 +1,1 @@
+"""Per-sample gradients of a module and their inner products: what tangent kernels are made of."""

@@ -1,0 +1,1 @@
+"""The exported graph of a network as affine and piecewise-linear operations."""
