@@ -49,7 +49,8 @@ class PlaneRegions(Result):
     it the output at (u, v) is ``levels[i] + slopes[i] @ ((u, v) - center)``. ``merged[i]`` numbers
     the merged region of the cell: cells that touch along an edge and have one affine map on the
     plane. ``edges`` join two vertices; ``neighbours`` are the cells on their left and right (-1:
-    none) and ``switching_units`` the bend and the unit of it that made them (-1: side of the domain).
+    none) and ``switching_units`` the operation and its unit that switches across them (-1: side of
+    the domain).
     ``converted`` names the precision of the model where it was another than float64.
 
     ``ended_by`` names the budget that was spent, or is ``"complete"``. When the time was spent,

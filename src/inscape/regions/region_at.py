@@ -40,10 +40,11 @@ FAR = 1e9
 class RegionAt(Result):
     """The cell normals x <= offsets around a point, where v(x) = slopes x + constants.
 
-    Faces are sorted by the bend that made them (``layers``: its number, -1 for a side of the
-    box), then by distance; normals have length one. ``distances`` are those to the planes,
-    ``facet_distances`` those to the faces themselves. ``switching_units`` has one row (face, bend, unit,
-    rival) for each unit that makes a face; the rival is the entry of a window of max pooling that
+    Faces are sorted by the operation that switches there (``layers``: its number, -1 for a side
+    of the box), then by distance; normals have length one. ``distances`` are those to the planes,
+    ``facet_distances`` those to the faces themselves. ``switching_units`` has one row (face,
+    operation, unit, rival) for each unit that makes a face; the rival is the entry of a window of
+    max pooling that
     wins beyond it, -1 elsewhere. ``proven`` faces are known to be irredundant. The largest ball
     inside has its middle at ``centre`` (one of several, maybe) and the radius ``inscribed``, NaN
     where the time did not do, as ``bounded``, ``slopes`` and ``constants`` are None then. Of the
