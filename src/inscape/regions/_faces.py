@@ -26,7 +26,7 @@ class Faces:
     """Half-spaces normals (y - point) <= distances with normals of length one.
 
     ``switching_units`` has the columns face, operation, unit and rival: the entry of a window that
-    would win beyond the face, -1 where the unit has no window. The sides of a box have operation -1.
+    would win beyond the face, -1 where the unit has no window. Sides of a box have operation -1.
     """
 
     normals: Array
