@@ -169,6 +169,20 @@ class NotApplicable(Result):
         yield {"what": self.what, "status": self.status}
 
 
+def wilson_ends(share: Any, n: Any) -> tuple[Any, Any]:
+    r"""Return the ends of Wilson's 95% interval of a fraction of ``n`` points, for all numbers.
+
+    .. math:: \frac{p + z^2 / 2n \pm z \sqrt{p (1 - p) / n + z^2 / 4 n^2}}{1 + z^2 / n}
+
+    >>> [round(end, 3) for end in wilson_ends(0.0, 100)]
+    [0.0, 0.037]
+    """
+    z = Z95**2 / n
+    middle = (share + z / 2) / (1 + z)
+    half = (z * (share * (1 - share) + z / 4)) ** 0.5 / (1 + z)
+    return middle - half, middle + half
+
+
 def wilson(share: Tensor, n: float | Tensor) -> Tensor:
     """Return the 95% interval of a fraction of ``n`` independent points (Wilson's), in a last axis.
 
@@ -179,10 +193,8 @@ def wilson(share: Tensor, n: float | Tensor) -> Tensor:
     >>> [round(end, 4) for end in wilson(torch.tensor(1.0, dtype=torch.float64), 5).tolist()]
     [0.4782, 1.0]
     """
-    z = Z95**2 / n
-    middle = (share + z / 2) / (1 + z)
-    half = (z * (share * (1 - share) + z / 4)).sqrt() / (1 + z)
-    low, high = torch.minimum(middle - half, share), torch.maximum(middle + half, share)
+    below, above = wilson_ends(share, n)
+    low, high = torch.minimum(below, share), torch.maximum(above, share)
     unseen = 1 - torch.as_tensor(TAIL, dtype=share.dtype) ** (1 / n)
     low = torch.where(share == 1, 1 - unseen, low)
     high = torch.where(share == 0, unseen, high)

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from inscape import index
-from inscape.cli.names import nearest
 from inscape.cli.tables import print_json, print_table
+from inscape.errors import did_you_mean
 from inscape.lab import catalogue
 
 
@@ -19,7 +19,7 @@ def list_all(
     families, papers = index.families(), catalogue.papers()
     if group is not None and group not in (*families, *papers):
         known = [*families, *papers]
-        raise ValueError(f"no family or paper is called {group!r}: {nearest(group, known)}")
+        raise ValueError(f"no family or paper is called {group!r}: {did_you_mean(group, known)}")
     found = [entry for entry in index.entries() if group in (None, entry.family)]
     runs = [listing for listing in catalogue.experiments() if group in (None, listing.paper)]
     if as_json:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from inscape import index
-from inscape.cli.names import nearest
+from inscape.errors import did_you_mean
 
 Model = Annotated[
     str | None,
@@ -252,5 +252,5 @@ def known_instruments(names: Sequence[str] | None) -> list[str] | None:
     known = [*(entry.name for entry in index.entries()), "attribution"]
     for name in names or ():
         if name not in known:
-            raise ValueError(f"no instrument is called {name!r}: {nearest(name, known)}")
+            raise ValueError(f"no instrument is called {name!r}: {did_you_mean(name, known)}")
     return list(names) if names else None

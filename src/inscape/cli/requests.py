@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inscape import index
-from inscape.cli.names import nearest
+from inscape.errors import did_you_mean
 from inscape.lab import catalogue
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def resolved(names: Sequence[str]) -> tuple[str, ...]:
             catalogue.path_of(name)
             found.append(name)
         else:
-            offer = nearest(name, [*known, *papers] if "/" in name else [*papers, *known])
+            offer = did_you_mean(name, [*known, *papers] if "/" in name else [*papers, *known])
             raise ValueError(f"no experiment or paper is called {name!r}: {offer}")
     return tuple(dict.fromkeys(found))
 
@@ -114,7 +114,7 @@ def instruments(option: str, text: str | None) -> tuple[str, ...]:
     for name in found:
         if name not in known:
             raise ValueError(
-                f"{option} must name instruments, found {name!r}: {nearest(name, known)}"
+                f"{option} must name instruments, found {name!r}: {did_you_mean(name, known)}"
             )
     return found
 

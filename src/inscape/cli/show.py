@@ -8,9 +8,9 @@ import typer
 
 from inscape import index
 from inscape.cli import experiments
-from inscape.cli.names import nearest
 from inscape.cli.tables import print_json, text
 from inscape.cli.terminal import echo
+from inscape.errors import did_you_mean
 from inscape.lab import catalogue
 
 Record = dict[str, object]
@@ -84,7 +84,7 @@ def _of_dataset(name: str, others: list[str]) -> Record:
         entry = data.lookup(name.partition(":")[0])
     except ValueError:
         known = [*others, *data.names()]
-        raise ValueError(f"nothing is called {name!r}: {nearest(name, known)}") from None
+        raise ValueError(f"nothing is called {name!r}: {did_you_mean(name, known)}") from None
     spec = f"{entry.name}:4-9" if entry.needs else entry.name
     return {
         "name": entry.name,

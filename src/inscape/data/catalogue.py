@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
+
+from inscape.errors import did_you_mean
 
 Value = bool | int | float | str | None
 
@@ -179,8 +180,8 @@ def lookup(name: str) -> Entry:
     key = _ALIASES.get(key, key)
     if key in _BY_NAME:
         return _BY_NAME[key]
-    near = get_close_matches(key, [*_BY_NAME, *_ALIASES], n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(_BY_NAME)}."
+    names = f"choose from {', '.join(_BY_NAME)}."
+    hint = did_you_mean(key, [*_BY_NAME, *_ALIASES], otherwise=names)
     raise ValueError(f"no data set is called {name!r}: {hint}")
 
 

@@ -10,6 +10,7 @@ from inscape.data.files import Remote
 from inscape.data.places import cache_dir, roots
 from inscape.data.store import Found, file_set, find, mismatch, search, set_aside
 from inscape.errors import DataError
+from inscape.files.atomic import write
 
 
 def fetch(
@@ -118,7 +119,7 @@ def _unpack(archive: Path, remote: Remote, target: Path) -> None:
             for member in tar:
                 file = tar.extractfile(member) if member.isfile() else None
                 if file is not None and member.name in remote.members:
-                    _write(folder / member.name.rpartition("/")[2], file.read())
+                    write(folder / member.name.rpartition("/")[2], file.read())
                 meter.advance(packed.tell() - meter.done)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise DataError(
@@ -127,9 +128,3 @@ def _unpack(archive: Path, remote: Remote, target: Path) -> None:
         ) from error
     except OSError as error:
         raise disk_error(error, folder / remote.name) from error
-
-
-def _write(path: Path, raw: bytes) -> None:
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes(raw)
-    part.replace(path)

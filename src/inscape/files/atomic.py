@@ -3,6 +3,7 @@
 import contextlib
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -69,6 +70,17 @@ def write_pair(
         if former is not None and (npz is None or former != npz[0]):
             with contextlib.suppress(OSError):
                 former.unlink(missing_ok=True)
+
+
+def check_writable(folder: Path, *, advice: str = "choose another folder.") -> None:
+    """Refuse a folder that cannot be written or made, before any work; leave nothing behind."""
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        cause = (error.strerror or str(error)).lower()
+        raise OSError(f"cannot write into the folder {nearest}: {cause}: {advice}") from error
 
 
 def check_regular(path: Path, what: str) -> None:

@@ -11,11 +11,11 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from inscape.errors import did_you_mean
 from inscape.index import PAPERS, Listing, item_of
 from inscape.index import source as source_of
 from inscape.lab.experiment import Claim, Experiment, claim_hash
@@ -168,10 +168,8 @@ def _order(path: Path) -> tuple[str, list[tuple[int, str]]]:
 
 
 def _offer(name: str, known: list[str]) -> str:
-    near = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"choose from {', '.join(known) or 'none'} (inscape list shows them)."
+    names = f"choose from {', '.join(known) or 'none'} (inscape list shows them)."
+    return did_you_mean(name, known, otherwise=names)
 
 
 def _import_ours(path: Path) -> ModuleType:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.result import REAL, Range
+from inscape._core.result import REAL, Range, wilson_ends
 from inscape.lab.experiment import Estimate
 
 Numbers = Sequence[Any] | npt.NDArray[Any]
@@ -97,6 +97,45 @@ def mean_estimate(values: Numbers, *, within: Range = REAL) -> Estimate:
     if not math.isfinite(found.se):
         return found
     return replace(found, low=max(found.low, within[0]), high=min(found.high, within[1]))
+
+
+def exact_estimate(value: float, n: int = 1, method: str = "") -> Estimate:
+    """Return a number that was counted or computed exactly: its interval is the number itself.
+
+    Args:
+        value: The number.
+        n: How many things it was counted over.
+        method: How it was found, in a few words.
+    """
+    return Estimate(value=value, low=value, high=value, se=0.0, n=n, exact=True, method=method)
+
+
+def proportion_estimate(successes: int, n: int, *, over: str = "") -> Estimate:
+    """Return the fraction of ``n`` trials that succeed, with Wilson's interval of 95%.
+
+    Args:
+        successes: How many succeed.
+        n: How many trials there are.
+        over: What the trials are, for the page; so many networks by default.
+
+    >>> round(proportion_estimate(0, 100).high, 3)
+    0.037
+    """
+    p = successes / n
+    low, high = wilson_ends(p, n)
+    return Estimate(
+        value=p,
+        low=max(0.0, low),
+        high=min(1.0, high),
+        se=math.sqrt(p * (1 - p) / n),
+        n=n,
+        method=f"Wilson's interval over {over or f'{n} networks'}",
+    )
+
+
+def proportion_of(successes: Sequence[bool]) -> Estimate:
+    """Return the fraction of networks that succeed, with Wilson's interval of 95%."""
+    return proportion_estimate(sum(successes), len(successes))
 
 
 def paired_difference(a: Numbers, b: Numbers) -> Estimate:

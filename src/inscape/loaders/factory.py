@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from inscape.errors import UnsupportedModelError
-from inscape.loaders.files import existing, nearest
+from inscape.errors import UnsupportedModelError, did_you_mean
+from inscape.loaders.files import existing
 
 SEEDED = "random weights, if any, were drawn with seed 0"
 
@@ -151,7 +151,8 @@ def _attribute(module: ModuleType, name: str, home: str) -> Any:
     for part in name.split("."):
         if not hasattr(found, part):
             names = [item for item in dir(found) if not item.startswith("_")]
-            near = nearest(part, names) or f"it has {', '.join(_callables(found)) or 'none'}."
+            others = f"it has {', '.join(_callables(found)) or 'none'}."
+            near = did_you_mean(part, names, otherwise=others, quoted=True)
             raise ValueError(f"{home} must define {name!r}, found no {part!r} in it: {near}")
         found = getattr(found, part)
     return found

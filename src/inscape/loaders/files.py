@@ -3,12 +3,12 @@
 import pickletools
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
 from typing import Literal
 from zipfile import BadZipFile
 
+from inscape.errors import did_you_mean
 from inscape.files.archives import member_names, opened_zip
 from inscape.files.atomic import check_regular
 
@@ -74,14 +74,8 @@ def existing(path: str | Path, what: str) -> Path:
     names = [item.name for item in found.parent.iterdir()] if found.parent.is_dir() else []
     raise ValueError(
         f"{what} must be an existing file, found no {found}: "
-        f"{nearest(found.name, names) or 'check the path.'}"
+        f"{did_you_mean(found.name, names, otherwise='check the path.', quoted=True)}"
     )
-
-
-def nearest(name: str, names: list[str]) -> str:
-    """Return ``did you mean 'a' or 'b'?``, or nothing."""
-    near = get_close_matches(name, names, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def kind_of(path: Path) -> Kind:

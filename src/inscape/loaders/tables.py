@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inscape.errors import DataError
+from inscape.errors import DataError, did_you_mean
 from inscape.loaders.arrays import Arrays
-from inscape.loaders.files import nearest, short
+from inscape.loaders.files import short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +100,8 @@ def _target(table: "pd.DataFrame", target: str | None, path: Path) -> str:
     if target is None:
         return names[-1]
     if target not in names:
-        near = nearest(target, names) or f"it has {', '.join(names[:8])}."
+        others = f"it has {', '.join(names[:8])}."
+        near = did_you_mean(target, names, otherwise=others, quoted=True)
         raise DataError(f"{path} must have the column {target!r}, found none: {near}")
     return target
 

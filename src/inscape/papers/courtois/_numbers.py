@@ -7,22 +7,13 @@ import numpy as np
 
 from inscape._core.result import REAL, Range
 from inscape.lab.experiment import Estimate
-from inscape.lab.statistics import mean_estimate
+from inscape.lab.statistics import exact_estimate, mean_estimate
 from inscape.lab.store import Record
 
 
 def largest(values: Sequence[float]) -> Estimate:
     """Return the largest of errors that have no sampling in them."""
-    most = max(values)
-    method = f"largest of {len(values)}"
-    return Estimate(
-        value=most, low=most, high=most, se=0.0, n=len(values), exact=True, method=method
-    )
-
-
-def exactly(value: float) -> Estimate:
-    """Return a number that was counted."""
-    return Estimate(value=value, low=value, high=value, se=0.0, n=1, exact=True)
+    return exact_estimate(max(values), len(values), f"largest of {len(values)}")
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> float:

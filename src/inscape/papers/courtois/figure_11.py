@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
-from inscape.papers.courtois._numbers import exactly
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ def cell(seed: int) -> dict[str, Any]:
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the counts."""
     values = records[0].values
-    return {name: exactly(float(values[name])) for name in ("inputs", "mixed", "vote")}
+    return {name: exact_estimate(float(values[name])) for name in ("inputs", "mixed", "vote")}
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Trend
-from inscape.lab.statistics import mean_estimate
+from inscape.lab.statistics import exact_estimate, mean_estimate
 from inscape.lab.store import Record
 from inscape.papers.courtois._shapes import FINER, KINDS
 from inscape.papers.courtois.section_6_2_3 import CHOICES
@@ -65,9 +65,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
 
 def _exact(successes: Sequence[bool]) -> Estimate:
     value = sum(successes) / len(successes)
-    return Estimate(
-        value=value, low=value, high=value, se=0.0, n=len(successes), exact=True, method="counted"
-    )
+    return exact_estimate(value, len(successes), method="counted")
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
 
 def _exact(value: float, n: int) -> Estimate:
     value = float(value)
-    return Estimate(value=value, low=value, high=value, se=0.0, n=n, exact=True, method="computed")
+    return exact_estimate(value, n, method="computed")
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.courtois._unet import LAPTOP, PAPER, SMOKE
 from inscape.papers.courtois.section_6_2_3 import CHOICES, DEPARTURE
@@ -43,11 +44,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return at how many sizes the network looks at an image."""
     sizes = len({block["side"] for block in records[0].values["blocks"]})
     number = float(sizes)
-    return {
-        "scales": Estimate(
-            value=number, low=number, high=number, se=0.0, n=1, exact=True, method="counted"
-        )
-    }
+    return {"scales": exact_estimate(number, 1, method="counted")}
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

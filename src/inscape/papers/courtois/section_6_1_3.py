@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
-from inscape.lab.statistics import mean_estimate, paired_difference
+from inscape.lab.statistics import mean_estimate, paired_difference, proportion_of
 from inscape.lab.store import Record
-from inscape.papers.courtois._shares import difference, share
+from inscape.papers.courtois._shares import difference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,7 +98,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         "enlarged": chosen(records, "enlarged"),
     }
     found = {
-        f"found/{name}": share([solved(record) for record in group])
+        f"found/{name}": proportion_of([solved(record) for record in group])
         for name, group in groups.items()
         if group
     }

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.experiment import Estimate
-from inscape.lab.statistics import bootstrap_estimate, kendall_tau
+from inscape.lab.statistics import bootstrap_estimate, kendall_tau, proportion_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._sine import POINTS
 
@@ -107,19 +107,8 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
 
 def share_fitting(sizes: Mapping[Size, tuple[int, int]]) -> Estimate:
     """Return the share of printed counts inside the central 95% of their laws, with Wilson's."""
-    from scipy.stats import binomtest
-
     good = sum(fits(*counts, printed(*size)) for size, counts in sizes.items())
-    span = binomtest(good, len(sizes)).proportion_ci(method="wilson")
-    share = good / len(sizes)
-    return Estimate(
-        value=share,
-        low=float(span.low),
-        high=float(span.high),
-        se=float(np.sqrt(share * (1 - share) / len(sizes))),
-        n=len(sizes),
-        method="Wilson's interval over sizes",
-    )
+    return proportion_estimate(good, len(sizes), over="sizes")
 
 
 def _draws(successes: int, trials: int) -> npt.NDArray[Any]:

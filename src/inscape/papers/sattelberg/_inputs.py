@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.experiment import Estimate
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def or_entropy(n: int) -> Estimate:
     from inscape import boolean
 
     value = boolean.fourier(boolean.disjunction(n)).entropy
-    return Estimate(value=value, low=value, high=value, se=0.0, n=1, exact=True, method="exact")
+    return exact_estimate(value, 1, method="exact")
 
 
 def looks(kind: str) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Success rates of table 4.2 and their means: the printed ones, and ours with intervals."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from math import sqrt
 
 from inscape.lab.experiment import Estimate
+from inscape.lab.statistics import proportion_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._disc import ENOUGH
 
@@ -61,18 +63,8 @@ def _has(row: Row, factor: str, level: object) -> bool:
 
 
 def wilson(successes: int, n: int) -> Estimate:
-    """Return a share with Wilson's interval, and a standard error that is never zero."""
-    p = successes / n
-    middle = (p + Z * Z / (2 * n)) / (1 + Z * Z / n)
-    half = Z / (1 + Z * Z / n) * sqrt(p * (1 - p) / n + Z * Z / (4 * n * n))
-    return Estimate(
-        value=p,
-        low=max(0.0, middle - half),
-        high=min(1.0, middle + half),
-        se=sqrt(variance(successes, n)),
-        n=n,
-        method=f"Wilson's interval over {n} networks",
-    )
+    """Return a fraction with Wilson's interval, and a standard error that is never zero."""
+    return replace(proportion_estimate(successes, n), se=sqrt(variance(successes, n)))
 
 
 def variance(successes: int, n: int) -> float:

@@ -14,8 +14,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from inscape.lab.experiment import Estimate
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -139,27 +137,6 @@ def grid_maps(
         0, places, torch.arange(len(x)), "amin"
     )
     return torch.cat([slopes, constants], 1).detach()[first].float(), places
-
-
-def share(successes: Sequence[bool]) -> Estimate:
-    """Return the share of successes with Wilson's interval, which never has the width zero."""
-    n = len(successes)
-    p, z = sum(successes) / n, 1.959964
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
-    return Estimate(
-        value=p,
-        low=max(0.0, middle - half),
-        high=min(1.0, middle + half),
-        se=(p * (1 - p) / n) ** 0.5,
-        n=n,
-        method=f"Wilson's interval over {n} networks",
-    )
-
-
-def exactly(value: float) -> Estimate:
-    """Return a number without any sampling in it."""
-    return Estimate(value=value, low=value, high=value, se=0.0, n=1, exact=True)
 
 
 def scatter(ax: "Axes", x: Array, y: Array, size: float = 5) -> None:

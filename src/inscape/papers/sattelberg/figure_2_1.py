@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Trend
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -26,16 +27,15 @@ def cell(most: float, currents: int, milliseconds: float) -> dict[str, Any]:
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return where firing begins, and how steadily its rate rises from there."""
     from inscape.lab.statistics import kendall_tau
-    from inscape.papers.sattelberg._toy import exactly
 
     values = records[0].values
     firing = [(i, r) for i, r in zip(values["currents"], values["rates"], strict=True) if r > 20]
     if not firing:
         return {}
     currents, rates = zip(*firing, strict=True)
-    found = {"threshold": exactly(currents[0])}
+    found = {"threshold": exact_estimate(currents[0])}
     if len(set(rates)) > 1:
-        found["rises"] = exactly(kendall_tau(currents, rates))
+        found["rises"] = exact_estimate(kendall_tau(currents, rates))
     return found
 
 

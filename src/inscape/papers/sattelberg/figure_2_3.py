@@ -5,6 +5,7 @@ from math import pi
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -52,15 +53,14 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the units of 20 rectangles, and the power by which the error falls."""
     import numpy as np
 
-    from inscape.papers.sattelberg._toy import exactly
-
     found = {
-        f"units/{r.settings['rectangles']}": exactly(float(r.values["units"])) for r in records
+        f"units/{r.settings['rectangles']}": exact_estimate(float(r.values["units"]))
+        for r in records
     }
     if len(records) > 1:
         sizes = np.log([r.settings["rectangles"] for r in records])
         errors = np.log([r.values["mean_error"] for r in records])
-        found["power"] = exactly(float(np.polyfit(sizes, errors, 1)[0]))
+        found["power"] = exact_estimate(float(np.polyfit(sizes, errors, 1)[0]))
     return found
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -31,12 +32,10 @@ def cell(inputs: int) -> dict[str, Any]:
 
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return how many classes there are, and how many have each number of swaps."""
-    from inscape.papers.sattelberg._toy import exactly
-
     values = records[0].values
     counts = {f"swaps {s}": values["swaps"].count(s) for s in (0, 1, 2)}
     numbers = {"classes": len(values["classes"]), **counts}
-    return {name: exactly(float(count)) for name, count in numbers.items()}
+    return {name: exact_estimate(float(count)) for name, count in numbers.items()}
 
 
 def draw(records: Sequence[Record]) -> "Figure":

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -34,10 +35,8 @@ def cell(number: int) -> dict[str, Any]:
 
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the swaps of each."""
-    from inscape.papers.sattelberg._toy import exactly
-
     return {
-        f"swaps/{record.settings['number']}": exactly(float(record.values["swaps"]))
+        f"swaps/{record.settings['number']}": exact_estimate(float(record.values["swaps"]))
         for record in records
     }
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._classes import FIRST, REGIONS, bands, curve
 
@@ -77,13 +78,9 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         for name, count in counts.items():
             found[name] = min(count, found.get(name, count))
     return {
-        name: Estimate(
-            value=count,
-            low=count,
-            high=count,
-            se=0.0,
-            n=len(records),
-            exact=True,
+        name: exact_estimate(
+            count,
+            len(records),
             method="exact cutting of the line; the lower count of ReLU and leaky ReLU",
         )
         for name, count in found.items()

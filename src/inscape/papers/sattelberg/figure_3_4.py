@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Experiment
+from inscape.lab.statistics import proportion_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -48,12 +49,10 @@ def cell(number: int, runs: int, seed: int) -> dict[str, Any]:
 
 def conclude(records: Sequence[Record]) -> list[str]:
     """Say how often the smallest network for all four learns each."""
-    from inscape.papers.sattelberg._toy import share
-
     said = []
     for record in records:
         good, runs = record.values["successes"], record.settings["runs"]
-        part = share([True] * good + [False] * (runs - good))
+        part = proportion_estimate(good, runs)
         said.append(
             f"{NAMES[NUMBERS.index(record.settings['number'])]}: {100 * part.value:.1f}% of {runs} "
             f"networks 2-2-1 with ReLU learn it ({100 * part.low:.1f}% to {100 * part.high:.1f}%)."

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.experiment import Estimate, Experiment, Trend
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._correlation import (
     explaining_best,
@@ -75,15 +76,7 @@ def high_values(mean: Array, values: Mapping[str, Array]) -> dict[str, Estimate]
 
 def _share(flags: Array) -> Estimate:
     share = float(flags.mean())
-    return Estimate(
-        value=share,
-        low=share,
-        high=share,
-        se=0.0,
-        n=len(flags),
-        exact=True,
-        method="share of these classes; there are no others",
-    )
+    return exact_estimate(share, len(flags), method="share of these classes; there are no others")
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
-from inscape.papers.sattelberg._toy import exactly
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
@@ -87,7 +87,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     right = [(abs(x) <= 0.4) == (out > 0) for x, out in zip(stage["x"], stage["out"], strict=True)]
     found |= {"deep": float(values["deep"]), "built": float(values["built"])}
     found["example"] = sum(right) / len(right)
-    return {key: exactly(number) for key, number in found.items()}
+    return {key: exact_estimate(number) for key, number in found.items()}
 
 
 def draw(records: Sequence[Record]) -> "Figure":

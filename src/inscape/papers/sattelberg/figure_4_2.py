@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
-from inscape.papers.sattelberg._toy import exactly
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,10 +37,10 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     values = records[0].values
     kept = values["inner"][1] <= RADII[0] and RADII[1] - 1e-6 <= values["outer"][0]
     return {
-        "gap": exactly(round((second - first) / first, 12)),
-        "annulus": exactly(round((third - second) / first, 12)),
-        "parts": exactly(float(kept and values["outer"][1] <= RADII[2] + 1e-6)),
-        "balance": exactly(float(np.mean(values["y"]))),
+        "gap": exact_estimate(round((second - first) / first, 12)),
+        "annulus": exact_estimate(round((third - second) / first, 12)),
+        "parts": exact_estimate(float(kept and values["outer"][1] <= RADII[2] + 1e-6)),
+        "balance": exact_estimate(float(np.mean(values["y"]))),
     }
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
-from inscape.papers.sattelberg._toy import exactly
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,7 +103,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     for name in CORNERS:
         found[f"{name} ratio"] = max(r.values["regular"][name]["ratio"] for r in records)
         found[f"{name} roundest"] = min(r.values["roundest"][name] for r in records)
-    return {key: exactly(number) for key, number in found.items() if np.isfinite(number)}
+    return {key: exact_estimate(number) for key, number in found.items() if np.isfinite(number)}
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

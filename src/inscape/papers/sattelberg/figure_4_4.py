@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
-from inscape.papers.sattelberg._toy import exactly
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     last = min(records, key=lambda record: record.settings["size"])
     if last.settings["size"] == 0:
         found["uneven"] = round(last.values["uneven"], 9)
-    return {key: exactly(float(number)) for key, number in found.items()}
+    return {key: exact_estimate(float(number)) for key, number in found.items()}
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
-from inscape.papers.sattelberg._toy import exactly
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,9 +62,9 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     found = {}
     for record in records:
         name = record.settings["shape"]
-        found[f"{name} ratio"] = exactly(round(record.values["ratio"], 9))
-        found[f"{name} faces"] = exactly(float(len(record.values["faces"])))
-        found[f"{name} edge"] = exactly(round(record.values["edge"], 9))
+        found[f"{name} ratio"] = exact_estimate(round(record.values["ratio"], 9))
+        found[f"{name} faces"] = exact_estimate(float(len(record.values["faces"])))
+        found[f"{name} edge"] = exact_estimate(round(record.values["edge"], 9))
     return found
 
 

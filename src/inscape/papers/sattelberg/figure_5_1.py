@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ def network() -> Any:
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the entries of the map."""
     return {
-        f"map/{i + 1}/{column}": Estimate(
-            value=entry, low=entry, high=entry, se=0.0, n=1, exact=True, method="in float64"
-        )
+        f"map/{i + 1}/{column}": exact_estimate(entry, 1, method="in float64")
         for i, row in enumerate(records[0].values["map"])
         for column, entry in zip(COLUMNS, row, strict=True)
     }

@@ -5,6 +5,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -73,10 +74,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     found["regions"] = float(sum(values["exists"].values()))
     found["regions of 01"] = float(values["exists"]["01"])
     found["most of three lines"] = float(values["bound"])
-    return {
-        name: Estimate(value=value, low=value, high=value, se=0.0, n=1, exact=True)
-        for name, value in found.items()
-    }
+    return {name: exact_estimate(value) for name, value in found.items()}
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

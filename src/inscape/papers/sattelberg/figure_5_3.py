@@ -5,6 +5,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg.figure_5_2 import BIASES, TABLE, network
 
@@ -60,14 +61,12 @@ def _cut(model: Any) -> Any:
 
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the counts of the corrected network."""
-    from inscape.papers.sattelberg._toy import exactly
-
     values = next(r.values for r in records if r.settings["bias"] == "corrected")
     return {
-        "regions": exactly(float(values["cells"])),
-        "area of 01": exactly(float(values["areas"]["01"])),
-        "three lines": exactly(float(values["three lines"])),
-        "bound": exactly(float(values["bound"])),
+        "regions": exact_estimate(float(values["cells"])),
+        "area of 01": exact_estimate(float(values["areas"]["01"])),
+        "three lines": exact_estimate(float(values["three lines"])),
+        "bound": exact_estimate(float(values["bound"])),
     }
 
 

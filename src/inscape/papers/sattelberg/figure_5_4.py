@@ -6,6 +6,7 @@ from math import cos, pi, sin
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -50,10 +51,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     steps = [a - b for a, b in pairwise(ordered)]
     if steps:
         found["falls"] = min(steps)
-    return {
-        name: Estimate(value=value, low=value, high=value, se=0.0, n=1, exact=True)
-        for name, value in found.items()
-    }
+    return {name: exact_estimate(value) for name, value in found.items()}
 
 
 def draw(records: Sequence[Record]) -> "Figure":

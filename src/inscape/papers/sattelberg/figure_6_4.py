@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.statistics import exact_estimate, proportion_of
 from inscape.lab.store import Record
-from inscape.papers.sattelberg._toy import SETTINGS_NOTE, SOLVED, exactly, share
+from inscape.papers.sattelberg._toy import SETTINGS_NOTE, SOLVED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,15 +80,17 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     found: dict[str, Estimate] = {}
     two = [r.values["accuracy"] for r in records if r.settings["width"] == 2]
     if two:
-        found["best of two units"] = exactly(max(two))
+        found["best of two units"] = exact_estimate(max(two))
     three = [r.values["accuracy"] >= SOLVED for r in records if r.settings["width"] == 3]
     if three:
-        found["solved by three units"] = share(three)
+        found["solved by three units"] = proportion_of(three)
     if good := [final(record.values) for record in solved(records)]:
-        found["hexagon of coefficients"] = share(
+        found["hexagon of coefficients"] = proportion_of(
             [centre_and_hexagon(cells.regions[:, 0, :2]) for cells in good]
         )
-        found["hexagonal boundary"] = share([closed_sides(boundary(cells)) == 6 for cells in good])
+        found["hexagonal boundary"] = proportion_of(
+            [closed_sides(boundary(cells)) == 6 for cells in good]
+        )
     return found
 
 

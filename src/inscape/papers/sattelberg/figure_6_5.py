@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
-from inscape.lab.statistics import mean_estimate, paired_difference
+from inscape.lab.statistics import mean_estimate, paired_difference, proportion_of
 from inscape.lab.store import Record
-from inscape.papers.sattelberg._toy import SETTINGS_NOTE, SOLVED, share
+from inscape.papers.sattelberg._toy import SETTINGS_NOTE, SOLVED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,10 +100,10 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         triangle(np.asarray(v["lines before"]), np.asarray(v["offsets before"])) for v in good
     ]
     return {
-        "triangle": share(after),
-        "triangle before": share(before),
+        "triangle": proportion_of(after),
+        "triangle before": proportion_of(before),
         "gain": paired_difference([float(one) for one in after], [float(one) for one in before]),
-        "flat centre": share([flat_centre(v) for v in good]),
+        "flat centre": proportion_of([flat_centre(v) for v in good]),
         "regions": mean_estimate([float(v["regions"]) for v in good]),
     }
 

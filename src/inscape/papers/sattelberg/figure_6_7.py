@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -79,14 +80,12 @@ def _turns(one: Any, two: Any) -> bool:
 
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the bends over all networks."""
-    from inscape.papers.sattelberg._toy import exactly
-
     bends, stray = (
         np.array([record.values[name] for record in records]).sum(0) for name in ("bends", "stray")
     )
     return {
-        "bends of the first layer": exactly(float(bends[0])),
-        "bends for no reason": exactly(float(stray.sum())),
+        "bends of the first layer": exact_estimate(float(bends[0])),
+        "bends for no reason": exact_estimate(float(stray.sum())),
     }
 
 

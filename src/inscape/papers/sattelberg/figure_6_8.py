@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inscape.lab.experiment import Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg import _triple
 from inscape.papers.sattelberg._images import hash_of
@@ -18,7 +19,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return how many of the three are airplanes, and how many deer."""
     classes = records[0].values["classes"]
     return {
-        word: Estimate(value=n, low=n, high=n, se=0.0, n=3, exact=True, method="exact search")
+        word: exact_estimate(n, 3, method="exact search")
         for word in ("airplane", "deer")
         for n in (float(classes.count(word)),)
     }

@@ -7,7 +7,7 @@ import numpy as np
 
 from inscape._core.result import PROPORTION
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
-from inscape.lab.statistics import mean_estimate, paired_difference
+from inscape.lab.statistics import exact_estimate, mean_estimate, paired_difference
 from inscape.lab.store import Record
 from inscape.papers.sattelberg.figure_5_2 import BIASES, TABLE, network
 
@@ -87,8 +87,6 @@ def agreement(records: Sequence[Record]) -> list[float]:
 
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the dots of the small network, accuracies, and what width changes."""
-    from inscape.papers.sattelberg._toy import exactly
-
     narrow, wide = (of_width(records, width) for width in TRAINED)
     found = {
         f"accuracy/{width}": mean_estimate(
@@ -98,7 +96,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         if own
     }
     if own := of_width(records, 2):
-        found["dots"] = exactly(float(len({tuple(dot) for dot in own[0].values["dots"]})))
+        found["dots"] = exact_estimate(float(len({tuple(dot) for dot in own[0].values["dots"]})))
     if narrow and len(narrow) == len(wide):
         found["finer"] = paired_difference(
             *([float(r.values["regions"]) for r in own] for own in (wide, narrow))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._classes import FIRST, REGIONS, bands, curve
 
@@ -39,10 +40,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return how often each line bends."""
     lines = records[0].values["lines"]
     counts = {f"bends/{k}": float(len(one["knots"]) - 2) for k, one in enumerate(lines, start=1)}
-    return {
-        name: Estimate(value=count, low=count, high=count, se=0.0, n=1, exact=True)
-        for name, count in counts.items()
-    }
+    return {name: exact_estimate(count) for name, count in counts.items()}
 
 
 def draw(records: Sequence[Record]) -> "Figure":

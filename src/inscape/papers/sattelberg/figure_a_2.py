@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._classes import FIRST, REGIONS, bands, curve
 
@@ -32,10 +33,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     values = records[0].values
     counts = {f"changes/{k}": values["changes"][i] for i, k in enumerate(DEPTHS)}
     counts |= {f"pieces/{k}": values["pieces"][i] for i, k in enumerate(DEPTHS)}
-    return {
-        name: Estimate(value=count, low=count, high=count, se=0.0, n=1, exact=True)
-        for name, count in counts.items()
-    }
+    return {name: exact_estimate(count) for name, count in counts.items()}
 
 
 def draw(records: Sequence[Record]) -> "Figure":

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._swaps import (
     FAMILIES,
@@ -42,14 +43,10 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return maxima and Kendall's tau with each metric, by number of inputs."""
     found = {}
     for n, values in _of(records, "swaps").items():
-        found[f"maximum/{n}"] = _exact(values["maximum"])
+        found[f"maximum/{n}"] = exact_estimate(values["maximum"])
         for name in METRICS:
-            found[f"tau/{name}/{n}"] = _exact(values["tau"][name])
+            found[f"tau/{name}/{n}"] = exact_estimate(values["tau"][name])
     return found
-
-
-def _exact(value: float) -> Estimate:
-    return Estimate(value=value, low=value, high=value, se=0.0, n=1, exact=True)
 
 
 def _of(records: Sequence[Record], part: str) -> dict[int, Mapping[str, Any]]:

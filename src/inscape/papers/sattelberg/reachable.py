@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._difficulty import LEAKY, NAMES, RELU
 from inscape.papers.sattelberg._npn_metrics import classes, points, swaps, tables
@@ -129,15 +130,7 @@ def _parts(record: Record) -> tuple[int, int, int]:
 
 
 def _counted(count: int, of: int) -> Estimate:
-    return Estimate(
-        value=count,
-        low=count,
-        high=count,
-        se=0.0,
-        n=of,
-        exact=True,
-        method="counted over pairs of size and class",
-    )
+    return exact_estimate(count, of, method="counted over pairs of size and class")
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

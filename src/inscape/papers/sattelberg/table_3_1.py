@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -46,18 +47,16 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     found = {}
     for record in records:
         n, values = record.settings["inputs"], record.values
-        found[f"maximum/{n}"] = _exact(len(values["histogram"]) - 1)
-        found[f"classes/{n}"] = _exact(values["classes"])
+        found[f"maximum/{n}"] = exact_estimate(len(values["histogram"]) - 1)
+        found[f"classes/{n}"] = exact_estimate(values["classes"])
         if n == 4:
-            found["largest/4"] = _exact(sum(k in values["largest"] for k in (1785, 7140)))
-            found["number/4"] = _exact(len(values["largest"]))
-    found["parity"] = _exact(sum(r.values["parity"] != r.settings["inputs"] for r in records))
-    found["unequal"] = _exact(sum(r.values["unequal"] for r in records))
+            found["largest/4"] = exact_estimate(sum(k in values["largest"] for k in (1785, 7140)))
+            found["number/4"] = exact_estimate(len(values["largest"]))
+    found["parity"] = exact_estimate(
+        sum(r.values["parity"] != r.settings["inputs"] for r in records)
+    )
+    found["unequal"] = exact_estimate(sum(r.values["unequal"] for r in records))
     return found
-
-
-def _exact(value: float) -> Estimate:
-    return Estimate(value=value, low=value, high=value, se=0.0, n=1, exact=True)
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate, proportion_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -108,21 +109,20 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     record = judged(records)
     if record is None:
         return {}
-    from inscape.papers.sattelberg._toy import exactly, share
 
     runs, values = record.settings["runs"], record.values
     at_level = sum(values["levels"])
     common = [values["losses"][name] for name, _ in Counter(values["counts"]).most_common(7)]
     found = {
-        "near a level": share([True] * at_level + [False] * (runs - at_level)),
-        "distinct": exactly(float(len(values["counts"]))),
-        "most common": exactly(common[0] if common else float("nan")),
-        "one unit": exactly(float(sum(abs(loss - 8 / 3) < NEAR for loss in common))),
+        "near a level": proportion_estimate(at_level, runs),
+        "distinct": exact_estimate(float(len(values["counts"]))),
+        "most common": exact_estimate(common[0] if common else float("nan")),
+        "one unit": exact_estimate(float(sum(abs(loss - 8 / 3) < NEAR for loss in common))),
     }
     by_form = forms(values)
     for form in PRINTED:
         count = by_form.get(form, 0)
-        found[f"form/{form}"] = _per_thousand(share([True] * count + [False] * (runs - count)))
+        found[f"form/{form}"] = _per_thousand(proportion_estimate(count, runs))
     return found
 
 

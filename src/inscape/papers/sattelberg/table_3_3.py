@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape.lab.experiment import Estimate, Experiment, Trend, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._difficulty import (
     LEAKY,
@@ -113,7 +114,7 @@ def vanishing(counts: Mapping[float, Counts]) -> list[int]:
 
 
 def _exact(value: float, method: str) -> Estimate:
-    return Estimate(value=value, low=value, high=value, se=0.0, n=TEN, exact=True, method=method)
+    return exact_estimate(value, TEN, method=method)
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

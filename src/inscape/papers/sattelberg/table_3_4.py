@@ -5,7 +5,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
-from inscape.lab.statistics import bootstrap_estimate, kendall_tau, mean_estimate
+from inscape.lab.statistics import bootstrap_estimate, kendall_tau, mean_estimate, proportion_of
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
 
@@ -113,10 +113,8 @@ def working(cells: Sequence[tuple[int, Size | None]]) -> float:
 
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return smallest widths, gaps to the bound of section 3.3.2, and the rates of the text."""
-    from inscape.papers.sattelberg._toy import share
-
     records = judged(records)
-    found: dict[str, Estimate] = {"fitting": share([likely(record) for record in records])}
+    found: dict[str, Estimate] = {"fitting": proportion_of([likely(record) for record in records])}
     sizes = {_size(record): best(record) for record in records}
     for digits in sorted({size[1] for size in sizes}):
         solved = [pair[0] for size, pair in sizes.items() if size[1] == digits and pair]
@@ -157,14 +155,12 @@ def _gaps(solved: Mapping[Size, int]) -> dict[str, Estimate]:
 
 def rates(six: Mapping[str, Any], three: Mapping[str, Any]) -> dict[str, Estimate]:
     """Return the rates of the text: networks of width 6 on 4-parity, pruned and direct."""
-    from inscape.papers.sattelberg._toy import share
-
     sizes = six["smallest"]
     solved = [size for size in sizes if size]
     pruned = [0 < size <= 3 for size in sizes]
     direct = [size > 0 for size in three["smallest"]]
-    found = {"solved": share([size > 0 for size in sizes]), "pruned": share(pruned)}
-    found["direct"] = share(direct)
+    found = {"solved": proportion_of([size > 0 for size in sizes]), "pruned": proportion_of(pruned)}
+    found["direct"] = proportion_of(direct)
     gain = found["pruned"].value - found["direct"].value
     se = (found["pruned"].se ** 2 + found["direct"].se ** 2) ** 0.5
     found["gain"] = Estimate(
@@ -176,7 +172,7 @@ def rates(six: Mapping[str, Any], three: Mapping[str, Any]) -> dict[str, Estimat
         method="difference of two shares, normal interval",
     )
     if solved:
-        found["contains"] = share([size <= 3 for size in solved])
+        found["contains"] = proportion_of([size <= 3 for size in solved])
     ways = [n for size, n in zip(sizes, six["working"], strict=True) if size == 3]
     return found | ({"ways": mean_estimate(ways)} if ways else {})
 

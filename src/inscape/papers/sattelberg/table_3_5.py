@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
+from inscape.lab.statistics import exact_estimate, proportion_estimate, proportion_of
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
 
@@ -109,25 +110,23 @@ def reaches(digits: int, found: Counter[Shape]) -> bool:
 
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the fewest units left, which printed shapes are reached, and the rates of the text."""
-    from inscape.papers.sattelberg._toy import exactly, share
-
     ends = {parts(start)[0]: found for start, found in shapes(records).items() if start in STARTS}
     ends = {digits: found for digits, found in ends.items() if found}
-    results = {f"units/{n}": exactly(min(sum(shape) for shape in ends[n])) for n in ends}
+    results = {f"units/{n}": exact_estimate(min(sum(shape) for shape in ends[n])) for n in ends}
     if ends:
         reached = [reaches(digits, found) for digits, found in ends.items()]
-        results["reached"] = exactly(sum(reached) / len(reached))
+        results["reached"] = exact_estimate(sum(reached) / len(reached))
     single = [len(shape) == 1 for n, found in ends.items() if n > 3 for shape in found.elements()]
     if single:
-        results["single"] = share(single)
+        results["single"] = proportion_of(single)
     small = [r.values for r in records if r.settings["start"] == SMALL]
     if small:
-        results["small solves"] = share([bool(values["solved"]) for values in small])
-        results["small reaches"] = share([_two_by_two(values) for values in small])
+        results["small solves"] = proportion_of([bool(values["solved"]) for values in small])
+        results["small reaches"] = proportion_of([_two_by_two(values) for values in small])
     for record in records:
         if record.settings["start"] == DIRECT:
             solved, trials = record.values["solved"], record.values["trials"]
-            results["direct"] = share([True] * solved + [False] * (trials - solved))
+            results["direct"] = proportion_estimate(solved, trials)
     return results
 
 

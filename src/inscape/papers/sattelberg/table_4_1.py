@@ -6,6 +6,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -67,11 +68,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         if n == 10:
             found["rounder"] = sqrt(square / Fraction(record.values["octahedron"]))
     found |= {"equation": same, "hulls": hulls}
-    return {key: _exactly(number) for key, number in found.items()}
-
-
-def _exactly(number: float) -> Estimate:
-    return Estimate(value=number, low=number, high=number, se=0.0, n=1, exact=True)
+    return {key: exact_estimate(number) for key, number in found.items()}
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

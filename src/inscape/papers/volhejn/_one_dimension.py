@@ -10,6 +10,7 @@ from torch import nn
 from inscape.lab.experiment import Estimate, Outcome, Settings
 from inscape.lab.statistics import (
     bootstrap_estimate,
+    exact_estimate,
     kendall_tau,
     mean_estimate,
     paired_difference,
@@ -189,7 +190,7 @@ def _unconverged(records: Sequence[Record]) -> Estimate:
     """Return how many settings have no network that converged, as an exact count."""
     nets = [record for record in records if record.settings["kind"] == "network"]
     count = float(sum(not any(record.values["converged"]) for record in nets))
-    return Estimate(value=count, low=count, high=count, se=0.0, n=len(nets), exact=True)
+    return exact_estimate(count, len(nets))
 
 
 def _plateau(nets: Rows, measure: str) -> Estimate:

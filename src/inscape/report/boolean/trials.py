@@ -12,6 +12,7 @@ import torch
 
 from inscape.boolean import npn
 from inscape.boolean.truth_table import TruthTable
+from inscape.lab.statistics import proportion_estimate
 from inscape.lab.store import Store
 
 #: Training as in section 3.4 of Sattelberg's dissertation.
@@ -102,7 +103,7 @@ def _trial(
         progress=False,
     )
     found = int(trained.stopped.sum())
-    low, high = wilson(found, networks)
+    rate = proportion_estimate(found, networks)
     epochs = float(trained.epochs[trained.stopped].double().median()) if found else None
     return Trial(
         size=named(table.n, width, depth),
@@ -112,9 +113,9 @@ def _trial(
         activation=kind,
         networks=networks,
         found=found,
-        share=found / networks,
-        low=low,
-        high=high,
+        share=rate.value,
+        low=rate.low,
+        high=rate.high,
         epochs=epochs,
     )
 
@@ -122,18 +123,6 @@ def _trial(
 def named(n: int, width: int, depth: int) -> str:
     """Return the size of a network: inputs, hidden units of each layer, output."""
     return "-".join(map(str, [n, *[width] * depth, 1]))
-
-
-def wilson(found: int, of: int) -> tuple[float, float]:
-    """Return Wilson's interval of 95% for a share.
-
-    >>> [round(end, 3) for end in wilson(0, 100)]
-    [0.0, 0.037]
-    """
-    from scipy.stats import binomtest
-
-    span = binomtest(found, of).proportion_ci(method="wilson")
-    return float(span.low), float(span.high)
 
 
 def seen_before(canonical: int, results: Path) -> tuple[Seen, ...]:
@@ -163,15 +152,15 @@ def _seen(
     count, trials = int(np.asarray(values["successes"])[place]), int(settings["trials"])
     if not count:
         return None
-    low, high = wilson(count, trials)
+    rate = proportion_estimate(count, trials)
     return Seen(
         size=named(4, settings["width"], settings["depth"]),
         activation="leaky ReLU" if settings["leak"] else "ReLU",
         networks=trials,
         found=count,
-        share=count / trials,
-        low=low,
-        high=high,
+        share=rate.value,
+        low=rate.low,
+        high=rate.high,
         scale=scale,
     )
 
