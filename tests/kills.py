@@ -144,7 +144,7 @@ def _compare(found: Trial, experiment: str, scale: str, calm: Store, rough: Stor
     named = {parsed(text).get("npz", {}).get("file") for text in _records(rough.root).values()}
     found.left += [p.name for p in rough.root.glob("*/*/*/*.npz") if p.name not in named]
     found.left += [path.name for path in rough.root.rglob("*.corrupt-*")]
-    found.damaged += [*calm.told(), *rough.told()]
+    found.damaged += [*calm.take_notices(), *rough.take_notices()]
     found.cells = len(_records(rough.root))
 
 

@@ -213,7 +213,7 @@ CASES = {
     "unknown device": (look(device="tpu"), 2, "device must be auto, cpu, cuda.* found 'tpu'"),
     "absent device": (look(device="cuda:7"), 2, "device 'cuda:7' must exist on this machine"),
     "unknown precision": (look(dtype="float16"), 2, "Invalid value for '--dtype'"),
-    "no scale": (look(scale="x"), 2, "scale must be a number to divide by, or auto, found 'x'"),
+    "no divisor": (look(divide="x"), 2, "divide must be a number to divide by, or auto, found 'x'"),
     "no normalisation": (look(normalise="1"), 2, "normalise must be MEAN,STD .* found '1'"),
     "loss against labels": (look(loss="bce_logits"), 2, "must have one output, found 3"),
     "output under a file": (

@@ -50,7 +50,7 @@ def test_dry_run_trains_nothing(run):
         ([""], "must be NUMBER:INPUTS or a formula of x1, x2, ..., found ''"),
         (["99:2"], "a function of 2 inputs must have a number from 0 to"),
         (["1:0"], "n must be from 1 to"),
-        (["1:11"], "--boolean takes functions of at most 10 inputs, found 11"),
+        (["1:11"], "a function must have at most 10 inputs to be looked at, found 11"),
         (["x1 +"], "found"),
         (["6:2", "--model", "a.py:b"], "found --model too, which describes a model"),
         (["6:2", "--data", "mnist"], "found --data too"),

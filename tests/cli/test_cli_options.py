@@ -2,7 +2,9 @@
 
 import pytest
 
+from inscape import index
 from inscape.cli import options as opt
+from inscape.selection import selected
 
 
 def test_numbers():
@@ -21,8 +23,24 @@ def test_numbers():
 
 
 def test_instruments():
-    assert opt.known_instruments(None) is None
-    assert opt.known_instruments([]) is None
-    assert opt.known_instruments(["path_length"]) == ["path_length"]
-    with pytest.raises(ValueError, match="no instrument is called 'pth_length': did you mean path"):
-        opt.known_instruments(["path_length", "pth_length"])
+    assert selected("path_length") == ("path_length",)
+    assert selected(["path_length", "gradient_norm,path_length"]) == (
+        "path_length",
+        "gradient_norm",
+    )
+    assert selected("attribution", also=("attribution",)) == ("attribution",)
+    unknown = "no instrument or family is called 'pth_length': did you mean path"
+    with pytest.raises(ValueError, match=unknown):
+        selected(["path_length", "pth_length"])
+    with pytest.raises(ValueError, match="must be names of instruments or families separated by"):
+        selected("path_length,,rugosity")
+
+
+def test_families():
+    smooth = [entry.name for entry in index.entries() if entry.family == "smoothness"]
+    assert selected("smoothness") == tuple(smooth)
+    assert selected("kernels") == ("neighbours", "tangent_kernel")  # the others read trainings
+    assert selected(["path_length", "smoothness"])[0] == "path_length"
+    refused = "'landscape' has no instrument that measures one network and its data: name one of it"
+    with pytest.raises(ValueError, match=refused):
+        selected("landscape")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from inscape.cli.output import Speech, check_writable, page_name, page_path
+from inscape.cli.console import Speech
+from inscape.report.page_paths import check_page, page_name, page_path
 
 
 @pytest.mark.parametrize(
@@ -44,33 +45,33 @@ def test_page_name(model, weights, data, name):
 
 
 def test_a_writable_place_is_left_as_it_was(tmp_path):
-    check_writable(tmp_path / "new" / "folder" / "a.html")
+    check_page(tmp_path / "new" / "folder" / "a.html")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_relative_places(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check_writable(Path("reports/a.html"))
-    check_writable(Path("a.html"))
+    check_page(Path("reports/a.html"))
+    check_page(Path("a.html"))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_in_the_way(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"cannot write into the folder .*file: not a directory"):
-        check_writable(tmp_path / "file" / "x" / "a.html")
+        check_page(tmp_path / "file" / "x" / "a.html")
 
 
 def test_a_folder_in_the_way(tmp_path):
     with pytest.raises(OSError, match=r"cannot write the report .*: it is a folder"):
-        check_writable(tmp_path)
+        check_page(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_folder(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(OSError, match="permission denied: choose another with --out"):
-        check_writable(tmp_path / "a.html")
+        check_page(tmp_path / "a.html")
 
 
 def test_a_read_only_disk(tmp_path, monkeypatch):
@@ -79,7 +80,7 @@ def test_a_read_only_disk(tmp_path, monkeypatch):
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     with pytest.raises(OSError, match="read-only file system: choose another with --out"):
-        check_writable(tmp_path / "a.html")
+        check_page(tmp_path / "a.html")
 
 
 def test_speech(capsys):

@@ -9,8 +9,8 @@ import torch
 
 import fake_paper
 from inscape import __version__, index
-from inscape.cli import health
 from inscape.data import cache_dir
+from inscape.environment import installation
 from inscape.lab.record import content_hash
 from inscape.lab.store import Store
 
@@ -47,8 +47,8 @@ def test_extras_are_those_of_the_installed_package(run, cache):
     _, found = facts(run)
     extras = {extra["extra"]: extra for extra in found["extras"]}
     published = set(metadata.metadata("inscape").get_all("Provides-Extra"))
-    assert set(extras) == published - health.FOR_DEVELOPERS
-    assert set(extras) == set(health.BRINGS)
+    assert set(extras) == published - installation.FOR_DEVELOPERS
+    assert set(extras) == set(installation.BRINGS)
     assert extras["parquet"]["packages"] == ["pyarrow"]
 
 
@@ -97,7 +97,7 @@ def test_a_missing_and_a_wrong_package_are_broken(run, cache, monkeypatch):
         return "0.0.1" if name == "rich" else real(name)
 
     real = metadata.version
-    monkeypatch.setattr(health.metadata, "version", version)
+    monkeypatch.setattr(installation.metadata, "version", version)
     done = run("doctor")
     assert done.exit_code == 1
     assert "broken: jinja2 >=3.1 is needed, found none: install inscape again.\n" in done.stdout

@@ -6,8 +6,8 @@ from math import fsum
 import pytest
 import torch
 
-from inscape.cli.example import example
 from inscape.loaders import open_data
+from inscape.report.look.example import example
 
 
 def test_the_same_weights_every_time():

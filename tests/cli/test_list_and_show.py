@@ -9,9 +9,9 @@ import pytest
 import fake_paper
 from inscape import index
 from inscape._core import instruments
-from inscape.cli.experiments import _axis
 from inscape.data import catalogue
 from inscape.lab.catalogue import experiments
+from inscape.report.paper.description import _axis
 
 
 def test_list_names_every_registered_instrument(run):

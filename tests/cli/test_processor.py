@@ -4,9 +4,9 @@ import json
 
 import torch
 
-from inscape.cli import processor
 from inscape.ensembles import slots
 from inscape.ensembles.slots import same_bits
+from inscape.environment import processor
 
 
 def by_slot(left, right):

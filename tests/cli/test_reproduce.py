@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 import fake_paper
-from inscape.cli import reproduction, requests
-from inscape.lab import executors
+from inscape.lab import executors, reproduction_plan
 from inscape.lab.store import Store
+from inscape.report import paper
 
 TABLE, FIGURE, COUNTING = fake_paper.IDS
 
 
 @pytest.fixture
-def paper(tmp_path, monkeypatch):
+def installed(tmp_path, monkeypatch):
     """Let there be one paper, run in this process."""
-    monkeypatch.setattr(requests.Request, "cores", 1)
+    monkeypatch.setattr(reproduction_plan, "available_cores", lambda: 1)
     return fake_paper.install(tmp_path / "papers", monkeypatch)
 
 
@@ -26,7 +26,7 @@ def lines(text):
     return [" ".join(line.split()) for line in text.splitlines()]
 
 
-def test_verdicts_page_and_command(run, paper):
+def test_verdicts_page_and_command(run, installed):
     done = run("reproduce", TABLE)
     assert done.exit_code == 0
     out = lines(done.stdout)
@@ -47,7 +47,7 @@ def test_verdicts_page_and_command(run, paper):
     assert "Sums of &lt;small&gt; numbers" in Path("results/fake.html").read_text()
 
 
-def test_the_same_command_again_computes_nothing(run, paper):
+def test_the_same_command_again_computes_nothing(run, installed):
     run("reproduce", TABLE)
     before = {path: path.stat().st_mtime_ns for path in Path("results").rglob("*.json")}
     assert len(before) == 9
@@ -60,14 +60,14 @@ def test_the_same_command_again_computes_nothing(run, paper):
     assert "; 9 cells computed" in run("reproduce", TABLE, "--fresh").stdout
 
 
-def test_a_claim_that_is_not_reproduced_ends_with_3(run, paper):
+def test_a_claim_that_is_not_reproduced_ends_with_3(run, installed):
     done = run("reproduce", COUNTING)
     assert done.exit_code == 3
     assert "counting, tall: not reproduced: 1, exact, is not above 5." in lines(done.stdout)
     assert "page: results/fake.html" in done.stderr
 
 
-def test_a_whole_paper_runs_shared_cells_once(run, paper):
+def test_a_whole_paper_runs_shared_cells_once(run, installed):
     done = run("reproduce", "fake", FIGURE)
     assert done.exit_code == 3
     assert "3 experiments at scale laptop: 11 cells, 11 to compute" in done.stderr
@@ -75,12 +75,12 @@ def test_a_whole_paper_runs_shared_cells_once(run, paper):
     assert len(list(Path("results").rglob("*.json"))) == 11
 
 
-def test_smoke_gives_numbers_but_no_verdict(run, paper):
+def test_smoke_gives_numbers_but_no_verdict(run, installed):
     done = run("reproduce", "fake", "--scale", "smoke")
     assert done.exit_code == 0
     out = lines(done.stdout)
     assert out[0] == "item quantity ours 95% interval n"
-    assert "table-1.1 mean/2 2 none 1" in out
+    assert "table-1.1 mean/2 2 no interval 1" in out
     assert "counting top 0 exact 1" in out
     assert "claims: 6 not run" in out[-1]
     assert "page: results/fake-smoke.html" in done.stderr
@@ -88,7 +88,7 @@ def test_smoke_gives_numbers_but_no_verdict(run, paper):
     assert not Path("results/fake.html").exists()
 
 
-def test_changed_settings_give_no_verdict_and_a_page_of_their_own(run, paper):
+def test_changed_settings_give_no_verdict_and_a_page_of_their_own(run, installed):
     done = run("reproduce", COUNTING, "--set", "seed=7,8")
     assert done.exit_code == 0
     assert "counting top 8 exact 1" in lines(done.stdout)
@@ -98,14 +98,14 @@ def test_changed_settings_give_no_verdict_and_a_page_of_their_own(run, paper):
     assert "Nobody runs this" not in page
 
 
-def test_values_that_are_those_of_the_scale_are_no_change(run, paper):
+def test_values_that_are_those_of_the_scale_are_no_change(run, installed):
     assert run("reproduce", COUNTING, "--seeds", 2).exit_code == 3
     assert run("reproduce", COUNTING, "--seeds", 3).exit_code == 0
     assert run("reproduce", TABLE, "--set", "shift=0").exit_code == 0
     assert "same trend" in run("reproduce", TABLE, "--set", "shift=0").stdout
 
 
-def test_experiments_that_lack_a_setting_are_left_as_they_are(run, paper):
+def test_experiments_that_lack_a_setting_are_left_as_they_are(run, installed):
     done = run("reproduce", "fake", "--set", "size=7")
     assert "fake/counting has no setting 'size': left unchanged" in lines(done.stderr)
     assert "table-1.1 mean/7 7.1 6.85 to 7.35 3" in lines(
@@ -115,7 +115,7 @@ def test_experiments_that_lack_a_setting_are_left_as_they_are(run, paper):
     assert len(list(Path("results/fake/table-1.1/laptop").glob("*.json"))) == 3
 
 
-def test_a_damaged_record_and_a_damaged_index_are_said(run, paper):
+def test_a_damaged_record_and_a_damaged_index_are_said(run, installed):
     run("reproduce", TABLE)
     file = next(Path("results/fake/table-1.1/laptop").glob("*.json"))
     file.write_text("{")
@@ -127,14 +127,14 @@ def test_a_damaged_record_and_a_damaged_index_are_said(run, paper):
     assert "9 cells, 1 to compute" in " ".join(said)
 
 
-def test_a_damaged_record_of_another_experiment_is_said_by_the_page(run, paper):
+def test_a_damaged_record_of_another_experiment_is_said_by_the_page(run, installed):
     run("reproduce", "fake")
     next(Path("results/fake/counting/laptop").glob("*.json")).write_text("{")
     said = run("reproduce", TABLE).stderr
     assert said.count("is not a whole JSON record: it was set aside") == 1
 
 
-def test_records_under_another_wording_of_a_claim_are_said(run, paper):
+def test_records_under_another_wording_of_a_claim_are_said(run, installed):
     run("reproduce", TABLE)
     for file in Path("results/fake/table-1.1/laptop").glob("*.json"):
         fake_paper.under_claims(file, {"grows": "another"})
@@ -143,17 +143,18 @@ def test_records_under_another_wording_of_a_claim_are_said(run, paper):
     assert said.count(f"{about}claim grows changed after the run.") == 1
 
 
-def test_a_finding_under_own_settings_knows_its_command(run, paper, monkeypatch):
+def test_an_outcome_under_own_settings_knows_its_command(run, installed, monkeypatch):
     seen = []
-    real = reproduction.pages
+    real = paper.reproduction_pages
     monkeypatch.setattr(
-        reproduction,
-        "pages",
-        lambda request, done: (seen.extend(done.found), real(request, done))[1],
+        paper, "reproduction_pages", lambda done: (seen.extend(done.outcomes), real(done))[1]
     )
     run("reproduce", COUNTING, "--set", "seed=7,8")
     run("reproduce", COUNTING)
-    assert [one.command for one in seen] == ["inscape reproduce fake/counting --set seed=7,8", ""]
+    assert [outcome.command for outcome in seen] == [
+        "inscape reproduce fake/counting --set seed=7,8",
+        "",
+    ]
 
 
 def test_one_quick_cell_is_said_well(run, tmp_path):
@@ -165,7 +166,7 @@ def test_one_quick_cell_is_said_well(run, tmp_path):
     assert "; 1 cell computed in" in done.stdout
 
 
-def test_dry_run_says_cells_time_and_disk_and_writes_nothing(run, paper):
+def test_dry_run_says_cells_time_and_disk_and_writes_nothing(run, installed):
     done = run("reproduce", "fake", "--dry-run")
     assert done.exit_code == 0
     assert lines(done.stdout)[0] == "experiment cells to compute time disk note"
@@ -177,7 +178,7 @@ def test_dry_run_says_cells_time_and_disk_and_writes_nothing(run, paper):
     assert (found["all"]["cells"], len(found["experiments"])) == (11, 3)
 
 
-def test_json(run, paper):
+def test_json(run, installed):
     done = run("reproduce", TABLE, COUNTING, "--json", "--quiet")
     assert (done.exit_code, done.stderr) == (3, "")
     found = json.loads(done.stdout)
@@ -195,13 +196,13 @@ def test_json(run, paper):
     assert found["computed"] == 11
 
 
-def test_another_folder(run, paper):
+def test_another_folder(run, installed):
     assert run("reproduce", TABLE, "--out", "elsewhere").exit_code == 0
     assert Path("elsewhere/fake.html").exists()
     assert not Path("results").exists()
 
 
-def test_a_cell_that_fails_ends_with_1_and_the_rest_is_judged(run, paper):
+def test_a_cell_that_fails_ends_with_1_and_the_rest_is_judged(run, installed):
     done = run("reproduce", COUNTING, TABLE, "--set", "seed=0,1,99")
     assert done.exit_code == 1
     assert "inscape: 1 of 3 cells of fake/counting failed; the cell seed=99 said" in done.stderr
@@ -210,7 +211,7 @@ def test_a_cell_that_fails_ends_with_1_and_the_rest_is_judged(run, paper):
     assert "counting" not in done.stdout  # nothing is said from a part of the cells
 
 
-def test_a_full_disk_ends_with_1(run, paper, monkeypatch):
+def test_a_full_disk_ends_with_1(run, installed, monkeypatch):
     def full(self, record):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
 
@@ -221,11 +222,11 @@ def test_a_full_disk_ends_with_1(run, paper, monkeypatch):
     assert "no space left on device: free some space or choose another --out" in done.stderr
 
 
-def test_ctrl_c_ends_with_130(run, paper, monkeypatch):
+def test_ctrl_c_ends_with_130(run, installed, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reproduction, "run_plan", interrupted)
+    monkeypatch.setattr(reproduction_plan, "run_plan", interrupted)
     done = run("reproduce", TABLE)
     assert done.exit_code == 130
     assert done.stderr.endswith("inscape: interrupted: nothing was left half written.\n")
@@ -247,11 +248,14 @@ def test_ctrl_c_ends_with_130(run, paper, monkeypatch):
         ([TABLE, "--set", "size=1", "--set", "size=2"], "--set size was given twice: put all"),
         ([TABLE, "--set", "width=1"], "fake/table-1.1 has no setting 'width'"),
         ([TABLE, "--seeds", "0"], "seeds must be at least 1, found 0"),
-        ([TABLE, "--measures", "a,,b"], "--measures must be names separated by commas, found"),
-        ([TABLE, "--measures", "gradient_norm"], "fake/table-1.1 has no setting 'measures'"),
         (
-            [TABLE, "--measures", "gradient_norm,path_lenght", "--dry-run"],
-            "--measures must name instruments, found 'path_lenght': did you mean path_length",
+            [TABLE, "--only", "a,,b"],
+            "only must be names of instruments or families separated by com",
+        ),
+        ([TABLE, "--only", "gradient_norm"], "fake/table-1.1 has no setting 'measures'"),
+        (
+            [TABLE, "--only", "gradient_norm,path_lenght", "--dry-run"],
+            "no instrument or family is called 'path_lenght': did you mean path_length",
         ),
         (["fake", "--set", "width=1"], "has no setting 'width'"),
         ([TABLE, "--set", "size=abc"], "'size' of fake/table-1.1 must be a whole number, such as"),
@@ -259,7 +263,7 @@ def test_ctrl_c_ends_with_130(run, paper, monkeypatch):
         ([TABLE, "--data-dir", "nowhere"], "--data-dir must name a folder, found nowhere"),
     ],
 )
-def test_usage(run, paper, words, text):
+def test_usage(run, installed, words, text):
     done = run("reproduce", *words)
     assert (done.exit_code, done.stdout) == (2, "")
     assert text in done.stderr
@@ -270,15 +274,15 @@ def test_jobs_below_one(run, tmp_path, monkeypatch):
     fake_paper.install(tmp_path / "papers", monkeypatch)
     done = run("reproduce", TABLE, "--jobs", 0)
     assert done.exit_code == 2
-    assert done.stderr == "inscape: --jobs must be at least 1, found 0: raise it.\n"
+    assert done.stderr == "inscape: --jobs must be at least 1, found 0: raise it or leave it out.\n"
 
 
 @pytest.mark.parametrize("words", [["--scale", "huge"], ["--executor", "abacus"]])
-def test_choices(run, paper, words):
+def test_choices(run, installed, words):
     assert run("reproduce", TABLE, *words).exit_code == 2
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_the_run(run, paper):
+def test_a_folder_that_cannot_be_written_is_refused_before_the_run(run, installed):
     Path("results").write_text("a file")
     done = run("reproduce", TABLE)
     assert done.exit_code == 1
@@ -287,11 +291,13 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_run(run, paper):
     ]
 
 
-def test_the_data_folder_is_told_to_the_run_and_forgotten_after(run, paper, monkeypatch, tmp_path):
+def test_the_data_folder_is_told_to_the_run_and_forgotten_after(
+    run, installed, monkeypatch, tmp_path
+):
     seen = []
-    real = reproduction.run_plan
+    real = reproduction_plan.run_plan
     monkeypatch.setattr(
-        reproduction,
+        reproduction_plan,
         "run_plan",
         lambda *a, **k: (seen.append(os.environ.get("INSCAPE_DATA_DIR")), real(*a, **k))[1],
     )
@@ -300,29 +306,28 @@ def test_the_data_folder_is_told_to_the_run_and_forgotten_after(run, paper, monk
     assert seen == [str(tmp_path / "data")]
     assert "INSCAPE_DATA_DIR" not in os.environ
     monkeypatch.setenv("INSCAPE_DATA_DIR", "before")
-    with requests.data_from(tmp_path):
+    with reproduction_plan.data_from(tmp_path):
         assert os.environ["INSCAPE_DATA_DIR"] == str(tmp_path)
     assert os.environ["INSCAPE_DATA_DIR"] == "before"
 
 
-def test_executors_by_name(run, paper, monkeypatch):
+def test_executors_by_name(run, installed, monkeypatch):
     asked = []
 
     def chosen(name, jobs):
         asked.append((name, jobs))
         return executors.SerialExecutor()
 
-    monkeypatch.setattr(reproduction, "executor", chosen)
+    monkeypatch.setattr(reproduction_plan, "executor_named", chosen)
     run("reproduce", COUNTING)
     run("reproduce", COUNTING, "--executor", "ray")
-    monkeypatch.setattr(requests.Request, "cores", 4)
+    monkeypatch.setattr(reproduction_plan, "available_cores", lambda: 4)
     run("reproduce", COUNTING)
     assert sorted(set(asked)) == [("joblib", 4), ("ray", 1), ("serial", 1)]
 
 
 def test_cores_of_this_machine():
-    assert requests.Request(ids=()).cores >= 1
-    assert requests.Request(ids=(), jobs=3).cores == 3
+    assert reproduction_plan.available_cores() >= 1
 
 
 def test_an_experiment_of_ones_own(run, tmp_path):
@@ -344,16 +349,16 @@ def test_in_processes_of_its_own(process, tmp_path):
     assert "2 cells computed" in done.stdout
 
 
-def test_pages_from_records_alone(run, paper, monkeypatch):
+def test_pages_from_records_alone(run, installed, monkeypatch):
     run("reproduce", "fake")
-    monkeypatch.setattr(reproduction, "run_plan", None)
+    monkeypatch.setattr(reproduction_plan, "run_plan", None)
     done = run("pages")
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["reports/index.html", "reports/fake.html"]
     assert Path("reports/fake.html").read_text() == Path("results/fake.html").read_text()
 
 
-def test_pages_without_records(run, paper):
+def test_pages_without_records(run, installed):
     done = run("pages", "--results", "nowhere")
     assert done.exit_code == 2
     assert done.stderr == (
@@ -362,7 +367,7 @@ def test_pages_without_records(run, paper):
     )
 
 
-def test_pages_of_an_empty_folder(run, paper):
+def test_pages_of_an_empty_folder(run, installed):
     Path("results").mkdir()
     done = run("pages")
     assert (done.exit_code, done.stdout) == (2, "")
@@ -370,7 +375,7 @@ def test_pages_of_an_empty_folder(run, paper):
     assert not Path("reports").exists()
 
 
-def test_pages_as_json_say_that_own_experiments_have_none(run, paper, tmp_path):
+def test_pages_as_json_say_that_own_experiments_have_none(run, installed, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "count.py").write_text(fake_paper.EXTRA)
     run("reproduce", "mine/count.py")
@@ -381,7 +386,7 @@ def test_pages_as_json_say_that_own_experiments_have_none(run, paper, tmp_path):
     assert notice in run("pages").stderr
 
 
-def test_pages_say_what_was_set_aside(run, paper):
+def test_pages_say_what_was_set_aside(run, installed):
     run("reproduce", TABLE)
     next(Path("results/fake/table-1.1/laptop").glob("*.json")).write_text("{")
     done = run("pages")

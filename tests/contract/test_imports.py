@@ -14,6 +14,7 @@ PACKAGE = Path(inscape.__file__).parent
 #: The packages in order: each may import those of the rows above, and of its own row only itself.
 LAYERS = (
     ("errors", "escaping", "index"),
+    ("selection",),
     ("files",),
     ("_core",),
     ("functional",),
@@ -35,7 +36,7 @@ LAYERS = (
     ),
     ("lab",),
     ("figures",),
-    ("papers", "report"),
+    ("environment", "papers", "report"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -6,7 +6,6 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
-from inscape.cli.explained import print_attribution
 from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.kernels import PathWatch, path_kernel, tangent_kernel
 from inscape.kernels.path import weight_segment
@@ -14,6 +13,7 @@ from inscape.kernels.path.gradients_between import General
 from inscape.kernels.tangent import blocks
 from inscape.report.look.attribution import Attribution, Explained, Others, Prediction, Push
 from inscape.report.look.attribution_page import attribution_part
+from inscape.report.look.attribution_text import attribution_text
 from inscape.report.look.page import environment
 from inscape.training import fit
 
@@ -202,7 +202,7 @@ def test_first_order_is_an_estimate():
 
 
 @pytest.mark.parametrize(("residual", "rounded"), [(1e-12, True), (1e-3, False)])
-def test_only_rounding_is_called_so(residual, rounded, capsys):
+def test_only_rounding_is_called_so(residual, rounded):
     says = Prediction(
         row=0, why="asked for", says="1", truth=None, right=None, probability=None, output=0,
         value=3.0,
@@ -212,8 +212,7 @@ def test_only_rounding_is_called_so(residual, rounded, capsys):
         others=Others(rows=0, up=0.0, down=0.0), rest={"residual": residual}, final=3.0,
     )  # fmt: skip
     found = Attribution(rows="test rows", training_rows=4, explained=(one,))
-    print_attribution(found)
-    printed = capsys.readouterr().out
+    printed = attribution_text(found)
     part = attribution_part(found, 10) | {"csv": "", "pictures": {"query 0": None}}
     page = environment().get_template("attribution.html.j2").render(part=part, citation="")
     assert ("by rounding" in printed) == ("by rounding" in page) == rounded

@@ -126,9 +126,11 @@ def test_an_index_that_we_did_not_write_is_made_anew(store, odd):
     write(store, 0)
     odd(store.root / NAME)
     assert len(Index(store).entries("paper/table-1")) == 1
-    assert store.told() == (f"the index {store.root / NAME} was damaged: it was made anew.",)
+    assert store.take_notices() == (
+        f"the index {store.root / NAME} was damaged: it was made anew.",
+    )
     Index(store).entries("paper/table-1")
-    assert store.told() == ()
+    assert store.take_notices() == ()
     with sqlite3.connect(store.root / NAME) as db:
         columns = [row[1] for row in db.execute("PRAGMA table_info(records)")]
         assert db.execute("SELECT count(*) FROM records").fetchone() == (1,)

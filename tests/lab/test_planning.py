@@ -50,7 +50,7 @@ def test_an_unknown_axis_is_refused(toy, store):
 
 def test_measures_need_an_axis(toy, store):
     with pytest.raises(ValueError, match=r"no setting 'measures' .*: choose from size, seed\."):
-        plan(toy.table, scale="smoke", measures=["path_length"], store=store)
+        plan(toy.table, scale="smoke", only=["path_length"], store=store)
 
 
 def test_seeds_need_an_axis(toy, store):
@@ -106,7 +106,7 @@ def test_a_value_like_those_of_any_scale_is_taken(toy, store, own, value):
 
 def test_measures_become_one_list(toy, store):
     toy.edit(('"seed": range(3)', '"measures": [["a"]]'))
-    made = plan(toy.table, scale="smoke", measures=("b", "c"), store=store)
+    made = plan(toy.table, scale="smoke", only=("b", "c"), store=store)
     assert [cell["measures"] for cell in made.cells] == [["b", "c"]] * 2
 
 

@@ -217,7 +217,7 @@ def test_a_hostile_record_is_set_aside_and_the_others_are_read(store, damage, pr
     damage(path)
     assert [entry.key for entry in Index(store).entries("paper/table-1")][-1:]  # lists the other
     assert [found.key for found in store.records("paper/table-1", "smoke")] == [other.key]
-    (notice,) = store.told()
+    (notice,) = store.take_notices()
     assert problem in notice
     assert notice.endswith("it was set aside as .corrupt and will be computed anew.")
     assert not path.exists()
@@ -246,7 +246,7 @@ def test_a_record_that_cannot_be_read_is_left_out_and_stays(store):
     path.unlink()
     path.symlink_to(path)
     assert store.read("paper/table-1", "smoke", path.stem) is None
-    (notice,) = store.told()
+    (notice,) = store.take_notices()
     assert notice.startswith(f"the record {path} cannot be read (")
     assert notice.endswith("): it is left out.")
     assert path.is_symlink()

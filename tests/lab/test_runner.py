@@ -14,7 +14,7 @@ from inscape._core import progress
 from inscape.cli.errors import exit_code
 from inscape.files import atomic
 from inscape.lab import RunError, Store, executor, plan, run, runner, worker
-from inscape.lab.executors import NAMES, Done, SerialExecutor, lost
+from inscape.lab.executors import NAMES, SerialExecutor, TaskOutcome, lost_task
 from inscape.lab.runner import ATTEMPTS, tasks
 from inscape.lab.worker import work
 
@@ -34,7 +34,7 @@ def numbers(records) -> dict[str, tuple[float, float, bytes]]:
 def test_a_run_writes_what_is_missing_and_nothing_else(toy, store):
     first = run(plan(toy.table, scale="smoke", seeds=2, store=store), store=store)
     assert (first.computed, first.kept, first.failures, first.notices) == (4, 0, (), ())
-    done: list[Done] = []
+    done: list[TaskOutcome] = []
     todo = plan(toy.table, scale="smoke", store=store)
     second = run(todo, store=store, on_done=done.append)
     assert (second.computed, second.kept) == (2, 4)
@@ -293,7 +293,7 @@ class Mortal:
         for task in tasks:
             self.sizes.append(len(task.cells))
             if any(cell["seed"] in self.deadly for cell in task.cells):
-                yield lost(task, "out of memory")
+                yield lost_task(task, "out of memory")
             else:
                 yield work(task)
 
@@ -314,7 +314,7 @@ def test_what_a_dying_worker_wrote_is_not_run_again(toy, store):
             for task in tasks:
                 self.sizes.append(len(task.cells))
                 done = work(task)
-                yield lost(task, "late") if task.attempt == 1 and len(task.cells) > 1 else done
+                yield lost_task(task, "late") if task.attempt == 1 and len(task.cells) > 1 else done
 
     late = Late(set())
     todo = plan(toy.together, scale="smoke", store=store, fresh=True)

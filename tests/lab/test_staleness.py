@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inscape.lab import Store, catalogue, plan, run, stale
+from inscape.lab import Store, catalogue, plan, run, stale_records
 from inscape.lab.encoding import cell_key
 from inscape.lab.staleness import difference
 
@@ -30,7 +30,7 @@ def store(shelf, toy, tmp_path) -> Store:
 
 
 def test_under_the_same_claims_nothing_is_stale(store):
-    assert stale(store) == []
+    assert stale_records(store) == []
 
 
 def test_many_claims_are_counted(store, toy):
@@ -43,7 +43,7 @@ def test_many_claims_are_counted(store, toy):
 
 def test_a_changed_claim_is_named(store, toy):
     toy.edit(("the sum is one", "the sum is about one"))
-    found = stale(store)
+    found = stale_records(store)
     assert len(found) == 2
     assert {item.experiment for item in found} == {"toys/table-1"}
     assert {item.key for item in found} == {key for _, _, key in store.places()}
@@ -53,7 +53,7 @@ def test_a_changed_claim_is_named(store, toy):
 
 def test_an_added_and_a_dropped_claim_are_named(store, toy):
     toy.edit(('name="up"', 'name="upwards"'))
-    assert stale(store)[0].reason == (
+    assert stale_records(store)[0].reason == (
         "claim upwards added after the run; claim up dropped after the run"
     )
 
@@ -62,14 +62,14 @@ def test_claims_of_a_figure_on_the_same_records_count(store, toy, shelf):
     path = shelf / "figure_1.py"
     path.write_text(path.read_text().replace("it falls", "it falls off"))
     toy.forget()
-    assert stale(store)[0].reason == "claim figure-1/down changed after the run"
+    assert stale_records(store)[0].reason == "claim figure-1/down changed after the run"
 
 
 def test_records_of_unknown_experiments_are_named(store, shelf):
     record = store.records("toys/table-1", "smoke")[0]
     key = cell_key("gone/table-9", record.settings, record.version, record.data)
     store.write(replace(record, experiment="gone/table-9", key=key))
-    (found,) = stale(store)
+    (found,) = stale_records(store)
     assert (found.experiment, found.key) == ("gone/table-9", key)
     assert found.reason == "no experiment is called gone/table-9"
 
@@ -79,5 +79,5 @@ def test_records_of_ones_own_files_are_left_out(store, toy, shelf):
     shutil.copytree(shelf, elsewhere)
     run(plan(str(elsewhere / "table_1.py"), scale="smoke", seeds=1, store=store), store=store)
     assert len({name for name, _, _ in store.places()}) == 2
-    assert stale(store) == []
+    assert stale_records(store) == []
     assert str(elsewhere) in sys.path

@@ -354,6 +354,6 @@ def test_a_store_that_does_not_mend_leaves_a_damaged_record(tmp_path):
     assert store.read("paper/item", "smoke", path.stem) is None
     assert store.damaged == {("paper/item", "smoke", path.stem): "is not a whole JSON record"}
     assert list(path.parent.iterdir()) == [path]
-    (notice,) = store.told()
+    (notice,) = store.take_notices()
     assert notice.endswith(": inscape reproduce sets it aside and computes it anew.")
-    assert store.told() == ()
+    assert store.take_notices() == ()

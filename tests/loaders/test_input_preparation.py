@@ -46,41 +46,41 @@ def test_shapes_that_are_none(given):
 
 
 def test_scale():
-    assert_close(open_data(FLAT, scale="255").x, torch.from_numpy(FLAT).float() / 255)
-    assert_close(open_data(FLAT, scale=2).x, torch.from_numpy(FLAT).float() / 2)
-    assert open_data(FLAT, scale=2).settings["scale"] == 2.0
+    assert_close(open_data(FLAT, divide="255").x, torch.from_numpy(FLAT).float() / 255)
+    assert_close(open_data(FLAT, divide=2).x, torch.from_numpy(FLAT).float() / 2)
+    assert open_data(FLAT, divide=2).settings["divide"] == 2.0
 
 
 def test_bytes_are_scaled_only_on_request_and_it_is_said():
     plain = open_data(FLAT)
     assert_close(plain.x, torch.from_numpy(FLAT).float())
-    text = "x holds whole numbers from 40 to 230: taken as they are (say --scale 255 to divide)"
+    text = "x holds whole numbers from 40 to 230: taken as they are (say --divide 255 to divide)"
     assert text in plain.notes
-    auto = open_data(FLAT.astype(np.int64), scale="auto")
+    auto = open_data(FLAT.astype(np.int64), divide="auto")
     assert_close(auto.x, torch.from_numpy(FLAT).float() / 255)
-    text = "x holds whole numbers from 40 to 230: divided by 255 (say --scale 1 otherwise)"
+    text = "x holds whole numbers from 40 to 230: divided by 255 (say --divide 1 otherwise)"
     assert text in auto.notes
-    assert auto.settings["scale"] == 255.0
+    assert auto.settings["divide"] == 255.0
 
 
 @pytest.mark.parametrize("top", [1, 16, 127, 300])
 def test_auto_leaves_other_whole_numbers_alone(top):
     x = np.array([[0, top]])
-    data = open_data(x, scale="auto")
+    data = open_data(x, divide="auto")
     assert data.x.tolist() == [[0, top]]
     assert f"x holds whole numbers from 0 to {top}: taken as they are" in data.notes
-    assert open_data(x.astype(float), scale="auto").notes == ()
+    assert open_data(x.astype(float), divide="auto").notes == ()
 
 
 @pytest.mark.parametrize("given", ["zero", 0, "nan", "inf"])
 def test_scales_that_are_none(given):
-    with pytest.raises(ValueError, match="scale must be a number to divide by, or auto, found"):
-        open_data(FLAT, scale=given)
+    with pytest.raises(ValueError, match="divide must be a number to divide by, or auto, found"):
+        open_data(FLAT, divide=given)
 
 
 @pytest.mark.parametrize("given", ["0.5,0.25", (0.5, 0.25)])
 def test_normalise_by_two_numbers(given):
-    data = open_data(FLAT, scale=255, normalise=given)
+    data = open_data(FLAT, divide=255, normalise=given)
     assert_close(data.x, (torch.from_numpy(FLAT).float() / 255 - 0.5) / 0.25)
 
 
@@ -93,9 +93,9 @@ def test_normalise_by_channel(given):
 
 
 def test_normalise_by_name():
-    data = open_data(FLAT, input_shape="3x4x4", scale=255, normalise="cifar10")
+    data = open_data(FLAT, input_shape="3x4x4", divide=255, normalise="cifar10")
     assert_close(data.x[0, 2, 0, 0].item(), (FLAT[0, 32] / 255 - 0.44653091) / 0.26158784)
-    data = open_data(FLAT, scale=255, normalise="mnist")
+    data = open_data(FLAT, divide=255, normalise="mnist")
     assert_close(data.x[0, 0].item(), (FLAT[0, 0] / 255 - 0.1307) / 0.3081)
 
 
@@ -125,5 +125,5 @@ def test_normalisations_that_are_none(given):
 
 
 def test_both_splits_are_prepared_alike():
-    data = open_data({"x": FLAT, "x_test": FLAT // 2}, scale="auto", input_shape="3x4x4")
+    data = open_data({"x": FLAT, "x_test": FLAT // 2}, divide="auto", input_shape="3x4x4")
     assert_close(data.x_test, torch.from_numpy(PIXELS // 2).float() / 255)

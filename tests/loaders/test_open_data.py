@@ -100,10 +100,10 @@ def test_the_hash_follows_the_content():
 
 
 def test_settings_are_recorded():
-    data = open_data((X, Y), input_shape="2x2", scale="2", normalise="0.5,0.25", limit=5)
+    data = open_data((X, Y), input_shape="2x2", divide="2", normalise="0.5,0.25", limit=5)
     assert dict(data.settings) == {
         "input_shape": (2, 2),
-        "scale": 2.0,
+        "divide": 2.0,
         "normalise": ((0.5,), (0.25,)),
         "labels": "classes",
         "loss": "auto",

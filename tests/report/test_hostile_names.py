@@ -9,13 +9,14 @@ import torch
 from torch import nn
 
 from inscape._core import Result
-from inscape.cli.glance import print_look
+from inscape.cli.tables import print_blocks, print_json
 from inscape.data import Dataset
 from inscape.escaping import visible
 from inscape.figures import draw, rendered
 from inscape.figures.style import new_axes
 from inscape.report import Look, look
 from inscape.report.look.page import csv_text, notebook_page, page
+from inscape.report.look.terminal import look_text
 from inscape.spectra import DistanceFromInit, SpectralNorm
 from markup import Structure
 
@@ -99,8 +100,8 @@ def test_the_json_and_the_notebook_page_are_safe(hostile, tmp_path):
 
 
 def test_the_terminal_shows_names(hostile, capsys):
-    print_look(hostile, None, as_json=False)
-    print_look(hostile, None, as_json=True)
+    print_blocks(look_text(hostile))
+    print_json(hostile.to_dict())
     said = capsys.readouterr()
     assert said.out
     assert not CONTROL.search(said.out + said.err)

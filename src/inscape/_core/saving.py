@@ -9,7 +9,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,11 @@ def _hidden(path: Path, digest: str) -> Path:
 def html_table(result: Result) -> str:
     """Return headline, first rows and figure with inline styles, for notebooks."""
     rows = [row for row, _ in zip(result.rows(), range(6), strict=False)]
+    return titled_table(repr(result), rows) + _image(result)
+
+
+def titled_table(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a title and the first five rows below it as HTML with inline styles."""
     cell = "padding:2px 10px;text-align:right;border-bottom:1px solid #8884"
     head = "".join(
         f'<th style="{cell}">{html.escape(key)}</th>' for key in (rows[0] if rows else ())
@@ -116,9 +121,8 @@ def html_table(result: Result) -> str:
         for row in rows[:5]
     )
     more = "<p style='margin:2px'>…</p>" if len(rows) > 5 else ""
-    title = html.escape(repr(result))
     table = f"<table style='border-collapse:collapse'><tr>{head}</tr>{body}</table>"
-    return visible(f"<p><b>{title}</b></p>{table}{more}") + _image(result)
+    return visible(f"<p><b>{html.escape(title)}</b></p>{table}{more}")
 
 
 def _image(result: Result) -> str:

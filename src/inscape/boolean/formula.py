@@ -49,6 +49,22 @@ def formula(text: str, n: int | None = None) -> TruthTable:
     return TruthTable(n, reader.whole())
 
 
+def read_function(text: str) -> TruthTable:
+    """Return the function that a text names: ``NUMBER:INPUTS``, or a formula.
+
+    >>> read_function("27030:4") == formula("x1 xor x2 xor x3 xor x4")
+    True
+    """
+    if written := re.fullmatch(r"\s*(\d{1,4000})\s*:\s*(\d{1,4})\s*", text):
+        return TruthTable(int(written[2]), int(written[1]))
+    if re.search(r"x\d", text, re.IGNORECASE):
+        return formula(text)
+    raise ValueError(
+        f"--boolean must be NUMBER:INPUTS or a formula of x1, x2, ..., found {text[:80]!r}: "
+        "write 27030:4, or 'x1 ^ x2 & x3'."
+    )
+
+
 def _tokens(text: str) -> list[str]:
     tokens, at = [], 0
     text = text.rstrip()

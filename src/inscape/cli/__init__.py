@@ -10,15 +10,16 @@ from typing import Annotated
 import typer
 
 from inscape.cli import data
+from inscape.cli.console import echo
 from inscape.cli.doctor import doctor as doctor_verb
-from inscape.cli.errors import Verbs, open_streams
+from inscape.cli.errors import open_streams
+from inscape.cli.group import Verbs
 from inscape.cli.list import list_all as list_verb
 from inscape.cli.look import look as look_verb
 from inscape.cli.pages import pages as pages_verb
 from inscape.cli.reproduce import reproduce as reproduce_verb
 from inscape.cli.show import show as show_verb
 from inscape.cli.sweep import sweep as sweep_verb
-from inscape.cli.terminal import echo
 
 app = typer.Typer(
     cls=Verbs,

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from inscape.cli.console import echo
 from inscape.cli.tables import print_json, print_table
-from inscape.cli.terminal import echo
 from inscape.data import catalogue, places
 
 app = typer.Typer(
@@ -47,11 +47,11 @@ def where(names: Names = None, as_json: AsJson = False, data_dir: DataDir = None
 @app.command()
 def verify(names: Names = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
     """Check every file against its published hash and set bad ones of the cache aside."""
-    from inscape.data.store import find, set_aside, verdict
+    from inscape.data.store import check_files, find, set_aside
 
     rows = [set_aside(row) for name in _with_files(names) for row in find(name, data_dir)]
     _show([row.row() for row in rows], as_json)
-    verdict(rows, whole=bool(names))
+    check_files(rows, whole=bool(names))
 
 
 @app.command()

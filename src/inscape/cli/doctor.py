@@ -5,11 +5,9 @@ from typing import Annotated
 
 import typer
 
+from inscape.cli.console import echo
 from inscape.cli.errors import FAILED
 from inscape.cli.tables import print_json, print_table
-from inscape.cli.terminal import echo
-
-Facts = dict[str, object]
 
 
 def doctor(
@@ -28,13 +26,17 @@ def doctor(
 
     Exits with 1 if something that is needed is broken.
     """
+    from inscape.environment import examine
+
     if rebuild_index:
         _rebuild(results)
     facts, broken = examine(data_dir, results)
     if as_json:
         print_json({**facts, "broken": broken})
     else:
-        _print(facts)
+        for title, fact in facts.items():
+            print_table(_rows(fact), title=title)
+            echo()
         for line in broken:
             echo(f"broken: {line}")
         echo(_closing(facts, broken))
@@ -42,51 +44,11 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
-def examine(data_dir: Path | None, results: Path = Path("results")) -> tuple[Facts, list[str]]:
-    """Return all facts, and a sentence about each needed thing that does not work."""
-    from inscape.cli import health
-
-    packages = list(health.packages())
-    devices = health.devices()
-    broken = [
-        f"{fact['package']} {fact['needs']} is needed, found {fact['found'] or 'none'}: "
-        "install inscape again."
-        for fact in packages
-        if fact["state"] != "ok"
-    ]
-    facts: Facts = {
-        "system": health.system(),
-        "packages": packages,
-        "extras": list(health.extras()),
-        "devices": devices,
-        "instruments": health.instruments(),
-    }
-    if devices["state"] != "ok":
-        return facts, [*broken, f"{devices['state']}: install torch again."]
-    from inscape.cli.processor import processor
-    from inscape.data import cache_dir
-
-    facts["processor"] = processor()
-    facts["cache"] = health.folder(cache_dir())
-    try:
-        facts["data"] = list(health.datasets(data_dir))
-    except ValueError as error:
-        broken.append(str(error))
-    try:
-        facts["records"], damaged = health.records(results)
-        broken += damaged
-    except ValueError as error:
-        broken.append(str(error))
-    return facts, broken
-
-
-def _closing(facts: Facts, broken: list[str]) -> str:
+def _closing(facts: dict[str, object], broken: list[str]) -> str:
     """Say in one line how it is."""
     if broken:
         return "something needed is broken"
-    records = facts.get("records")
-    assert isinstance(records, list)
-    if any("stale" in str(fact["state"]) for fact in records):
+    if "stale" in str(facts.get("records")):
         return "all programs work, but some records are stale: their verdicts are to be distrusted"
     return "all that is needed works"
 
@@ -100,19 +62,13 @@ def _rebuild(results: Path) -> None:
             "--results."
         )
     store = Store(results)
-    count = store.rebuild_index()
-    echo(f"index: {count:,} records in {results}", err=True)
+    echo(f"index: {store.rebuild_index():,} records in {results}", err=True)
     for notice in store.notices:
         echo(notice, err=True)
 
 
-def _print(facts: Facts) -> None:
-    for title, fact in facts.items():
-        rows = fact if isinstance(fact, list) else _two_columns(fact)
-        print_table(rows, title=title)
-        echo()
-
-
-def _two_columns(fact: object) -> list[dict[str, object]]:
-    assert isinstance(fact, dict)
-    return [{"what": key, "found": value} for key, value in fact.items()]
+def _rows(fact: object) -> list[dict[str, object]]:
+    if isinstance(fact, dict):
+        return [{"what": key, "found": value} for key, value in fact.items()]
+    assert isinstance(fact, list)
+    return fact

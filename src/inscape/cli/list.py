@@ -20,23 +20,23 @@ def list_all(
     if group is not None and group not in (*families, *papers):
         known = [*families, *papers]
         raise ValueError(f"no family or paper is called {group!r}: {did_you_mean(group, known)}")
-    found = [entry for entry in index.entries() if group in (None, entry.family)]
+    chosen = [entry for entry in index.entries() if group in (None, entry.family)]
     runs = [listing for listing in catalogue.experiments() if group in (None, listing.paper)]
     if as_json:
-        asked = {family: index.question(family) for family in families}
-        instruments = [{**asdict(entry), "question": asked[entry.family]} for entry in found]
+        questions = {family: index.question(family) for family in families}
+        instruments = [{**asdict(entry), "question": questions[entry.family]} for entry in chosen]
         print_json({"instruments": instruments, "experiments": [asdict(run) for run in runs]})
         return
     for name in families:
-        print_table(_instruments(name, found), title=f"{name}: {index.question(name)}")
+        print_table(_instruments(name, chosen), title=f"{name}: {index.question(name)}")
     for name in papers:
         print_table(_experiments(name, runs), title=f"{name}: experiments, for inscape reproduce")
 
 
-def _instruments(family: str, found: list[index.Entry]) -> list[dict[str, str]]:
+def _instruments(family: str, entries: list[index.Entry]) -> list[dict[str, str]]:
     return [
         {"name": e.name, "cost": e.cost, "reads": e.reads, "what": e.title.replace("``", "")}
-        for e in found
+        for e in entries
         if e.family == family
     ]
 

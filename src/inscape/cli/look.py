@@ -1,10 +1,39 @@
 """``inscape look``: measure a model in every way that applies and write its report."""
 
+import inspect
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from inscape.cli import options as opt
-from inscape.cli.boolean import look_boolean
-from inscape.cli.looking import look_at_model
+from inscape.cli.console import Speech, said_if_slow
+from inscape.cli.errors import FAILED
+from inscape.cli.group import typed
+from inscape.cli.tables import print_blocks, print_json
+from inscape.selection import selected
+
+if TYPE_CHECKING:
+    from inscape.report import Look, Prepared
+    from inscape.report.boolean.summary import BooleanLook
+
+#: Said where that is not done in a moment, as it is once the kernels are on disk.
+COMPILING = "making kernels ready: the first look on a machine compiles them, for some ten seconds"
+
+#: Options that describe a model of the user's own and its files.
+OWN_MODEL = (
+    *("weights", "take", "embedding", "trajectory", "data", "trust", "max_size"),
+    *opt.PREPARATION,
+)
+#: Options that a look at a Boolean function has.
+OF_FUNCTIONS = (
+    *("boolean", "seed", "budget", "threads", "out", "as_json", "no_page", "quiet", "dry_run"),
+)
+
+Options = Mapping[str, Any]
 
 
 def look(
@@ -20,7 +49,7 @@ def look(
     data_dir: opt.DataDir = None,
     download: opt.Download = False,
     input_shape: opt.InputShape = None,
-    scale: opt.Scale = "none",
+    divide: opt.Divide = "none",
     normalise: opt.Normalise = None,
     target: opt.Target = None,
     labels: opt.Labels = "auto",
@@ -47,8 +76,162 @@ def look(
     scikit-learn. Its training is recorded, so that the report shows which images made some of its
     predictions; --trajectory does the same for a training of your own.
     """
-    given = locals()  # every option by its name
+    given = _read(locals())
     if boolean is not None:
-        look_boolean(boolean, given)
+        _look_at_function(boolean, given)
     else:
-        look_at_model(given)
+        _look_at_model(given)
+
+
+def _read(given: Options) -> Options:
+    """Return the options with their texts read; what cannot be is refused before torch loads."""
+    only = given["only"]
+    return {
+        **given,
+        "limit": opt.at_least_one("--limit", given["limit"]),
+        "threads": opt.threads(given["threads"]),
+        "seed": opt.seed(given["seed"]),
+        "budget": opt.seconds(given["budget"]),
+        "memory": opt.memory(given["memory"]),
+        "max_size": opt.max_size(given["max_size"]),
+        "only": list(selected(only, also=("attribution",))) if only else None,
+        "explain": opt.rows(given["explain"]),
+    }
+
+
+def _look_at_model(given: Options) -> None:
+    _refuse_halves(given)
+    from inscape.report.look import forecast
+    from inscape.report.look.example import EXAMPLE
+    from inscape.report.look.terminal import look_text
+    from inscape.report.page_paths import page_name
+
+    say = Speech(quiet=given["quiet"])
+    own = given["model"] is not None
+    name = page_name(given["model"], given["weights"], given["data"]) if own else EXAMPLE
+    page = _page(given, name)
+    with redirect_stdout(sys.stderr):  # what a model prints is no result
+        prepared = _prepared(given, say, page=page is not None)
+    say(*forecast.announcement(prepared))
+    if given["dry_run"]:
+        if given["as_json"]:
+            print_json(forecast.forecast_dict(prepared))
+        else:
+            print_blocks([forecast.forecast_table(prepared)])
+        return
+    with redirect_stdout(sys.stderr):
+        result = prepared.run(quiet=True if say.quiet else None)
+    if given["as_json"]:
+        print_json({**result.to_dict(), "page": None if page is None else str(page)})
+    else:
+        print_blocks(look_text(result))
+    _write(result, page, say)
+    say(f"repeat: {result.command}")
+    if result.failed:
+        raise typer.Exit(FAILED)
+
+
+def _prepared(given: Options, say: Speech, *, page: bool) -> "Prepared":
+    import torch
+
+    from inscape.report import prepare
+    from inscape.report.look.opening import opened_example, opened_subject
+    from inscape.report.look.session import names_chosen
+    from inscape.report.look.warmup import compile_ahead
+
+    with said_if_slow(say, COMPILING):
+        compile_ahead(names_chosen(given["only"]))
+    if given["threads"] is not None:
+        torch.set_num_threads(given["threads"])
+    computing = {name: given[name] for name in ("limit", "device", "dtype")}
+    if given["model"] is None:
+        say("no --model given: training the built-in example, a small network on digits")
+        subject = opened_example(**computing, quiet=say.quiet)
+    else:
+        files = ("model", "data", "weights", "trajectory", "trust", "max_size")
+        preparation = opt.preparation(given)
+        subject = opened_subject(
+            **{name: given[name] for name in files}, **computing, preparation=preparation
+        )
+    how = ("budget", "seed", "only", "explain", "memory", "threads", "take", "work", "embedding")
+    return prepare(
+        subject.model,
+        subject.data,
+        trajectory=subject.trajectory,
+        command=typed(),
+        page=page,
+        **{name: given[name] for name in how},
+    )
+
+
+def _look_at_function(text: str, given: Options) -> None:
+    _refuse_others(given)
+    from inscape.boolean.formula import read_function
+    from inscape.report.boolean.summary import check_inputs, look_at_function
+    from inscape.report.boolean.terminal import function_text
+    from inscape.report.page_paths import function_page_name
+
+    say = Speech(quiet=given["quiet"])
+    page = _page(given, function_page_name(text))
+    table = read_function(text)
+    check_inputs(table)
+    say(f"looking: function {table.number} of {table.n} inputs")
+    if given["dry_run"]:
+        return
+    how = {name: given[name] for name in ("seed", "budget", "threads")}
+    result = look_at_function(
+        table, asked=text, command=typed(), quiet=True if say.quiet else None, **how
+    )
+    if given["as_json"]:
+        print_json({**result.to_dict(), "page": None if page is None else str(page)})
+    else:
+        print_blocks(function_text(result))
+    _write(result, page, say)
+    say(f"repeat: {typed()}")
+
+
+def _page(given: Options, name: str) -> Path | None:
+    """Return the file of the report, which can be written; nothing where none is wanted."""
+    from inscape.report.page_paths import check_page, page_path
+
+    if given["no_page"] or given["dry_run"]:
+        return None
+    page = page_path(given["out"], name)
+    check_page(page)
+    return page
+
+
+def _write(result: "Look | BooleanLook", page: Path | None, say: Speech) -> None:
+    """Write the report, after it was printed, so that a full disk loses no numbers."""
+    if page is not None:
+        say(f"report: {result.save(page)}")
+
+
+def _refuse_halves(given: Options) -> None:
+    """Refuse a model without data, and anything about a model that is not there."""
+    if given["model"] is None:
+        for name in _changed(given, OWN_MODEL):
+            raise ValueError(
+                f"--{name} describes a model of your own, found no --model: "
+                "give --model file.py:factory too, or leave it out to look at the example."
+            )
+    elif given["data"] is None:
+        raise ValueError(
+            "--data must say what to measure the model on, found none: give a file (npz, "
+            "npy, csv, pt) or the name of a data set (see: inscape data list)."
+        )
+
+
+def _refuse_others(given: Options) -> None:
+    """Refuse options that say something about a model where a Boolean function is looked at."""
+    for name in _changed(given, [name for name in given if name not in OF_FUNCTIONS]):
+        raise ValueError(
+            f"--boolean looks at a function, found --{name} too, which "
+            "describes a model: leave one of them out."
+        )
+
+
+def _changed(given: Options, names: Collection[str]) -> list[str]:
+    """Return those options, as they are typed, that are not at their default."""
+    parameters = inspect.signature(look).parameters
+    return [n.replace("_", "-") for n in names if given[n] != parameters[n].default]

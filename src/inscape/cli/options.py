@@ -1,14 +1,11 @@
-"""The options of ``inscape look``, and the reading of their texts before anything heavy loads."""
+"""The options of verbs, and the reading of their texts before anything heavy loads."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-
-from inscape import index
-from inscape.errors import did_you_mean
 
 Model = Annotated[
     str | None,
@@ -78,10 +75,10 @@ InputShape = Annotated[
     str | None,
     typer.Option("--input-shape", metavar="CxHxW", help="Shape of one input, e.g. 1x28x28."),
 ]
-Scale = Annotated[
+Divide = Annotated[
     str,
     typer.Option(
-        "--scale",
+        "--divide",
         metavar="NUMBER|auto|none",
         help="Divide the inputs by this; auto divides bytes by 255.",
     ),
@@ -91,7 +88,7 @@ Normalise = Annotated[
     typer.Option(
         "--normalise",
         metavar="MEAN,STD",
-        help="Then subtract the mean and divide by the deviation: 0.5,0.25, or by channel "
+        help="Then subtract the mean and divide by the standard deviation: 0.5,0.25, or by channel "
         "0.49,0.48,0.45/0.25,0.24,0.26, or mnist, or cifar10.",
     ),
 ]
@@ -161,7 +158,11 @@ WorkDone = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="NAME", help="Only this instrument; may be repeated."),
+    typer.Option(
+        "--only",
+        metavar="NAME,...",
+        help="Only these instruments or families (see: inscape list); may be repeated.",
+    ),
 ]
 Out = Annotated[
     Path, typer.Option("--out", metavar="PATH", help="Folder of the report, or its .html file.")
@@ -247,10 +248,13 @@ def rows(text: str | None) -> tuple[int, ...] | None:
     return tuple(int(word) for word in words)
 
 
-def known_instruments(names: Sequence[str] | None) -> list[str] | None:
-    """Refuse the name of an instrument that there is not, offering the nearest."""
-    known = [*(entry.name for entry in index.entries()), "attribution"]
-    for name in names or ():
-        if name not in known:
-            raise ValueError(f"no instrument is called {name!r}: {did_you_mean(name, known)}")
-    return list(names) if names else None
+#: Options that say how a model wants its inputs.
+PREPARATION = (
+    *("input_shape", "divide", "normalise", "target", "labels", "loss", "data_dir", "download"),
+)
+
+
+def preparation(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that say how data are read, as ``open_data`` takes them."""
+    divide = None if given["divide"] == "none" else given["divide"]
+    return {**{name: given[name] for name in PREPARATION}, "divide": divide}

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from inscape.cli.console import echo
 from inscape.cli.tables import print_json
-from inscape.cli.terminal import echo
 
 
 def pages(
@@ -32,7 +32,7 @@ def pages(
             "reproduce first, or name another folder."
         )
     paths = write_pages(store, out)
-    notices = [*store.told()]
+    notices = [*store.take_notices()]
     if own := [name for name in names if name.startswith(OWN)]:
         notices.append(
             f"{', '.join(own)}: no page, for nothing says where your files are; inscape reproduce "

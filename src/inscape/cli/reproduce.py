@@ -1,14 +1,19 @@
 """``inscape reproduce``: run a paper again and put a verdict beside each of its claims."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from inscape.cli.errors import FAILED, OUT_OF_TOLERANCE, typed
-from inscape.cli.output import Speech
-from inscape.cli.requests import Request, data_from, instruments, overrides, resolved
-from inscape.cli.terminal import echo
+from inscape.cli import options as opt
+from inscape.cli.console import Speech, echo
+from inscape.cli.errors import FAILED, OUT_OF_TOLERANCE
+from inscape.cli.group import typed
+from inscape.cli.tables import print_blocks, print_json, print_table
+from inscape.lab import catalogue
+from inscape.selection import selected
 
 Names = Annotated[
     list[str],
@@ -32,20 +37,11 @@ Set = Annotated[
         "--set", metavar="KEY=VALUE", help="Change a setting; commas give several values."
     ),
 ]
-Measures = Annotated[
-    str | None, typer.Option("--measures", metavar="A,B", help="Measure these instruments.")
-]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and its cost.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute again what is there already.")]
 Results = Annotated[
     Path, typer.Option("--out", metavar="FOLDER", help="Folder of the records and the page.")
 ]
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", metavar="FOLDER", help="Where to look for data sets first."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
 
 
 def reproduce(
@@ -55,50 +51,91 @@ def reproduce(
     executor: Where = None,
     seeds: Seeds = None,
     changes: Set = None,
-    measures: Measures = None,
+    only: opt.Only = None,
     dry_run: DryRun = False,
     fresh: Fresh = False,
     out: Results = Path("results"),
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    data_dir: opt.DataDir = None,
+    as_json: opt.AsJson = False,
+    quiet: opt.Quiet = False,
 ) -> None:
     """Run tables and figures of a paper again; compute only what is missing.
 
     Exits with 3 when a claim is not reproduced at a scale that gives a verdict.
     """
+    asked: dict[str, Any] = {
+        "ids": catalogue.resolved(names),
+        "scale": scale,
+        "seeds": seeds,
+        "overrides": overrides(changes or ()),
+        "only": selected(only) if only else None,
+        "executor": executor,
+        "jobs": opt.at_least_one("--jobs", jobs),
+        "fresh": fresh,
+        "out": out,
+        "command": typed(),
+    }
     say = Speech(quiet=quiet)
-    request = Request(
-        ids=resolved(names),
-        scale=scale,
-        jobs=jobs,
-        executor=executor,
-        seeds=seeds,
-        overrides=overrides(changes or ()),
-        measures=instruments("--measures", measures),
-        fresh=fresh,
-        out=out,
-    )
-    with data_from(data_dir):
-        from inscape.cli import reproduction, verdicts
+    from inscape.lab.reproduction_plan import data_from, plan_reproduction
+    from inscape.report.look.page import write
+    from inscape.report.paper import reproduction_pages, terminal
 
-        plans = reproduction.plans(request, say)
-        say(reproduction.announcement(request, plans))
+    with data_from(data_dir):
+        planned = plan_reproduction(**asked)
+        say(*planned.notices, terminal.announcement(planned))
         if dry_run:
-            verdicts.print_forecast(reproduction.forecast(request, plans), as_json=as_json)
+            _print_forecast(terminal.forecast_rows(planned), as_json=as_json)
             return
-        done = reproduction.run(request, plans, say, quiet=quiet)
-    pages = reproduction.pages(request, done)
-    verdicts.print_verdicts(done.found, done.reports, list(pages), typed(), as_json=as_json)
-    for path, page in pages.items():
-        verdicts.write_page(path, page())
-        say(*done.store.told(), f"page: {path}")
+        done = planned.run(quiet=quiet or None, notify=say)
+    pages = reproduction_pages(done)
+    if as_json:
+        print_json(terminal.reproduction_dict(done, list(pages)))
+    else:
+        print_blocks(terminal.reproduction_text(done))
+    for path, text in pages.items():
+        write(path, text().encode())
+        say(*done.store.take_notices(), f"page: {path}")
     say(f"repeat: {typed()}")
     for error in done.errors:
         echo(f"inscape: {error}", err=True)
     if done.errors:
         raise typer.Exit(FAILED)
-    if any(
-        judged.verdict == "not reproduced" for found in done.found for judged in found.judgements
-    ):
+    if "not reproduced" in done.counts:
         raise typer.Exit(OUT_OF_TOLERANCE)
+
+
+def overrides(changes: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the values that ``--set key=a,b`` gives to each setting.
+
+    >>> overrides(["width=8,16", "rate=1e-3", "init=small", "pairs=[[0, 1], [2, 3]]"])
+    {'width': [8, 16], 'rate': [0.001], 'init': ['small'], 'pairs': [[0, 1], [2, 3]]}
+    """
+    values: dict[str, list[Any]] = {}
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not (key and equals and text):
+            raise ValueError(
+                f"--set must be KEY=VALUE, found {change!r}: write for example --set width=8,16."
+            )
+        if key in values:
+            raise ValueError(
+                f"--set {key} was given twice: put all values into one, separated by commas."
+            )
+        whole = _value(text)
+        values[key] = whole if isinstance(whole, list) else [_value(p) for p in text.split(",")]
+    return values
+
+
+def _value(text: str) -> Any:
+    """Return a number, true, false, null or a list as JSON reads it; else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text.strip()
+
+
+def _print_forecast(rows: list[dict[str, object]], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"experiments": rows[:-1], "all": rows[-1]})
+    else:
+        print_table(rows, right=("time", "disk"))

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from inscape import index
-from inscape.cli import experiments
+from inscape.cli.console import echo
 from inscape.cli.tables import print_json, text
-from inscape.cli.terminal import echo
 from inscape.errors import did_you_mean
 from inscape.lab import catalogue
 
@@ -27,12 +26,14 @@ def show(
     """Show an instrument, a data set, a paper or an experiment: what it is, how to call it."""
     instruments = {entry.name: entry for entry in index.entries()}
     listings = catalogue.experiments()
-    if found := instruments.get(name.lower().replace("-", "_")):
-        record = _of_instrument(found)
+    if entry := instruments.get(name.lower().replace("-", "_")):
+        record = _of_instrument(entry)
     elif name in [listing.id for listing in listings] or catalogue.is_own(name):
-        record = experiments.of_experiment(name, scale)
+        from inscape.report.paper.description import experiment_description
+
+        record = experiment_description(name, scale)
     elif name in [listing.paper for listing in listings]:
-        record = experiments.of_paper(name)
+        record = _of_paper(name)
     else:
         ids = [listing.id for listing in listings]
         record = _of_dataset(name, [*instruments, *ids, *catalogue.papers()])
@@ -68,13 +69,26 @@ def _of_instrument(entry: index.Entry) -> Record:
     }
 
 
+def _of_paper(paper: str) -> Record:
+    facts = catalogue.paper_facts(paper).get("paper", {})
+    return {
+        "name": paper,
+        "doc": facts.get("title", "no citation"),
+        "authors": facts.get("authors", ()),
+        "venue": facts.get("venue", ""),
+        "experiments": [listing.item for listing in catalogue.experiments(paper)],
+        "python": f"import inscape.lab\ninscape.lab.reproduce({paper!r})",
+        "command_line": f"inscape reproduce {paper}\ninscape reproduce {paper} --dry-run",
+    }
+
+
 def _call(entry: index.Entry) -> str:
     """Return a call with the arguments that have no default."""
     (function,) = ast.parse(f"def {entry.signature}: ...").body
     assert isinstance(function, ast.FunctionDef)
-    given = [arg.arg for arg in function.args.args]
+    required = [arg.arg for arg in function.args.args]
     stands_for = {"f": "model.eval()", "model": "model.eval()"}
-    return f"{entry.name}({', '.join(stands_for.get(arg, arg) for arg in given)})"
+    return f"{entry.name}({', '.join(stands_for.get(arg, arg) for arg in required)})"
 
 
 def _of_dataset(name: str, others: list[str]) -> Record:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from inscape.cli import options as opt
-from inscape.cli.errors import FAILED, typed
-from inscape.cli.opening import about_data
-from inscape.cli.output import Speech
-from inscape.cli.requests import data_from
+from inscape.cli.console import Speech
+from inscape.cli.errors import FAILED
+from inscape.cli.group import typed
 
 if TYPE_CHECKING:
     from inscape.report.sweeps.run import PreparedSweep
@@ -95,7 +94,7 @@ def sweep(
     data_dir: opt.DataDir = None,
     download: opt.Download = False,
     input_shape: opt.InputShape = None,
-    scale: opt.Scale = "none",
+    divide: opt.Divide = "none",
     normalise: opt.Normalise = None,
     target: opt.Target = None,
     labels: opt.Labels = "auto",
@@ -122,11 +121,12 @@ def sweep(
             "csv, pt) or the name of a data set (see: inscape data list)."
         )
     say = Speech(quiet=quiet)
-    with data_from(data_dir):
-        from inscape.cli import sweep_output
+    from inscape.cli import sweep_output
+    from inscape.lab.reproduction_plan import data_from
 
+    with data_from(data_dir):
         folder = out if out is not None else sweep_output.default_folder(data)
-        sweep_output.check_writable(folder)
+        sweep_output.check_writable(folder, advice="choose another with --out.")
         with redirect_stdout(sys.stderr):  # what a model prints is no result
             prepared = _prepared(given, folder)
         say(*prepared.plan.notes, *prepared.columns.notes, sweep_output.announcement(prepared))
@@ -154,7 +154,7 @@ def _prepared(given: dict[str, object], folder: Path) -> "PreparedSweep":
         limit=opt.at_least_one("--limit", given["limit"]),  # type: ignore[arg-type]
         max_size=opt.max_size(given["max_size"]),  # type: ignore[arg-type]
         seed=opt.seed(given["seed"]),  # type: ignore[arg-type]
-        data_options=about_data(given),
+        data_options=opt.preparation(given),
         out=folder,
         keeps=not given["dry_run"],
         command=typed(),

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from inscape.cli.output import page_name
-from inscape.cli.reproduction import check_writable as check_writable
+from inscape.cli.console import echo
 from inscape.cli.tables import print_json, print_table
-from inscape.cli.terminal import echo
 from inscape.escaping import csv_text
+from inscape.files.atomic import check_writable as check_writable
+from inscape.files.atomic import write
 from inscape.lab.experiment import Estimate
-from inscape.report.look.page import write
+from inscape.report.page_paths import page_name
 from inscape.report.sweeps.run import PreparedSweep
 from inscape.report.sweeps.sentences import sentences
 from inscape.report.sweeps.table import Comparison, Sweep

@@ -8,9 +8,13 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
-from inscape.cli.terminal import echo
+from inscape.cli.console import echo
 from inscape.escaping import visible_line
+
+if TYPE_CHECKING:
+    from inscape.report.text_table import Block
 
 Row = Mapping[str, object]
 
@@ -38,6 +42,15 @@ def print_table(rows: Iterable[Row], *, title: str = "", right: Sequence[str] = 
         echo(title)
     for line in aligned(rows, width=width, right=right):
         echo(line)
+
+
+def print_blocks(blocks: "Iterable[Block]") -> None:
+    """Print the texts and tables that summarise a report."""
+    for block in blocks:
+        if isinstance(block, str):
+            echo(block)
+        else:
+            print_table(block.rows, title=block.title, right=block.right)
 
 
 def print_json(value: object) -> None:
@@ -97,9 +110,9 @@ def _lines(row: Sequence[str], sizes: Sequence[int], to_right: Sequence[bool]) -
 
 
 def _numeric(values: Iterable[object]) -> bool:
-    found = [value for value in values if value is not None]
-    return bool(found) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in found
+    given = [value for value in values if value is not None]
+    return bool(given) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in given
     )
 
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from inscape.data.images import cifar10, fashion_mnist, mnist, mnist_binary
     from inscape.data.loading import load
     from inscape.data.places import cache_dir
-    from inscape.data.store import Found, find
+    from inscape.data.store import DataFile, find
     from inscape.data.toy import annulus, disc, noisy_sine
 
 __all__ = [
+    "DataFile",
     "Dataset",
-    "Found",
     "annulus",
     "ball_versus_sphere",
     "cache_dir",
@@ -60,7 +60,7 @@ _HOMES = {
     "images": ("cifar10", "fashion_mnist", "mnist", "mnist_binary"),
     "loading": ("load",),
     "places": ("cache_dir",),
-    "store": ("Found", "find"),
+    "store": ("DataFile", "find"),
     "toy": ("annulus", "disc", "noisy_sine"),
 }
 _HOME_OF = {name: home for home, held in _HOMES.items() for name in held}

@@ -198,8 +198,8 @@ def parse(spec: str) -> tuple[Entry, dict[str, Value]]:
     settings: dict[str, Value] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         key, equals, value = part.partition("=")
-        found = {key.strip(): value.strip()} if equals else _pair(entry, part)
-        for key, value in found.items():
+        pairs = {key.strip(): value.strip()} if equals else _pair(entry, part)
+        for key, value in pairs.items():
             if key in settings:
                 raise ValueError(f"{spec!r} gives {key} twice: keep one.")
             settings[key] = convert(entry, key, value)

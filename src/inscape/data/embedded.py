@@ -105,10 +105,10 @@ def _embedded() -> tuple[UInt8[np.ndarray, "n 1 8 8"], UInt8[np.ndarray, " n"]]:
 
     stored = load_digits()
     images, labels = stored.images.astype(np.uint8), stored.target.astype(np.uint8)
-    found = tuple(hashlib.sha256(array.tobytes()).hexdigest() for array in (images, labels))
-    if found != _SHA256:
+    hashes = tuple(hashlib.sha256(array.tobytes()).hexdigest() for array in (images, labels))
+    if hashes != _SHA256:
         raise DataError(
             f"scikit-learn's digits must have sha256 {_SHA256[0][:12]}..., found "
-            f"{found[0][:12]}...: reinstall scikit-learn."
+            f"{hashes[0][:12]}...: reinstall scikit-learn."
         )
     return images[:, None], labels

@@ -8,7 +8,7 @@ from inscape._core.progress import progress
 from inscape.data.download import disk_error, download
 from inscape.data.files import Remote
 from inscape.data.places import cache_dir, roots
-from inscape.data.store import Found, file_set, find, mismatch, search, set_aside
+from inscape.data.store import DataFile, file_set, find, mismatch, search, set_aside
 from inscape.errors import DataError
 from inscape.files.atomic import write
 
@@ -21,7 +21,7 @@ def fetch(
     mirrors: tuple[str, ...] = (),
     timeout: float = 30.0,
     pause: float = 1.0,
-) -> list[Found]:
+) -> list[DataFile]:
     """Download what is missing or bad of a data set and return the state of its files.
 
     Files that are already there, in ``data_dir`` (or INSCAPE_DATA_DIR) or in the cache, are not
@@ -58,16 +58,16 @@ def fetch(
             others = files.remotes[i + 1 :]
             if not any(set(remote.parts) <= set(other.parts) for other in others):
                 raise ConnectionError(" ".join(failures)) from error
-    found = find(name, data_dir if to is None else target)
-    if wrong := _lacking(found):
+    fetched = find(name, data_dir if to is None else target)
+    if wrong := _lacking(fetched):
         raise DataError(
             f"{files.name} must be whole after fetching, found {', '.join(sorted(wrong))} missing "
             f"or bad in {target}: remove what is there and fetch again."
         )
-    return found
+    return fetched
 
 
-def _lacking(rows: list[Found]) -> set[str]:
+def _lacking(rows: list[DataFile]) -> set[str]:
     good = {row.part for row in rows if row.state == "ok"}
     return {row.part for row in rows} - good
 

@@ -37,11 +37,11 @@ def read_idx(raw: bytes, name: str = "the file") -> NDArray[np.uint8]:
             "it is truncated; fetch it again."
         )
     shape = struct.unpack(f">{raw[3]}I", raw[4:start])
-    expected, found = math.prod(shape), len(raw) - start
-    if found != expected:
-        fault = "is truncated" if found < expected else "has trailing bytes"
+    expected, size = math.prod(shape), len(raw) - start
+    if size != expected:
+        fault = "is truncated" if size < expected else "has trailing bytes"
         raise DataError(
-            f"{name} must hold {expected} bytes of data for its shape {shape}, found {found}: "
+            f"{name} must hold {expected} bytes of data for its shape {shape}, found {size}: "
             f"it {fault}; fetch it again."
         )
     return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)

@@ -11,7 +11,7 @@ from inscape.data.fetching import fetch
 from inscape.data.files import FILE_SETS
 from inscape.data.idx import read_idx
 from inscape.data.pixels import DIGITS, Pixels, pair
-from inscape.data.store import Found, gather
+from inscape.data.store import DataFile, gather
 
 _CLOTHES = (
     "T-shirt/top",
@@ -155,7 +155,7 @@ def cifar10(
 
 def _gathered(
     name: str, data_dir: str | Path | None, download: bool
-) -> tuple[dict[str, Found], tuple[str, ...]]:
+) -> tuple[dict[str, DataFile], tuple[str, ...]]:
     if download:
         fetch(name, data_dir=data_dir)
     good, notes = gather(FILE_SETS[name], data_dir)
@@ -174,9 +174,9 @@ def _idx(name: str, data_dir: str | Path | None, download: bool) -> tuple[Pixels
     return pixels, notes
 
 
-def _batch(found: Found) -> Batch:
-    read = read_binary if found.kind == "binary" else read_pickle
-    return read(found.raw, str(found.path))
+def _batch(file: DataFile) -> Batch:
+    read = read_binary if file.kind == "binary" else read_pickle
+    return read(file.raw, str(file.path))
 
 
 def _partial(training: list[str], tested: bool) -> tuple[str, ...]:

@@ -58,8 +58,8 @@ def load(
 def maker(entry: Entry) -> Callable[..., Dataset]:
     """Return the function that makes a data set."""
     module, _, function = entry.maker.partition(":")
-    made: Callable[..., Dataset] = getattr(import_module(f"inscape.data.{module}"), function)
-    return made
+    make: Callable[..., Dataset] = getattr(import_module(f"inscape.data.{module}"), function)
+    return make
 
 
 def _stand_in(entry: Entry, given: dict[str, Any]) -> Dataset:

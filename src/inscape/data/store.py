@@ -18,7 +18,7 @@ _UNKNOWN_SIZE = 1 << 30  # read no more than this of a file whose size is not pu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class DataFile:
     """One part of a data set: the file that holds it and the state of that file."""
 
     dataset: str
@@ -42,7 +42,7 @@ def file_set(name: str) -> FileSet | None:
     return FILE_SETS[files] if files else None
 
 
-def find(name: str, data_dir: str | Path | None = None) -> list[Found]:
+def find(name: str, data_dir: str | Path | None = None) -> list[DataFile]:
     """Say where each file of a data set is and if it is ok, missing or bad; change nothing.
 
     Every file is read and hashed. A data set that needs no files gives an empty list.
@@ -52,32 +52,32 @@ def find(name: str, data_dir: str | Path | None = None) -> list[Found]:
     return [replace(row, raw=b"") for row in rows]
 
 
-def search(files: FileSet, folders: tuple[Path, ...]) -> list[Found]:
+def search(files: FileSet, folders: tuple[Path, ...]) -> list[DataFile]:
     """Look for every part: its bad files, and then either the good one or, if none, ``missing``."""
     return [row for part in files.parts for row in _examined(files, part, folders)]
 
 
-def set_aside(found: Found) -> Found:
+def set_aside(file: DataFile) -> DataFile:
     """Rename a bad file of our own cache to ``<name>.bad``; leave a file of the user alone."""
-    path = found.path
-    if found.state != "bad" or path is None:
-        return found
+    path = file.path
+    if file.state != "bad" or path is None:
+        return file
     if not path.is_relative_to(cache_dir()):
-        return replace(found, detail=f"{found.detail}; left where it is and not used")
+        return replace(file, detail=f"{file.detail}; left where it is and not used")
     aside = path.with_name(f"{path.name}.bad")
     try:
         path.replace(aside)
     except FileNotFoundError:  # one file may hold several parts and be set aside with the first
-        return replace(found, path=aside, detail=f"{found.detail}; set aside as {aside.name}")
+        return replace(file, path=aside, detail=f"{file.detail}; set aside as {aside.name}")
     except OSError as error:
         reason = f"not used, and not set aside: {error.strerror}"
-        return replace(found, detail=f"{found.detail}; {reason}")
-    return replace(found, path=aside, detail=f"{found.detail}; set aside as {aside.name}")
+        return replace(file, detail=f"{file.detail}; {reason}")
+    return replace(file, path=aside, detail=f"{file.detail}; set aside as {aside.name}")
 
 
 def gather(
     files: FileSet, data_dir: str | Path | None = None
-) -> tuple[dict[str, Found], list[str]]:
+) -> tuple[dict[str, DataFile], list[str]]:
     """Return the good file of each part and notes on what is bad, or say what is missing."""
     folders = roots(data_dir)
     rows = [set_aside(row) for row in search(files, folders)]
@@ -89,7 +89,7 @@ def gather(
     return good, [f"ignored: {line}" for line in bad]
 
 
-def verdict(rows: list[Found], *, whole: bool) -> None:
+def check_files(rows: list[DataFile], *, whole: bool) -> None:
     """Raise if a file is bad or, where the sets must be ``whole``, missing from one."""
     bad = [f"{row.path} ({row.detail})" for row in rows if row.state == "bad"]
     if bad:
@@ -112,14 +112,14 @@ def mismatch(raw: bytes, known: Form | Remote) -> str:
     if known.size and len(raw) != known.size:
         return f"{known.size} bytes expected, found {len(raw)}"
     for algorithm, digest in ((known.algorithm, known.digest), ("sha256", known.sha256)):
-        found = hashlib.new(algorithm, raw, usedforsecurity=False).hexdigest() if digest else ""
-        if found != digest:
-            return f"{algorithm} {digest[:12]}... expected, found {found[:12]}..."
+        actual = hashlib.new(algorithm, raw, usedforsecurity=False).hexdigest() if digest else ""
+        if actual != digest:
+            return f"{algorithm} {digest[:12]}... expected, found {actual[:12]}..."
     return ""
 
 
-def _examined(files: FileSet, part: Part, folders: tuple[Path, ...]) -> Iterator[Found]:
-    about = partial(Found, dataset=files.name, part=part.name)
+def _examined(files: FileSet, part: Part, folders: tuple[Path, ...]) -> Iterator[DataFile]:
+    about = partial(DataFile, dataset=files.name, part=part.name)
     bad = False
     for path, form in candidates(files, part, folders):
         try:

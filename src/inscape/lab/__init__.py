@@ -9,39 +9,48 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inscape.index import Listing
     from inscape.lab.catalogue import experiments, paper_facts, papers
-    from inscape.lab.executors import Done, Executor, Failure, Task, executor
+    from inscape.lab.executors import CellTask, Executor, Failure, TaskOutcome, executor
     from inscape.lab.experiment import Estimate, Experiment, Trend, Value, claim_hash
-    from inscape.lab.planning import Plan, plan, recorded
-    from inscape.lab.runner import Report, RunError, run
-    from inscape.lab.staleness import Stale, stale
+    from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
+    from inscape.lab.planning import RunPlan, plan, recorded
+    from inscape.lab.reproduction import Reproduction, reproduce
+    from inscape.lab.reproduction_plan import ReproductionPlan, plan_reproduction
+    from inscape.lab.runner import RunError, RunReport, run
+    from inscape.lab.staleness import StaleRecord, stale_records
     from inscape.lab.store import Record, Store, StoreError
 
 #: ``experiment`` itself is left to ``catalogue``: here it is the module of that name.
 _HOMES = {
     "catalogue": ("Listing", "experiments", "paper_facts", "papers"),
-    "executors": ("Done", "Executor", "Failure", "Task", "executor"),
+    "executors": ("TaskOutcome", "Executor", "Failure", "CellTask", "executor"),
     "experiment": ("Estimate", "Experiment", "Trend", "Value", "claim_hash"),
-    "planning": ("Plan", "plan", "recorded"),
-    "runner": ("Report", "RunError", "run"),
-    "staleness": ("Stale", "stale"),
+    "experiment_outcome": ("ExperimentOutcome", "stored_outcome"),
+    "planning": ("RunPlan", "plan", "recorded"),
+    "reproduction": ("Reproduction", "reproduce"),
+    "reproduction_plan": ("ReproductionPlan", "plan_reproduction"),
+    "runner": ("RunReport", "RunError", "run"),
+    "staleness": ("StaleRecord", "stale_records"),
     "store": ("Record", "Store", "StoreError"),
 }
 
 __all__ = [
-    "Done",
+    "CellTask",
     "Estimate",
     "Executor",
     "Experiment",
+    "ExperimentOutcome",
     "Failure",
     "Listing",
-    "Plan",
     "Record",
-    "Report",
+    "Reproduction",
+    "ReproductionPlan",
     "RunError",
-    "Stale",
+    "RunPlan",
+    "RunReport",
+    "StaleRecord",
     "Store",
     "StoreError",
-    "Task",
+    "TaskOutcome",
     "Trend",
     "Value",
     "claim_hash",
@@ -50,9 +59,12 @@ __all__ = [
     "paper_facts",
     "papers",
     "plan",
+    "plan_reproduction",
     "recorded",
+    "reproduce",
     "run",
-    "stale",
+    "stale_records",
+    "stored_outcome",
 ]
 
 

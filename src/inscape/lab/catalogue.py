@@ -10,7 +10,7 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,13 +34,13 @@ def papers() -> list[str]:
 def experiments(paper: str | None = None) -> list[Listing]:
     """Return the experiments of a paper, or of all; imports none of them."""
     files = sorted(PAPERS.glob("[a-z]*/[a-z]*.py"), key=_order)
-    found = [made for path in files if (made := source_of(path).experiment) is not None]
+    listings = [listing for path in files if (listing := source_of(path).experiment) is not None]
     if paper is None:
-        return found
-    if not any(listing.paper == paper for listing in found):
-        known = sorted({listing.paper for listing in found})
+        return listings
+    if not any(listing.paper == paper for listing in listings):
+        known = sorted({listing.paper for listing in listings})
         raise ValueError(f"no paper is called {paper!r}: {_offer(paper, known)}")
-    return [listing for listing in found if listing.paper == paper]
+    return [listing for listing in listings if listing.paper == paper]
 
 
 def experiment(id: str) -> Experiment:
@@ -55,13 +55,13 @@ def experiment(id: str) -> Experiment:
     else:
         path = path_of(id)
         module = _import_file(path) if is_own(id) else _import_ours(path)
-    found = getattr(module, "EXPERIMENT", None)
-    if not isinstance(found, Experiment):
+    defined = getattr(module, "EXPERIMENT", None)
+    if not isinstance(defined, Experiment):
         raise ValueError(
             f"{path.name} must define EXPERIMENT, an inscape.lab.Experiment, found "
-            f"{type(found).__name__}: write EXPERIMENT = Experiment(...) at the end of the file."
+            f"{type(defined).__name__}: write EXPERIMENT = Experiment(...) at the end of the file."
         )
-    return found
+    return defined
 
 
 def paper_facts(paper: str) -> dict[str, Any]:
@@ -104,22 +104,40 @@ def name_of(id: str) -> str:
     return f"{OWN}{path.parent.name}/{item_of(path.stem)}"
 
 
+def resolved(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids of the experiments that names stand for; a paper stands for all of its own."""
+    listings = experiments()
+    papers = list(dict.fromkeys(listing.paper for listing in listings))
+    known = [listing.id for listing in listings]
+    ids: list[str] = []
+    for name in names:
+        if name in papers:
+            ids += [listing.id for listing in listings if listing.paper == name]
+        elif name in known or is_own(name):
+            path_of(name)
+            ids.append(name)
+        else:
+            offer = did_you_mean(name, [*known, *papers] if "/" in name else [*papers, *known])
+            raise ValueError(f"no experiment or paper is called {name!r}: {offer}")
+    return tuple(dict.fromkeys(ids))
+
+
 def source(id: str) -> str:
     """Return the id of the experiment whose records ``id`` shows: mostly its own.
 
     The id of a file of one's own comes back as an absolute path.
     """
     seen: list[str] = []
-    here = str(path_of(id)) if is_own(id) else id
-    while (other := experiment(here).same_as) and here not in seen:
-        seen.append(here)
-        here = _sibling(here, other)
-    if here in seen:
+    current = str(path_of(id)) if is_own(id) else id
+    while (other := experiment(current).same_as) and current not in seen:
+        seen.append(current)
+        current = _sibling(current, other)
+    if current in seen:
         raise ValueError(
             f"same_as must end at an experiment with cells, found the circle "
-            f"{' -> '.join(map(name_of, [*seen, here]))}: give one of them a cell."
+            f"{' -> '.join(map(name_of, [*seen, current]))}: give one of them a cell."
         )
-    return here
+    return current
 
 
 def claims(id: str) -> dict[str, Claim]:
@@ -127,10 +145,10 @@ def claims(id: str) -> dict[str, Claim]:
 
     Those of experiments that show the same records are called ``item/claim``.
     """
-    found = {claim.name: claim for claim in experiment(id).claims}
+    by_name = {claim.name: claim for claim in experiment(id).claims}
     for other, item in _sharers(id):
-        found |= {f"{item}/{claim.name}": claim for claim in experiment(other).claims}
-    return found
+        by_name |= {f"{item}/{claim.name}": claim for claim in experiment(other).claims}
+    return by_name
 
 
 def claim_hashes(id: str) -> dict[str, str]:
@@ -140,12 +158,12 @@ def claim_hashes(id: str) -> dict[str, str]:
 
 def _sharers(id: str) -> Iterator[tuple[str, str]]:
     """Yield the experiments beside ``id`` whose records are in the end those of ``id``."""
-    here = path_of(id)
-    for path in sorted(here.parent.glob("[a-z]*.py")):
+    own = path_of(id)
+    for path in sorted(own.parent.glob("[a-z]*.py")):
         listing = source_of(path).experiment
-        if path != here and listing is not None and listing.same_as:
+        if path != own and listing is not None and listing.same_as:
             other = str(path) if is_own(id) else listing.id
-            if path_of(source(other)) == here:
+            if path_of(source(other)) == own:
                 yield other, listing.item
 
 

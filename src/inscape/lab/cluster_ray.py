@@ -15,7 +15,7 @@ from typing import Any
 
 from inscape._core.extras import need
 from inscape.lab.cluster import environment, surroundings
-from inscape.lab.executors import Done, Task, Work, lost
+from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome
 
 ADDRESS = "RAY_ADDRESS"
 OBJECT_STORE = 80 * 2**20  # bytes; Ray's least, since records travel as files
@@ -43,7 +43,7 @@ class RayExecutor:
     name: str = "ray"
     address: str = ""
 
-    def run(self, tasks: Sequence[Task], work: Work) -> Iterator[Done]:
+    def run(self, tasks: Sequence[CellTask], work: TaskFunction) -> Iterator[TaskOutcome]:
         """Yield the outcome of each task as it comes; one whose worker died is lost."""
         if not tasks:
             return
@@ -54,9 +54,11 @@ class RayExecutor:
             yield from _follow(ray, tasks, work, jobs=self.jobs)
 
 
-def _follow(ray: Any, tasks: Sequence[Task], work: Work, *, jobs: int) -> Iterator[Done]:
+def _follow(
+    ray: Any, tasks: Sequence[CellTask], work: TaskFunction, *, jobs: int
+) -> Iterator[TaskOutcome]:
     call = ray.remote(max_retries=0, scheduling_strategy="SPREAD")(_call)
-    waiting, running = deque(tasks), dict[Any, Task]()
+    waiting, running = deque(tasks), dict[Any, CellTask]()
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -65,25 +67,25 @@ def _follow(ray: Any, tasks: Sequence[Task], work: Work, *, jobs: int) -> Iterat
                 there = call.options(num_cpus=task.threads, runtime_env=needs)
                 running[there.remote(work, task)] = task
             ready, _ = ray.wait(list(running))
-            for found in ready:
-                yield _outcome(ray, found, running.pop(found))
+            for reference in ready:
+                yield _outcome(ray, reference, running.pop(reference))
     finally:
         for unfinished in running:
             ray.cancel(unfinished, force=True)
 
 
-def _call(work: Work, task: Task) -> Done:
+def _call(work: TaskFunction, task: CellTask) -> TaskOutcome:
     return work(task)
 
 
-def _outcome(ray: Any, found: Any, task: Task) -> Done:
+def _outcome(ray: Any, reference: Any, task: CellTask) -> TaskOutcome:
     try:
-        done: Done = ray.get(found)
+        done: TaskOutcome = ray.get(reference)
     except ray.exceptions.RayTaskError as error:  # what work raised, in Ray's wrapping
         raise (error.cause if isinstance(error.cause, BaseException) else error) from None
     except ray.exceptions.RayError as error:
-        said = " ".join(str(error).split())
-        return lost(task, f"{type(error).__name__}: {said.split('. ')[0].rstrip('.')}")
+        text = " ".join(str(error).split())
+        return lost_task(task, f"{type(error).__name__}: {text.split('. ')[0].rstrip('.')}")
     return done
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from inscape._core.extras import need
 from inscape.files.atomic import written
 from inscape.lab.cluster import exports, surroundings
-from inscape.lab.executors import Done, Task, Work, lost
+from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome
 from inscape.lab.slurm_options import SlurmOptions, slurm_options
 
 FOLDER = ".slurm"  # in the store
@@ -51,7 +51,7 @@ class SlurmExecutor:
     cluster: str = "slurm"
     pause: float = 2.0
 
-    def run(self, tasks: Sequence[Task], work: Work) -> Iterator[Done]:
+    def run(self, tasks: Sequence[CellTask], work: TaskFunction) -> Iterator[TaskOutcome]:
         """Yield the outcome of each task as its file appears; one whose job ended is lost."""
         if not tasks:
             return
@@ -73,7 +73,7 @@ class SlurmExecutor:
 class _Share:
     """What one job does: its tasks in turn, unless an earlier start of the job has done them."""
 
-    def __init__(self, work: Work, tasks: Mapping[int, Task], folder: Path) -> None:
+    def __init__(self, work: TaskFunction, tasks: Mapping[int, CellTask], folder: Path) -> None:
         self.work = work
         self.tasks = dict(tasks)
         self.folder = folder
@@ -91,16 +91,16 @@ class _Share:
         """
         for index, task in self.tasks.items():
             if self._file(index, "started").exists() and not self._file(index).exists():
-                self._leave(index, lost(task, "its job ran out of time or was preempted"))
+                self._leave(index, lost_task(task, "its job ran out of time or was preempted"))
         raise SystemExit(1)
 
-    def _outcome(self, task: Task) -> Done | Exception:
+    def _outcome(self, task: CellTask) -> TaskOutcome | Exception:
         try:
             return self.work(task)
         except Exception as error:
             return error
 
-    def _leave(self, index: int, outcome: Done | Exception) -> None:
+    def _leave(self, index: int, outcome: TaskOutcome | Exception) -> None:
         with written(self._file(index)) as file:
             pickle.dump(outcome, file)
 
@@ -112,21 +112,26 @@ class _Array:
     """The jobs of a run and the tasks that they have not ended yet."""
 
     def __init__(
-        self, submitit: Any, asked: SlurmExecutor, options: SlurmOptions, work: Work, folder: Path
+        self,
+        submitit: Any,
+        asked: SlurmExecutor,
+        options: SlurmOptions,
+        work: TaskFunction,
+        folder: Path,
     ) -> None:
         self.submitit = submitit
         self.asked = asked
         self.options = options
         self.work = work
         self.folder = folder
-        self.shares: list[tuple[Any, dict[int, Task]]] = []  # what each job has yet to end
+        self.shares: list[tuple[Any, dict[int, CellTask]]] = []  # what each job has yet to end
         self.first: dict[str, int] = {}  # the task that each job begins with
-        self.unstarted: dict[int, Task] = {}
+        self.unstarted: dict[int, CellTask] = {}
         self.jobs: list[Any] = []
         self.lost = False
         self.called = time.monotonic()
 
-    def submit(self, tasks: Mapping[int, Task]) -> None:
+    def submit(self, tasks: Mapping[int, CellTask]) -> None:
         """Submit the tasks, in shares of about a minute or more."""
         shares = _shares(tasks, self.asked.jobs)
         queue = self.submitit.AutoExecutor(folder=self.folder, cluster=self.asked.cluster)
@@ -142,7 +147,7 @@ class _Array:
         self.first |= {job.job_id: min(share) for job, share in zip(jobs, shares, strict=True)}
         self.shares, self.unstarted = list(zip(jobs, shares, strict=True)), {}
 
-    def outcomes(self) -> Iterator[Done]:
+    def outcomes(self) -> Iterator[TaskOutcome]:
         """Yield outcomes until each task has ended, was lost, or is left to another job."""
         rounds = 0
         silent: set[str] = set()
@@ -184,7 +189,7 @@ class _Array:
             time.sleep(min(self.asked.pause, 1.0))
         return over
 
-    def _ended_tasks(self) -> Iterator[Done]:
+    def _ended_tasks(self) -> Iterator[TaskOutcome]:
         there = {path.name for path in self.folder.iterdir()}
         for _, share in self.shares:
             for index in [index for index in share if f"{index}.outcome" in there]:
@@ -207,7 +212,7 @@ class _Array:
             ended |= unknown - queued
         return ended
 
-    def _give_up(self, job: Any, share: dict[int, Task]) -> Iterator[Done]:
+    def _give_up(self, job: Any, share: dict[int, CellTask]) -> Iterator[TaskOutcome]:
         """Yield the task that a job died of; the rest, if it came so far, goes to another job."""
         there = {path.name for path in self.folder.iterdir()}
         began = f"{self.first[job.job_id]}.started" in there
@@ -217,7 +222,7 @@ class _Array:
             if began and f"{index}.started" not in there:
                 self.unstarted[index] = task
             else:
-                yield lost(task, why)
+                yield lost_task(task, why)
         share.clear()
 
 
@@ -231,7 +236,7 @@ def _queued() -> set[str] | None:
     return set(answer.stdout.split())
 
 
-def _shares(tasks: Mapping[int, Task], jobs: int) -> list[dict[int, Task]]:
+def _shares(tasks: Mapping[int, CellTask], jobs: int) -> list[dict[int, CellTask]]:
     seconds = sum(task.seconds for task in tasks.values())
     number = min(len(tasks), LARGEST_ARRAY, max(jobs, math.ceil(seconds / SHORTEST_JOB)))
     pairs = list(tasks.items())
@@ -239,7 +244,7 @@ def _shares(tasks: Mapping[int, Task], jobs: int) -> list[dict[int, Task]]:
 
 
 def _parameters(
-    options: SlurmOptions, shares: Sequence[Mapping[int, Task]], jobs: int
+    options: SlurmOptions, shares: Sequence[Mapping[int, CellTask]], jobs: int
 ) -> dict[str, Any]:
     """Return what submitit calls our options; None is left out by it."""
     threads = max(task.threads for share in shares for task in share.values())
@@ -259,7 +264,7 @@ def _parameters(
     }
 
 
-def _check(options: SlurmOptions, tasks: Sequence[Task], cluster: str) -> None:
+def _check(options: SlurmOptions, tasks: Sequence[CellTask], cluster: str) -> None:
     threads = max(task.threads for task in tasks)
     if options.cpus is not None and options.cpus < threads:
         raise ValueError(

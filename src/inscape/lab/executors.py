@@ -1,9 +1,9 @@
 """Executors: where tasks run. Each takes the same tasks to the same function, nothing more.
 
-An executor yields one ``Done`` for each task, in any order. A task whose own worker died comes
-back as ``lost(task, why)``; whether it is tried again is the runner's business. An error that
-``work`` raises (a full disk, an interrupt) ends the run: the executor stops its workers and lets
-it through. What a cell itself raises never gets here: ``work`` turns it into a failure.
+An executor yields one ``TaskOutcome`` for each task, in any order. A task whose own worker died
+comes back as ``lost_task(task, why)``; whether it is tried again is the runner's business. An
+error that ``work`` raises (a full disk, an interrupt) ends the run: the executor stops its workers
+and lets it through. What a cell itself raises never gets here: ``work`` turns it into a failure.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,8 +23,8 @@ _HOMES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """Cells for one call of a worker; plain data, small, and the same for every executor.
+class CellTask:
+    """The cells of one call of a worker: plain data, small, the same for every executor.
 
     Attributes:
         experiment: What to import: the id of an experiment, or the absolute path of its file.
@@ -57,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A cell that raised: its key, its settings, and what it said in one line."""
+    """A cell that raised: its key, its settings, and the error in one line."""
 
     key: str
     settings: Mapping[str, Any]
@@ -65,8 +65,8 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
-    """What became of a task.
+class TaskOutcome:
+    """Which cells of a task have a record now, and which failed.
 
     Attributes:
         task: The task itself.
@@ -75,19 +75,19 @@ class Done:
         lost: Why the worker died, if it did; its unwritten cells may be tried again.
     """
 
-    task: Task
+    task: CellTask
     keys: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = field(default=())
     lost: str = ""
 
 
-#: What an executor is given to run: ``inscape.lab.worker.work``, importable wherever workers are.
-Work = Callable[[Task], Done]
+#: The function that an executor calls with each task: ``inscape.lab.worker.work``.
+TaskFunction = Callable[[CellTask], TaskOutcome]
 
 
-def lost(task: Task, why: str) -> Done:
+def lost_task(task: CellTask, why: str) -> TaskOutcome:
     """Return the outcome of a task whose worker died."""
-    return Done(task=task, lost=why or "the worker died")
+    return TaskOutcome(task=task, lost=why or "the worker died")
 
 
 @runtime_checkable
@@ -102,7 +102,7 @@ class Executor(Protocol):
     def jobs(self) -> int:
         """Return how many tasks it runs at a time."""
 
-    def run(self, tasks: Sequence[Task], work: Work) -> Iterator[Done]:
+    def run(self, tasks: Sequence[CellTask], work: TaskFunction) -> Iterator[TaskOutcome]:
         """Yield one outcome for each task, in any order."""
 
 
@@ -113,7 +113,7 @@ class SerialExecutor:
     jobs: int = 1
     name: str = "serial"
 
-    def run(self, tasks: Sequence[Task], work: Work) -> Iterator[Done]:
+    def run(self, tasks: Sequence[CellTask], work: TaskFunction) -> Iterator[TaskOutcome]:
         """Yield the outcome of each task in turn."""
         yield from map(work, tasks)
 
@@ -130,6 +130,6 @@ def executor(name: str = "joblib", jobs: int = 1) -> Executor:
     checks.at_least(1, jobs=jobs)
     if name == "serial":
         return SerialExecutor()
-    module, made = _HOMES[name]
-    found: Executor = getattr(import_module(module), made)(jobs)
-    return found
+    module, class_name = _HOMES[name]
+    chosen: Executor = getattr(import_module(module), class_name)(jobs)
+    return chosen

@@ -23,7 +23,9 @@ SCALES: tuple[ScaleName, ...] = ("smoke", "laptop", "paper")
 Settings = Mapping[str, Any]
 
 #: What a cell gives: JSON values, and NumPy arrays where there are many numbers.
-Outcome = Mapping[str, Any]
+CellValues = Mapping[str, Any]
+#: Cells as they are done, each by its index; an error where one failed and others go on.
+CellsRun = Iterator[tuple[int, CellValues | Exception]]
 
 #: How one scale is laid out: each setting with the values that it takes.
 Axes = Mapping[str, Sequence[Any]]
@@ -190,10 +192,10 @@ class Experiment:
     laptop: Axes = field(default_factory=dict)
     paper: Axes = field(default_factory=dict)
     departures: Mapping[ScaleName, tuple[str, ...]] = field(default_factory=dict)
-    cell: Callable[..., Outcome] | None = None
-    together: Callable[[Sequence[Settings]], Iterator[tuple[int, Outcome | Exception]]] | None = (
-        None
-    )
+    cell: Callable[..., CellValues] | None = None
+    together: (
+        Callable[[Sequence[Settings]], Iterator[tuple[int, CellValues | Exception]]] | None
+    ) = None
     batch: int = 1
     alike: Callable[[Settings], Hashable] = all_cells
     same_as: str = ""
@@ -233,7 +235,7 @@ class Experiment:
         rows = (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
         return [row for row in rows if self.keeps(row)]
 
-    def run(self, cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome | Exception]]:
+    def run(self, cells: Sequence[Settings]) -> CellsRun:
         """Run cells, one after the other or together, and yield each with its index."""
         if self.together is not None:
             yield from self.together(cells)

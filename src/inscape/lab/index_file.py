@@ -66,15 +66,15 @@ class Index:
 
     def entries(self, experiment: str) -> list[Entry]:
         """Return a line for each record of an experiment; brings the index up to date first."""
-        found = _stamps(self.store, experiment)
-        if not found:
+        stamps = _stamps(self.store, experiment)
+        if not stamps:
             return []
         known = self._asked(lambda db: _select(db, experiment)) or []
-        current = [e for e in known if found.get((e.scale, e.key)) == e.stamp]
+        current = [e for e in known if stamps.get((e.scale, e.key)) == e.stamp]
         listed = {(e.scale, e.key) for e in current}
         new = [
             entry
-            for (scale, key), stamp in found.items()
+            for (scale, key), stamp in stamps.items()
             if (scale, key) not in listed
             and (entry := _entry(self.store, experiment, scale, key, stamp))
         ]

@@ -24,7 +24,7 @@ def layout(
     scale: ScaleName,
     overrides: Mapping[str, Sequence[Any]],
     seeds: int | None = None,
-    measures: Sequence[str] | None = None,
+    only: Sequence[str] | None = None,
 ) -> Axes:
     """Return the axes of a scale with the changes applied; refuses those that cannot be.
 
@@ -34,7 +34,7 @@ def layout(
         scale: The scale.
         overrides: New values for an axis, by its name.
         seeds: Number of seeds: the first of the axis, and those that follow its largest.
-        measures: Names of instruments: the axis ``measures`` becomes this one list.
+        only: Names of instruments: the axis ``measures`` becomes this one list.
     """
     axes = dict(runs.axes(scale))
     if not axes and any(runs.axes(other) for other in SCALES):
@@ -44,8 +44,8 @@ def layout(
     if seeds is not None:
         checks.at_least(1, seeds=seeds)
         changes["seed"] = _seeds(list(axes.get("seed", ())), seeds)
-    if measures is not None:
-        changes["measures"] = [list(measures)]
+    if only is not None:
+        changes["measures"] = [list(only)]
     for axis, values in changes.items():
         if axis not in axes:
             raise ValueError(

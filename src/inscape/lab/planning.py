@@ -16,7 +16,7 @@ BYTES = 2000  # of a record, where there is none yet to go by
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class RunPlan:
     """What a run will do.
 
     Attributes:
@@ -72,10 +72,10 @@ def plan(
     scale: ScaleName = "laptop",
     overrides: Mapping[str, Sequence[Any]] | None = None,
     seeds: int | None = None,
-    measures: Sequence[str] | None = None,
+    only: Sequence[str] | None = None,
     store: Store,
     fresh: bool = False,
-) -> Plan:
+) -> RunPlan:
     """Lay out an experiment and look up which cells are missing.
 
     Args:
@@ -83,14 +83,14 @@ def plan(
         scale: ``smoke``, ``laptop`` or ``paper``.
         overrides: New values for an axis, by its name.
         seeds: Number of seeds: the first of the axis ``seed``, and more that follow them.
-        measures: Names of instruments: the axis ``measures`` becomes this one list.
+        only: Names of instruments: the axis ``measures`` becomes this one list.
         store: Where the records are.
         fresh: Whether to compute again what is there.
     """
     checks.one_of(SCALES, scale=scale)
     source = catalogue.source(id)
     runs, name = catalogue.experiment(source), catalogue.name_of(source)
-    axes = layout(id, runs, scale, overrides or {}, seeds, measures)
+    axes = layout(id, runs, scale, overrides or {}, seeds, only)
     cells = tuple(runs.cells(axes))
     hashes = _data_hashes(runs, cells)
     keys = tuple(
@@ -99,7 +99,7 @@ def plan(
     there = set() if fresh else {r.key for r in store.records(name, scale, keys)}
     missing = tuple(index for index, key in enumerate(keys) if key not in there)
     guesses, size = _cost(runs, name, cells, store)
-    return Plan(
+    return RunPlan(
         id=id,
         experiment=catalogue.experiment(id),
         source=source,
@@ -156,8 +156,8 @@ def _data_hashes(runs: Experiment, cells: Sequence[Mapping[str, Any]]) -> tuple[
     return tuple(hashes)
 
 
-def _same(one: Any, other: Any) -> bool:
-    return canonical({"value": one}) == canonical({"value": other})
+def _same(value: Any, other: Any) -> bool:
+    return canonical({"value": value}) == canonical({"value": other})
 
 
 class _Watched(Mapping[str, Any]):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from inscape.files.leftovers import semaphore_prefix
-from inscape.lab.executors import Done, Task, Work, lost
+from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome
 
 _WATCH = 0.5  # seconds between two looks at the parent
 
@@ -27,15 +27,15 @@ class JoblibExecutor:
     jobs: int
     name: str = "joblib"
 
-    def run(self, tasks: Sequence[Task], work: Work) -> Iterator[Done]:
+    def run(self, tasks: Sequence[CellTask], work: TaskFunction) -> Iterator[TaskOutcome]:
         """Yield the outcome of each task as it is done."""
         waiting = list(tasks)
         while waiting:
-            under_way: dict[tuple[str, ...], Task] = {}
+            under_way: dict[tuple[str, ...], CellTask] = {}
             yield from self._pool(waiting, under_way, work)
             yield from self._suspects(list(under_way.values()), work)
 
-    def _suspects(self, tasks: Sequence[Task], work: Work) -> Iterator[Done]:
+    def _suspects(self, tasks: Sequence[CellTask], work: TaskFunction) -> Iterator[TaskOutcome]:
         """Find out which of the tasks under way was the end of its worker."""
         for task in tasks:
             alone = {task.keys: task}
@@ -43,11 +43,14 @@ class JoblibExecutor:
                 alone = {}
                 yield from self._pool([task], alone, work)
             if alone:
-                yield lost(task, "its process was killed or ran out of memory")
+                yield lost_task(task, "its process was killed or ran out of memory")
 
     def _pool(
-        self, waiting: list[Task], under_way: dict[tuple[str, ...], Task], work: Work
-    ) -> Iterator[Done]:
+        self,
+        waiting: list[CellTask],
+        under_way: dict[tuple[str, ...], CellTask],
+        work: TaskFunction,
+    ) -> Iterator[TaskOutcome]:
         """Yield outcomes until all is done or a worker dies; what it was at is in ``under_way``."""
         from joblib import Parallel, delayed, parallel_config
         from joblib.externals.loky.process_executor import BrokenProcessPool

@@ -12,9 +12,9 @@ from inscape._core.progress import Bar, progress
 from inscape.files.leftovers import tidy
 from inscape.lab.catalogue import is_own
 from inscape.lab.encoding import shown
-from inscape.lab.executors import Done, Executor, Failure, SerialExecutor, Task
+from inscape.lab.executors import CellTask, Executor, Failure, SerialExecutor, TaskOutcome
 from inscape.lab.index_file import Index
-from inscape.lab.planning import Plan as Plan
+from inscape.lab.planning import RunPlan as RunPlan
 from inscape.lab.planning import plan as plan
 from inscape.lab.planning import recorded as recorded
 from inscape.lab.store import Store
@@ -26,7 +26,7 @@ _LOOK = 0.5  # seconds between two looks at the folder of records
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class RunReport:
     """What a run did.
 
     Attributes:
@@ -38,7 +38,7 @@ class Report:
         seconds: Time that it took.
     """
 
-    plan: Plan
+    plan: RunPlan
     computed: int
     kept: int
     failures: tuple[Failure, ...]
@@ -49,7 +49,7 @@ class Report:
 class RunError(RuntimeError):
     """Some cells have no record after a run; ``report`` has the rest."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: RunReport) -> None:
         first = report.failures[0]
         more = len(report.failures) - 1
         super().__init__(
@@ -67,13 +67,13 @@ def _short(text: str) -> str:
 
 
 def run(
-    plan: Plan,
+    plan: RunPlan,
     *,
     store: Store,
     executor: Executor | None = None,
-    on_done: Callable[[Done], None] | None = None,
+    on_done: Callable[[TaskOutcome], None] | None = None,
     quiet: bool | None = None,
-) -> Report:
+) -> RunReport:
     """Compute the missing cells of a plan.
 
     Each record is written by the worker the moment it is there. A worker that dies costs what it
@@ -90,12 +90,12 @@ def run(
     chosen = executor or SerialExecutor()
     tidy()
     since = time.monotonic()
-    fresh = _Fresh(store.folder(plan.name, plan.scale), [plan.keys[i] for i in plan.missing])
+    fresh = _NewRecords(store.folder(plan.name, plan.scale), [plan.keys[i] for i in plan.missing])
     failures: list[Failure] = []
     waiting = tasks(plan, store, chosen)
     with _shown(plan, fresh, quiet):
         while waiting:
-            again: list[Task] = []
+            again: list[CellTask] = []
             for done in _outcomes(chosen, waiting):
                 failures += done.failures
                 if done.lost:
@@ -106,12 +106,12 @@ def run(
                     on_done(done)
             waiting = again
     Index(store).entries(plan.name)
-    report = Report(
+    report = RunReport(
         plan=plan,
         computed=len(fresh.written()),
         kept=len(plan.cells) - len(plan.missing),
         failures=tuple(failures),
-        notices=store.told(),
+        notices=store.take_notices(),
         seconds=time.monotonic() - since,
     )
     if failures:
@@ -119,7 +119,7 @@ def run(
     return report
 
 
-def tasks(plan: Plan, store: Store, executor: Executor) -> list[Task]:
+def tasks(plan: RunPlan, store: Store, executor: Executor) -> list[CellTask]:
     """Return the missing cells as tasks, the longest first.
 
     Cells that may share a call are put together, up to the batch of the experiment; into more
@@ -141,8 +141,8 @@ def tasks(plan: Plan, store: Store, executor: Executor) -> list[Task]:
     return sorted(made, key=lambda task: -task.seconds)
 
 
-def _task(plan: Plan, store: Store, name: str, chunk: Sequence[int]) -> Task:
-    return Task(
+def _task(plan: RunPlan, store: Store, name: str, chunk: Sequence[int]) -> CellTask:
+    return CellTask(
         experiment=plan.source,
         name=plan.name,
         scale=plan.scale,
@@ -157,7 +157,7 @@ def _task(plan: Plan, store: Store, name: str, chunk: Sequence[int]) -> Task:
     )
 
 
-def _outcomes(executor: Executor, waiting: Sequence[Task]) -> Iterator[Done]:
+def _outcomes(executor: Executor, waiting: Sequence[CellTask]) -> Iterator[TaskOutcome]:
     """Yield outcomes; an error or Ctrl-C on our side stops the executor, too."""
     outcomes = executor.run(waiting, work)
     try:
@@ -168,7 +168,7 @@ def _outcomes(executor: Executor, waiting: Sequence[Task]) -> Iterator[Done]:
             close()
 
 
-def _retries(done: Done, fresh: "_Fresh") -> tuple[list[Task], list[Failure]]:
+def _retries(done: TaskOutcome, fresh: "_NewRecords") -> tuple[list[CellTask], list[Failure]]:
     """Return what to try again of a task whose worker died, and what to give up."""
     task, written = done.task, fresh.written()
     left = [index for index, key in enumerate(task.keys) if key not in written]
@@ -181,7 +181,7 @@ def _retries(done: Done, fresh: "_Fresh") -> tuple[list[Task], list[Failure]]:
     return [], [Failure(key=task.keys[i], settings=task.cells[i], error=said) for i in left]
 
 
-def _part(task: Task, indices: Sequence[int]) -> Task:
+def _part(task: CellTask, indices: Sequence[int]) -> CellTask:
     return replace(
         task,
         cells=tuple(task.cells[i] for i in indices),
@@ -192,7 +192,7 @@ def _part(task: Task, indices: Sequence[int]) -> Task:
     )
 
 
-class _Fresh:
+class _NewRecords:
     """The records that have been written since it was made, whoever wrote them."""
 
     def __init__(self, folder: Path, keys: Sequence[str]) -> None:
@@ -214,7 +214,7 @@ class _Fresh:
 
 
 @contextmanager
-def _shown(plan: Plan, fresh: _Fresh, quiet: bool | None) -> Iterator[None]:
+def _shown(plan: RunPlan, fresh: _NewRecords, quiet: bool | None) -> Iterator[None]:
     """Show how many cells are done, those of a task under way included, and the time left."""
     kept = len(plan.cells) - len(plan.missing)
     over = threading.Event()
@@ -231,7 +231,7 @@ def _shown(plan: Plan, fresh: _Fresh, quiet: bool | None) -> Iterator[None]:
 
 
 def _watch(
-    bar: Bar, fresh: _Fresh, kept: int, times: Mapping[str, float], over: threading.Event
+    bar: Bar, fresh: _NewRecords, kept: int, times: Mapping[str, float], over: threading.Event
 ) -> None:
     """Advance the bar by what is written; cells count for the time left as they were foreseen."""
     ended = False

@@ -49,15 +49,15 @@ _NAMES = tuple(field.name for field in fields(SlurmOptions))
 
 def slurm_options(given: Mapping[str, Any] | None = None) -> SlurmOptions:
     """Collect the options; what is given here wins over the environment, that over the file."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for source, table in (
         (f"the file in {CONFIG}", _file()),
         ("the environment", _environment()),
         ("the argument slurm", dict(given or {})),
     ):
         for name, value in table.items():
-            found[name] = _checked(name, value, source)
-    return SlurmOptions(**found)
+            options[name] = _checked(name, value, source)
+    return SlurmOptions(**options)
 
 
 def _environment() -> dict[str, Any]:

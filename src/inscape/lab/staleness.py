@@ -11,8 +11,8 @@ NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stale:
-    """A record that today's claims do not fit, and why.
+class StaleRecord:
+    """A record that was made under other claims than today's, and which they are.
 
     Attributes:
         experiment: Name of the experiment in the store.
@@ -27,27 +27,27 @@ class Stale:
     reason: str
 
 
-def stale(store: Store) -> list[Stale]:
+def stale_records(store: Store) -> list[StaleRecord]:
     """Return the records whose claims were changed, added or dropped since, or are unknown.
 
     Records of files of one's own are left out: nothing says where those files are.
     """
     known = {listing.id for listing in catalogue.experiments()}
     today: dict[str, dict[str, str]] = {}
-    found = []
+    records = []
     for name, scale, key in store.places():
         record = store.read(name, scale, key)
         if name.startswith(catalogue.OWN):
             continue
         if name not in known:
             reason = f"no experiment is called {name}"
-            found.append(Stale(experiment=name, scale=scale, key=key, reason=reason))
+            records.append(StaleRecord(experiment=name, scale=scale, key=key, reason=reason))
             continue
         if name not in today:
             today[name] = catalogue.claim_hashes(name)
         if record is not None and (reason := difference(record, today[name])):
-            found.append(Stale(experiment=name, scale=scale, key=key, reason=reason))
-    return found
+            records.append(StaleRecord(experiment=name, scale=scale, key=key, reason=reason))
+    return records
 
 
 def difference(record: Record, today: Mapping[str, str]) -> str:
@@ -65,7 +65,7 @@ def difference(record: Record, today: Mapping[str, str]) -> str:
         "dropped": [name for name in then if name not in today],
     }
     return "; ".join(
-        f"claim {_names(names)} {what} after the run" for what, names in parts.items() if names
+        f"claim {_names(names)} {change} after the run" for change, names in parts.items() if names
     )
 
 

@@ -93,10 +93,10 @@ def mean_estimate(values: Numbers, *, within: Range = REAL) -> Estimate:
         within: Range of such a number; what of the interval lies beyond it is cut off, which
             the mean cannot be, so that the interval holds it as often.
     """
-    found = _mean(_line(values, "mean_estimate"), "t interval")
-    if not math.isfinite(found.se):
-        return found
-    return replace(found, low=max(found.low, within[0]), high=min(found.high, within[1]))
+    mean = _mean(_line(values, "mean_estimate"), "t interval")
+    if not math.isfinite(mean.se):
+        return mean
+    return replace(mean, low=max(mean.low, within[0]), high=min(mean.high, within[1]))
 
 
 def exact_estimate(value: float, n: int = 1, method: str = "") -> Estimate:

@@ -47,7 +47,7 @@ class Store:
         self.damaged: dict[tuple[str, str, str], str] = {}
         self.unhashed: set[tuple[str, str, str]] = set()
 
-    def told(self) -> tuple[str, ...]:
+    def take_notices(self) -> tuple[str, ...]:
         """Return the notices so far and forget them."""
         notices, self.notices[:] = tuple(self.notices), []
         return notices
@@ -107,8 +107,8 @@ class Store:
         """Return the records with the given keys that are there, or all by key."""
         if keys is None:
             keys = sorted(path.stem for path in self.folder(experiment, scale).glob("*.json"))
-        found = (self.read(experiment, scale, key) for key in keys)
-        return [record for record in found if record is not None]
+        records = (self.read(experiment, scale, key) for key in keys)
+        return [record for record in records if record is not None]
 
     def places(self) -> Iterator[tuple[str, str, str]]:
         """Yield experiment, scale and key of every record in the store."""

@@ -22,12 +22,12 @@ from threadpoolctl import threadpool_limits
 
 from inscape import __version__
 from inscape.lab.catalogue import experiment
-from inscape.lab.executors import Done, Failure, Task
+from inscape.lab.executors import CellTask, Failure, TaskOutcome
 from inscape.lab.experiment import Experiment
 from inscape.lab.store import Record, Store
 
 
-def work(task: Task) -> Done:
+def work(task: CellTask) -> TaskOutcome:
     """Run the cells of a task, write their records and say what became of each.
 
     A cell that raises becomes a failure and the others go on. A disk that cannot be written is
@@ -40,7 +40,7 @@ def work(task: Task) -> Done:
 class _Work:
     """The state of one task."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: CellTask) -> None:
         self.task = task
         self.experiment: Experiment = experiment(task.experiment)
         self.store = Store(task.root)
@@ -48,10 +48,10 @@ class _Work:
         self.failed: list[int] = []
         self.failures: list[Failure] = []
 
-    def done(self) -> Done:
+    def done(self) -> TaskOutcome:
         self._run(range(len(self.task.cells)))
         keys = tuple(self.task.keys[index] for index in self.written)
-        return Done(task=self.task, keys=keys, failures=tuple(self.failures))
+        return TaskOutcome(task=self.task, keys=keys, failures=tuple(self.failures))
 
     def _run(self, indices: Sequence[int]) -> None:
         """Run cells together; where that raises, halve what is left to find the cell at fault."""
@@ -79,8 +79,8 @@ class _Work:
                 if isinstance(outcome, Exception):
                     self._fail(indices[place], outcome)
                     continue
-                said = sorted({f"{w.category.__name__}: {w.message}" for w in caught})
-                about = self._provenance({**cells[place], **outcome}, started, seconds, said)
+                texts = sorted({f"{w.category.__name__}: {w.message}" for w in caught})
+                about = self._provenance({**cells[place], **outcome}, started, seconds, texts)
                 self._write(indices[place], outcome, about)
                 caught.clear()
                 started, since = datetime.now(UTC), time.perf_counter()
@@ -107,7 +107,7 @@ class _Work:
         self.written.append(index)
 
     def _provenance(
-        self, known: Mapping[str, Any], started: datetime, seconds: float, said: list[str]
+        self, known: Mapping[str, Any], started: datetime, seconds: float, texts: list[str]
     ) -> dict[str, Any]:
         """Return how a record was made; ``known`` is what its settings and its outcome say."""
         dtype = known.get("dtype")
@@ -123,7 +123,7 @@ class _Work:
             "executor": self.task.executor,
             "started": started.isoformat(timespec="seconds"),
             "seconds": round(seconds, 6),
-            "warnings": said,
+            "warnings": texts,
         }
 
     def _left(self, indices: Sequence[int]) -> list[int]:

@@ -72,7 +72,7 @@ def open_data(
     spec: object,
     *,
     input_shape: str | tuple[int, ...] | None = None,
-    scale: str | float | None = None,
+    divide: str | float | None = None,
     normalise: str | tuple[Any, Any] | None = None,
     labels: str = "auto",
     loss: str = "auto",
@@ -92,8 +92,8 @@ def open_data(
             several inputs; a mapping of columns, a DataLoader, an inscape Dataset; or, as text, the
             path of a .npz, .npy, .csv or .pt, or the name of a data set.
         input_shape: Shape of one input, ``1x28x28`` or ``(1, 28, 28)``.
-        scale: A number to divide by; ``auto`` divides whole numbers up to 255 by 255.
-        normalise: ``MEAN,STD``, ``MEANS/STDS`` by channel, ``mnist`` or ``cifar10``; after scaling.
+        divide: A number to divide the inputs by; ``auto`` divides whole numbers up to 255 by 255.
+        normalise: ``MEAN,STD``, ``MEANS/STDS`` by channel, ``mnist`` or ``cifar10``; applied last.
         labels: ``classes``, ``regression``, ``none``, or ``auto`` to guess and say so.
         loss: ``mse``, ``cross_entropy``, ``bce_logits``, or ``auto`` to follow the labels.
         limit: Keep at most so many rows of each split, drawn with seed 0.
@@ -126,7 +126,7 @@ def open_data(
     wish = source.task if labels == "auto" and source.task else labels
     read = read_labels(found.y, found.y_test, wish=wish, dtype=precision)
     prepare, notes = read_preparation(
-        found.x, input_shape=input_shape, scale=scale, normalise=normalise
+        found.x, input_shape=input_shape, divide=divide, normalise=normalise
     )
     ready = _Ready(prepare=prepare, limit=limit, place=place, dtype=precision)
     data = ready.data(source, read, loss=_loss(loss, read.task))

@@ -33,7 +33,7 @@ class Preparation:
         """Return what is recorded, under the names of the options."""
         return {
             "input_shape": self.shape,
-            "scale": self.divide,
+            "divide": self.divide,
             "normalise": (self.mean, self.std) if self.std else None,
         }
 
@@ -61,13 +61,13 @@ class Preparation:
 
 
 def read_preparation(
-    x: Array, *, input_shape: Any, scale: Any, normalise: Any
+    x: Array, *, input_shape: Any, divide: Any, normalise: Any
 ) -> tuple[Preparation, tuple[str, ...]]:
-    """Read the user's wishes; what is guessed about the scale is said."""
-    divide, notes = _scale(scale, x)
+    """Read the user's wishes; what is guessed about the range of the inputs is said."""
+    divisor, notes = _divisor(divide, x)
     mean, std = _normalise(normalise)
     shape = None if input_shape is None else _shape(input_shape)
-    return Preparation(shape=shape, divide=divide, mean=mean, std=std), notes
+    return Preparation(shape=shape, divide=divisor, mean=mean, std=std), notes
 
 
 def reshaped(x: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, tuple[str, ...]]:
@@ -100,13 +100,13 @@ def _shape(given: Any) -> tuple[int, ...]:
     return shape
 
 
-def _scale(given: Any, x: Array) -> tuple[float | None, tuple[str, ...]]:
+def _divisor(given: Any, x: Array) -> tuple[float | None, tuple[str, ...]]:
     whole = x.dtype.kind in "iu"
     span = f"x holds whole numbers from {x.min()} to {x.max()}" if whole else ""
     if given == "auto" and whole and x.min() >= 0 and 128 <= x.max() <= 255:
-        return 255.0, (f"{span}: divided by 255 (say --scale 1 otherwise)",)
+        return 255.0, (f"{span}: divided by 255 (say --divide 1 otherwise)",)
     if given in (None, "auto"):
-        hint = " (say --scale 255 to divide)" if given is None and whole and x.max() > 1 else ""
+        hint = " (say --divide 255 to divide)" if given is None and whole and x.max() > 1 else ""
         return None, (f"{span}: taken as they are{hint}",) if whole else ()
     try:
         divide = float(given)
@@ -114,7 +114,7 @@ def _scale(given: Any, x: Array) -> tuple[float | None, tuple[str, ...]]:
         divide = math.nan
     if not math.isfinite(divide) or divide == 0:
         raise ValueError(
-            f"scale must be a number to divide by, or auto, found {given!r}: give one."
+            f"divide must be a number to divide by, or auto, found {given!r}: give one."
         )
     return divide, ()
 

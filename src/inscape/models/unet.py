@@ -88,12 +88,12 @@ def unet(
 
 def _block(before: int, after: int, convolutions: int) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for one, next_one in pairwise([before, *[after] * convolutions]):
+    for channels, next_channels in pairwise([before, *[after] * convolutions]):
         # On the meta device a layer draws no first weights from the global random state; batch
         # normalisation follows, so that a bias would do nothing.
         layers += [
-            nn.Conv2d(one, next_one, 3, padding=1, bias=False, device="meta"),
-            nn.BatchNorm2d(next_one, device="meta"),
+            nn.Conv2d(channels, next_channels, 3, padding=1, bias=False, device="meta"),
+            nn.BatchNorm2d(next_channels, device="meta"),
             nn.ReLU(),
         ]
     return nn.Sequential(*layers)

@@ -2,6 +2,7 @@
 
 from inscape.report.look.look import Look, look
 from inscape.report.look.parts import Measured, Reference
+from inscape.report.look.session import Prepared, prepare
 from inscape.report.sweeps import Sweep, sweep
 
-__all__ = ["Look", "Measured", "Reference", "Sweep", "look", "sweep"]
+__all__ = ["Look", "Measured", "Prepared", "Reference", "Sweep", "look", "prepare", "sweep"]

@@ -65,6 +65,16 @@ def seconds(value: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def about(value: float) -> str:
+    """Return an estimated duration as one would say it.
+
+    >>> about(18.0), about(0.01)
+    ('about 18 s', 'under 0.1 s')
+    """
+    text = seconds(value)
+    return text if text.startswith("under") else f"about {text}"
+
+
 def plain(name: str) -> str:
     """Return the name of an instrument as a reader would write it.
 

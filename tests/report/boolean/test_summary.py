@@ -13,10 +13,10 @@ from inscape.report.boolean import summary, trials
 from inscape.report.boolean.page import page
 from inscape.report.boolean.summary import (
     constructed,
+    description,
     hypothetical,
     look_at_function,
     sizes,
-    verdict,
 )
 from inscape.report.boolean.trials import seen_before, wilson
 from markup import Structure
@@ -51,7 +51,7 @@ def test_a_look_knows_the_function(seen):
         assert (one.networks, one.share) == (30, one.found / 30)
         assert one.low <= one.share <= one.high
     assert any(one.found for one in seen.trials)
-    assert "function 6 of 2 inputs changes 2 times" in verdict(seen)
+    assert "function 6 of 2 inputs changes 2 times" in description(seen)
     json.dumps(seen.to_dict())
 
 
@@ -61,7 +61,7 @@ def test_the_page_is_whole_and_needs_nothing(seen, tmp_path):
     assert "Function 6 of 2 inputs" in found.text
     for one in (*seen.networks, *seen.trials):
         assert one.size in found.text
-    assert verdict(seen) in found.text
+    assert description(seen) in found.text
     ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     assert not {tag for tag, _ in found.tags} & {"script", "link", "img"}
@@ -89,7 +89,7 @@ def test_more_inputs_than_can_be_searched_give_a_bound(tmp_path):
     look = look_at_function(random(7, seed=1), budget=1e-9, results=tmp_path)
     assert look.canonical is None
     assert look.swaps.kind == "upper bound"
-    assert "at most" in verdict(look)
+    assert "at most" in description(look)
     assert all(one.checked for one in look.networks)
     assert "a better line was not found" in Structure(page(look)).text
     with pytest.raises(ValueError, match="at most 10 inputs to be looked at, found 11"):

@@ -62,7 +62,7 @@ def test_another_scaling_is_found():
     right = seen(shifted, bright, Y)
     assert right.scores[0].accuracy == pytest.approx(1.0, abs=0.02)
     wrong = seen(shifted, x, Y)
-    assert max(wrong.checkup.scalings, key=wrong.checkup.scalings.get).startswith("--scale 0.0039")
+    assert max(wrong.checkup.scalings, key=wrong.checkup.scalings.get).startswith("--divide 0.0039")
 
 
 def test_dead_units_are_counted():
@@ -104,7 +104,7 @@ def test_a_model_that_refuses_other_scalings_is_looked_at():
 
     found = seen(Strict().eval())
     assert found.checkup is not None
-    refused = "--scale 0.00392156862745098"
+    refused = "--divide 0.00392156862745098"
     assert refused not in found.checkup.scalings
     assert found.unchecked == (
         f"The model refuses inputs with {refused} and --normalise mnist (ValueError: out of "

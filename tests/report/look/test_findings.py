@@ -44,7 +44,7 @@ def checkup(answers=None, *, labels=LABELS, linear=None, **changes):
         "answers": answers,
         "targets": None,
         "linear": None if linear is None else scores_for(linear),
-        "scalings": {"--scale 255": 0.2},
+        "scalings": {"--divide 255": 0.2},
         "plain": 0.95,
         "tried": N,
         "silent": {"1": torch.tensor([False] * 20)},
@@ -141,10 +141,10 @@ CASES = {
     "chance": (look(), checkup(DRAWN), "no better than always answering", look(), checkup()),
     "scaling": (
         look(),
-        checkup(scalings={"--scale 255": 0.97}, plain=0.2),
-        "with --scale 255 it is right on 97.0% of 200 examples instead of 20.0%",
+        checkup(scalings={"--divide 255": 0.97}, plain=0.2),
+        "with --divide 255 it is right on 97.0% of 200 examples instead of 20.0%",
         look(),
-        checkup(scalings={"--scale 255": 0.97}, plain=0.95),
+        checkup(scalings={"--divide 255": 0.97}, plain=0.95),
     ),
     "untrained": (
         look(),
@@ -331,7 +331,7 @@ def test_regression_is_held_against_the_linear_model(own, linear, severity, text
 
 def test_warnings_come_first_and_at_most_seven_sentences_are_said():
     worst = checkup(
-        DRAWN, scalings={"--scale 255": 0.99}, plain=0.2, fresh=("0", "2"), silent=DEAD,
+        DRAWN, scalings={"--divide 255": 0.99}, plain=0.2, fresh=("0", "2"), silent=DEAD,
         linear=LABELS,
     )  # fmt: skip
     told = findings(look(measure("rugosity", 1.0, low=0.0, high=9.0), seen=worst))
@@ -351,7 +351,7 @@ def test_where_nothing_worries_three_sentences_inform():
 
 
 def test_what_follows_from_a_finding_is_told_last():
-    worst = checkup(DRAWN, linear=LABELS, scalings={"--scale 255": 0.99}, plain=0.2)
+    worst = checkup(DRAWN, linear=LABELS, scalings={"--divide 255": 0.99}, plain=0.2)
     told = [finding.rule for finding in findings(look(seen=worst))]
     assert told[0] == "scaling"
     assert "chance" not in told[:1]
@@ -369,7 +369,7 @@ def test_a_linear_model_is_not_praised_on_the_examples_that_it_was_fitted_to():
 
 
 def test_one_example_says_nothing_of_the_scaling():
-    seen = checkup(scalings={"--scale 255": 1.0}, plain=0.0, tried=1)
+    seen = checkup(scalings={"--divide 255": 1.0}, plain=0.0, tried=1)
     assert scaling(look(), seen) is None
 
 

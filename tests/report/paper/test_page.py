@@ -10,7 +10,7 @@ import pytest
 
 import fake_paper
 from inscape.lab.experiment import Estimate, Experiment, Trend, Value
-from inscape.lab.findings import Finding, find
+from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, judge
 from inscape.report.look.page import LIMIT
@@ -256,7 +256,7 @@ def finding_of(claims, quantities, scale="laptop"):
         shows="Table 1.1", title="T", laptop=axes, cell=dict, claims=tuple(claims)
     )
     judged = tuple(judge(experiment, quantities, scale))
-    return Finding(
+    return ExperimentOutcome(
         id=TABLE, experiment=experiment, scale=scale, quantities=quantities, judgements=judged
     )
 
@@ -354,18 +354,18 @@ def test_expectations_of_our_own_are_counted_apart(store):
 
 def test_a_figure_of_other_records_confesses_their_departures(store):
     entry = {"id": "figure-2", "kind": "figure", "finding": "PL^(1) rises"}
-    made = section(replace(find(FIGURE, store), conclusions=("9 sums.",)), entry, {}, 10)
+    made = section(replace(stored_outcome(FIGURE, store), conclusions=("9 sums.",)), entry, {}, 10)
     assert made.departures == ("Three seeds instead of four.",)
     assert made.drawn == "Redrawn from our records at scale laptop."
     assert made.caption == "9 sums. The paper: PL<sup>(1)</sup> rises"
     assert made.conclusions == ()
-    table = section(find(FIGURE, store), {**entry, "kind": "table"}, {}, 10)
+    table = section(stored_outcome(FIGURE, store), {**entry, "kind": "table"}, {}, 10)
     assert table.drawn == "Drawn from our records at scale laptop; the paper has no such figure."
 
 
 def test_a_page_about_own_settings_repeats_what_was_typed(store):
     typed = "inscape reproduce fake/table-1.1 --seeds 7 --measures a,b"
-    text = Structure(page_of("fake", [find(TABLE, store)], command=typed)).text
+    text = Structure(page_of("fake", [stored_outcome(TABLE, store)], command=typed)).text
     assert text.count(typed) == 2
     assert "--scale laptop" not in text
 

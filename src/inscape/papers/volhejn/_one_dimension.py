@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from inscape.lab.experiment import Estimate, Outcome, Settings
+from inscape.lab.experiment import CellValues, Estimate, Settings
 from inscape.lab.statistics import (
     bootstrap_estimate,
     exact_estimate,
@@ -24,7 +24,7 @@ from inscape.papers.volhejn._measures import FIRST_ORDER, SECOND_ORDER, THESIS
 COLUMNS = ("epochs", "converged", "loss", *THESIS)
 
 
-def together(cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome]]:
+def together(cells: Sequence[Settings]) -> Iterator[tuple[int, CellValues]]:
     """Train the networks of all cells at once; a cell is done when its last network is."""
     curves = [index for index, settings in enumerate(cells) if settings["kind"] == "polynomial"]
     for index in curves:
@@ -32,7 +32,7 @@ def together(cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome]]:
     yield from _networks([i for i in range(len(cells)) if i not in curves], cells)
 
 
-def _networks(chosen: Sequence[int], cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome]]:
+def _networks(chosen: Sequence[int], cells: Sequence[Settings]) -> Iterator[tuple[int, CellValues]]:
     from inscape.ensembles import fit_many
 
     if not chosen:
@@ -95,7 +95,7 @@ def _data(settings: Settings) -> Any:
     return gaussian_process(n=settings["size"], seed=settings["seed"], draw="thesis")
 
 
-def _polynomial(settings: Settings) -> Outcome:
+def _polynomial(settings: Settings) -> CellValues:
     """Measure the interpolating polynomial of one data set, by the instruments themselves."""
     from inscape.papers.volhejn._measures import measured as by_instruments
 

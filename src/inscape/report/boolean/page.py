@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from inscape.report.boolean.summary import BooleanLook, hypothetical, verdict
+from inscape.report.boolean.summary import BooleanLook, description, hypothetical
 from inscape.report.look.page import rendered_page, stylesheet, write
 from inscape.report.pictures import inline
 
@@ -31,7 +31,7 @@ def page(look: BooleanLook) -> str:
         "boolean.html.j2",
         look=look,
         version=look.provenance.inscape,
-        verdict=verdict(look),
+        lead=description(look),
         style=stylesheet("style.css"),
         pictures=_pictures(look),
         hypothetical=hypothetical(look.swaps.swaps),

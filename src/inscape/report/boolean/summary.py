@@ -146,11 +146,7 @@ def look_at_function(
         command: The command that repeats the look.
         quiet: Whether to show no progress.
     """
-    if table.n > MOST_INPUTS:
-        raise ValueError(
-            f"a function must have at most {MOST_INPUTS} inputs to be looked at, found {table.n}: "
-            "measure it with inscape.boolean.fourier and swaps_bound."
-        )
+    check_inputs(table)
     checks.at_least(1, networks=1 if networks is None else networks)
     start = time.perf_counter()
     exact = table.n <= EXACT
@@ -180,6 +176,15 @@ def look_at_function(
         command=command,
         provenance=provenance(torch.zeros(1), seed=seed, budget=budget, spent=spent),
     )
+
+
+def check_inputs(table: TruthTable) -> None:
+    """Refuse a function of more inputs than a look can take."""
+    if table.n > MOST_INPUTS:
+        raise ValueError(
+            f"a function must have at most {MOST_INPUTS} inputs to be looked at, found {table.n}: "
+            "measure it with inscape.boolean.fourier and swaps_bound."
+        )
 
 
 def sizes(n: int, swaps: int) -> list[tuple[int, int]]:
@@ -227,7 +232,7 @@ def _network(how: str, model: nn.Sequential, checked: bool | None) -> Network:
     )
 
 
-def verdict(look: BooleanLook) -> str:
+def description(look: BooleanLook) -> str:
     """Say in a few sentences what was found."""
     exactly = "" if look.swaps.kind == "exact" else "at most "
     best = look.smallest

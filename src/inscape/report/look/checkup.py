@@ -30,8 +30,8 @@ SATURATED = 1e-6
 
 #: Other scalings of the inputs that networks are usually trained with, by the option to type.
 SCALINGS: dict[str, Callable[[Tensor], Tensor]] = {
-    "--scale 255": lambda x: x / 255,
-    "--scale 0.00392156862745098": lambda x: 255 * x,
+    "--divide 255": lambda x: x / 255,
+    "--divide 0.00392156862745098": lambda x: 255 * x,
     "--normalise 0.5,0.5": lambda x: (x - 0.5) / 0.5,
     "--normalise mnist": lambda x: (x - 0.1307) / 0.3081,
     "standardised columns": lambda x: (x - x.mean(0)) / x.std(0).clamp(min=1e-6),

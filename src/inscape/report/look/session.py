@@ -44,6 +44,7 @@ from inscape.report.look.warmup import compile_ahead
 from inscape.report.look.watch import Watch
 from inscape.report.look.work import ROLES, Work, read_work, work_of
 from inscape.report.words import one_line, whole_command
+from inscape.selection import selected
 from inscape.training.trajectory import Trajectory
 
 T = TypeVar("T")
@@ -317,7 +318,7 @@ def explains(only: str | Sequence[str] | None, explain: Sequence[int] | None) ->
     """Tell whether predictions are to be explained."""
     if explain is not None:
         return len(explain) > 0
-    return only is None or ATTRIBUTION in ([only] if isinstance(only, str) else only)
+    return only is None or ATTRIBUTION in selected(only, also=(ATTRIBUTION,))
 
 
 def names_chosen(only: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -334,7 +335,7 @@ def _chosen(only: str | Sequence[str] | None) -> dict[str, Instrument]:
     }
     if only is None:
         return {name: one for name, one in known.items() if one.by_default}
-    names = [only] if isinstance(only, str) else list(only)
+    names = selected(only, also=(ATTRIBUTION,))
     for name in names:
         checks.one_of((*known, ATTRIBUTION), only=name)
     return {name: instrument for name, instrument in known.items() if name in names}

@@ -8,37 +8,39 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from inscape.lab.experiment import Estimate, Trend, Value
-from inscape.lab.findings import Finding
+from inscape.lab.experiment_outcome import ExperimentOutcome
 from inscape.lab.verdict import Judgement
 from inscape.report.paper.table import NOT_COMPARED, printed
 from inscape.report.words import listed, number
 
 
-def claims(finding: Finding, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+def claims(outcome: ExperimentOutcome, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the claims to show, in their order; a reason that the state gives is not repeated.
 
     A number of the paper's table that belongs to another scale has ours beside it where nothing
     else stands in its place, but no verdict.
     """
-    here = {one.claim.name for one in finding.here}
-    taken = {one.claim.at for one in finding.here if isinstance(one.claim, Value)}
-    said = _said(finding)
+    comparable = {judgement.claim.name for judgement in outcome.comparable}
+    taken = {
+        judgement.claim.at for judgement in outcome.comparable if isinstance(judgement.claim, Value)
+    }
+    said = _said(outcome)
     shown = []
-    for judgement in finding.judgements:
-        one = claim(judgement, entry)
-        if judgement.claim.name in here:
-            shown.append({**one, "reason": ""} if judgement.reason in said else one)
-        elif one["ours"] and one["at"] not in {("", ""), *taken}:
-            shown.append({**one, "verdict": NOT_COMPARED})
+    for judgement in outcome.judgements:
+        entry_shown = claim(judgement, entry)
+        if judgement.claim.name in comparable:
+            shown.append({**entry_shown, "reason": ""} if judgement.reason in said else entry_shown)
+        elif entry_shown["ours"] and entry_shown["at"] not in {("", ""), *taken}:
+            shown.append({**entry_shown, "verdict": NOT_COMPARED})
     return shown
 
 
-def _said(finding: Finding) -> set[str]:
+def _said(outcome: ExperimentOutcome) -> set[str]:
     """Return the reasons for no verdict that hold for a whole section, as its state says."""
-    if finding.scale is None:
-        return {one.reason for one in finding.judgements}
-    if finding.scale == "smoke" or finding.changed:
-        return {one.reason for one in finding.here if one.ours is not None}
+    if outcome.scale is None:
+        return {judgement.reason for judgement in outcome.judgements}
+    if outcome.scale == "smoke" or outcome.changed:
+        return {judgement.reason for judgement in outcome.comparable if judgement.ours is not None}
     return set()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from inscape import __version__
 from inscape.lab.catalogue import experiments, name_of, paper_facts, papers
 from inscape.lab.experiment import ScaleName
-from inscape.lab.findings import Finding, find
+from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, VERDICTS, Judgement, Verdict
 from inscape.report.look.page import LIMIT, rendered_page, stylesheet, write
@@ -29,28 +29,30 @@ def paper_page(paper: str, store: Store, scale: ScaleName | None = None) -> str:
         scale: The scale to show; by default the largest that has all of its cells, for each
             experiment on its own.
     """
-    found = [find(listing.id, store, scale) for listing in experiments(paper)]
-    return page_of(paper, found, command=f"inscape reproduce {paper}", whole=True)
+    outcomes = [stored_outcome(listing.id, store, scale) for listing in experiments(paper)]
+    return page_of(paper, outcomes, command=f"inscape reproduce {paper}", whole=True)
 
 
-def page_of(paper: str, found: Sequence[Finding], *, command: str, whole: bool = False) -> str:
-    """Return a page about some findings.
+def page_of(
+    paper: str, outcomes: Sequence[ExperimentOutcome], *, command: str, whole: bool = False
+) -> str:
+    """Return a page about outcomes of experiments.
 
     Args:
         paper: Name of the paper.
-        found: What is known about each experiment.
+        outcomes: What is known about each experiment.
         command: What to type to repeat it all.
         whole: Whether entries of the paper without an experiment are shown, too.
     """
     facts = paper_facts(paper) if paper in papers() else {}
     text = ""
     for most in FIGURES:
-        sections, further = _sections(facts, found, most, typed="" if whole else command)
+        sections, further = _sections(facts, outcomes, most, typed="" if whole else command)
         text = rendered_page(
             "paper.html.j2",
             facts=citation(paper, facts),
-            bars=bars(found),
-            lead=lead(found),
+            bars=bars(outcomes),
+            lead=lead(outcomes),
             sections=sections,
             further=further,
             rule=RULE,
@@ -68,16 +70,16 @@ def write_pages(store: Store, out: Path) -> list[Path]:
     written = []
     rows = []
     for paper in papers():
-        found = [find(listing.id, store) for listing in experiments(paper)]
-        text = page_of(paper, found, command=f"inscape reproduce {paper}", whole=True)
+        outcomes = [stored_outcome(listing.id, store) for listing in experiments(paper)]
+        text = page_of(paper, outcomes, command=f"inscape reproduce {paper}", whole=True)
         written.append(out / f"{paper}.html")
         write(written[-1], text.encode())
         rows.append(
             {
                 "page": f"{paper}.html",
                 "facts": citation(paper, paper_facts(paper)),
-                "bars": bars(found),
-                "lead": lead(found),
+                "bars": bars(outcomes),
+                "lead": lead(outcomes),
             }
         )
     style = stylesheet("style.css", "paper.css")
@@ -103,22 +105,26 @@ def is_ours(judgement: Judgement) -> bool:
 def weakest(judgements: Sequence[Judgement]) -> Verdict:
     """Return the verdict on a whole table or figure: that on its weakest claim."""
     order: tuple[Verdict, ...] = ("not reproduced", "not run", "same trend", "reproduced")
-    return min((one.verdict for one in judgements), key=order.index)
+    return min((judgement.verdict for judgement in judgements), key=order.index)
 
 
-def counts(found: Sequence[Finding]) -> dict[str, Counter[Verdict]]:
+def counts(outcomes: Sequence[ExperimentOutcome]) -> dict[str, Counter[Verdict]]:
     """Return how often each verdict was given: by item, by claim of the paper, and by ours."""
-    items = [own for one in found if (own := [j for j in one.here if not is_ours(j)])]
-    every = [judgement for finding in found for judgement in finding.here]
+    items = [
+        own for outcome in outcomes if (own := [j for j in outcome.comparable if not is_ours(j)])
+    ]
+    every = [judgement for outcome in outcomes for judgement in outcome.comparable]
     counted = {
         "table or figure": Counter(weakest(own) for own in items),
-        "claim of the paper": Counter(one.verdict for own in items for one in own),
-        "expectation of our own": Counter(one.verdict for one in every if is_ours(one)),
+        "claim of the paper": Counter(judgement.verdict for own in items for judgement in own),
+        "expectation of our own": Counter(
+            judgement.verdict for judgement in every if is_ours(judgement)
+        ),
     }
     return {what: counter for what, counter in counted.items() if counter}
 
 
-def bars(found: Sequence[Finding]) -> list[dict[str, Any]]:
+def bars(outcomes: Sequence[ExperimentOutcome]) -> list[dict[str, Any]]:
     """Return what was counted, with each verdict and how often it was given."""
     words = {
         "table or figure": "Tables and figures, each by its weakest claim",
@@ -134,13 +140,13 @@ def bars(found: Sequence[Finding]) -> list[dict[str, Any]]:
                 if counter[verdict]
             ],
         }
-        for what, counter in counts(found).items()
+        for what, counter in counts(outcomes).items()
     ]
 
 
-def lead(found: Sequence[Finding]) -> str:
+def lead(outcomes: Sequence[ExperimentOutcome]) -> str:
     """Say in a few sentences what became of the claims: the paper's, then our own."""
-    counted = counts(found)
+    counted = counts(outcomes)
     if not counted:
         return "No claim of this paper was written down yet."
     said = []
@@ -157,23 +163,25 @@ def lead(found: Sequence[Finding]) -> str:
         parts = [f"{counter[verdict]} {verdict}" for verdict in VERDICTS if counter[verdict]]
         many = what if counter.total() == 1 else what.replace(" of ", "s of ", 1)
         said.append(f"Of {counter.total()} {many}: {listed(parts)}.")
-    scales = [name for name in ("paper", "laptop", "smoke") if any(f.scale == name for f in found)]
+    scales = [
+        name for name in ("paper", "laptop", "smoke") if any(f.scale == name for f in outcomes)
+    ]
     if scales:
         said.append(f"From records at scale {listed(scales)}.")
     return " ".join(said)
 
 
 def _sections(
-    facts: Mapping[str, Any], found: Sequence[Finding], most: int, *, typed: str
+    facts: Mapping[str, Any], outcomes: Sequence[ExperimentOutcome], most: int, *, typed: str
 ) -> tuple[list[Section], list[Section]]:
     """Return the sections of the paper's own entries, in its order, and those beyond it."""
-    by_item = {name_of(finding.id).partition("/")[2]: finding for finding in found}
+    by_item = {name_of(outcome.id).partition("/")[2]: outcome for outcome in outcomes}
     errata = {erratum["id"]: {"verified": "", **erratum} for erratum in facts.get("errata", ())}
     own = []
     for entry in facts.get("entries", ()):
-        finding = by_item.pop(entry["id"], None)
-        if finding is not None:
-            own.append(section(finding, entry, errata, most, typed))
+        outcome = by_item.pop(entry["id"], None)
+        if outcome is not None:
+            own.append(section(outcome, entry, errata, most, typed))
         elif not typed:
             own.append(untouched(entry))
-    return own, [section(finding, {}, errata, most, typed) for finding in by_item.values()]
+    return own, [section(outcome, {}, errata, most, typed) for outcome in by_item.values()]

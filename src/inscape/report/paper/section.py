@@ -13,7 +13,7 @@ from inscape.figures.style import styled
 from inscape.lab.catalogue import experiment as experiment_of
 from inscape.lab.catalogue import name_of, source
 from inscape.lab.experiment import Estimate, Experiment, Value
-from inscape.lab.findings import Finding, changed_claims
+from inscape.lab.experiment_outcome import ExperimentOutcome, changed_claims
 from inscape.lab.verdict import Judgement
 from inscape.report.look.page import csv_text
 from inscape.report.paper.claims import claim, claims, formula, interval
@@ -38,7 +38,7 @@ class Section:
     item: str
     kicker: str
     title: str
-    finding: Finding | None = None
+    outcome: ExperimentOutcome | None = None
     scale: str = ""
     state: str = ""
     tally: tuple[tuple[str, int], ...] = ()
@@ -46,7 +46,7 @@ class Section:
     beyond: Mapping[str, Sequence[tuple[str, str, str]]] = field(default_factory=dict)
     values: tuple[Mapping[str, Any], ...] = ()
     claims: tuple[Mapping[str, Any], ...] = ()
-    elsewhere: tuple[Mapping[str, Any], ...] = ()
+    other_scales: tuple[Mapping[str, Any], ...] = ()
     conclusions: tuple[str, ...] = ()
     figure: Markup | None = None
     drawn: str = ""
@@ -77,7 +77,7 @@ def untouched(entry: Mapping[str, Any]) -> Section:
 
 
 def section(
-    finding: Finding,
+    outcome: ExperimentOutcome,
     entry: Mapping[str, Any],
     errata: Mapping[str, Any],
     most: int,
@@ -86,52 +86,54 @@ def section(
     """Return the section of an experiment.
 
     Args:
-        finding: What is known about it.
+        outcome: What is known about it.
         entry: What the paper's list of results says about it; may be empty.
         errata: All errata of the paper by identifier.
         most: Bytes above which a figure is shown as pixels.
         typed: The command that made the records, where it was not the plain one.
     """
-    experiment, item = finding.experiment, name_of(finding.id).partition("/")[2]
-    runs = experiment_of(source(finding.id))
-    shown = claims(finding, entry)
+    experiment, item = outcome.experiment, name_of(outcome.id).partition("/")[2]
+    runs = experiment_of(source(outcome.id))
+    shown = claims(outcome, entry)
     made, alone = tables(shown, entry, runs)
-    judged = [one for one in shown if one["verdict"] != NOT_COMPARED]
-    single = [one for one in judged if one["at"] == ("", "") or one in alone]
-    concluded = finding.conclusions if finding.scale != "smoke" else ()
+    judged = [row for row in shown if row["verdict"] != NOT_COMPARED]
+    single = [row for row in judged if row["at"] == ("", "") or row in alone]
+    concluded = outcome.conclusions if outcome.scale != "smoke" else ()
     theirs = entry.get("finding", "")
     return Section(
         item=item,
         kicker=kicker(entry) if entry else experiment.shows,
         title=experiment.title or entry.get("title", ""),
-        finding=finding,
-        scale=finding.scale or "",
-        state=state(finding),
-        tally=_tally(finding.here),
+        outcome=outcome,
+        scale=outcome.scale or "",
+        state=state(outcome),
+        tally=_tally(outcome.comparable),
         tables=made,
-        beyond=_beyond(finding, made),
-        values=tuple(one for one in judged if one not in single),
+        beyond=_beyond(outcome, made),
+        values=tuple(row for row in judged if row not in single),
         claims=tuple(single),
-        figure=drawn(finding, f"{experiment.shows}: {experiment.title}. {theirs}".strip(), most),
-        drawn=_how_drawn(finding, entry),
+        figure=drawn(outcome, f"{experiment.shows}: {experiment.title}. {theirs}".strip(), most),
+        drawn=_how_drawn(outcome, entry),
         caption=_caption(concluded if experiment.same_as else (), theirs),
         conclusions=() if experiment.same_as else concluded,
-        elsewhere=tuple(claim(judgement) for judgement in finding.elsewhere),
-        departures=departures(finding, runs),
+        other_scales=tuple(claim(judgement) for judgement in outcome.at_other_scales),
+        departures=departures(outcome, runs),
         errata=tuple(_readable(errata[name]) for name in experiment.errata if name in errata),
         notes=tuple(map(formula, experiment.notes)),
-        facts=facts(finding),
-        command=typed or command(finding),
-        csv=base64.b64encode(csv_text(csv_rows(finding)).encode()).decode(),
-        name=name_of(finding.id).replace("/", "-"),
+        facts=facts(outcome),
+        command=typed or command(outcome),
+        csv=base64.b64encode(csv_text(csv_rows(outcome)).encode()).decode(),
+        name=name_of(outcome.id).replace("/", "-"),
     )
 
 
-def departures(finding: Finding, runs: Experiment) -> tuple[str, ...]:
+def departures(outcome: ExperimentOutcome, runs: Experiment) -> tuple[str, ...]:
     """Return how the settings differ from the paper's: those of the records that are shown."""
-    if finding.scale is None:
+    if outcome.scale is None:
         return ()
-    own, theirs = (one.departures.get(finding.scale, ()) for one in (finding.experiment, runs))
+    own, theirs = (
+        experiment.departures.get(outcome.scale, ()) for experiment in (outcome.experiment, runs)
+    )
     return tuple(dict.fromkeys((*own, *theirs)))
 
 
@@ -139,9 +141,9 @@ def _readable(erratum: Mapping[str, Any]) -> dict[str, Any]:
     return {key: formula(text) for key, text in erratum.items() if isinstance(text, str)}
 
 
-def _how_drawn(finding: Finding, entry: Mapping[str, Any]) -> str:
+def _how_drawn(outcome: ExperimentOutcome, entry: Mapping[str, Any]) -> str:
     """Say where a figure is from; only what the paper shows can be drawn again."""
-    records = f"from our records{f' at scale {finding.scale}' if finding.scale else ''}"
+    records = f"from our records{f' at scale {outcome.scale}' if outcome.scale else ''}"
     if entry.get("kind") == "figure":
         return f"Redrawn {records}."
     return f"Drawn {records}; the paper has no such figure."
@@ -153,13 +155,15 @@ def _caption(concluded: Sequence[str], theirs: str) -> Markup:
     return Markup(" ").join(map(formula, said))
 
 
-def _beyond(finding: Finding, made: Sequence[Table]) -> dict[str, tuple[tuple[str, str, str], ...]]:
+def _beyond(
+    outcome: ExperimentOutcome, made: Sequence[Table]
+) -> dict[str, tuple[tuple[str, str, str], ...]]:
     """Return quantities that no claim is about, beside those of their kind, as words."""
-    asked = {one.of for one in finding.experiment.claims}
+    asked = {claim.of for claim in outcome.experiment.claims}
     main = next((table for table in made if not table.title), None)
     return {
-        kind: tuple((name, number(ours.value, 3), interval(ours)) for name, ours in found)
-        for kind, found in beyond(main, finding.quantities, asked).items()
+        kind: tuple((name, number(ours.value, 3), interval(ours)) for name, ours in entries)
+        for kind, entries in beyond(main, outcome.quantities, asked).items()
     }
 
 
@@ -172,37 +176,37 @@ def kicker(entry: Mapping[str, Any]) -> str:
     return f"{name}, section {place}" if place[0].isdigit() else f"{name}, {place}"
 
 
-def state(finding: Finding) -> str:
+def state(outcome: ExperimentOutcome) -> str:
     """Say which records are shown, or what is missing for a verdict."""
-    partly = {name: (a, b) for name, (a, b) in finding.cells.items() if 0 < a < b}
+    partly = {name: (a, b) for name, (a, b) in outcome.cells.items() if 0 < a < b}
     begun = listed([f"{a:,} of {b:,} cells at scale {name}" for name, (a, b) in partly.items()])
-    if finding.scale is None:
-        why = next((one.reason for one in finding.judgements), "")
+    if outcome.scale is None:
+        why = next((judgement.reason for judgement in outcome.judgements), "")
         return f"Not run yet: {why}" if why else f"Not run yet{f': only {begun}' if begun else ''}."
-    count = len(finding.records)
+    count = len(outcome.records)
     words = f"All {count:,} cells" if count > 1 else "The one cell"
-    said = f"{words} of scale {finding.scale}"
-    if finding.changed:
-        return f"{said}, with changed settings: {listed(finding.changed)}. No verdict."
-    if finding.scale == "smoke":
+    said = f"{words} of scale {outcome.scale}"
+    if outcome.changed:
+        return f"{said}, with changed settings: {listed(outcome.changed)}. No verdict."
+    if outcome.scale == "smoke":
         return f"{said}: they only show that the code runs. No verdict."
-    others = [n for n, (a, b) in finding.cells.items() if n != finding.scale and a == b > 0]
+    others = [n for n, (a, b) in outcome.cells.items() if n != outcome.scale and a == b > 0]
     if also := [name for name in others if name != "smoke"]:
         said += f", the largest that is complete ({listed(also)} is there, too)"
     return f"{said}; {begun} so far." if begun else f"{said}."
 
 
-def drawn(finding: Finding, label: str, most: int) -> Markup | None:
+def drawn(outcome: ExperimentOutcome, label: str, most: int) -> Markup | None:
     """Return the figure of an experiment, drawn from its records; as pixels if it is large."""
-    if finding.experiment.draw is None or finding.scale is None:
+    if outcome.experiment.draw is None or outcome.scale is None:
         return None
     with styled():
-        figure = finding.experiment.draw(finding.records)
+        figure = outcome.experiment.draw(outcome.records)
         if figure.get_layout_engine() is None:  # labels must not be cut off
             figure.set_layout_engine("constrained")
     svg = rendered(figure.axes[0]).decode()
     if len(svg) <= most:
-        picture = Markup(inline(svg, prefix=name_of(finding.id).replace("/", "-"), label=label))
+        picture = Markup(inline(svg, prefix=name_of(outcome.id).replace("/", "-"), label=label))
     else:
         picture = Markup('<img class="plot pixels" alt="{}" src="data:image/png;base64,{}">')
         picture = picture.format(label, base64.b64encode(_pixels(figure)).decode())
@@ -220,23 +224,23 @@ def _pixels(figure: "Figure") -> bytes:
 _UNDATED = {"Software": None}
 
 
-def facts(finding: Finding) -> dict[str, str]:
+def facts(outcome: ExperimentOutcome) -> dict[str, str]:
     """Return how the records were made."""
-    if not finding.records:
+    if not outcome.records:
         return {}
     seen: dict[str, list[str]] = {
-        name: sorted({str(r.provenance[name]) for r in finding.records if name in r.provenance})
+        name: sorted({str(r.provenance[name]) for r in outcome.records if name in r.provenance})
         for name in VERSIONS
     }
     known = {
-        "scale": finding.scale or "",
-        "records": f"{len(finding.records):,}",
-        "time": f"{seconds(finding.seconds)} in all cells together",
+        "scale": outcome.scale or "",
+        "records": f"{len(outcome.records):,}",
+        "time": f"{seconds(outcome.seconds)} in all cells together",
         **{name: listed(versions) for name, versions in seen.items() if versions},
     }
-    if (owner := name_of(source(finding.id))) != name_of(finding.id):
+    if (owner := name_of(source(outcome.id))) != name_of(outcome.id):
         known["runs of"] = owner
-    if other := changed_claims(finding.id, finding.records):
+    if other := changed_claims(outcome.id, outcome.records):
         known["claims"] = "; ".join(
             f"{count:,} records were made under another text of {name!r}"
             for name, count in sorted(other.items())
@@ -244,20 +248,20 @@ def facts(finding: Finding) -> dict[str, str]:
     return known
 
 
-def command(finding: Finding) -> str:
+def command(outcome: ExperimentOutcome) -> str:
     """Return what to type to run an experiment again."""
-    plain = f"inscape reproduce {finding.id} --scale {finding.scale or 'laptop'}"
-    return finding.command or plain
+    plain = f"inscape reproduce {outcome.id} --scale {outcome.scale or 'laptop'}"
+    return outcome.command or plain
 
 
-def csv_rows(finding: Finding) -> list[dict[str, Any]]:
+def csv_rows(outcome: ExperimentOutcome) -> list[dict[str, Any]]:
     """Return every quantity with its interval, and the claims about it."""
-    about: dict[str, list[Judgement | None]] = {name: [] for name in finding.quantities}
-    for judgement in finding.judgements:
+    about: dict[str, list[Judgement | None]] = {name: [] for name in outcome.quantities}
+    for judgement in outcome.judgements:
         about.setdefault(judgement.claim.of, []).append(judgement)
     return [
         {"quantity": name, **_numbers(ours), **_published(judgement)}
-        for name, ours in finding.quantities.items()
+        for name, ours in outcome.quantities.items()
         for judgement in about[name] or [None]
     ]
 

@@ -41,11 +41,11 @@ def tables(
         entry: What the paper's list of results says about the table; may be empty.
         runs: The experiment whose records are shown.
     """
-    placed = [one for one in shown if one["at"] != ("", "")]
-    alone = [one for one in placed if not any(_beside(one, other) for other in placed)]
-    rest = [one for one in placed if one not in alone]
-    counted = [one for one in rest if one["at"][1].isdecimal()]
-    main = [one for one in rest if one not in counted]
+    placed = [claim for claim in shown if claim["at"] != ("", "")]
+    alone = [claim for claim in placed if not any(_beside(claim, other) for other in placed)]
+    rest = [claim for claim in placed if claim not in alone]
+    counted = [claim for claim in rest if claim["at"][1].isdecimal()]
+    main = [claim for claim in rest if claim not in counted]
     made = []
     if main:
         made.append(_table(main, constants(entry), spread=True))
@@ -61,16 +61,16 @@ def constants(entry: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, str]]
     The key is the column's name, and how many means are printed to its left.
     """
     columns = entry.get("columns", ())[1:]
-    found = {}
+    given = {}
     for index, column in enumerate(columns, start=1):
         if not column.endswith(("_mean", "_sd")):
             left = sum(name.endswith("_mean") for name in columns[: index - 1])
-            found[column.replace("_", " "), left] = {
+            given[column.replace("_", " "), left] = {
                 str(row[0]): number(row[index])
                 for row in entry.get("rows", ())
                 if isinstance(row[index], int | float)
             }
-    return found
+    return given
 
 
 def printed(entry: Mapping[str, Any], row: str, published: float) -> tuple[str, str]:
@@ -106,13 +106,13 @@ def beyond(
         asked: Quantities that claims are about.
     """
     cells = main.cells.values() if main else ()
-    judged = [one for one in cells if one.get("verdict", NOT_COMPARED) != NOT_COMPARED]
-    found = {}
-    for kind in dict.fromkeys(one["of"].partition("/")[0] for one in judged):
+    judged = [claim for claim in cells if claim.get("verdict", NOT_COMPARED) != NOT_COMPARED]
+    by_kind = {}
+    for kind in dict.fromkeys(claim["of"].partition("/")[0] for claim in judged):
         names = [name for name in quantities if name.startswith(f"{kind}/")]
         if any(name not in asked for name in names):
-            found[kind] = [(_after(name, kind), quantities[name]) for name in names]
-    return found
+            by_kind[kind] = [(_after(name, kind), quantities[name]) for name in names]
+    return by_kind
 
 
 def _after(name: str, kind: str) -> str:
@@ -120,14 +120,14 @@ def _after(name: str, kind: str) -> str:
     return name.removeprefix(f"{kind}/").replace("/", ", ").replace("_", " ")
 
 
-def _beside(one: Shown, other: Shown) -> bool:
+def _beside(claim: Shown, other: Shown) -> bool:
     """Tell whether two different numbers share a row or a column."""
-    return one is not other and any(a == b for a, b in zip(one["at"], other["at"], strict=True))
+    return claim is not other and any(a == b for a, b in zip(claim["at"], other["at"], strict=True))
 
 
 def _by(cells: Sequence[Shown], runs: Experiment) -> str:
     """Return by which setting the columns differ: the one that takes their numbers."""
-    columns = {one["at"][1] for one in cells}
+    columns = {claim["at"][1] for claim in cells}
     every: list[Axes] = [runs.axes(scale) for scale in SCALES]
     for axes in every:
         for name, values in axes.items():
@@ -143,28 +143,29 @@ def _table(
     title: str = "",
     spread: bool = False,
 ) -> Table:
-    rows = tuple(dict.fromkeys(one["at"][0] for one in cells))
-    columns = list(dict.fromkeys(one["at"][1] for one in cells))
+    rows = tuple(dict.fromkeys(claim["at"][0] for claim in cells))
+    columns = list(dict.fromkeys(claim["at"][1] for claim in cells))
     filled: dict[tuple[str, str], Shown] = {
-        one["at"]: one if spread else {**one, "spread": "", "printed_spread": ""} for one in cells
+        claim["at"]: claim if spread else {**claim, "spread": "", "printed_spread": ""}
+        for claim in cells
     }
     for (column, left), values in given.items():
         columns.insert(left, column)
         filled |= {(row, column): {"given": values[row]} for row in rows if row in values}
-    notes = _notes([one for one in filled.values() if "given" not in one])
+    notes = _notes([claim for claim in filled.values() if "given" not in claim])
     return Table(title=title, rows=rows, columns=tuple(columns), cells=filled, notes=notes)
 
 
 def _notes(cells: Sequence[Shown]) -> tuple[str, ...]:
     """Say what stands in a cell, where the numbers are from, and why some are not compared."""
-    spread = any(one["spread"] for one in cells)
+    spread = any(claim["spread"] for claim in cells)
     ours = "our mean ± its standard deviation over data sets" if spread else "our number"
     said = [f"Each cell: {ours} with its mark, its 95% interval, and the published one."]
-    for label in dict.fromkeys(one["label"] for one in cells):
+    for label in dict.fromkeys(claim["label"] for claim in cells):
         sources = dict.fromkeys(o["source"] for o in cells if o["label"] == label and o["source"])
         if sources:
             said.append(f"{label.capitalize()}: {'; '.join(sources)}.")
-    if scales := [one["scales"] for one in cells if one["verdict"] == NOT_COMPARED]:
+    if scales := [claim["scales"] for claim in cells if claim["verdict"] == NOT_COMPARED]:
         fits = listed(list(dict.fromkeys(scales)))
         said.append(f"Not compared: the published number is of the settings of scale {fits}.")
     return tuple(said)

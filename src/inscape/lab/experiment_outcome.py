@@ -14,8 +14,8 @@ from inscape.lab.verdict import Judgement, judge
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Finding:
-    """What is known about one experiment.
+class ExperimentOutcome:
+    """The records of one experiment at a scale, what they amount to, and the verdicts.
 
     Attributes:
         id: The experiment, ``paper/item``, or the path of its file.
@@ -27,7 +27,7 @@ class Finding:
         judgements: A verdict on each claim.
         changed: Settings that the user has changed.
         conclusions: What the records show beyond the claims.
-        command: What to type to find it again; empty where the experiment and its scale say it.
+        command: What to type to repeat it; empty where the experiment and its scale say it.
     """
 
     id: str
@@ -42,20 +42,20 @@ class Finding:
     command: str = ""
 
     @property
-    def here(self) -> list[Judgement]:
+    def comparable(self) -> list[Judgement]:
         """Return the verdicts on claims about the settings that are shown.
 
         Claims about another scale cannot be judged here. Where nothing was run the claims about
         the paper's own settings count, and at ``smoke`` those of a laptop.
         """
         scale = {None: "paper", "smoke": "laptop"}.get(self.scale, self.scale)
-        return [one for one in self.judgements if scale in one.claim.scales]
+        return [judged for judged in self.judgements if scale in judged.claim.scales]
 
     @property
-    def elsewhere(self) -> list[Judgement]:
+    def at_other_scales(self) -> list[Judgement]:
         """Return the claims that are about another scale only."""
-        here = {one.claim.name for one in self.here}
-        return [one for one in self.judgements if one.claim.name not in here]
+        names = {judged.claim.name for judged in self.comparable}
+        return [judged for judged in self.judgements if judged.claim.name not in names]
 
     @property
     def seconds(self) -> float:
@@ -63,7 +63,7 @@ class Finding:
         return sum(float(record.provenance.get("seconds", 0.0)) for record in self.records)
 
 
-def find(id: str, store: Store, scale: ScaleName | None = None) -> Finding:
+def stored_outcome(id: str, store: Store, scale: ScaleName | None = None) -> ExperimentOutcome:
     """Return what the records say about an experiment.
 
     Args:
@@ -79,8 +79,8 @@ def find(id: str, store: Store, scale: ScaleName | None = None) -> Finding:
     for name in choices:
         there, wanted = cells[name]
         if 0 < there == wanted:
-            return replace(found_in(id, experiment, name, records[name]), cells=cells)
-    return Finding(
+            return replace(outcome_of_records(id, experiment, name, records[name]), cells=cells)
+    return ExperimentOutcome(
         id=id,
         experiment=experiment,
         scale=None,
@@ -89,16 +89,16 @@ def find(id: str, store: Store, scale: ScaleName | None = None) -> Finding:
     )
 
 
-def found_in(
+def outcome_of_records(
     id: str,
     experiment: Experiment,
     scale: ScaleName,
     records: Sequence[Record],
     changed: Sequence[str] = (),
-) -> Finding:
+) -> ExperimentOutcome:
     """Return what these records say: the analysis, and a verdict on each claim."""
     quantities = experiment.analyse(records) if experiment.analyse and records else {}
-    return Finding(
+    return ExperimentOutcome(
         id=id,
         experiment=experiment,
         scale=scale,

@@ -4,7 +4,7 @@ import pytest
 
 import fake_paper
 from inscape.lab import catalogue
-from inscape.lab.findings import changed_claims, find, found_in
+from inscape.lab.experiment_outcome import changed_claims, outcome_of_records, stored_outcome
 from inscape.lab.store import Store
 
 TABLE, FIGURE, COUNTING = fake_paper.IDS
@@ -21,7 +21,7 @@ def verdicts(finding):
 
 
 def test_nothing_was_run(store):
-    found = find(TABLE, store)
+    found = stored_outcome(TABLE, store)
     assert (found.scale, found.records, found.quantities) == (None, (), {})
     assert found.cells == {"smoke": (0, 2), "laptop": (0, 9), "paper": (0, 12)}
     assert set(verdicts(found).values()) == {"not run"}
@@ -33,16 +33,16 @@ def test_nothing_was_run(store):
 
 def test_the_largest_whole_scale_is_shown_and_never_smoke(store):
     fake_paper.fill(store, TABLE, "smoke")
-    assert find(TABLE, store).scale is None
+    assert stored_outcome(TABLE, store).scale is None
     fake_paper.fill(store, TABLE, "laptop", leave_out=1)
-    assert find(TABLE, store).scale is None
+    assert stored_outcome(TABLE, store).scale is None
     fake_paper.fill(store, TABLE, "laptop")
     fake_paper.fill(store, TABLE, "paper", leave_out=1)
-    partly = find(TABLE, store)
+    partly = stored_outcome(TABLE, store)
     assert (partly.scale, len(partly.records)) == ("laptop", 9)
     assert partly.cells["paper"] == (11, 12)
     fake_paper.fill(store, TABLE, "paper")
-    whole = find(TABLE, store)
+    whole = stored_outcome(TABLE, store)
     assert (whole.scale, len(whole.records)) == ("paper", 12)
 
 
@@ -50,8 +50,8 @@ def test_a_scale_that_was_asked_for(store):
     fake_paper.fill(store, TABLE, "smoke")
     fake_paper.fill(store, TABLE, "laptop")
     fake_paper.fill(store, TABLE, "paper")
-    assert find(TABLE, store, "laptop").scale == "laptop"
-    smoke = find(TABLE, store, "smoke")
+    assert stored_outcome(TABLE, store, "laptop").scale == "laptop"
+    smoke = stored_outcome(TABLE, store, "smoke")
     assert smoke.scale == "smoke"
     assert smoke.quantities
     assert set(verdicts(smoke).values()) == {"not run"}
@@ -59,7 +59,7 @@ def test_a_scale_that_was_asked_for(store):
 
 def test_verdicts_and_quantities_in_numbers(store):
     fake_paper.fill(store, TABLE, "laptop")
-    found = find(TABLE, store)
+    found = stored_outcome(TABLE, store)
     assert found.quantities["mean/2"].value == pytest.approx(2.1)
     assert verdicts(found) == {
         "mean-1": "reproduced",
@@ -74,47 +74,49 @@ def test_verdicts_and_quantities_in_numbers(store):
 
 
 def test_claims_about_another_scale_stand_apart(store):
-    names = [one.claim.name for one in find(TABLE, store).here]
+    names = [one.claim.name for one in stored_outcome(TABLE, store).comparable]
     assert "paper-3" in names  # nothing was run: the paper's own claims wait
     fake_paper.fill(store, TABLE, "laptop")
-    found = find(TABLE, store)
-    assert [one.claim.name for one in found.elsewhere] == ["paper-3"]
-    assert len(found.here) == 5
+    found = stored_outcome(TABLE, store)
+    assert [one.claim.name for one in found.at_other_scales] == ["paper-3"]
+    assert len(found.comparable) == 5
     fake_paper.fill(store, TABLE, "smoke")
-    smoke = find(TABLE, store, "smoke")
-    assert [one.claim.name for one in smoke.elsewhere] == ["paper-3"]
+    smoke = stored_outcome(TABLE, store, "smoke")
+    assert [one.claim.name for one in smoke.at_other_scales] == ["paper-3"]
 
 
 def test_same_as_shows_the_records_of_another(store):
     fake_paper.fill(store, TABLE, "laptop")
-    found = find(FIGURE, store)
+    found = stored_outcome(FIGURE, store)
     assert (found.scale, len(found.records)) == ("laptop", 9)
     assert {record.experiment for record in found.records} == {TABLE}
 
 
 def test_records_in_the_order_of_the_cells(store):
     fake_paper.fill(store, TABLE, "laptop")
-    settings = [(r.settings["size"], r.settings["seed"]) for r in find(TABLE, store).records]
+    settings = [
+        (r.settings["size"], r.settings["seed"]) for r in stored_outcome(TABLE, store).records
+    ]
     assert settings == [(size, seed) for size in (1, 2, 3) for seed in (0, 1, 2)]
 
 
 def test_changed_settings_have_no_verdict(store):
     fake_paper.fill(store, COUNTING, "laptop")
-    records = find(COUNTING, store).records
+    records = stored_outcome(COUNTING, store).records
     experiment = catalogue.experiment(COUNTING)
-    assert found_in(COUNTING, experiment, "laptop", records).judgements[0].verdict == (
+    assert outcome_of_records(COUNTING, experiment, "laptop", records).judgements[0].verdict == (
         "not reproduced"
     )
-    changed = found_in(COUNTING, experiment, "laptop", records, ["seed"])
+    changed = outcome_of_records(COUNTING, experiment, "laptop", records, ["seed"])
     assert (changed.judgements[0].verdict, changed.changed) == ("not run", ("seed",))
 
 
 def test_claims_that_were_changed_after_the_run_are_counted(store):
     fake_paper.fill(store, TABLE, "laptop")
-    records = find(TABLE, store).records
+    records = stored_outcome(TABLE, store).records
     assert changed_claims(TABLE, records) == {}
     for record in records[:2]:
         path = store.path(TABLE, "laptop", record.key)
         fake_paper.under_claims(path, {"grows": "another", "huge": None, "gone": "x"})
-    changed = changed_claims(FIGURE, find(FIGURE, store).records)
+    changed = changed_claims(FIGURE, stored_outcome(FIGURE, store).records)
     assert changed == {"gone": 2, "grows": 2, "huge": 2}

@@ -1,11 +1,11 @@
 """The built-in example: a small ReLU network that learns scikit-learn's digits in seconds."""
 
-from typing import TYPE_CHECKING
+from inscape.loaders import OpenedData, OpenedModel
+from inscape.models import two_layer
+from inscape.training import Trajectory, fit
 
-if TYPE_CHECKING:
-    import inscape.loaders
-    import inscape.training
-
+#: The data that it learns.
+EXAMPLE = "digits"
 HIDDEN = 64
 EPOCHS = 40
 BATCH = 64
@@ -15,18 +15,12 @@ SEED = 0
 RECORD = 23
 
 
-def example(
-    data: "inscape.loaders.OpenedData", *, quiet: bool
-) -> tuple["inscape.loaders.OpenedModel", "inscape.training.Trajectory"]:
-    """Return a network trained on the training rows, the same weights every time, and its way."""
-    from inscape.loaders import OpenedModel
-    from inscape.models import two_layer
-    from inscape.training import fit
-
+def example(data: OpenedData, *, quiet: bool) -> tuple[OpenedModel, Trajectory]:
+    """Return a network trained on the data, with the same weights every time, and its training."""
     assert data.y is not None
     inputs, classes = data.x[0].numel(), 10
     model = two_layer(inputs, HIDDEN, classes, init="he_normal", seed=SEED, dtype=data.x.dtype)
-    done = fit(
+    trained = fit(
         model.to(data.x.device),
         data.x,
         data.y,
@@ -39,14 +33,14 @@ def example(
         progress=False if quiet else None,
         record=RECORD,
     )
-    assert done.trajectory is not None
+    assert trained.trajectory is not None
     opened = OpenedModel(
         model=model,
         source=f"built-in example: ReLU network {inputs}-{HIDDEN}-{classes} trained on {data.name}",
         notes=(
-            f"trained for this look: {done.epochs} epochs of Adam at learning rate {RATE:g}, "
-            f"batches of {BATCH}, seed {SEED}; last training loss {done.loss:.2g}",
+            f"trained for this look: {trained.epochs} epochs of Adam at learning rate {RATE:g}, "
+            f"batches of {BATCH}, seed {SEED}; last training loss {trained.loss:.2g}",
         ),
         was_training=False,
     )
-    return opened, done.trajectory
+    return opened, trained.trajectory
