@@ -193,9 +193,7 @@ class Experiment:
     paper: Axes = field(default_factory=dict)
     departures: Mapping[ScaleName, tuple[str, ...]] = field(default_factory=dict)
     cell: Callable[..., CellValues] | None = None
-    together: (
-        Callable[[Sequence[Settings]], Iterator[tuple[int, CellValues | Exception]]] | None
-    ) = None
+    together: Callable[[Sequence[Settings]], CellsRun] | None = None
     batch: int = 1
     alike: Callable[[Settings], Hashable] = all_cells
     same_as: str = ""
