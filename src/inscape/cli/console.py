@@ -1,4 +1,4 @@
-"""What is written to the terminal: names from outside are shown there, and not obeyed."""
+"""What is written to the terminal, with control characters made visible."""
 
 import threading
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 class Speech:
-    """What is said on stderr, unless the user wants quiet."""
+    """Prints lines on stderr, unless the user wants quiet."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
 
     def __call__(self, *lines: str) -> None:
-        """Say some lines."""
+        """Print lines."""
         for line in lines:
             if not self.quiet:
                 echo(line, err=True)
@@ -32,7 +32,7 @@ class Speech:
 
 @contextmanager
 def said_if_slow(say: Speech, line: str) -> Iterator[None]:
-    """Say a line where the block takes longer than a moment."""
+    """Print a line on stderr if the block takes longer than a moment."""
     timer = threading.Timer(MOMENT, say, [line])
     timer.daemon = True
     timer.start()

@@ -45,7 +45,7 @@ def doctor(
 
 
 def _closing(facts: dict[str, object], broken: list[str]) -> str:
-    """Say in one line how it is."""
+    """Return the conclusion in one line."""
     if broken:
         return "something needed is broken"
     if "stale" in str(facts.get("records")):

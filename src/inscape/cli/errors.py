@@ -15,7 +15,7 @@ _NO_PATH = (errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
 
 
 def exit_code(error: BaseException) -> int:
-    """Return 2 for what the user can mend in the command, 1 for what failed on the way."""
+    """Return 2 for an error that the user can mend in the command, 1 for a run that failed."""
     match error:
         case KeyboardInterrupt():
             return INTERRUPTED
@@ -27,7 +27,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def open_streams() -> None:
-    """Give the process standard streams where it was started without; what they get is lost.
+    """Open the standard streams that the process was started without, to nowhere.
 
     Otherwise the next file that is opened would be taken for the standard output.
     """

@@ -89,7 +89,7 @@ def _refuse_undecodable(words: tuple[str, ...]) -> None:
 
 
 class _Unconverted:
-    """Stands for Typer's conversion where there is no value."""
+    """Takes the place of Typer's conversion where there is no value."""
 
     def coerce(self, value: Any, **_: Any) -> Any:
         return value
@@ -114,7 +114,7 @@ class _Argument(TyperArgument):
 
 
 def _convert_only_given(parameters: Iterable[Any]) -> None:
-    """Let parameters that were left out go without conversion."""
+    """Skip the conversion of parameters that were not given."""
     for parameter in parameters:
         if type(parameter) is TyperOption:
             parameter.__class__ = _Option

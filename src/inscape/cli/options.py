@@ -211,28 +211,28 @@ def max_size(text: str | None) -> int | None:
 
 
 def at_least_one(option: str, value: int | None) -> int | None:
-    """Refuse a number of things below one."""
+    """Refuse a number below one."""
     if value is not None and value < 1:
         raise ValueError(f"{option} must be at least 1, found {value}: raise it or leave it out.")
     return value
 
 
 def seconds(value: float) -> float:
-    """Refuse a time that is no time."""
+    """Refuse a time budget that is not a positive number of seconds."""
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"--budget must be a positive number of seconds, found {value:g}.")
     return value
 
 
 def seed(value: int) -> int:
-    """Refuse a seed that a generator does not take."""
+    """Refuse a seed that no generator accepts."""
     if not 0 <= value < 2**63:
         raise ValueError(f"--seed must be a whole number from 0 to 2^63 - 1, found {value}.")
     return value
 
 
 def rows(text: str | None) -> tuple[int, ...] | None:
-    """Return the numbers of rows in a text, none of them for the word none.
+    """Return the row numbers in a text; no rows for the word none.
 
     >>> rows("3, 17"), rows("none"), rows(None)
     ((3, 17), (), None)

@@ -1,4 +1,4 @@
-"""What data sets there are and how a line of text asks for one; needs no torch."""
+"""The catalogue of data sets, and how a text such as ``disc:n=512`` names one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -34,7 +34,7 @@ def download(
     timeout: float = 30.0,
     pause: float = 1.0,
 ) -> Path:
-    """Bring one of ``urls`` to ``target``, or raise ``OSError`` and leave no file of that name.
+    """Download the first of ``urls`` that works to ``target``; on failure leave no such file.
 
     The bytes grow in ``<name>.part``, which the next call goes on with, are checked when they are
     all there, and are then renamed. Wrong bytes are set aside as ``<name>.bad``.
@@ -83,7 +83,7 @@ def _attempt(
 
 
 def _complete(url: str, part: Path, known: Remote, timeout: float, pause: float) -> None:
-    """Go on until the whole file is there, as long as each few tries bring something new."""
+    """Repeat transfers until the file is complete, as long as each few bring new bytes."""
     best, idle = _length(part), 0
     while True:
         try:
@@ -100,7 +100,7 @@ def _complete(url: str, part: Path, known: Remote, timeout: float, pause: float)
 
 
 def _transfer(url: str, part: Path, known: Remote, timeout: float) -> bool:
-    """Ask once for what is lacking; tell whether the file is complete, as the mirror counts it."""
+    """Request the missing bytes once; tell whether the file is complete by the mirror's count."""
     _refuse_plain(url, known)
     have = _length(part)
     headers = {"User-Agent": "inscape"} | ({"Range": f"bytes={have}-"} if have else {})

@@ -1,4 +1,4 @@
-"""What every made data set shares: two private streams, float64 draws, rounded once."""
+"""Random draws of synthetic data sets: two private generators, float64, rounded once."""
 
 import numpy as np
 import torch

@@ -81,7 +81,7 @@ def _obtain(
     timeout: float,
     pause: float,
 ) -> None:
-    """Bring one remote file; an archive that lies in a searched folder is used as it is."""
+    """Download one remote file, or use its archive where a searched folder has it."""
     if remote.members:
         for root in folders:
             at_hand = root / remote.name

@@ -8,7 +8,7 @@ Kind = Literal["idx", "npz", "binary", "pickle"]
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """One way in which a part may lie on a disk, told by the hash of its unpacked bytes.
+    """A file format of a part, recognised by the hash of its unpacked bytes.
 
     ``sha256`` is ours, computed from a file with the published md5; empty where none was at hand.
     """

@@ -30,7 +30,7 @@ class DataFile:
     raw: bytes = field(default=b"", repr=False)  # the unpacked bytes, which were checked
 
     def row(self) -> dict[str, str]:
-        """Return what a table or JSON shows."""
+        """Return the row of a table or of JSON."""
         path = "" if self.path is None else str(self.path)
         shown = {"dataset": self.dataset, "part": self.part, "state": self.state, "path": path}
         return {**shown, "detail": self.detail}

@@ -1,4 +1,4 @@
-"""What workers on other machines need to know of this one."""
+"""The environment variables that workers on other machines need."""
 
 import os
 import shlex
@@ -42,7 +42,7 @@ def exports(variables: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def environment(variables: Mapping[str, str], *also: str) -> Iterator[None]:
-    """Set variables while the block runs; these, and those named, are then as they were."""
+    """Set environment variables within the block, and restore them and those named after it."""
     before = {name: os.environ.get(name) for name in (*variables, *also)}
     os.environ.update(variables)
     try:

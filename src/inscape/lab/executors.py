@@ -1,4 +1,4 @@
-"""Executors: where tasks run. Each takes the same tasks to the same function, nothing more.
+"""Executors: where tasks run. Each calls the same function with the same tasks.
 
 An executor yields one ``TaskOutcome`` for each task, in any order. A task whose own worker died
 comes back as ``lost_task(task, why)``; whether it is tried again is the runner's business. An
@@ -96,7 +96,7 @@ class Executor(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name under which ``executor`` knows it."""
+        """Return its name, as ``executor`` takes it."""
 
     @property
     def jobs(self) -> int:
@@ -108,7 +108,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class SerialExecutor:
-    """Runs one task after the other, here."""
+    """Runs one task after the other in this process."""
 
     jobs: int = 1
     name: str = "serial"

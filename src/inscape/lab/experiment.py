@@ -33,7 +33,7 @@ Axes = Mapping[str, Sequence[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A number that an analysis found, with its interval of 95%.
+    """A number from an analysis of records, with its 95% interval.
 
     Attributes:
         value: The number itself.
@@ -86,7 +86,7 @@ class Value:
     scales: tuple[ScaleName, ...] = ("laptop", "paper")
 
     def __post_init__(self) -> None:
-        """Refuse a claim that nothing could decide."""
+        """Refuse a claim without a standard error or a tolerance to judge it by."""
         if self.published_se is None and self.tolerance is None:
             raise ValueError(
                 f"claim {self.name!r} needs published_se or tolerance, found neither: without "
@@ -121,7 +121,7 @@ class Trend:
     scales: tuple[ScaleName, ...] = ("laptop", "paper")
 
     def __post_init__(self) -> None:
-        """Refuse an interval that has one end, or none between its ends."""
+        """Refuse an interval with one bound, or whose bounds are the wrong way round."""
         if self.side == "between" and (self.upper is None or not self.bound < self.upper):
             raise ValueError(
                 f"claim {self.name!r} of a trend between two bounds needs upper above bound, found "
@@ -210,7 +210,7 @@ class Experiment:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse an experiment that has no way, or several ways, to its records."""
+        """Refuse an experiment without a source of records, or with several."""
         ways = [name for name in ("cell", "together", "same_as") if getattr(self, name)]
         if len(ways) != 1:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What a store knows about an experiment: records, quantities and verdicts; nothing is run.
+"""The outcome of an experiment: its records, quantities and verdicts; nothing is run.
 
 Data are not read, so that a page can be made where there are none.
 """
@@ -64,7 +64,7 @@ class ExperimentOutcome:
 
 
 def stored_outcome(id: str, store: Store, scale: ScaleName | None = None) -> ExperimentOutcome:
-    """Return what the records say about an experiment.
+    """Return the outcome of an experiment from the records in a store.
 
     Args:
         id: The experiment.
@@ -96,7 +96,7 @@ def outcome_of_records(
     records: Sequence[Record],
     changed: Sequence[str] = (),
 ) -> ExperimentOutcome:
-    """Return what these records say: the analysis, and a verdict on each claim."""
+    """Analyse records of an experiment and judge each of its claims."""
     quantities = experiment.analyse(records) if experiment.analyse and records else {}
     return ExperimentOutcome(
         id=id,
@@ -111,7 +111,7 @@ def outcome_of_records(
 
 
 def changed_claims(id: str, records: Sequence[Record]) -> dict[str, int]:
-    """Return, for each claim, how many records were made under another text of it.
+    """Return, for each claim, how many records were made under another wording of it.
 
     A claim that a record does not know, or knows and the experiment has no longer, counts.
 
@@ -142,7 +142,7 @@ def _waiting(
     choices: Sequence[ScaleName],
     cells: Mapping[ScaleName, tuple[int, int]],
 ) -> list[Judgement]:
-    """Return that nothing was run yet, and how far each scale has come."""
+    """Return a judgement of not run for each claim, with the cells that each scale has."""
     state = " and ".join("{} of {} cells at {}".format(*cells[name], name) for name in choices)
     reason = f"no verdict before all cells are there; there are {state}."
     return [

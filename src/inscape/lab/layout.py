@@ -26,7 +26,7 @@ def layout(
     seeds: int | None = None,
     only: Sequence[str] | None = None,
 ) -> Axes:
-    """Return the axes of a scale with the changes applied; refuses those that cannot be.
+    """Return the axes of a scale with the user's changes applied; refuse impossible ones.
 
     Args:
         id: The experiment as it was asked for.

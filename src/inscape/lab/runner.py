@@ -198,13 +198,13 @@ class _NewRecords:
     def __init__(self, folder: Path, keys: Sequence[str]) -> None:
         self.folder = folder
         self.keys = keys
-        self.before = self._found()
+        self.before = self._inodes()
 
     def written(self) -> set[str]:
-        now, before = self._found(), self.before
+        now, before = self._inodes(), self.before
         return {key for key in self.keys if key in now and now[key] != before.get(key)}
 
-    def _found(self) -> dict[str, int]:
+    def _inodes(self) -> dict[str, int]:
         """Return the inode of each record: another one after each rewrite."""
         try:
             with os.scandir(self.folder) as files:

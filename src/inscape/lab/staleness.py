@@ -28,7 +28,7 @@ class StaleRecord:
 
 
 def stale_records(store: Store) -> list[StaleRecord]:
-    """Return the records whose claims were changed, added or dropped since, or are unknown.
+    """Return the records whose claims were changed, added or dropped after the run.
 
     Records of files of one's own are left out: nothing says where those files are.
     """

@@ -48,7 +48,7 @@ class Store:
         self.unhashed: set[tuple[str, str, str]] = set()
 
     def take_notices(self) -> tuple[str, ...]:
-        """Return the notices so far and forget them."""
+        """Return the notices so far and clear them."""
         notices, self.notices[:] = tuple(self.notices), []
         return notices
 

@@ -1,4 +1,4 @@
-"""What a worker does with a task: run its cells and write each record the moment it is there.
+"""The worker: runs the cells of a task and writes each record as soon as it is computed.
 
 Numbers do not depend on the worker: a task always computes with the threads that its experiment
 asks for, and the global random generators, which no cell should use, start from the key of its
@@ -28,7 +28,7 @@ from inscape.lab.store import Record, Store
 
 
 def work(task: CellTask) -> TaskOutcome:
-    """Run the cells of a task, write their records and say what became of each.
+    """Run the cells of a task, write their records and return which failed.
 
     A cell that raises becomes a failure and the others go on. A disk that cannot be written is
     no cell's fault: that error is raised.
@@ -109,7 +109,7 @@ class _Work:
     def _provenance(
         self, known: Mapping[str, Any], started: datetime, seconds: float, texts: list[str]
     ) -> dict[str, Any]:
-        """Return how a record was made; ``known`` is what its settings and its outcome say."""
+        """Return the provenance of a record; ``known`` holds its settings and values."""
         dtype = known.get("dtype")
         return {
             "inscape": __version__,

@@ -1,4 +1,4 @@
-"""Initial weights: the laws of the papers, each drawn in place from a private generator.
+"""Initial weights: the papers' distributions, drawn in place from a private generator.
 
 Every function here walks over a module in the order of ``module.modules()``, draws the weights of
 linear and convolutional layers anew, resets normalisation layers to the identity, and refuses any
@@ -30,7 +30,7 @@ Normalising = (
 
 
 def glorot_uniform(module: nn.Module, *, scale: float = 1.0, seed: int = 0) -> None:
-    r"""Draw weights from Glorot's uniform law with scale :math:`\alpha`; biases are zero.
+    r"""Draw weights from Glorot's uniform distribution with scale :math:`\alpha`; biases are zero.
 
     .. math:: w \sim U(-l, l), \qquad l = \sqrt{6 \alpha / (n_{in} + n_{out})}
 
@@ -51,7 +51,7 @@ def glorot_uniform(module: nn.Module, *, scale: float = 1.0, seed: int = 0) -> N
 
 
 def he_normal(module: nn.Module, *, scale: float = 1.0, seed: int = 0) -> None:
-    r"""Draw weights from He's normal law, not truncated; biases are zero.
+    r"""Draw weights from He's normal distribution, not truncated; biases are zero.
 
     .. math:: w \sim N(0, \; 2 \alpha / n_{in})
 
@@ -68,7 +68,7 @@ def he_normal(module: nn.Module, *, scale: float = 1.0, seed: int = 0) -> None:
 
 
 def he_uniform(module: nn.Module, *, scale: float = 1.0, seed: int = 0) -> None:
-    r"""Draw weights from He's uniform law; biases are zero.
+    r"""Draw weights from He's uniform distribution; biases are zero.
 
     .. math:: w \sim U(-l, l), \qquad l = \sqrt{6 \alpha / n_{in}}
 
@@ -160,7 +160,7 @@ def _fill(
 
 
 def _weighted(module: nn.Module) -> Iterator[Weighted]:
-    """Yield the layers to be drawn, or say which layer no law here speaks of."""
+    """Yield the layers to be drawn; refuse one that no distribution here covers."""
     for name, layer in module.named_modules():
         if isinstance(layer, Weighted):
             if "weight" not in dict(layer.named_parameters(recurse=False)):

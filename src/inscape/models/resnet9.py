@@ -1,4 +1,4 @@
-"""ResNet9: eight convolutions and a linear layer, two of the pairs with a way around them."""
+"""ResNet9: eight convolutions and a linear layer, two pairs with a residual connection."""
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from inscape.models.mlp import ACTIVATIONS
 
 
 class Residual(nn.Module):
-    """What comes in, plus what a body makes of it.
+    """A residual block: its input plus the output of its body.
 
     Attributes:
         body: Keeps the shape of its input.
