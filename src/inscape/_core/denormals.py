@@ -4,15 +4,21 @@
 # numba and llvmlite carry no types.
 
 import platform
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic as _intrinsic
 
 #: MXCSR: results too small for a normal number become zero, and are read as zero.
 FLUSH = 0x8040
+
+
+def intrinsic(code: Callable[..., Any]) -> Any:
+    """Return a function that kernels may call, from one that writes machine instructions."""
+    return _intrinsic(code)
 
 
 @intrinsic

@@ -15,7 +15,7 @@ from typing import Any
 
 from inscape._core.extras import need
 from inscape.lab.cluster import environment, surroundings
-from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome
+from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome, lost_task
 
 ADDRESS = "RAY_ADDRESS"
 OBJECT_STORE = 80 * 2**20  # bytes; Ray's least, since records travel as files

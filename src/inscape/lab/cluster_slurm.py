@@ -20,7 +20,7 @@ from typing import Any
 from inscape._core.extras import need
 from inscape.files.atomic import written
 from inscape.lab.cluster import exports, surroundings
-from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome
+from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome, lost_task
 from inscape.lab.slurm_options import SlurmOptions, slurm_options
 
 FOLDER = ".slurm"  # in the store

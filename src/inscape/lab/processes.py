@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from inscape.files.leftovers import semaphore_prefix
-from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome
+from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome, lost_task
 
 _WATCH = 0.5  # seconds between two looks at the parent
 

@@ -122,7 +122,7 @@ def open_data(
         arguments=arguments,
     )
     found = source.arrays
-    _refuse_preparation(found, input_shape=input_shape, scale=scale, normalise=normalise)
+    _refuse_preparation(found, input_shape=input_shape, divide=divide, normalise=normalise)
     wish = source.task if labels == "auto" and source.task else labels
     read = read_labels(found.y, found.y_test, wish=wish, dtype=precision)
     prepare, notes = read_preparation(

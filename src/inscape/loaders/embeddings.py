@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inscape.errors import DataError, UnsupportedModelError
-from inscape.loaders.files import nearest
+from inscape.errors import DataError, UnsupportedModelError, did_you_mean
 from inscape.loaders.lookups import Kind, Putting, Seen, Stopped, Watching
 from inscape.loaders.parts import Key, Parts
 
@@ -218,9 +217,10 @@ def _named(
     if wanted in known:
         return known[wanted]
     there = ", ".join(map(repr, reversed(known))) or "none"
+    offer = did_you_mean(wanted, list(known), otherwise="name one of them.", quoted=True)
     raise UnsupportedModelError(
         f"the embedding must be one that the model looks tokens up in, found {named!r} where it "
-        f"uses {there}: {nearest(wanted, list(known)) or 'name one of them.'}"
+        f"uses {there}: {offer}"
     )
 
 

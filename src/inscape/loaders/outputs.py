@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from inscape.errors import UnsupportedModelError
-from inscape.loaders.files import nearest
+from inscape.errors import UnsupportedModelError, did_you_mean
 
 #: What a classifier of Hugging Face calls the output that everybody means.
 LOGITS = "logits"
@@ -30,10 +29,10 @@ def taken(output: Any, take: str | int | None) -> Tensor:
     if key in names and isinstance(key, str):
         return names[key]
     there = ", ".join(f"{name} ({place})" for place, name in enumerate(names)) or "none"
-    near = nearest(str(take), list(names))
+    offer = did_you_mean(str(take), list(names), otherwise="name one of them.", quoted=True)
     raise UnsupportedModelError(
         f"the output to take must be one of those the model returns, found {take!r} where it "
-        f"returns {there}: {near or 'name one of them.'}"
+        f"returns {there}: {offer}"
     )
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from inscape.errors import UnsupportedModelError
-from inscape.loaders.files import nearest
+from inscape.errors import UnsupportedModelError, did_you_mean
 from inscape.loaders.onnx.nodes import shown
 
 #: Where classes of Keras itself live; with a dot and more behind it as well.
@@ -187,7 +186,8 @@ def check_classes(found: Any, path: object, known: frozenset[str], depth: int = 
 def _check_class(found: Mapping[str, Any], path: object, known: frozenset[str]) -> None:
     name, registered = found["class_name"], found.get("registered_name")
     if not isinstance(name, str) or name not in {*known, *_HARMLESS, *_MODELS}:
-        raise _foreign(path, name, "layers that are known here", nearest(str(name), [*known]))
+        offer = did_you_mean(str(name), sorted(known), otherwise="", quoted=True)
+        raise _foreign(path, name, "layers that are known here", offer)
     if registered not in (None, "", name, "Functional", f"keras.{name}"):
         raise _foreign(path, registered, "classes of Keras alone")
     if name == "function" and not isinstance(found.get("config"), str):

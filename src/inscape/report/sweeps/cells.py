@@ -21,7 +21,7 @@ from inscape._core.result import Summary, mean_summary, share_summary
 from inscape._core.sampling import generator
 from inscape.functional.jacobians import probes_kept
 from inscape.lab.encoding import canonical
-from inscape.lab.experiment import Experiment, Outcome, Settings
+from inscape.lab.experiment import CellValues, Experiment, Settings
 from inscape.loaders import OpenedData, OpenedModel, fit_together, one_output, open_data, open_model
 from inscape.loaders.performance import per_sample
 from inscape.report.look.hooks import hooks_kept
@@ -58,7 +58,7 @@ class Opened:
 SHELF = Shelf()
 
 
-def together(cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome | Exception]]:
+def together(cells: Sequence[Settings]) -> Iterator[tuple[int, CellValues | Exception]]:
     """Measure cells, one after the other; what one of them raises is yielded in its place.
 
     A model that cannot be opened is tried once for all of its cells.
@@ -66,7 +66,7 @@ def together(cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome | Excepti
     broken: dict[str, Exception] = {}
     for index, cell in enumerate(cells):
         model = _same_model(cell)
-        outcome: Outcome | Exception | None = broken.get(model)
+        outcome: CellValues | Exception | None = broken.get(model)
         try:
             if outcome is None:
                 with redirect_stdout(sys.stderr), silence():  # what a model prints is no result
@@ -78,7 +78,7 @@ def together(cells: Sequence[Settings]) -> Iterator[tuple[int, Outcome | Excepti
         yield index, outcome
 
 
-def measured(cell: Settings) -> Outcome:
+def measured(cell: Settings) -> CellValues:
     """Measure one instrument on one model."""
     opened = open_cell(cell)
     with probes_kept(), hooks_kept(opened.subject.model):
@@ -185,7 +185,7 @@ def _object(digest: str) -> object:
     return SHELF.objects[digest]
 
 
-def _outcome(result: Result) -> Outcome:
+def _outcome(result: Result) -> CellValues:
     """Return what a record keeps of a result: status, number and values by sample."""
     summary = None if isinstance(result, NotApplicable) else result.summary()
     kept = {"status": result.status, "name": "", **_number(summary, result.per_sample())}
@@ -199,7 +199,7 @@ def _number(summary: Summary | None, samples: torch.Tensor | None) -> dict[str, 
     return kept
 
 
-def _performance(opened: Opened) -> Outcome:
+def _performance(opened: Opened) -> CellValues:
     """Return accuracy and loss on the measured rows, and what the model is."""
     model, data = opened.model.model, opened.data
     about = {

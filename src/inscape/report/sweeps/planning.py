@@ -12,7 +12,7 @@ from inscape._core import Instrument
 from inscape.files.atomic import write
 from inscape.lab.encoding import canonical, cell_key
 from inscape.lab.experiment import ScaleName
-from inscape.lab.planning import Plan
+from inscape.lab.planning import RunPlan
 from inscape.lab.store import Record, Store
 from inscape.loaders import OpenedData
 from inscape.report.look.subject import Subject
@@ -56,7 +56,7 @@ class SweepPlan:
     forecast: Mapping[str, float]
     notes: tuple[str, ...]
     seed: int
-    plan: Plan
+    plan: RunPlan
 
     @cached_property
     def keys(self) -> dict[tuple[str, str], str]:
@@ -135,11 +135,11 @@ def _plan(
     store: Store,
     *,
     fresh: bool,
-) -> Plan:
+) -> RunPlan:
     keys = [cell_key(NAME, cell, EXPERIMENT.schema, data) for cell in cells]
     there = {} if fresh else {r.key: r for r in store.records(NAME, SCALE, keys)}
     missing = tuple(index for index, key in enumerate(keys) if key not in there)
-    return Plan(
+    return RunPlan(
         id=ID,
         experiment=EXPERIMENT,
         source=ID,

@@ -13,7 +13,7 @@ from typing import Any
 from inscape._core import checks
 from inscape.lab.executors import Executor
 from inscape.lab.executors import executor as executor_of
-from inscape.lab.runner import Report, RunError
+from inscape.lab.runner import RunError, RunReport
 from inscape.lab.runner import run as run_plan
 from inscape.lab.store import Store
 from inscape.loaders import OpenedData, open_data
@@ -61,7 +61,7 @@ class PreparedSweep:
             command=self.command,
         )
 
-    def _report(self, quiet: bool | None) -> Report:
+    def _report(self, quiet: bool | None) -> RunReport:
         """Run the missing cells; those that fail are part of the report."""
         try:
             return run_plan(self.plan.plan, store=self.store, executor=self.executor, quiet=quiet)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from inscape._core.result import Summary
-from inscape.lab.runner import Report
+from inscape.lab.runner import RunReport
 from inscape.lab.store import Record
 from inscape.report.sweeps.cells import PERFORMANCE
 from inscape.report.sweeps.columns import Columns
@@ -20,7 +20,7 @@ ALL = "all"
 def tabulated(
     plan: SweepPlan,
     records: Mapping[str, Record],
-    report: Report,
+    report: RunReport,
     *,
     columns: Columns,
     seconds: float,
