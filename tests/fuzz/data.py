@@ -133,7 +133,7 @@ def _no_rows(draw: Random, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor
 
 def _no_tensor(draw: Random, shape: tuple[int, ...], dtype: torch.dtype) -> Any:
     x = gaussian(draw, shape, torch.float64)
-    return draw.choice([x.tolist(), x.numpy(), None, "x", 3.0])
+    return draw.choice([x.tolist(), (1.0, 2.0), None, "x", 3.0])
 
 
 LEGAL: dict[str, Draw] = {

@@ -171,7 +171,7 @@ def test_prelu_of_slope_one_makes_cells_that_merge():
     assert found.summary().basis == "1 segments, 1 when merged"
 
 
-@pytest.mark.filterwarnings("ignore:the model is in float16: measured as a copy in float32")
+@pytest.mark.filterwarnings("ignore:the model is in float16")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_other_precision_is_converted_and_said(dtype):
     f, x, _ = CASES["deep relu"]()
