@@ -81,7 +81,9 @@ class Case:
         equations += [self._moment(residuals, patterns[i], k) for i in self.heard for k in (0, 1)]
         (found,) = sympy.linsolve(equations, unknowns)
         self.solved = dict(zip(unknowns, found, strict=True))
-        fitted = [sympy.expand(one.subs(self.solved, simultaneous=True)) for one in residuals]
+        fitted = [
+            sympy.expand(residual.subs(self.solved, simultaneous=True)) for residual in residuals
+        ]
         squares = zip(problem.weights, fitted, strict=True)
         self.loss = sum((q * fraction(r) ** 2 for q, r in squares), Fraction(0))
         self.pulls = {
@@ -141,11 +143,13 @@ class Case:
 
     def _point(self, signs: Sequence[int], inner: bool) -> dict[str, Fraction] | None:
         """Return weights of the family with output weights 1 or -1, or None."""
-        free = {one for value in self.solved.values() for one in value.free_symbols}
+        free = {symbol for value in self.solved.values() for symbol in value.free_symbols}
         free |= {one for line in self.lines for one in line if one not in self.solved}
         unknowns = sorted(free, key=str)
         system = [
-            one for i in range(len(self.lines)) for one in self._sides(i, signs[i], inner, unknowns)
+            side
+            for i in range(len(self.lines))
+            for side in self._sides(i, signs[i], inner, unknowns)
         ]
         point = solution(system, len(unknowns))
         if point is None:
@@ -176,6 +180,6 @@ class Case:
 def _inequality(value: Any, unknowns: Sequence[Any], *, strict: bool) -> Inequality:
     sympy = need("sympy", extra="symbolic", why="finding stationary points")
     whole = sympy.expand(value)
-    parts = [fraction(whole.coeff(one)) for one in unknowns]
+    parts = [fraction(whole.coeff(unknown)) for unknown in unknowns]
     constant = fraction(whole.subs(dict.fromkeys(unknowns, 0)))
     return above_zero(parts, constant, strict=strict)

@@ -149,7 +149,7 @@ def gradient_flow(patterns: Sequence[Pattern], problem: Problem = XOR) -> dict[s
     sympy = need("sympy", extra="symbolic", why="gradient_flow")
     weights = symbols(len(patterns))
     loss = loss_of(problem, patterns, weights)
-    return {name: sympy.expand(-sympy.diff(loss, one)) for name, one in weights.items()}
+    return {name: sympy.expand(-sympy.diff(loss, weight)) for name, weight in weights.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,7 +68,7 @@ def print_sweep(sweep: Sweep, compare: tuple[str, str] | None, *, as_json: bool)
     """Print the numbers, what they show, the closest correlations, and a difference asked for."""
     differences = sweep.differences(*compare) if compare else ()
     if as_json:
-        asked = {"compared": [each.row() for each in differences]} if compare else {}
+        asked = {"compared": [difference.row() for difference in differences]} if compare else {}
         print_json({**sweep.to_dict(), **asked})
         return
     for sentence in sentences(sweep):
@@ -126,7 +126,7 @@ def write_all(sweep: Sweep, folder: Path) -> list[Path]:
         suffixes.append("parquet")
     paths = [sweep.save(folder / f"sweep.{suffix}") for suffix in suffixes]
     extra = {
-        "correlations.csv": [each.row() for each in sweep.correlations],
+        "correlations.csv": [correlation.row() for correlation in sweep.correlations],
         "differences.csv": [each.row() for each in sweep.first_and_last],
     }
     for name, rows in extra.items():

@@ -19,7 +19,9 @@ PAIRS = 16
 def upper_bounds(graph: Graph) -> dict[str, float]:
     """Return all bounds that can be had, by name; none where a norm was not found."""
     ends = len(graph.activations) + 1
-    few = all(one.each for one in graph.activations) and len(graph.activations) <= PAIRS
+    few = (
+        all(activation.each for activation in graph.activations) and len(graph.activations) <= PAIRS
+    )
     around = few and len(graph.activations) > 0 and _is_small(graph)
     with progress((1 + around) * ends * (ends + 1) // 2, label="norms of maps") as bar:
         found = {"product of norms": chained(graph, middle=False, bar=bar)}
@@ -32,7 +34,7 @@ def upper_bounds(graph: Graph) -> dict[str, float]:
 
 
 def _is_small(graph: Graph) -> bool:
-    nodes = [one.node for one in graph.activations]
+    nodes = [activation.node for activation in graph.activations]
     return all(graph.size(node) <= 4096 for node in (graph.input, graph.output, *nodes))
 
 
@@ -77,8 +79,8 @@ def patterns(graph: Graph) -> float | None:
     bits = torch.arange(2**units)[:, None] >> torch.arange(units) & 1
     each = bits.to(like).repeat_interleave(d + 1, 0)
     slopes: list[float | Tensor] = []
-    for one, chosen in zip(graph.activations, torch.split(each, sizes, 1), strict=True):
-        slopes.append(one.low + (one.high - one.low) * chosen)
+    for activation, chosen in zip(graph.activations, torch.split(each, sizes, 1), strict=True):
+        slopes.append(activation.low + (activation.high - activation.low) * chosen)
     basis = torch.cat([like.new_zeros(1, d), torch.eye(d).to(like)]).repeat(2**units, 1)
     values = graph.run(graph.input, basis, graph.output, slopes).reshape(2**units, d + 1, -1)
     jacobians = values[:, 1:] - values[:, :1]

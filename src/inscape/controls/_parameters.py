@@ -44,7 +44,7 @@ def knobs(value: Any, count: int, name: str) -> list[float]:
     """Return a positive number for each layer, from one for all or one for each."""
     value = value.tolist() if isinstance(value, Tensor) else value
     values = list(value) if isinstance(value, Iterable) else [value] * count
-    if not all(_is_number(one) for one in values):
+    if not all(_is_number(value) for value in values):
         raise TypeError(
             f"{name} must be one number or a sequence of numbers, found {value!r}: pass a float."
         )
@@ -53,7 +53,7 @@ def knobs(value: Any, count: int, name: str) -> list[float]:
             f"{name} must be one number or one for each of the {count} layers, found "
             f"{len(values)}: pass as many as there are layers."
         )
-    return [positive(one, name) for one in values]
+    return [positive(value, name) for value in values]
 
 
 def _number(value: object, name: str) -> float:

@@ -104,8 +104,8 @@ def held_everywhere(
     found = layers_of(module)
     values = knobs(value, len(found), name)
     plans = [
-        (layer, _place(path), made(layer, one, _place(path)))
-        for (path, layer), one in zip(found, values, strict=True)
+        (layer, _place(path), made(layer, value, _place(path)))
+        for (path, layer), value in zip(found, values, strict=True)
     ]
     for layer, place, tensors in plans:
         for tensor in tensors:

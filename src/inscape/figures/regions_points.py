@@ -201,7 +201,7 @@ def tropical(result: Tropical, ax: Axes) -> None:
 
 def _curves(result: Tropical, ax: Axes) -> None:
     """Draw the first output of a network of one input around all of its kinks."""
-    kinks = torch.cat([_kinks(*some) for some in result.terms(0)])
+    kinks = torch.cat([_kinks(*term) for term in result.terms(0)])
     low, high = (float(kinks.min()), float(kinks.max())) if len(kinks) else (-1.0, 1.0)
     pad = 0.2 * (high - low) or 1.0
     ends = torch.tensor([low - pad, high + pad], dtype=torch.float64)

@@ -162,7 +162,7 @@ def _split(recorded: Recorded, queries: Tensor, choices: Choices, memory: int) -
     rows = max(1, (memory - between - 2 * at_once * row) // held) if held else len(queries)
     parts = torch.tensor_split(queries, -(-len(queries) // rows))
     with progress(steps * len(parts), label="going back through the training") as bar:
-        found = [_pass(recorded, torch.split(some, at_once), choices, bar) for some in parts]
+        found = [_pass(recorded, torch.split(part, at_once), choices, bar) for part in parts]
     blocks = [block for one in found for block in one]
     return gathered(
         [sums for sums, _ in blocks],
@@ -219,10 +219,10 @@ def _pass(
     """
     task, trajectory = recorded.task, recorded.trajectory
     network = task.network
-    queries, sizes = torch.cat(list(parts)), [len(some) for some in parts]
+    queries, sizes = torch.cat(list(parts)), [len(part) for part in parts]
     later = recorded.values(trajectory.steps, queries)
     c = later.shape[1]
-    blocks = [_Block(recorded, some, c, choices) for some in parts]
+    blocks = [_Block(recorded, part, c, choices) for part in parts]
     room = torch.empty(max(sizes), c, network.parameters, dtype=torch.float64)
     for before, after in recorded.backwards():
         step, old, new = before.step, before.weights.double(), after.weights.double()

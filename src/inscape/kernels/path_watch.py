@@ -150,8 +150,8 @@ class _Run:
         self._initial = self._here = task.network.values(start, queries)
         outputs = self._initial.shape[1]
         parts = torch.split(queries, plan.at_once)
-        self._sizes = [len(some) for some in parts]
-        self._blocks = [_Block(task, some, outputs, choices, steps) for some in parts]
+        self._sizes = [len(part) for part in parts]
+        self._blocks = [_Block(task, part, outputs, choices, steps) for part in parts]
         self._room = start.new_empty(plan.at_once, outputs, task.network.parameters)
         shared = choices.decay == "samples" and settings.weight_decay != 0
 

@@ -9,13 +9,13 @@ Terms = tuple[Tensor, Tensor]
 
 def difference(terms: tuple[Terms, Terms], digits: int) -> str:
     """Return the difference of two maxima."""
-    plus, minus = (_maximum(*some, digits) for some in terms)
+    plus, minus = (_maximum(*term, digits) for term in terms)
     return f"{plus} - {minus}"
 
 
 def quotient(terms: tuple[Terms, Terms], digits: int) -> str:
     """Return the same in max-plus algebra, where it is a quotient of two polynomials."""
-    plus, minus = (_polynomial(*some, digits) for some in terms)
+    plus, minus = (_polynomial(*term, digits) for term in terms)
     return f"({plus}) ⊘ ({minus})"
 
 

@@ -120,8 +120,8 @@ class Search:
     def _at(self, budget: float, k: int, bar: Bar) -> Iterator[None]:
         """Attack at one budget; without ``carry``, as if no other had been tried."""
         broken = self.broken(budget if self.carry else 0.0)
-        for some in self.classifier.pieces((~broken).nonzero()[:, 0]):
-            broken[some] = yield from self._attacked(some, budget, k, bar)
+        for piece in self.classifier.pieces((~broken).nonzero()[:, 0]):
+            broken[piece] = yield from self._attacked(piece, budget, k, bar)
         self._right.append((~broken).to(self.x.dtype))
 
     def _draws(self, rows: Int64[Tensor, " m"], *seeds: int) -> Draws:

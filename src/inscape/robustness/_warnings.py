@@ -71,8 +71,8 @@ def _batched(
 ) -> Generator[None, None, Float[Tensor, "n c"]]:
     """Return what a call of the model gives for all points, with a step for each batch."""
     parts = [call(x[:0])] if len(x) == 0 else []
-    for some in classifier.pieces(torch.arange(len(x), device=x.device)):
-        parts.append(call(x[some]))
+    for piece in classifier.pieces(torch.arange(len(x), device=x.device)):
+        parts.append(call(x[piece]))
         yield
     return torch.cat(parts)
 
@@ -114,8 +114,8 @@ def _blind(
 ) -> Signs:
     """Say at how many points the gradient is zero or not a number."""
     blind = 0
-    for some in classifier.pieces(torch.arange(len(x), device=x.device)):
-        blind += int((~(_slope(classifier, x[some], y[some]) > 0)).sum())
+    for piece in classifier.pieces(torch.arange(len(x), device=x.device)):
+        blind += int((~(_slope(classifier, x[piece], y[piece]) > 0)).sum())
         yield
     if not blind:
         return []
@@ -150,14 +150,14 @@ def _beaten(
     fell = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     by_steps = fell.clone()
     search = Square(norm=attack.norm, queries=QUERIES)
-    for some in classifier.pieces(left):
-        draws = Draws(some.cpu(), block_size(x), seed, 1_000_000)
-        target = Target(classifier=classifier, x=x[some], y=y[some], budget=budget, draws=draws)
-        by_steps[some] = yield from _random(target, attack.norm)
-        fell[some] = by_steps[some]
+    for piece in classifier.pieces(left):
+        draws = Draws(piece.cpu(), block_size(x), seed, 1_000_000)
+        target = Target(classifier=classifier, x=x[piece], y=y[piece], budget=budget, draws=draws)
+        by_steps[piece] = yield from _random(target, attack.norm)
+        fell[piece] = by_steps[piece]
         if not one_step:
             moved = yield from search.search(target)
-            fell[some] |= classifier.wrong(moved, y[some])
+            fell[piece] |= classifier.wrong(moved, y[piece])
     broken = int(found.start.sum() - found.right[-1].sum())
     if int(by_steps.sum()) > max(1, ALLOWED * len(x), broken):
         return [

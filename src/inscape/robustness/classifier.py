@@ -68,7 +68,7 @@ class AttackedClassifier:
     def outputs(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n c"]:
         """Return what the function says of any number of points, as it is."""
         parts = torch.split(x, self.rows)
-        return torch.cat([self.f(some).reshape(len(some), -1) for some in parts])
+        return torch.cat([self.f(part).reshape(len(part), -1) for part in parts])
 
     @torch.no_grad()
     def judged(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n k"]:

@@ -68,9 +68,9 @@ class Fab(Stepwise):
         copies, (n, many) = goals.numel(), goals.shape
         owners = torch.arange(n, device=goals.device).repeat_interleave(many)
         best, lengths = torch.empty_like(target.x[owners]), target.x.new_empty(copies)
-        for some in target.classifier.pieces(torch.arange(copies, device=goals.device)):
-            own = target.of(owners[some])
-            best[some], lengths[some] = yield from self._best(own, goals.flatten()[some])
+        for piece in target.classifier.pieces(torch.arange(copies, device=goals.device)):
+            own = target.of(owners[piece])
+            best[piece], lengths[piece] = yield from self._best(own, goals.flatten()[piece])
         first = lengths.reshape(n, many).argmin(1) + many * torch.arange(n, device=goals.device)
         return _halved(target, best[first], lengths[first].isfinite())
 

@@ -70,7 +70,7 @@ def between_draws(
     covariance = centred.T @ centred
     independent = float(covariance.trace() ** 2 / covariance.square().sum())
     if value < longest:
-        found = [draws.scale(*one, longest) for one in draws.moments(value, 1)]
+        found = [draws.scale(*moment, longest) for moment in draws.moments(value, 1)]
         if max(found) < longest:
             half = Z95 * float(np.std(np.log(found), ddof=1)) / math.sqrt(independent)
             return value * math.exp(-half), value * math.exp(half)

@@ -140,7 +140,7 @@ class LoopUpdate:
     def _built(self, factory: OptimizerFactory | None) -> torch.optim.Optimizer:
         name = self._trajectory.settings.optimizer
         groups: list[dict[str, Any]] = [
-            {"params": [self.model.get_parameter(one) for one in names]}
+            {"params": [self.model.get_parameter(name) for name in names]}
             for names in self._loop.groups
         ]
         if is_own(name):

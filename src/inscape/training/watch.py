@@ -93,7 +93,7 @@ class Watch:
         self._every, self._optimizer, self._settings = every, optimizer, settings
         self._samples = samples
         self._measures = [_instrument(name, y) for name in measures]
-        self._outputs: list[Output] = outputs_of(to, [one.name for one in self._measures])
+        self._outputs: list[Output] = outputs_of(to, [measure.name for measure in self._measures])
         self._failed: set[str] = set()
         self._handle: Any = None
         self._begin = time.perf_counter()
@@ -135,9 +135,9 @@ class Watch:
         begin = time.perf_counter()
         values: dict[str, float] = {"step": self.steps}
         with _untouched(self._model, self._x.device), silence():
-            for one in self._measures:
-                if one.name not in self._failed:
-                    self._measure(one, values)
+            for measure in self._measures:
+                if measure.name not in self._failed:
+                    self._measure(measure, values)
         self.rows.append(values)
         self.seconds += time.perf_counter() - begin
         for output in list(self._outputs):
@@ -173,7 +173,11 @@ class Watch:
 
 
 def _instrument(name: str, y: Tensor | None) -> Instrument:
-    known = {key: one for key, one in instruments().items() if one.reads in AT_ONE_MOMENT}
+    known = {
+        key: instrument
+        for key, instrument in instruments().items()
+        if instrument.reads in AT_ONE_MOMENT
+    }
     checks.one_of(tuple(known), measures=name)
     if known[name].wants_labels and y is None:
         raise ValueError(

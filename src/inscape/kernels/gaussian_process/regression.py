@@ -85,7 +85,7 @@ class GaussianProcess(Result):
                 f"{tuple(x.shape[1:])}: reshape x."
             )
         rows = max(1, BLOCK // len(self.x))
-        parts = [self._predicted(some) for some in chunks(x, rows)]
+        parts = [self._predicted(chunk) for chunk in chunks(x, rows)]
         mean, variance = (torch.cat(part) for part in zip(*parts, strict=True))
         return mean.reshape(len(x), *self.y.shape[1:]), variance
 

@@ -165,11 +165,11 @@ class General:
                 ]
                 return torch.stack(each)
             total, at = start.new_zeros(0), 0
-            for some in self._gradients(start, step, x[query], t):
-                own = slice(at, at + len(some))
+            for gradient in self._gradients(start, step, x[query], t):
+                own = slice(at, at + len(gradient))
                 if not at:
-                    total = some.new_zeros(len(x), *some.shape[1:])
-                total.index_add_(0, query[own], some.mul_(weights[own, None, None]))
+                    total = gradient.new_zeros(len(x), *gradient.shape[1:])
+                total.index_add_(0, query[own], gradient.mul_(weights[own, None, None]))
                 at = own.stop
             return total
 

@@ -124,8 +124,8 @@ class PathKernel(Result):
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each query, sample and output."""
-        for q, one in enumerate(self.samples.tolist()):
-            for n, values in enumerate(one):
+        for q, sample in enumerate(self.samples.tolist()):
+            for n, values in enumerate(sample):
                 for c, value in enumerate(values):
                     yield {"query": q, "sample": n, "output": c, "added": value}
 

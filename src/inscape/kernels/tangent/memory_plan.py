@@ -110,9 +110,9 @@ def plan(sizes: Sizes, kind: str, n: int, outputs: int, memory: int, *, symmetri
     sides, most = 1 if n == 1 and symmetric else 2, most_rows(MOST)
     counts, points = _halved(outputs), _halved(min(n, most))
     whole = [(1, n, count) for count in (counts if kind != "full" else [outputs])]
-    parts = [(sides, some, outputs) for some in points] + [(sides, 1, count) for count in counts]
+    parts = [(sides, point, outputs) for point in points] + [(sides, 1, count) for count in counts]
     if kind != "full":
-        parts = [(sides, some, count) for some in points for count in counts]
+        parts = [(sides, point, count) for point in points for count in counts]
     for chosen in [*(whole if symmetric and n <= most else []), *parts]:
         if sizes.least(kind, *chosen) <= memory:
             return _grouped(sizes, kind, *chosen, memory)

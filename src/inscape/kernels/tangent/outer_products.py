@@ -46,15 +46,15 @@ class Outers:
     def products(self, rows: Float[Tensor, "r p"]) -> Float[Tensor, "r n"]:
         """Return their inner products with some rows, whichever way has less to write."""
         if len(rows) < self._widest:
-            parts = [_total(self._products(rows, some)) for some in self._pieces(rows)]
+            parts = [_total(self._products(rows, piece)) for piece in self._pieces(rows)]
             return torch.cat(parts, dim=1)
         if self._all is not None:
             return rows @ self._all
-        return torch.cat([rows @ self._across(some) for some in self._pieces(rows)], dim=1)
+        return torch.cat([rows @ self._across(piece) for piece in self._pieces(rows)], dim=1)
 
     def by_tensor(self, rows: Float[Tensor, "r p"]) -> Float[Tensor, "l r n"]:
         """Return the part of every parameter tensor in them."""
-        pieces = [torch.stack(list(self._products(rows, some))) for some in self._pieces(rows)]
+        pieces = [torch.stack(list(self._products(rows, piece))) for piece in self._pieces(rows)]
         return torch.cat(pieces, dim=2)
 
     def written(self, which: Int64[Tensor, " m"]) -> Float[Tensor, "m p"]:

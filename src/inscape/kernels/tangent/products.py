@@ -188,8 +188,7 @@ def _pairs(
 ) -> Iterator[tuple[_Part, _Part]]:
     rows = _slices(count, plan.outputs)
     ones, twos = (
-        [_Part(some, part) for some in rows for part in _slices(size, plan.points)]
-        for size in (n, m)
+        [_Part(row, part) for row in rows for part in _slices(size, plan.points)] for size in (n, m)
     )
     for k, one in enumerate(ones):
         for two in twos[k:] if symmetric else twos:

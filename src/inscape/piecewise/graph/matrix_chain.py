@@ -45,7 +45,7 @@ def layers(net: Piecewise) -> Layers | None:
     if not net.ops or any(one.slope is None for one in net.ops) or not is_chain(net):
         return None
     nodes = [one.node for one in net.ops]
-    ends = [*(one.args[0] for one in nodes[1:]), net.program.output]
+    ends = [*(node.args[0] for node in nodes[1:]), net.program.output]
     sizes = [_size(node) for node in nodes]
     if any(m * n > LARGEST for m, n in zip(sizes, [*sizes[1:], net.outputs], strict=True)):
         return None

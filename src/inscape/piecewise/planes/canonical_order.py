@@ -131,8 +131,8 @@ def _patterns(found: Cells, order: Array, workers: Workers) -> Array:
         rows.append(packed)
         widths.append((units + 7) // 8 if choices.dtype == np.uint64 else packed.shape[1])
     out = np.empty((len(order), sum(widths)), np.uint8)
-    for k, (one, width) in enumerate(zip(rows, widths, strict=True)):
-        source = (order, history.ancestor[k], one, sum(widths[:k]), width, out)
+    for k, (row, width) in enumerate(zip(rows, widths, strict=True)):
+        source = (order, history.ancestor[k], row, sum(widths[:k]), width, out)
         workers.over(len(order), partial(_gathered, source), LEAST)
     return out
 

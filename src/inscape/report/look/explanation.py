@@ -63,7 +63,7 @@ class Plan:
 
     def without_time(self) -> "Plan":
         """Return what is left of the plan where there is no time for it."""
-        rows = tuple(one.row for one in self.predictions) if self.recorded else ()
+        rows = tuple(prediction.row for prediction in self.predictions) if self.recorded else ()
         return replace(
             self, recorded=None, searched=0, left_out=(*rows, *self.left_out),
             reason=self.reason or "left out for time",
@@ -138,7 +138,7 @@ def explain(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
     """Explain the predictions of a plan."""
     start = perf_counter()
     own = [
-        *(one.row for one in made.predictions),
+        *(prediction.row for prediction in made.predictions),
         *(() if made.recorded is None else made.left_out),
     ]
     begun = Attribution(
@@ -169,8 +169,13 @@ def _command(subject: Subject, made: Plan, rows: Sequence[int]) -> str:
 def _exact(begun: Attribution, subject: Subject, data: OpenedData, made: Plan) -> Attribution:
     assert made.recorded is not None
     split = made.recorded.split(queried(subject, made.predictions))
-    explained = tuple(explained_one(split, k, one, data) for k, one in enumerate(made.predictions))
-    amounts = {one.row: split.samples[k, :, one.output] for k, one in enumerate(made.predictions)}
+    explained = tuple(
+        explained_one(split, k, prediction, data) for k, prediction in enumerate(made.predictions)
+    )
+    amounts = {
+        prediction.row: split.samples[k, :, prediction.output]
+        for k, prediction in enumerate(made.predictions)
+    }
     return replace(begun, explained=explained, training=made.recorded.words, amounts=amounts)
 
 

@@ -19,9 +19,9 @@ BUDGETS = {"instant": 10.0, "seconds": 60.0, "minutes": 600.0, "hours": 7200.0}
 def elsewhere(subject: Subject) -> tuple[Elsewhere, ...]:
     """Return what a look does not take unless it is asked for by name."""
     return tuple(
-        Elsewhere(name=name, reason=_reason(one), command=_command(subject, one))
-        for name, one in instruments().items()
-        if one.reads in NEEDS or not one.by_default
+        Elsewhere(name=name, reason=_reason(instrument), command=_command(subject, instrument))
+        for name, instrument in instruments().items()
+        if instrument.reads in NEEDS or not instrument.by_default
     )
 
 

@@ -63,8 +63,8 @@ def page(look: Look) -> str:
             {
                 "question": question(family),
                 "parts": [
-                    _section(one, figures[one.name], *table(numbers[one.name], most))
-                    for one in measures
+                    _section(measure, figures[measure.name], *table(numbers[measure.name], most))
+                    for measure in measures
                 ],
             }
             for family, measures in by_question(look.measures)

@@ -48,7 +48,9 @@ def page(sweep: Sweep) -> str:
         not_applicable=_not_applicable(sweep),
         csv=_encoded(csv_text(list(sweep.rows()))),
         csv_differences=_encoded(csv_text([each.row() for each in sweep.first_and_last])),
-        csv_correlations=_encoded(csv_text([each.row() for each in sweep.correlations])),
+        csv_correlations=_encoded(
+            csv_text([correlation.row() for correlation in sweep.correlations])
+        ),
         latex=latex_table(sweep),
         latex_file=_encoded(latex_table(sweep)),
     )
@@ -83,7 +85,7 @@ def _panel(sweep: Sweep, measure: str, family: str) -> dict[str, Any]:
     ends = [summaries[0], summaries[-1]]
     label = f"{plain(measure)} over {len(summaries)} models, from {ends[0]} to {ends[1]}"
     points = direction(measure)
-    taus = [one for one in sweep.correlations if one.measure == measure]
+    taus = [correlation for correlation in sweep.correlations if correlation.measure == measure]
     return {
         "name": measure,
         "question": "How well does it do?" if family == PERFORMANCE else question(family),

@@ -258,7 +258,7 @@ class Sweep:
         parts: dict[str, Any] = {
             "models": [asdict(model) for model in self.models],
             "measurements": list(self.rows()),
-            "correlations": [each.row() for each in self.correlations],
+            "correlations": [correlation.row() for correlation in self.correlations],
             "differences": [each.row() for each in self.first_and_last],
             "left_out": dict(self.left_out),
             "data": self.data,
