@@ -268,5 +268,5 @@ def test_named_arrays_of_a_file_are_the_inputs(tmp_path):
     assert [part.key for part in data.parts] == ["input_ids", "attention_mask"]
     assert data.y.tolist() == [k % 3 for k in range(10)]
     assert "inputs are input_ids 6, attention_mask 6, y is 'labels'" in data.notes
-    with pytest.raises(DataError, match="--scale must have one array to apply to, found the inpu"):
-        open_data(str(path), arguments=("input_ids", "attention_mask"), scale=255)
+    with pytest.raises(DataError, match="--divide must have one array to apply to, found the inpu"):
+        open_data(str(path), arguments=("input_ids", "attention_mask"), divide=255)
