@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from inscape.data import gaussian_process as drawn
-from inscape.figures.kernels import band
+from inscape.figures.kernels import posterior
 from inscape.figures.style import BLUE, GREEN, VERMILION, styled
 from inscape.kernels import Rbf, WideNetwork, gaussian_process
 
@@ -26,7 +26,7 @@ with styled():
     found = []
     for ax, (name, (kernel, color)) in zip(axes, kernels.items(), strict=True):
         process = gaussian_process(data.x, data.y, kernel=kernel, noise=1e-6, restarts=3)
-        band(process, ax, at=at, color=color)
+        posterior(process, ax, at=at, color=color)
         ax.set_title(f"{name}: log likelihood {process.log_likelihood:.2f}")
         found.append(process)
 plt.show()

@@ -1,9 +1,9 @@
 """
-Line regions: every bend between a four and a nine
-==================================================
+Line regions: every breakpoint between a four and a nine
+========================================================
 
 While one picture fades into another, a ReLU network is exactly linear between its breakpoints.
-Training moves them: the trained network bends where it has to tell the two digits apart.
+Training moves them: the trained network has its kinks where it tells the two digits apart.
 """
 
 import matplotlib.pyplot as plt
@@ -32,5 +32,5 @@ with styled():
     axes[0].set(ylabel="output")
     axes[0].legend()
     axes[1].set(xlabel="fraction of the path from the four to the nine", ylabel="slope")
-    figure.suptitle("a picture fades from four to nine: all bends, none missed")
+    figure.suptitle("a picture fades from four to nine: all breakpoints, none missed")
 plt.show()

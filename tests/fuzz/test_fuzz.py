@@ -79,7 +79,7 @@ def planted(monkeypatch, instrument, change):
         ("path_length", "lengths"),
         ("tangent_kernel", "kernel"),
         ("local_maps", "jacobians"),
-        ("plane_regions", "levels"),
+        ("plane_regions", "intercepts"),
         ("distance_from_init", "distances"),
         ("interpolation", "losses"),
         ("magnitude_pruning", "losses"),

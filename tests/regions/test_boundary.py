@@ -113,14 +113,20 @@ def test_decisions_known_in_closed_form(functions, length, pairs):
 
 def by_polygons(regions):
     """Measure the boundary by the outlines of what each output wins of each cell."""
-    slopes, levels = regions.slopes.numpy(), regions.levels.numpy()
-    if levels.shape[1] == 1:
-        slopes, levels = np.pad(slopes, ((0, 0), (0, 1), (0, 0))), np.pad(levels, ((0, 0), (0, 1)))
+    slopes, intercepts = regions.slopes.numpy(), regions.intercepts.numpy()
+    if intercepts.shape[1] == 1:
+        slopes, intercepts = (
+            np.pad(slopes, ((0, 0), (0, 1), (0, 0))),
+            np.pad(intercepts, ((0, 0), (0, 1))),
+        )
     outlines = -sum(Polygon(regions.polygon(cell)).length for cell in range(regions.cells))
-    for cell, a in itertools.product(range(regions.cells), range(levels.shape[1])):
+    for cell, a in itertools.product(range(regions.cells), range(intercepts.shape[1])):
         part = list(regions.polygon(cell).numpy())
-        for b in range(levels.shape[1]):
-            normal, gap = slopes[cell, a] - slopes[cell, b], levels[cell, a] - levels[cell, b]
+        for b in range(intercepts.shape[1]):
+            normal, gap = (
+                slopes[cell, a] - slopes[cell, b],
+                intercepts[cell, a] - intercepts[cell, b],
+            )
             if a != b:
                 part = above(part, [normal @ (p - regions.center.numpy()) + gap for p in part])
         if len(part) > 2:

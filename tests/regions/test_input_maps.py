@@ -85,5 +85,5 @@ def test_what_does_not_fit_is_refused(images):
     net, found = images
     with pytest.raises(BudgetError, match="the maps must take at most 1000 bytes, but those of"):
         found.input_maps(net, memory=1000)
-    with pytest.raises(ValueError, match=r"some must number cells from 0 to \d+, found -1"):
+    with pytest.raises(ValueError, match=r"cells must be numbers from 0 to \d+, found -1"):
         found.input_maps(net, torch.tensor([-1]))

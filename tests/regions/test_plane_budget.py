@@ -13,7 +13,7 @@ from torch import nn
 from inscape._core import BudgetError
 from inscape._core.anytime import finished, step_within
 from inscape._core.deadline import clock
-from inscape.piecewise.graph.affine_maps import Step
+from inscape.piecewise.graph.affine_maps import AffineMap
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.piecewise.planes import arrangement, budget, coefficients, cutting, subdivision, tidy
 from inscape.piecewise.planes.patterns import History
@@ -53,7 +53,7 @@ def assert_right(found, model):
 def steps_of(model, **more):
     """Return the steps in which the cells of the square are cut."""
     marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
-    limits = budget.Budget(regions=10**6, **more)
+    limits = budget.CutBudget(regions=10**6, **more)
     net = piecewise(model, SQUARE)
     return cutting.cutting(
         net, marks, marks[1:], SQUARE.numpy(), budget=limits, watched=True, threads=2
@@ -62,7 +62,7 @@ def steps_of(model, **more):
 
 @pytest.mark.parametrize("part", [0.0, 0.2, 0.5, 0.9])
 def test_wherever_the_work_is_stopped_nothing_is_left_behind(monkeypatch, part):
-    monkeypatch.setattr(arrangement, "SOME", 16)
+    monkeypatch.setattr(arrangement, "BATCH", 16)
     model, before = dense(60, 12), torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -82,7 +82,7 @@ def test_wherever_the_work_is_stopped_nothing_is_left_behind(monkeypatch, part):
 
 
 def test_small_steps_give_the_cells_of_one_large_step(monkeypatch):
-    monkeypatch.setattr(arrangement, "SOME", 16)
+    monkeypatch.setattr(arrangement, "BATCH", 16)
     model = dense(60, 12)
     with clock(ticking()):
         cut = finished(steps_of(model))
@@ -101,7 +101,7 @@ def ticking(step=1.0):
 
 @pytest.mark.parametrize("seconds", [60.0, 100.0, 150.0])
 def test_a_time_is_spent_on_ever_larger_windows_and_the_largest_is_whole(monkeypatch, seconds):
-    monkeypatch.setattr(arrangement, "SOME", 16)
+    monkeypatch.setattr(arrangement, "BATCH", 16)
     model = dense(60, 12)
     now = ticking()
     with clock(now):
@@ -125,7 +125,7 @@ def test_a_time_is_spent_on_ever_larger_windows_and_the_largest_is_whole(monkeyp
 
 
 def test_steps_are_short_and_windows_ever_wider(monkeypatch):
-    monkeypatch.setattr(arrangement, "SOME", 16)
+    monkeypatch.setattr(arrangement, "BATCH", 16)
     model, now = dense(60, 12), ticking(0.01)
     with clock(now), step_within(0.3):
         results, times = [], [now()]
@@ -146,7 +146,7 @@ def test_steps_are_short_and_windows_ever_wider(monkeypatch):
 
 
 def test_a_boundary_in_time_is_that_of_its_window(monkeypatch):
-    monkeypatch.setattr(arrangement, "SOME", 16)
+    monkeypatch.setattr(arrangement, "BATCH", 16)
     model = dense(60, 12)
     with clock(ticking()):
         found = boundary(model, SQUARE, domain=SQUARE, seconds=60.0, threads=1)
@@ -224,10 +224,12 @@ def test_the_clock_begins_with_the_call_and_an_export_that_takes_it_all_is_told(
 
 def test_columns_are_made_in_steps_and_without_them_the_graph_is_asked(monkeypatch):
     model, x = convolution()
-    monkeypatch.setattr(Step, "_matrix", lambda *_: iter(()))
+    monkeypatch.setattr(AffineMap, "_matrix", lambda *_: iter(()))
     domain = 0.05 * SQUARE + 0.3
     whole, asked = plane_regions(model, x, domain=domain, threads=1), []
-    monkeypatch.setattr(Step, "columns", lambda self, units, room: iter(asked.append(units) or ()))
+    monkeypatch.setattr(
+        AffineMap, "columns", lambda self, units, room: iter(asked.append(units) or ())
+    )
     without = plane_regions(model, x, domain=domain, threads=1)
     assert len(asked) >= 1
     assert (without.cells, without.complete) == (whole.cells, True)
@@ -236,9 +238,9 @@ def test_columns_are_made_in_steps_and_without_them_the_graph_is_asked(monkeypat
 
 def test_for_a_few_faces_no_columns_are_made(monkeypatch):
     model, x = convolution(8)
-    want, asked, columns = plane_regions(model, x, regions=1, threads=1), [], Step.columns
+    want, asked, columns = plane_regions(model, x, regions=1, threads=1), [], AffineMap.columns
     monkeypatch.setattr(
-        Step,
+        AffineMap,
         "columns",
         lambda self, units, *more: asked.append(len(units)) or columns(self, units, *more),
     )
@@ -253,7 +255,7 @@ def test_for_a_few_faces_no_columns_are_made(monkeypatch):
 def test_full_columns_give_the_cells_of_the_whole_matrix(monkeypatch):
     model = dense(12, 12)
     whole = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
-    monkeypatch.setattr(Step, "_matrix", lambda *_: iter(()))
+    monkeypatch.setattr(AffineMap, "_matrix", lambda *_: iter(()))
     found = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
     assert found.cells == whole.cells
     torch.testing.assert_close(found.areas, whole.areas)
@@ -296,9 +298,11 @@ def test_the_graph_gives_faces_alike_to_the_last_bit_in_any_company():
 def test_torch_has_one_thread_meanwhile_and_its_own_after(monkeypatch):
     before, seen = torch.get_num_threads(), []
     torch.set_num_threads(2)
-    run = Step._run
+    run = AffineMap._run
     monkeypatch.setattr(
-        Step, "_run", lambda self, rows: seen.append(torch.get_num_threads()) or run(self, rows)
+        AffineMap,
+        "_run",
+        lambda self, rows: seen.append(torch.get_num_threads()) or run(self, rows),
     )
     try:
         plane_regions(dense(3), SQUARE, domain=SQUARE)

@@ -95,9 +95,9 @@ def test_cells_are_those_of_rational_arithmetic(name, slope):
         _, polygon, maps = next(one for one in expected if one[0] == tuple(bits))
         assert_close(areas[tuple(bits)], float(planes.area(polygon)), rtol=1e-9, atol=1e-12)
         slopes = torch.tensor([[float(m[0]), float(m[1])] for m in maps], dtype=torch.float64)
-        levels = torch.tensor([float(m[2]) for m in maps], dtype=torch.float64)
+        intercepts = torch.tensor([float(m[2]) for m in maps], dtype=torch.float64)
         assert_close(found.slopes[cell], slopes)
-        assert_close(found.levels[cell], levels)
+        assert_close(found.intercepts[cell], intercepts)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_order_and_scale_of_units_change_only_their_labels():
     assert torch.equal(one.corners, two.corners)
     assert torch.equal(one.neighbours, two.neighbours)
     assert torch.equal(one.switching_units[:, 0], two.switching_units[:, 0])
-    for name in ("vertices", "slopes", "levels", "areas"):
+    for name in ("vertices", "slopes", "intercepts", "areas"):
         assert_close(getattr(one, name), getattr(two, name), rtol=1e-9, atol=1e-11)
 
 
@@ -412,7 +412,7 @@ def test_convolutions_come_out_alike_by_columns_and_by_the_graph(monkeypatch):
     monkeypatch.setattr("inscape.piecewise.planes.cutting.affine_steps", lambda *_: iter(()))
     slow = plane_regions(model, x)
     assert torch.equal(quick.patterns, slow.patterns)
-    for name in ("vertices", "slopes", "levels"):
+    for name in ("vertices", "slopes", "intercepts"):
         assert_close(getattr(quick, name), getattr(slow, name))
 
 

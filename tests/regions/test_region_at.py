@@ -19,7 +19,7 @@ from inscape._core.result import NotApplicable
 from inscape.errors import BudgetError
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.regions._units import Units
-from inscape.regions.polytope import Budget, _first, needed
+from inscape.regions.polytope import ProgrammeBudget, _first, needed
 from inscape.regions.region_at import region_at
 
 MODULE = sys.modules["inscape.regions.region_at"]
@@ -313,12 +313,12 @@ def test_least_squares_and_linear_programmes_find_the_same_faces(seed, monkeypat
     normals = draw.standard_normal((40, 4))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     slacks = draw.uniform(0.5, 2.0, 40)
-    by_least, sure = needed(normals, slacks, np.zeros(4), Budget(10**6))
+    by_least, sure = needed(normals, slacks, np.zeros(4), ProgrammeBudget(10**6))
     assert sure.all()
     polytope = sys.modules["inscape.regions.polytope"]
     monkeypatch.setattr(polytope, "_reached", lambda *_: None)
     monkeypatch.setattr(polytope, "_shot", lambda *_: iter(()))
-    by_programme, sure = needed(normals, slacks, np.zeros(4), Budget(10**6))
+    by_programme, sure = needed(normals, slacks, np.zeros(4), ProgrammeBudget(10**6))
     assert sure.all()
     assert 0 < by_least.sum() < 40
     assert by_least.tolist() == by_programme.tolist()

@@ -217,7 +217,7 @@ class Skip(nn.Module):
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (Skip(), "it is no chain of layers: several ways meet in 'add'"),
+        (Skip(), "it is no chain of layers: several branches meet in 'add'"),
         (nn.Sequential(nn.Linear(3, 2), nn.GELU()), "'gelu' in module '1' is neither affine nor"),
         (nn.Sequential(nn.Linear(3, 2), nn.LeakyReLU(3.0)), "'leaky_relu' in module '1' is neith"),
         (nn.Sequential(nn.Linear(3, 2), nn.ELU(2.0)), "'elu' in module '1' is neither affine nor"),

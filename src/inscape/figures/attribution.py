@@ -79,14 +79,14 @@ def parts(
     """
     added = result.samples[query, :, output]
     up, down = pushers(result, query, output, count=count)
-    found = [(f"sample {k}", float(added[k]), BLUE) for k in up]
-    found += [(f"sample {k}", float(added[k]), VERMILION) for k in down]
+    bars = [(f"sample {k}", float(added[k]), BLUE) for k in up]
+    bars += [(f"sample {k}", float(added[k]), VERMILION) for k in down]
     others = len(added) - len(up) - len(down)
     if others:
         amount = float(added.sum() - added[[*up, *down]].sum())
-        found.append((f"{others:,} others together", amount, FAINT))
+        bars.append((f"{others:,} others together", amount, FAINT))
     rest = result.rest(query, output)
-    return [*found, *((name, amount, ORANGE) for name, amount in rest.items())]
+    return [*bars, *((name, amount, ORANGE) for name, amount in rest.items())]
 
 
 def pushers(
@@ -151,7 +151,7 @@ def _thumbnails(
     queries: Tensor | None,
     count: int,
 ) -> None:
-    """Show the query, and beside it who pushed it up (above) and down (below)."""
+    """Show the query, and beside it the samples that pushed it up (above) and down (below)."""
     query, output = which
     grid = figure.add_gridspec(2, count + 1)
     start, end = (float(part[query, output]) for part in (result.initial, result.final))

@@ -71,8 +71,8 @@ def _look(at: int) -> dict[str, Any]:
 def swaps_by_inputs(histograms: Mapping[int, Sequence[int]], ax: Axes) -> None:
     """Draw the fraction of the classes with each number of swaps, a line for each n."""
     for at, (n, counts) in enumerate(sorted(histograms.items())):
-        shares = np.array(counts) / sum(counts)
-        ax.plot(range(len(shares)), shares, "o", markersize=3.5, label=f"n = {n}", **_look(at))
+        fractions = np.array(counts) / sum(counts)
+        ax.plot(range(len(fractions)), fractions, "o", markersize=3.5, label=f"n = {n}", **_look(at))
     ax.set_yscale("log")
     ax.set(xlabel="swaps", ylabel="fraction of the classes")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -98,9 +98,9 @@ def families_by_inputs(
     ax.legend(fontsize=6.5)
 
 
-def metric_by_swaps(spread: Sequence[Sequence[float]], name: str, ax: Axes) -> None:
+def metric_by_swaps(ranges: Sequence[Sequence[float]], name: str, ax: Axes) -> None:
     """Draw mean and range of a metric for each number of swaps."""
-    low, mean, high = np.array(spread, dtype=float).T
+    low, mean, high = np.array(ranges, dtype=float).T
     places = np.arange(len(mean))
     ax.vlines(places, low, high, color=RULE, linewidth=3)
     ax.plot(places, mean, "o-", color=BLUE, markersize=4)

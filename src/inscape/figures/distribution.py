@@ -8,10 +8,10 @@ from inscape.figures.style import BLUE, VERMILION, quiet_grid
 
 
 def distribution(ax: Axes, values: Tensor, summary: Summary, *, mark: str = "mean") -> None:
-    """Draw a histogram of values that are at least 0, with their mean and its interval."""
+    """Draw a histogram of values that are at least 0, with their mean and its confidence interval."""
     numbers = values.double().cpu().numpy()
-    spread = float(numbers.max() - numbers.min())
-    narrow = spread <= 1e-6 * float(abs(numbers).max())
+    extent = float(numbers.max() - numbers.min())
+    narrow = extent <= 1e-6 * float(abs(numbers).max())
     high = 1.05 * float(numbers.max()) or 1.0
     bins = [k * high / 40 for k in range(41)] if narrow else min(60, max(8, len(numbers) // 20))
     ax.hist(numbers, bins=bins, color=BLUE, alpha=0.6, linewidth=0)
@@ -21,7 +21,7 @@ def distribution(ax: Axes, values: Tensor, summary: Summary, *, mark: str = "mea
 
 
 def _mark(ax: Axes, summary: Summary, mark: str, *, left: bool) -> None:
-    """Mark the summary by a dashed line, and its interval by a bar at the top."""
+    """Mark the summary by a dashed line, and its confidence interval by a bar at the top."""
     ax.axvline(summary.value, ymax=0.93, color=VERMILION, linewidth=1.4, linestyle=(0, (5, 2)))
     at, ends = ax.get_xaxis_transform(), [summary.value, summary.value]
     if summary.low is not None and summary.high is not None:

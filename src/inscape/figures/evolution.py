@@ -23,9 +23,9 @@ def _region_evolution(result: RegionEvolution, ax: Axes) -> None:
             "color": CATEGORIES[k % len(CATEGORIES)],
             "linestyle": DASHES[k % len(DASHES)],
         }
-        shares = 100 * result.differs[:, k].numpy()
+        percents = 100 * result.differs[:, k].numpy()
         name = f"nonlinear layer {k + 1}: settled at step {int(result.settled[k])}"
-        ax.plot(steps, shares, label=name, marker="o", markersize=3, **look)
+        ax.plot(steps, percents, label=name, marker="o", markersize=3, **look)
     ax.axhline(100 * result.tolerance, color=FAINT, linewidth=0.8, linestyle=(0, (1, 1.5)))
     ax.set(
         xlabel="step", ylabel="percent of the pattern\nthat differs from the end", ylim=(0, None)

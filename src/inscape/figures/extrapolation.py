@@ -23,7 +23,7 @@ from inscape.figures.style import (
     styled,
 )
 
-#: Colours of the models: the network, and what it is held against.
+#: Colours of the models: the network, and its baselines.
 MODELS = {
     "network": VERMILION,
     "gaussian_process": BLUE,
@@ -48,22 +48,22 @@ def _extrapolation(result: Extrapolation, ax: Axes) -> None:
         at, dots = result.distances[inside].numpy(), network[inside].numpy()
         ax.scatter(at, dots, linewidths=0.7, label=name, alpha=0.3, **look)
     for k, model in enumerate(result.models):
-        found = result.profile(model)
-        _curve(found, ax, model, dash=DASHES[k], power=power)
+        profile = result.profile(model)
+        _curve(profile, ax, model, dash=DASHES[k], power=power)
     if power:
         ax.set_yscale("log")
-    what = "fraction of wrong answers" if result.classes else "squared error"
-    ax.set(xlabel="distance to the nearest data point", ylabel=what)
+    label = "fraction of wrong answers" if result.classes else "squared error"
+    ax.set(xlabel="distance to the nearest data point", ylabel=label)
     if result.warnings:
         ax.set_title("read the warnings")
     quiet_grid(ax)
     ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def _curve(found: Profile, ax: Axes, model: str, *, dash: Any, power: bool) -> None:
+def _curve(profile: Profile, ax: Axes, model: str, *, dash: Any, power: bool) -> None:
     at, mean, low, high = (
         (part.exp() if power and k else part).numpy()
-        for k, part in enumerate((found.at, found.mean, found.low, found.high))
+        for k, part in enumerate((profile.at, profile.mean, profile.low, profile.high))
     )
     color = MODELS[model]
     ax.fill_between(at, low, high, color=color, alpha=0.18, linewidth=0)

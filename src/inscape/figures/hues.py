@@ -15,13 +15,13 @@ Array = npt.NDArray[Any]
 Color = Literal["pattern", "map", "area", "value", "plain"]
 
 
-#: The smallest cells that cover this share of the plane have the last colour of the scale.
+#: The smallest cells that cover this fraction of the plane have the last colour of the scale.
 UNSEEN = 0.01
 
 #: Cells whose patterns are summed at a time, as numbers.
 BLOCK = 4096
 
-#: The largest values of both signs, on this share of the plane, have the last colours.
+#: The largest values of both signs, on this fraction of the plane, have the last colours.
 EXTREME = 0.1
 
 
@@ -38,8 +38,8 @@ def oklch(lightness: Array, chroma: Array, hue: Array) -> Array:
     )
     linear = np.clip(cones**3 @ _CONES_TO_RGB.T, 0.0, 1.0)
     low, high = 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055
-    found: Array = np.where(linear <= 0.0031308, low, high)
-    return found
+    encoded: Array = np.where(linear <= 0.0031308, low, high)
+    return encoded
 
 
 _CONES_TO_RGB = np.array(
@@ -52,7 +52,7 @@ _CONES_TO_RGB = np.array(
 
 
 def by_pattern(result: PlaneRegions, like: PlaneRegions | None = None) -> Array:
-    """Return a colour for each activation pattern, the same in every figure that is alike.
+    """Return a colour for each activation pattern, the same in all figures of one network.
 
     Every unit that is on turns the colour a little its own way, so that cells which share most of
     their pattern look alike; the pattern as a whole decides how light the cell is.
@@ -67,7 +67,7 @@ def by_pattern(result: PlaneRegions, like: PlaneRegions | None = None) -> Array:
 
 
 def _turns(result: PlaneRegions) -> Array:
-    """Return for each cell the sum of its units' ways; those of early layers are longer."""
+    """Return for each cell the sum of its units' directions; early layers have longer ones."""
     draw = np.random.default_rng(0)
     turn = np.zeros((result.cells, 2))
     for op, units in enumerate(result.units):
@@ -83,12 +83,14 @@ def by_map(result: PlaneRegions, output: int | None, like: PlaneRegions | None =
 
     For all outputs together, these are the two directions in which the maps differ most.
     """
-    way = coefficients(result, output, like)
+    direction = coefficients(result, output, like)
     known = coefficients(result if like is None else like, output, like)
     steps = np.unique(np.hypot(known[:, 0], known[:, 1]))
-    size = np.searchsorted(steps, np.hypot(way[:, 0], way[:, 1])) / max(1, len(steps) - 1)
+    size = np.searchsorted(steps, np.hypot(direction[:, 0], direction[:, 1])) / max(
+        1, len(steps) - 1
+    )
     size = size.clip(0.0, 1.0)
-    hue = np.arctan2(way[:, 1], way[:, 0]) / (2 * np.pi) + 0.07
+    hue = np.arctan2(direction[:, 1], direction[:, 0]) / (2 * np.pi) + 0.07
     return oklch(0.90 - 0.34 * size, 0.02 + 0.13 * size, hue)
 
 
@@ -98,8 +100,8 @@ def coefficients(
     """Return both slopes of an output on every cell, or of all outputs their main components."""
     slopes: Array = result.slopes.numpy()
     if output is not None or slopes.shape[1] == 1:
-        found: Array = slopes[:, output or 0]
-        return found
+        rows: Array = slopes[:, output or 0]
+        return rows
     known = result if like is None else like
     weight = (known.areas / known.areas.sum()).numpy()[:, None]
     flat = known.slopes.numpy().reshape(known.cells, -1)
@@ -131,8 +133,8 @@ def scale(result: PlaneRegions, color: Color, output: int) -> tuple[Colormap, No
 def middle_values(result: PlaneRegions, output: int) -> Array:
     """Return an output at the centres of mass of all cells, which is its mean there."""
     moved = (result.slopes[:, output] * (result.centroids - result.center)).sum(1)
-    found: Array = (result.levels[:, output] + moved).numpy()
-    return found
+    values: Array = (result.intercepts[:, output] + moved).numpy()
+    return values
 
 
 def _noise(patterns: Array) -> Array:
@@ -144,5 +146,5 @@ def _noise(patterns: Array) -> Array:
     weights = draw.integers(1, 2**32, patterns.shape[1], dtype=np.uint64) | np.uint64(1)
     mixed = (patterns.astype(np.uint64) + np.uint64(1)) @ weights
     mixed = (mixed ^ (mixed >> np.uint64(15))) * np.uint64(0x9E3779B97F4A7C15)
-    found: Array = (mixed >> np.uint64(40)).astype(np.float64) / 2.0**24
-    return found
+    uniform: Array = (mixed >> np.uint64(40)).astype(np.float64) / 2.0**24
+    return uniform

@@ -1,4 +1,4 @@
-"""Figures of the kernels family: matrices, neighbours, drift, bands, and (next door) samples."""
+"""Figures of the kernels family: matrices, neighbours, drift, posteriors, and (next door) samples."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from inscape.kernels import (
     TangentKernel,
 )
 
-#: Points at which the band of a process is drawn.
+#: Points at which the posterior of a process is drawn.
 GRID = 400
 
 
@@ -102,7 +102,7 @@ def _ordered(kernel: Tensor, labels: Tensor, ax: Axes) -> Tensor:
 
 @painter.register(Neighbours)
 def _neighbours(result: Neighbours, ax: Axes) -> None:
-    """Draw how many of the nearest by kernel are also nearest by distance."""
+    """Draw how many nearest neighbours by kernel are also nearest by distance."""
     count = result.by_kernel.shape[1]
     shared = (result.agreement.cpu() * count).round().long()
     heights = torch.bincount(shared, minlength=count + 1).tolist()
@@ -151,12 +151,14 @@ def cloud(
         ax = new_axes() if ax is None else ax
         classes = torch.unique(labels).tolist()
         for k, label in enumerate(classes):
-            some = places[labels == label].numpy()
+            members = places[labels == label].numpy()
             many = len(classes) > len(CATEGORIES)
             mark = f"${label}$" if many else "osD^vPX"[k % 7]
             look: dict[str, Any] = {"s": 22 if many else 12, "linewidths": 0}
             color = CATEGORIES[k % len(CATEGORIES)]
-            ax.scatter(some[:, 0], some[:, 1], marker=mark, color=color, label=str(label), **look)
+            ax.scatter(
+                members[:, 0], members[:, 1], marker=mark, color=color, label=str(label), **look
+            )
         ax.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
         ax.legend(title="class", fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
@@ -195,9 +197,9 @@ def _drift_across_widths(result: DriftAcrossWidths, ax: Axes) -> None:
 
 @painter.register(GaussianProcess)
 def _gaussian_process(result: GaussianProcess, ax: Axes) -> None:
-    """Draw mean and twice the deviation of the process on a line; else labels against left-out."""
+    """Draw mean and two standard deviations for one input; else leave-one-out predictions."""
     if result.x[0].numel() == 1 and result.y[0].numel() == 1:
-        band(result, ax)
+        posterior(result, ax)
         return
     mean, variance = result.left_out()
     labels, means = (part.reshape(len(part), -1).numpy() for part in (result.y, mean))
@@ -211,7 +213,7 @@ def _gaussian_process(result: GaussianProcess, ax: Axes) -> None:
     ax.set(xlabel="label", ylabel="as all other points predict it\n(bars: two standard deviations)")
 
 
-def band(
+def posterior(
     result: GaussianProcess,
     ax: Axes | None = None,
     *,
@@ -219,18 +221,18 @@ def band(
     color: str = BLUE,
     label: str | None = None,
 ) -> Axes:
-    """Draw a process on a line: its mean, twice its deviation on either side, and the data.
+    """Draw the posterior of a process of one input: mean, two standard deviations, and the data.
 
     Args:
         result: A process of one input and one output.
         ax: Axes to draw on; new ones by default.
         at: Places of the curve, in order; by default a range a quarter wider than the data.
-        color: Colour of the mean and of the band.
+        color: Colour of the mean and of the two standard deviations around it.
         label: Name of the mean in a legend.
     """
     if result.x[0].numel() != 1 or result.y[0].numel() != 1:
         raise ValueError(
-            f"a band needs one input and one output, found {result.x[0].numel()} and "
+            f"the posterior is drawn for one input and one output, found {result.x[0].numel()} and "
             f"{result.y[0].numel()}: use draw."
         )
     low, high = float(result.x.min()), float(result.x.max())
@@ -239,13 +241,13 @@ def band(
         at = torch.linspace(low - wide, high + wide, GRID, dtype=torch.float64)
     mean, variance = result.predict(at.reshape(-1, *result.x.shape[1:]))
     places, middle = at.flatten().numpy(), mean.flatten().numpy()
-    deviation = np.sqrt(variance.numpy())
+    standard_deviation = np.sqrt(variance.numpy())
     with styled():
         ax = new_axes() if ax is None else ax
-        ends = middle - 2 * deviation, middle + 2 * deviation
+        ends = middle - 2 * standard_deviation, middle + 2 * standard_deviation
         ax.fill_between(places, *ends, color=color, alpha=0.18, linewidth=0)
         ax.plot(places, middle, color=color, label=label)
         ax.plot(result.x.flatten().numpy(), result.y.flatten().numpy(), "o", color=INK, ms=3)
-        ax.set(xlabel="input", ylabel="output; band: two standard deviations")
+        ax.set(xlabel="input", ylabel="output; shaded: two standard deviations")
         quiet_grid(ax)
     return ax

@@ -51,8 +51,8 @@ def _boundary(result: Boundary, ax: Axes) -> None:
     """Draw the decision boundary, or the line on which the output has one value."""
     _window(result, ax)
     edge(result, ax, color=INK, halo=False)
-    what = "decision boundary" if not result.level else f"line at output {result.level:.3g}"
-    length = f"{what} of length {result.length:.4g}" if len(result.lengths) else f"no {what}"
+    label = "decision boundary" if not result.level else f"line at output {result.level:.3g}"
+    length = f"{label} of length {result.length:.4g}" if len(result.lengths) else f"no {label}"
     ax.set_title(f"{length}{_found_on(result)}")
 
 
@@ -118,8 +118,8 @@ def colors(
         return hues.by_map(result, output, like)
     tint, norm = hues.scale(like or result, color, output or 0)
     middles = hues.middle_values(result, output or 0)
-    found: Array = tint(norm(result.areas.numpy() if color == "area" else middles))[:, :3]
-    return found
+    rgb: Array = tint(norm(result.areas.numpy() if color == "area" else middles))[:, :3]
+    return rgb
 
 
 def edge(
@@ -158,7 +158,7 @@ def dual(
         at = hues.coefficients(result, output)
         many = result.cells > LIMIT
         order = np.argsort(-result.areas.numpy(), kind="stable")
-        share = result.areas.numpy()[order] / float(result.areas.sum())
+        fraction = result.areas.numpy()[order] / float(result.areas.sum())
         if not many:
             a, b = result.neighbours[(result.neighbours >= 0).all(1)].numpy().T
             pairs = list(np.stack([at[a], at[b]], 1))
@@ -168,7 +168,7 @@ def dual(
         ax.scatter(
             at[order, 0],
             at[order, 1],
-            s=(1.0 if many else 4.0) + 1600 * share,
+            s=(1.0 if many else 4.0) + 1600 * fraction,
             c=colors(result, color, output)[order],
             edgecolors=LIGHT,
             linewidths=0.0 if many else 0.25,
@@ -177,10 +177,10 @@ def dual(
         )
         ax.axhline(0, color=RULE, linewidth=0.6, zorder=0)
         ax.axvline(0, color=RULE, linewidth=0.6, zorder=0)
-        one = output is not None or result.slopes.shape[1] == 1
+        is_scalar = output is not None or result.slopes.shape[1] == 1
         names = (
             ("slope in the first direction", "slope in the second direction")
-            if one
+            if is_scalar
             else ("first component", "second component")
         )
         ax.set(xlabel=names[0], ylabel=names[1], aspect="equal", adjustable="datalim")
@@ -234,7 +234,7 @@ def _count(cells: int) -> str:
 
 
 def _found_on(result: PlaneRegions | Boundary) -> str:
-    """Say on what part of the window something was found, if that is not all of it."""
+    """Say which fraction of the window was covered, if that is not all of it."""
     if result.complete:
         return ""
     part = f"{result.covered:.1%}" if result.covered >= 5e-4 else "less than 0.1%"
@@ -337,7 +337,7 @@ def _values(result: PlaneRegions, cells: Array, output: int) -> Array:
     u = low[0] + step[0] * (np.arange(columns) + 0.5) - float(result.center[0])
     v = low[1] + step[1] * (np.arange(rows) + 0.5) - float(result.center[1])
     slopes = result.slopes[:, output].numpy()[cells]
-    level = result.levels[:, output].numpy()[cells]
+    level = result.intercepts[:, output].numpy()[cells]
     values = level + slopes[:, :, 0] * u + slopes[:, :, 1] * v[:, None]
     return np.ma.masked_array(values, cells < 0)
 
@@ -368,9 +368,9 @@ def _add_edges(result: PlaneRegions, ax: Axes, color: Color) -> None:
     for k in sorted(set(op[op >= 0].tolist()), reverse=True):
         width = (1.3 if plain else 0.8) * thin * 0.75**k
         tone = CATEGORIES[k % len(CATEGORIES)] if plain else DARK if color == "value" else LIGHT
-        some = _strokes(ends[op == k], tone, width)
-        some.set(zorder=3 - 0.01 * k, alpha=1.0 if plain else 0.3 if color == "value" else 0.8)
-        ax.add_collection(some, autolim=False)
+        strokes = _strokes(ends[op == k], tone, width)
+        strokes.set(zorder=3 - 0.01 * k, alpha=1.0 if plain else 0.3 if color == "value" else 0.8)
+        ax.add_collection(strokes, autolim=False)
 
 
 def _strokes(ends: Array, tone: str, width: float) -> Collection:

@@ -23,10 +23,10 @@ def line_regions(result: LineRegions, ax: Axes) -> None:
         return
     ends = torch.cat([result.lengths.new_zeros(1), result.lengths.cumsum(0)])
     segment = torch.repeat_interleave(torch.arange(len(result.cells)), result.offsets.diff())
-    way = (ends[segment] + result.t * result.lengths[segment]).numpy()
-    dot = "o" if len(way) <= KNOTS else ""
+    distance = (ends[segment] + result.t * result.lengths[segment]).numpy()
+    dot = "o" if len(distance) <= KNOTS else ""
     for k, look in enumerate(outputs(result.values.shape[1])):
-        ax.plot(way, result.values[:, k].numpy(), marker=dot, markersize=3, **look)
+        ax.plot(distance, result.values[:, k].numpy(), marker=dot, markersize=3, **look)
     for at in ends[1:-1].tolist():
         ax.axvline(at, color=RULE, linewidth=0.8)
     ax.set(xlabel="distance along the line", ylabel="output")

@@ -75,8 +75,8 @@ def _tiles(images: Tensor) -> npt.NDArray[Any]:
         wide = torch.full((line.shape[0] + 1, width), math.nan, dtype=flat.dtype)
         wide[:-1, : line.shape[1]] = line
         padded.append(wide)
-    found: npt.NDArray[Any] = torch.cat(padded)[:-1].numpy()
-    return found
+    pixels: npt.NDArray[Any] = torch.cat(padded)[:-1].numpy()
+    return pixels
 
 
 def _signed(ax: Axes, picture: npt.NDArray[Any], **look: Any) -> None:
@@ -140,11 +140,11 @@ def _distances(result: RegionAt, ax: Axes) -> None:
         return
     present = sorted(set(result.layers.tolist()))
     for line, layer in enumerate(present):
-        here = result.layers == layer
-        distances = result.distances[here].numpy()
+        in_layer = result.layers == layer
+        distances = result.distances[in_layer].numpy()
         ax.plot(distances, np.full(len(distances), line), "|", color=BLUE, markersize=13)
         if result.facet_distances is not None:
-            facets = result.facet_distances[here].numpy()
+            facets = result.facet_distances[in_layer].numpy()
             ax.plot(facets, np.full(len(facets), line), ".", color=ORANGE, markersize=4)
     names = [f"nonlinear layer {layer + 1}" if layer >= 0 else "box" for layer in present]
     counts = [result.by_layer()[layer] for layer in present]
@@ -219,8 +219,8 @@ def _kinks(slopes: Tensor, constants: Tensor) -> Tensor:
     """Return where a maximum of functions of one input passes from term to term."""
     order = slopes[:, 0].argsort()
     slopes, constants = slopes[order, 0], constants[order]
-    found: Tensor = -constants.diff() / slopes.diff()
-    return found
+    zeros: Tensor = -constants.diff() / slopes.diff()
+    return zeros
 
 
 @painter.register(RegionBounds)

@@ -12,9 +12,9 @@ from inscape.figures.style import BLUE, FAINT, SIGNED, quiet_grid
 from inscape.robustness import Robustness
 from inscape.robustness.windows import grid_of
 
-#: The widest spread of budgets on an even axis.
+#: The widest range of budgets on a linear axis.
 EVEN = 20.0
-#: Rows of examples, the share of the axes that one picture takes, and where the lowest may lie.
+#: Rows of examples, the fraction of the axes that one picture takes, and where the lowest may lie.
 ROWS, PICTURE = 3, (0.13, 0.185)
 LOWER, UPPER = (0.02, 0.02), (0.6, 0.42)
 NORMS = {"l2": "length of the step (L2)", "linf": "largest change of an input (L∞)"}
@@ -23,20 +23,20 @@ NOISE = "standard deviation of the noise"
 
 @painter.register(Robustness)
 def robustness(result: Robustness, ax: Axes) -> None:
-    """Draw the accuracy against the length of the step, and the points that fall most easily."""
-    budgets, shares = result.budgets.tolist(), (100 * result.accuracy).tolist()
+    """Draw the accuracy against the length of the step, and the most easily fooled examples."""
+    budgets, percents = result.budgets.tolist(), (100 * result.accuracy).tolist()
     low, high = (100 * result.intervals).T.tolist()
     if budgets[-1] > EVEN * budgets[1]:
         ax.set_xscale("symlog", linthresh=budgets[1], linscale=0.5)
         ax.set_xticks([0.0, *_decades(budgets[1], budgets[-1])])
     ax.fill_between(budgets, low, high, color=BLUE, alpha=0.18, linewidth=0)
-    ax.plot(budgets, shares, "o-", color=BLUE, markersize=3.5)
+    ax.plot(budgets, percents, "o-", color=BLUE, markersize=3.5)
     ax.set(xlabel=NORMS.get(result.norm, NOISE), ylabel="accuracy (%)")
     ax.set(ylim=(-3, 103), title=f"{result.attack}, {len(result.lengths)} points")
     if result.warnings:
         ax.set_title(f"{result.attack}, {len(result.lengths)} points; read the warning")
     quiet_grid(ax)
-    corner = _free_corner(ax, budgets, shares)
+    corner = _free_corner(ax, budgets, percents)
     if corner == LOWER or not has_pictures(result):
         _halfway(result, ax)
     if has_pictures(result):
@@ -49,9 +49,9 @@ def _decades(low: float, high: float) -> list[float]:
     return [10.0**k for k in range(first, last + 1)]
 
 
-def _free_corner(ax: Axes, budgets: list[float], shares: list[float]) -> tuple[float, float]:
+def _free_corner(ax: Axes, budgets: list[float], percents: list[float]) -> tuple[float, float]:
     """Return the corner that the curve leaves free for pictures."""
-    places = ax.transData.transform(list(zip(budgets, shares, strict=True)))
+    places = ax.transData.transform(list(zip(budgets, percents, strict=True)))
     across = ax.transAxes.inverted().transform(places)
     ends = LOWER[0] + 3 * PICTURE[0], LOWER[1] + ROWS * PICTURE[1]
     return UPPER if any(x < ends[0] and y < ends[1] for x, y in across.tolist()) else LOWER
@@ -84,7 +84,7 @@ def has_pictures(result: Robustness) -> bool:
 
 
 def _examples(result: Robustness, ax: Axes, corner: tuple[float, float]) -> None:
-    """Draw images that broke most easily: before, the step, and after."""
+    """Draw the images with the smallest adversarial steps: before, the step, and after."""
     grid = grid_of(tuple(result.before.shape[1:]))
     width, height = PICTURE
     for k in range(min(ROWS, len(result.examples))):

@@ -112,10 +112,10 @@ def weights_product(result: WeightsProduct, ax: Axes) -> None:
     """Draw what fraction of the sum the largest hidden units make up."""
     terms = result.terms.double().cpu().sort(descending=True).values
     total = float(terms.sum())
-    shares = [0.0, *(terms.cumsum(0) / (total or 1.0)).tolist()]
-    units = range(len(shares))
+    fractions = [0.0, *(terms.cumsum(0) / (total or 1.0)).tolist()]
+    units = range(len(fractions))
     ax.plot([0, len(terms)], [0, 1], color=FAINT, linewidth=1, linestyle=(0, (5, 2)))
-    ax.plot(units, shares, color=BLUE, marker="o" if len(terms) <= 40 else "", markersize=3)
+    ax.plot(units, fractions, color=BLUE, marker="o" if len(terms) <= 40 else "", markersize=3)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.set(xlim=(0, len(terms)), ylim=(0, 1.03))
     _along(ax, "if all units were equal", (0.6 * len(terms), 0.6), 1 / len(terms), ha="center")

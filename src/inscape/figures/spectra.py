@@ -43,8 +43,8 @@ def distance_from_init(result: DistanceFromInit, ax: Axes) -> None:
     ax.plot(starts, places, "|", color=INK, markersize=13, markeredgewidth=1.8)
     ax.set_yticks(places, [result.names[k] for k in shown])
     ax.invert_yaxis()
-    some = "" if len(shown) == len(order) else f" (the {NAMES} that moved most, of {len(order)})"
-    ax.set(xlabel=f"distance from the start; tick: norm at the start{some}", xlim=(0, None))
+    note = "" if len(shown) == len(order) else f" (the {NAMES} that moved most, of {len(order)})"
+    ax.set(xlabel=f"distance from the start; tick: norm at the start{note}", xlim=(0, None))
     quiet_grid(ax, "x")
 
 

@@ -1,4 +1,4 @@
-"""Work in small steps: when to show the best answer so far, and when the time is over."""
+"""Work in small steps: when to yield the best result so far, and when the time is over."""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ STEP = 0.5
 
 
 def step_seconds() -> float:
-    """Return how long the present step may take; infinite where nobody waits for it."""
+    """Return the seconds that the present step may take; infinite without a time limit."""
     seconds = patience()
     return seconds if isfinite(seconds) else STEP if stoppable() else inf
 
@@ -24,7 +24,7 @@ def step_seconds() -> float:
 def within(
     context: Callable[[], AbstractContextManager[Any]], steps: Generator[None, None, R]
 ) -> Generator[None, None, R]:
-    """Make each step in a context, which is left between the steps."""
+    """Run each step inside a context manager that is left between the steps."""
     try:
         while True:
             with context():
@@ -39,7 +39,7 @@ def within(
 
 
 class Turn:
-    """The present step of whoever consumes ever better answers, and the time for all of them."""
+    """The clock of an anytime computation: the present step, and the deadline of all steps."""
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds, self.deadline = seconds, Deadline.after(seconds)
@@ -49,25 +49,25 @@ class Turn:
         self.begin()
 
     def begin(self) -> None:
-        """Begin another step, after an answer was shown."""
+        """Begin another step, after an intermediate result was yielded."""
         seconds = step_seconds()
         self._step = Deadline.after(max(seconds, 1e-9)) if isfinite(seconds) else NEVER
 
     def exported(self) -> None:
-        """Take note that the network was read, so that an error can say how long that took."""
+        """Record that the network is exported, so that an error can say how long that took."""
         self._export = self.deadline.clock() - self._begun
 
     @property
     def is_watched(self) -> bool:
-        """Tell whether anybody looks at the clock."""
+        """Tell whether there is a time limit, for the step or for the call."""
         return not (self.deadline.is_never and self._step.is_never)
 
     def is_over(self) -> bool:
-        """Tell whether the step has taken its time."""
+        """Tell whether the time of the step is over."""
         return self._step.passed()
 
     def spent(self, least: str, instead: str) -> BudgetError:
-        """Return the error of a call whose time is over before there is any answer."""
+        """Return the error for a call whose time is over before there is any result."""
         export = "" if self._export is None else f", {self._export:.2g} s of it to read the network"
         return BudgetError(
             f"the time must do for {least}, but {self.seconds:g} s are over{export}: raise seconds "

@@ -1,4 +1,4 @@
-"""What is known of the cell of a point while it is looked for: the nearest faces first."""
+"""The search for the faces of a point's cell, the nearest first."""
 
 from collections.abc import Generator, Iterator
 from math import isnan
@@ -16,8 +16,8 @@ from inscape.piecewise.stepping import Turn
 from inscape.regions._faces import PROGRAMME, Array, Faces, Whole, merged, sides, together
 from inscape.regions._units import Units
 from inscape.regions.polytope import (
-    Budget,
     Flags,
+    ProgrammeBudget,
     coordinates,
     deciding,
     facet_distance,
@@ -31,23 +31,23 @@ Ending = Literal["complete", "seconds", "memory", "programmes"]
 #: Relative to the point: what is nearer than this to a face lies on it.
 ON = 1e-12
 
-#: Bytes for each entry of half-spaces that no programme decides on: some copies of them.
+#: Bytes for each entry of half-spaces without a linear programme: some copies of them.
 NORMAL = 48
 
-#: Half-spaces that are looked at for a first answer.
+#: Half-spaces of the first result.
 NEAREST = 16
 
-#: How many times as many half-spaces the next answer is made of.
+#: How many times as many half-spaces the next result has.
 MORE = 1.25
 
 #: Fraction of the time that all half-spaces may take; if they need more, the nearest are taken.
 ALL = 0.5
 
 
-class Search:
-    """The faces so far, which of them are sure, and what else is known of the cell.
+class CellSearch:
+    """The faces of a cell found so far, which of them are proven, and its ball and affine map.
 
-    ``examined`` of ``constraints`` half-spaces were looked at. ``ball`` is the largest inside, from
+    ``examined`` of ``constraints`` half-spaces were computed. ``ball`` is the largest inside, from
     the point, with radius NaN while it is not known.
     """
 
@@ -55,7 +55,7 @@ class Search:
         self,
         net: Piecewise,
         point: Float64[Tensor, "*d"],
-        budget: Budget,
+        budget: ProgrammeBudget,
         memory: int,
         *,
         box: tuple[Array, Array] | None,
@@ -66,7 +66,7 @@ class Search:
         self._units, self._box = Units(net, point), box
         self._remove, self._wants_facets = remove, facets
         d = net.inputs
-        self.found = Faces(normals=np.zeros((0, d)), distances=np.zeros(0),
+        self.faces = Faces(normals=np.zeros((0, d)), distances=np.zeros(0),
                            switching_units=np.zeros((0, 4), np.int64))  # fmt: skip
         self.proven: Flags = np.zeros(0, bool)
         self.ball: tuple[Array, float] = (np.zeros(d), float("nan"))
@@ -91,7 +91,7 @@ class Search:
         return "programmes" if self.budget.spent >= self.budget.programmes else "seconds"
 
     def steps(self) -> Iterator[None]:
-        """Look at the nearest units, then at all, then decide which make faces."""
+        """Compute the nearest half-spaces, then all, then decide which are faces."""
         deadline = self.budget.deadline
         begin = deadline.clock()
         yield from self._units.look()
@@ -110,8 +110,8 @@ class Search:
             if self.examined < self.constraints:
                 yield from self._nearest(self._fitting)
             return
-        found = yield from self._units.all_faces(self._memory)
-        self._take(found, number)
+        faces = yield from self._units.all_faces(self._memory)
+        self._take(faces, number)
         self.examined = self.constraints = self._distinct
         self.stage += 1
         yield
@@ -132,7 +132,7 @@ class Search:
         return self._memory // (NORMAL * self._units.net.inputs)
 
     def _nearest(self, most: int) -> Iterator[None]:
-        """Take the gradients of more and more units, those first that seem the nearest."""
+        """Compute the gradients of more and more units, the apparently nearest first."""
         if self._order is None:
             self._order, self._moving = self._units.nearest(self._fitting)
             yield
@@ -141,58 +141,58 @@ class Search:
             self._take(self._units.faces(order, np.zeros((0, self._units.net.inputs))), 0)
         while self.examined < stop:
             count = max(1, int((MORE - 1) * self.examined))
-            some = order[self.examined : min(self.examined + count, stop)]
-            normals = yield from self._units.gradients(some)
-            self._add(some, normals)
+            block = order[self.examined : min(self.examined + count, stop)]
+            normals = yield from self._units.gradients(block)
+            self._add(block, normals)
             self.stage += 1
             yield
         if self.examined >= self._moving:  # all others are constant
             self.examined = self.constraints = self._distinct
 
-    def _add(self, some: Whole, normals: Array) -> None:
+    def _add(self, numbers: Whole, normals: Array) -> None:
         """Add half-spaces to those that are known."""
-        more = self._units.faces(some, normals)
+        more = self._units.faces(numbers, normals)
         self._given = more if self._given is None else together(self._given, more)
-        self._take(self._given, self.examined + len(some))
+        self._take(self._given, self.examined + len(numbers))
 
     def _take(self, given: Faces, examined: int) -> None:
-        """Let these be the half-spaces, with the sides of the box, each once."""
+        """Set the half-spaces, with the sides of the box, without duplicates."""
         flat = self.point.flatten().numpy()
         if self._box is not None:
             given = together(given, sides(self._box, flat))
-        self.found = merged(given, 1.0 + float(np.abs(flat).max()))
+        self.faces = merged(given, 1.0 + float(np.abs(flat).max()))
         self.examined, self._distinct = examined, len(given.distances)
-        self.proven = np.zeros(len(self.found.distances), bool)
+        self.proven = np.zeros(len(self.faces.distances), bool)
         self.is_begun = True
 
     def _mapped(self) -> Iterator[None]:
-        """Take the affine map of the cell, unless it does not fit into the memory."""
+        """Compute the affine map of the cell, unless it does not fit into the memory."""
         net = self._units.net
         if 8 * net.outputs * net.inputs <= self._memory:
             self.map = yield from self._units.map()
             self.stage += 1
 
     def _reduced(self) -> Iterator[None]:
-        """Find out which faces count and which are sure, and the largest ball.
+        """Remove redundant half-spaces, and find the largest ball inside.
 
-        A point on a face is no place to start from: the middle of the ball is taken then.
+        Rays cannot start at a point on a face: they start at the centre of the ball then.
         """
-        found, remove = self.found, self._remove
-        if not len(found.distances):
-            self.ball, self.bounded = (np.zeros(found.normals.shape[1]), float("inf")), False
+        faces, remove = self.faces, self._remove
+        if not len(faces.distances):
+            self.ball, self.bounded = (np.zeros(faces.normals.shape[1]), float("inf")), False
             self.facets = np.zeros(0) if self._wants_facets else None
             self._enclosed()
             return
-        inner, basis = coordinates(found.normals)
+        inner, basis = coordinates(faces.normals)
         start = np.zeros(len(basis))
-        if found.distances.min() <= ON:
-            start, radius = largest_ball(inner, found.distances, self.budget)
+        if faces.distances.min() <= ON:
+            start, radius = largest_ball(inner, faces.distances, self.budget)
             yield
             remove = remove and radius > 0.0
         if remove:
             yield from self._decided(inner, start)
-            inner, basis = coordinates(self.found.normals)
-        centre, radius = largest_ball(inner, self.found.distances, self.budget)
+            inner, basis = coordinates(self.faces.normals)
+        centre, radius = largest_ball(inner, self.faces.distances, self.budget)
         self.ball = (centre if np.isfinite(radius) else 0.0 * centre) @ basis, radius
         yield
         self._enclosed()
@@ -201,13 +201,13 @@ class Search:
             yield from self._measured(inner)
 
     def _enclosed(self) -> None:
-        found = self.found
-        known = is_bounded(found.normals, self.budget) if len(found.distances) else False
+        faces = self.faces
+        known = is_bounded(faces.normals, self.budget) if len(faces.distances) else False
         self.bounded = True if self._box is not None else known
 
     def _decided(self, inner: Array, start: Array) -> Generator[None, None, None]:
-        """Leave out the half-spaces that make no face, as they are found out."""
-        every, steps = self.found, deciding(inner, self.found.distances, start, self.budget)
+        """Remove the half-spaces that are no faces, as they are decided."""
+        every, steps = self.faces, deciding(inner, self.faces.distances, start, self.budget)
         is_done, shown = False, 1
         while not is_done:
             try:
@@ -215,7 +215,7 @@ class Search:
             except StopIteration as end:
                 (keeps, sure), is_done = end.value, True
             kept = np.flatnonzero(keeps)
-            self.found, self.proven = every.chosen(kept), sure[kept]
+            self.faces, self.proven = every.chosen(kept), sure[kept]
             if int(sure.sum()) >= 2 * shown:
                 self.stage, shown = self.stage + 1, int(sure.sum())
             yield
@@ -226,15 +226,15 @@ class Search:
         with progress(len(inner), label="distances to faces") as bar:
             for k in range(len(inner)):
                 if self.budget.in_time():
-                    self.facets[k] = facet_distance(k, inner, self.found.distances)
+                    self.facets[k] = facet_distance(k, inner, self.faces.distances)
                     yield
                 bar.advance()
 
 
-def in_turns(search: Search, turn: Turn) -> Iterator[bool]:
-    """Search; yield True where more is to be shown, and False where a step is over before that.
+def in_turns(search: CellSearch, turn: Turn) -> Iterator[bool]:
+    """Run the search; yield True where there is a new result, False where only a step is over.
 
-    What is shown does not depend on how long it took.
+    The results do not depend on how long they took.
     """
     shows, shown = stoppable(), -1
     for _ in search.steps():

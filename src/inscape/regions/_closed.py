@@ -26,14 +26,14 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 Numbers = Sequence[Fraction]
-#: The first unit, the second, and the value of both before their kinks; all others are zero.
+#: The first unit, the second, and the pre-activations of both; all others are zero.
 Corner = tuple[int, int, Fraction, Fraction]
 #: Most units whose states are all listed for an inner radius.
 LISTED = 17
 
 
 @dataclass(frozen=True)
-class Layer:
+class ExactLayer:
     """Output c + sum_i a_i phi(w_i x + b_i) of n + 1 units, in fractions.
 
     ``dependence`` is lambda of the normals and ``height`` is sum_j lambda_j b_j, which is 1 or,
@@ -46,13 +46,13 @@ class Layer:
     dependence: tuple[Fraction, ...]
     height: Fraction
 
-    def bent(self, z: Fraction) -> Fraction:
-        """Return the unit after its kink."""
+    def activation(self, z: Fraction) -> Fraction:
+        """Return the activation of a unit."""
         return z if z > 0 else self.leak * z
 
     def at_vertex(self, j: int) -> Fraction:
         """Return the output at a vertex."""
-        return self.end + self.weights[j] * self.bent(self.height / self.dependence[j])
+        return self.end + self.weights[j] * self.activation(self.height / self.dependence[j])
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Closed:
     whole: bool
 
 
-def layer(weight: Array, bias: Array, out: Array, end: float, leak: float) -> Layer | None:
+def layer(weight: Array, bias: Array, out: Array, end: float, leak: float) -> ExactLayer | None:
     """Return a layer of n + 1 units; None where n of its normals are dependent."""
     rows = [[Fraction(number) for number in row] for row in weight.tolist()]
     dependence = _dependence(rows)
@@ -81,7 +81,7 @@ def layer(weight: Array, bias: Array, out: Array, end: float, leak: float) -> La
     )
     if height:
         dependence = [number / height for number in dependence]
-    return Layer(
+    return ExactLayer(
         weights=tuple(Fraction(number) for number in out.tolist()),
         end=Fraction(end),
         leak=Fraction(leak),
@@ -90,23 +90,23 @@ def layer(weight: Array, bias: Array, out: Array, end: float, leak: float) -> La
     )
 
 
-def closed(net: Layer) -> list[Closed]:
+def closed(net: ExactLayer) -> list[Closed]:
     """Return the bounded regions of both signs; more than one only in one dimension."""
-    found = []
+    regions = []
     for side in (1, -1):
-        turned = Layer(
+        turned = ExactLayer(
             weights=tuple(side * number for number in net.weights),
             end=side * net.end,
             leak=net.leak,
             dependence=net.dependence,
             height=net.height,
         )
-        one = _positive(turned, side)
-        found += [one] if one else []
-    return found
+        region = _positive(turned, side)
+        regions += [region] if region else []
+    return regions
 
 
-def _positive(net: Layer, side: int) -> Closed | None:
+def _positive(net: ExactLayer, side: int) -> Closed | None:
     """Return the bounded region in which the output is positive, if there is one."""
     if 0 in net.weights:
         return None
@@ -125,7 +125,7 @@ def _positive(net: Layer, side: int) -> Closed | None:
     return _around(net, raised[0], side)
 
 
-def _spans(net: Layer) -> bool:
+def _spans(net: ExactLayer) -> bool:
     """Tell whether zero is a sum of normals weighted between leak |a_i| and |a_i|, strictly."""
     signs = {number > 0 for number in net.dependence}
     if len(signs) > 1:
@@ -134,13 +134,13 @@ def _spans(net: Layer) -> bool:
     return net.leak * max(shares) < min(shares)
 
 
-def _around(net: Layer, j: int, side: int) -> Closed | None:
+def _around(net: ExactLayer, j: int, side: int) -> Closed | None:
     """Return the hyperoctahedron around the vertex of the one unit with a positive weight."""
     top = net.at_vertex(j)
     if top <= 0:
         return None
-    here = 1 / net.dependence[j]
-    slope = Fraction(1) if here > 0 else net.leak
+    peak = 1 / net.dependence[j]
+    slope = Fraction(1) if peak > 0 else net.leak
     corners: list[Corner] = []
     for i, a in enumerate(net.weights):
         if i == j:
@@ -151,14 +151,14 @@ def _around(net: Layer, j: int, side: int) -> Closed | None:
         if below <= 0 or above >= 0:
             return None
         for step in (-top / below, -top / above):
-            there = here + turn * step
-            if there * here <= 0:
+            moved = peak + turn * step
+            if moved * peak <= 0:
                 return None
-            corners.append((i, j, step, there))
+            corners.append((i, j, step, moved))
     return Closed(side, (j,), tuple(corners), j, net.leak == 0)
 
 
-def _ends(net: Layer, i: int, j: int) -> list[Corner]:
+def _ends(net: ExactLayer, i: int, j: int) -> list[Corner]:
     """Return where the output is zero on the line of all points at which other units are zero.
 
     The output is concave on it, with a kink where unit i is zero and one where unit j is.
@@ -169,19 +169,21 @@ def _ends(net: Layer, i: int, j: int) -> list[Corner]:
         return (net.height - k * z) / m
 
     def value(z: Fraction) -> Fraction:
-        return net.end + net.weights[i] * net.bent(z) + net.weights[j] * net.bent(other(z))
+        return (
+            net.end + net.weights[i] * net.activation(z) + net.weights[j] * net.activation(other(z))
+        )
 
     low, high = sorted((Fraction(0), net.height / k))
-    found = []
-    for near, far, way in ((low, high, -1), (high, low, 1)):
+    corners = []
+    for near, far, direction in ((low, high, -1), (high, low, 1)):
         start = value(near)
         if start > 0:
-            fall = start - value(near + way)
-            z = near + way * start / fall
+            fall = start - value(near + direction)
+            z = near + direction * start / fall
         else:
             z = near + (far - near) * start / (start - value(far))
-        found.append((i, j, z, other(z)))
-    return found
+        corners.append((i, j, z, other(z)))
+    return corners
 
 
 def places(corners: Sequence[Corner], weight: Array, bias: Array) -> Array:
@@ -191,13 +193,13 @@ def places(corners: Sequence[Corner], weight: Array, bias: Array) -> Array:
     units = np.zeros((len(corners), len(bias)))
     for row, (i, j, z, other) in zip(units, corners, strict=True):
         row[i], row[j] = float(z), float(other)
-    found = np.asarray(np.linalg.lstsq(weight, (units - bias).T, rcond=None)[0].T, dtype=float)
-    order = np.lexsort(np.round(found, 9).T[::-1])
-    return found[order]
+    points = np.asarray(np.linalg.lstsq(weight, (units - bias).T, rcond=None)[0].T, dtype=float)
+    order = np.lexsort(np.round(points, 9).T[::-1])
+    return points[order]
 
 
 def inner_radius(
-    found: Closed, weight: Array, bias: Array, out: Array, end: float, leak: float, centre: Array
+    region: Closed, weight: Array, bias: Array, out: Array, end: float, leak: float, centre: Array
 ) -> float:
     """Return the distance from a centre to the nearest facet of a closed region.
 
@@ -207,14 +209,14 @@ def inner_radius(
     if len(out) > LISTED:
         return float("nan")
     at = weight @ centre + bias
-    moving = [k for k in range(len(out)) if k != found.fixed]
+    moving = [k for k in range(len(out)) if k != region.fixed]
     codes = np.arange(1 << len(moving))
     slopes = np.ones((len(codes), len(out)))
     for bit, unit in enumerate(moving):
         slopes[:, unit] = np.where(codes >> bit & 1, 1.0, leak)
-    if found.fixed is not None:
-        slopes[:, found.fixed] = 1.0 if at[found.fixed] > 0 else leak
-    values = found.side * (end + slopes @ (out * at))
+    if region.fixed is not None:
+        slopes[:, region.fixed] = 1.0 if at[region.fixed] > 0 else leak
+    values = region.side * (end + slopes @ (out * at))
     steep = np.linalg.norm((slopes * out) @ weight, axis=1)
     with np.errstate(divide="ignore"):
         return float(np.where(steep > 0, values / steep, np.inf).min())
@@ -234,5 +236,5 @@ def _dependence(rows: list[list[Fraction]]) -> list[Fraction] | None:
         for r in range(n):
             if r != k and (factor := system[r][k]):
                 system[r] = [a - factor * b for a, b in zip(system[r], system[k], strict=True)]
-    found = [-row[n] for row in system] + [Fraction(1)]
-    return found if all(found) else None
+    coefficients = [-row[n] for row in system] + [Fraction(1)]
+    return coefficients if all(coefficients) else None

@@ -9,9 +9,9 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from inscape._core.progress import progress
-from inscape.piecewise.graph.affine_maps import Step, affine_steps
+from inscape.piecewise.graph.affine_maps import AffineMap, affine_steps
 from inscape.piecewise.graph.network import Piecewise
-from inscape.piecewise.planes import Budget, Cells, Frame
+from inscape.piecewise.planes import Cells, CutBudget, Frame
 from inscape.piecewise.planes.budget import Ending
 from inscape.piecewise.planes.coefficients import Near
 from inscape.piecewise.planes.cutting import cutting, near_of
@@ -24,7 +24,7 @@ CELL_BYTES = 1500
 
 
 @dataclass(eq=False)
-class Cutter:
+class PlaneCutter:
     """A plane through a network, of which windows of any side are cut."""
 
     net: Piecewise
@@ -33,11 +33,11 @@ class Cutter:
     regions: int
     memory: int
     threads: int | None
-    steps: Sequence[Step] | None = None
+    steps: Sequence[AffineMap] | None = None
     near: Near | None = None
 
     def prepare(self) -> Generator[None, None, Forecast]:
-        """Make the matrices between the bends once for all windows, and look at the centre."""
+        """Build the affine maps once for all windows; return the forecast of their times."""
         center, half = window(self.asked)
         self.steps = yield from affine_steps(self.net, self.memory // 4)
         point = self.frame.at(center[None])[0]
@@ -54,7 +54,7 @@ class Cutter:
         points, polygon = self.frame.at(center + half * marks), ((corners - center) / half).numpy()
         self.near = near_of(points, polygon, self.near)
         with progress(len(self.net.ops), label="cutting the plane") as bar:
-            found = yield from cutting(
+            cells = yield from cutting(
                 self.net,
                 points,
                 self._axes(half),
@@ -66,24 +66,24 @@ class Cutter:
                 watched=watched,
                 on_round=lambda place, count: bar.advance(1),
             )
-        return found, corners
+        return cells, corners
 
     def _axes(self, half: Float64[Tensor, " 2"]) -> Float64[Tensor, "2 *d"]:
         """Return the steps in input space from the centre of a window to two of its sides."""
         return self.frame.axes * half.reshape(2, *[1] * (self.frame.axes.ndim - 1))
 
-    def _budget(self, *, strict: bool) -> Budget:
-        """Return where to stop; the memory of a cell is that of its arrays while it is made."""
+    def _budget(self, *, strict: bool) -> CutBudget:
+        """Return the budget of cells that fit into the memory."""
         each = CELL_BYTES + 64 * self.net.outputs + 4 * _pattern_bytes(self.net)
         most = max(1, self.memory // each)
         limit: Ending = "regions" if self.regions <= most else "memory"
         number = min(self.regions, most)
-        return Budget(regions=number, memory=self.memory, limit=limit, strict=strict)
+        return CutBudget(regions=number, memory=self.memory, limit=limit, strict=strict)
 
 
 def _pattern_bytes(net: Piecewise) -> int:
-    shapes = [one.node.meta["val"].shape[1:] for one in net.ops]
+    shapes = [op.node.meta["val"].shape[1:] for op in net.ops]
     return sum(
-        math.prod(map(int, shape)) // (8 if one.windows is None else 1)
-        for one, shape in zip(net.ops, shapes, strict=True)
+        math.prod(map(int, shape)) // (8 if op.windows is None else 1)
+        for op, shape in zip(net.ops, shapes, strict=True)
     )

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from inscape.piecewise.planes.frame import Frame, through, whole
+from inscape.piecewise import Frame, through, whole
 
-#: Room around the data or the three points, as a share of their extent, unless a domain is given.
+#: Margin around the data or the three points, as a fraction of their extent, without a domain.
 MARGIN = 0.1
 
 #: A domain is wider than the first and narrower than the second, or its area leaves float64.
@@ -40,7 +40,7 @@ def _plane_through(x: Float[Tensor, "n *d"]) -> Frame:
 
 
 def corners_of(domain: object, *, least: int = 3) -> Float64[Tensor, "k 2"]:
-    """Return the corners of a domain in float64, or refuse what are none."""
+    """Return the corners of a domain in float64, after checks."""
     if not isinstance(domain, Tensor):
         raise TypeError(
             f"domain must be a torch.Tensor, found {type(domain).__name__}: convert it with "
@@ -106,7 +106,7 @@ def _convex(corners: Float64[Tensor, "k 2"]) -> Float64[Tensor, "sides 2"]:
 
 
 def _extent(corners: Float64[Tensor, "k 2"]) -> Float64[Tensor, " 2"]:
-    """Return how wide and how high a polygon is; one where it is neither, to be refused so."""
+    """Return width and height of a polygon, 1 in place of 0; refuse sizes that leave float64."""
     if not len(corners):
         return torch.ones(2, dtype=torch.float64)
     wide = corners.amax(0) - corners.amin(0)

@@ -26,25 +26,25 @@ def _maximum(slopes: Tensor, constants: Tensor, digits: int) -> str:
 
 def _affine(slope: Sequence[float], number: float, digits: int) -> str:
     """Return ``2 x1 - x3 + 1``, without what is zero."""
-    found = ""
-    for text, sign in _summands(slope, number, digits):
-        if found:
-            found += f" {sign} {text}"
+    text = ""
+    for term, sign in _summands(slope, number, digits):
+        if text:
+            text += f" {sign} {term}"
         else:
-            found = text if sign == "+" else f"-{text}"
-    return found or "0"
+            text = term if sign == "+" else f"-{term}"
+    return text or "0"
 
 
 def _summands(slope: Sequence[float], number: float, digits: int) -> list[tuple[str, str]]:
-    found = []
+    summands = []
     for k, value in enumerate(slope):
         size = _number(abs(value), digits)
         if size != "0":
             name = f"x{k + 1}" if size == "1" else f"{size} x{k + 1}"
-            found.append((name, "-" if value < 0 else "+"))
+            summands.append((name, "-" if value < 0 else "+"))
     if (size := _number(abs(number), digits)) != "0":
-        found.append((size, "-" if number < 0 else "+"))
-    return found
+        summands.append((size, "-" if number < 0 else "+"))
+    return summands
 
 
 def _polynomial(slopes: Tensor, constants: Tensor, digits: int) -> str:

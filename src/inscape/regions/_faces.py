@@ -1,4 +1,4 @@
-"""The half-spaces that hold a point's cell: one for each unit that could choose otherwise."""
+"""The half-spaces that bound a point's cell: one for each unit that switches at its border."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
-#: A slope below this share of a unit's values is rounding: the unit is constant in the cell.
+#: A slope below this fraction of a unit's values is rounding: the unit is constant in the cell.
 CONSTANT = 1e-12
 #: Bytes for each entry of the half-spaces: a linear programme holds some thirty copies of them.
 PROGRAMME = 240
@@ -25,8 +25,9 @@ SAME = 1e-9
 class Faces:
     """Half-spaces normals (y - point) <= distances with normals of length one.
 
-    ``switching_units`` has the columns face, operation, unit and rival: the entry of a window that
-    would win beyond the face, -1 where the unit has no window. Sides of a box have operation -1.
+    ``switching_units`` has the columns face, operation, unit and successor: the entry of a window
+    that is the maximum beyond the face, -1 where the unit has no window. Sides of a box have
+    operation -1.
     """
 
     normals: Array
@@ -36,7 +37,7 @@ class Faces:
 
     @property
     def layers(self) -> Whole:
-        """Return the bend that made each face, the first of several."""
+        """Return the operation that switches at each face, the first of several."""
         first = np.full(len(self.distances), np.iinfo(np.int64).max)
         np.minimum.at(first, self.switching_units[:, 0], self.switching_units[:, 1])
         return first
@@ -69,31 +70,31 @@ def _faces(
 
 
 def rows_of(
-    one: PiecewiseOp, pattern: Tensor, slopes: Tensor, values: Tensor
+    op: PiecewiseOp, pattern: Tensor, slopes: Tensor, values: Tensor
 ) -> tuple[Array, Array, Whole]:
-    """Return rows and slacks of row (y - point) <= slack, with the unit and its rival."""
-    if one.windows is None:
+    """Return rows and slacks of row (y - point) <= slack, with the unit and its successor."""
+    if op.windows is None:
         sign = torch.where(pattern.bool(), -1.0, 1.0).double()
         units = torch.arange(len(values))
         names = torch.stack([units, torch.full_like(units, -1)], 1)
         return (sign[:, None] * slopes).numpy(), (-sign * values).numpy(), names.numpy()
-    winner = one.windows.gather(1, pattern.long()[:, None])
-    unit, place = (one.windows != winner).nonzero(as_tuple=True)
-    pairs = np.unique(torch.stack([unit, one.windows[unit, place]], 1).numpy(), axis=0)
-    unit, rival = torch.from_numpy(pairs).unbind(1)
+    winner = op.windows.gather(1, pattern.long()[:, None])
+    unit, place = (op.windows != winner).nonzero(as_tuple=True)
+    pairs = np.unique(torch.stack([unit, op.windows[unit, place]], 1).numpy(), axis=0)
+    unit, successor = torch.from_numpy(pairs).unbind(1)
     winner = winner[unit, 0]
-    rows = slopes[rival] - slopes[winner]
-    size = slopes[rival].norm(dim=1) + slopes[winner].norm(dim=1)
+    rows = slopes[successor] - slopes[winner]
+    size = slopes[successor].norm(dim=1) + slopes[winner].norm(dim=1)
     rows[rows.norm(dim=1) <= CONSTANT * size] = 0.0
-    slack = values[winner] - values[rival]
+    slack = values[winner] - values[successor]
     return rows.numpy(), slack.numpy(), pairs
 
 
-def sizes_of(one: PiecewiseOp, names: Whole, sizes: Float64[Tensor, " m"]) -> Array:
-    """Return what the row of each half-space is summed from: for a window its largest entry."""
-    largest = sizes if one.windows is None else sizes[one.windows].amax(1)
-    found: Array = largest.numpy()[names[:, 0]]
-    return found
+def sizes_of(op: PiecewiseOp, names: Whole, sizes: Float64[Tensor, " m"]) -> Array:
+    """Return the size of the summands of each half-space: for a window its largest entry."""
+    largest = sizes if op.windows is None else sizes[op.windows].amax(1)
+    chosen: Array = largest.numpy()[names[:, 0]]
+    return chosen
 
 
 def sides(box: tuple[Array, Array], point: Array) -> Faces:
@@ -106,20 +107,20 @@ def sides(box: tuple[Array, Array], point: Array) -> Faces:
     return _faces(d, [normals], [np.concatenate([point - low, high - point])], [names], 0)
 
 
-def together(one: Faces, two: Faces) -> Faces:
-    """Return all half-spaces of both."""
-    switching_units = two.switching_units.copy()
-    switching_units[:, 0] += len(one.distances)
+def together(first: Faces, second: Faces) -> Faces:
+    """Return the union of two sets of half-spaces."""
+    switching_units = second.switching_units.copy()
+    switching_units[:, 0] += len(first.distances)
     return Faces(
-        normals=np.concatenate([one.normals, two.normals]),
-        distances=np.concatenate([one.distances, two.distances]),
-        switching_units=np.concatenate([one.switching_units, switching_units]),
-        constant=one.constant + two.constant,
+        normals=np.concatenate([first.normals, second.normals]),
+        distances=np.concatenate([first.distances, second.distances]),
+        switching_units=np.concatenate([first.switching_units, switching_units]),
+        constant=first.constant + second.constant,
     )
 
 
 def merged(faces: Faces, scale: float) -> Faces:
-    """Return the half-spaces without doubles; one that stays has the makers of all of them."""
+    """Return the half-spaces without duplicates; the switching units of duplicates are united."""
     order = np.argsort(faces.distances, kind="stable")
     normals, distances = faces.normals[order], faces.distances[order]
     ends = np.searchsorted(distances, distances + SAME * scale, side="right")

@@ -1,4 +1,4 @@
-"""What the pieces of lines have beside their slopes: patterns, affine maps, turning gradients."""
+"""Activation patterns, affine maps and gradient jumps of the pieces of lines."""
 
 from collections.abc import Iterator
 
@@ -10,20 +10,20 @@ from inscape._core import BudgetError, UnsupportedModelError
 from inscape.functional.jacobians import jacobians
 from inscape.piecewise.lines.evaluation import Rows, differentiable, settled_patterns
 from inscape.piecewise.lines.gradient_jumps import Jumps, summed
-from inscape.piecewise.lines.segments import Lines
+from inscape.piecewise.lines.segments import CutSegments
 
 #: Numbers that maps in input space, or patterns, may hold in all: 512 MiB of float64.
 LARGEST = 2**26
 
-#: Pieces at a time where somebody looks at the clock in between.
+#: Pieces in a batch where the time is limited.
 WATCHED = 16
 
-#: What to do with a model whose gradient does not belong to its values.
+#: What to do with a model whose gradient is detached.
 GRADIENTS = "leave gradients out"
 
 
 class Details:
-    """What is asked for beside slopes, of ever more pieces in their order."""
+    """Patterns, maps and gradient jumps, as requested, of a growing number of pieces."""
 
     def __init__(self, rows: Rows, *, patterns: bool, maps: bool, gradients: bool) -> None:
         self._rows, self._net = rows, rows.net
@@ -41,32 +41,32 @@ class Details:
         """Tell whether there is anything to do."""
         return self._wants_patterns or self._wants_maps or self._jumps is not None
 
-    def steps(self, found: Lines, *, watched: bool) -> Iterator[None]:
-        """Look at the pieces that were not known before, some at a time."""
+    def steps(self, cuts: CutSegments, *, watched: bool) -> Iterator[None]:
+        """Process the new pieces, in batches."""
         if self._jumps is not None:
             try:
-                yield from self._jumps.steps(found)
+                yield from self._jumps.steps(cuts)
             except UnsupportedModelError as error:
                 self.error = error
                 raise
         if self._wants_patterns or self._wants_maps:
-            yield from self._middles(found, watched)
+            yield from self._middles(cuts, watched)
 
-    def _middles(self, found: Lines, watched: bool) -> Iterator[None]:
-        pieces, net = len(found.segment), self._net
+    def _middles(self, cuts: CutSegments, watched: bool) -> Iterator[None]:
+        pieces, net = len(cuts.segment), self._net
         if self._wants_patterns:
             _refuse_large(pieces * self._units, "patterns")
         if self._wants_maps:
             _refuse_large(pieces * net.outputs * net.inputs, "maps")
         step = min(WATCHED, self._rows.most) if watched else self._rows.most
         for first in range(self._looked_at, pieces, step):
-            some = slice(first, min(first + step, pieces))
-            self._look(self._rows.at(found.segment[some], found.middles[some]))
-            self._looked_at = some.stop
+            block = slice(first, min(first + step, pieces))
+            self._look(self._rows.at(cuts.segment[block], cuts.middles[block]))
+            self._looked_at = block.stop
             yield
 
     def _look(self, at: Float64[Tensor, "k *d"]) -> None:
-        """Take patterns and maps at some points.
+        """Compute patterns and maps at some points.
 
         A line that runs inside a kink has the map of the pattern in the middle there, ties off.
         """
@@ -79,7 +79,7 @@ class Details:
             self._constants.append(net.values(at) - (matrices @ at.flatten(1)[:, :, None])[:, :, 0])
 
     def known(self, pieces: int) -> int:
-        """Return of how many of the first pieces everything is known."""
+        """Return the number of first pieces that are fully processed."""
         done = [pieces]
         if self._jumps is not None:
             done.append(self._jumps.done)
@@ -87,13 +87,13 @@ class Details:
             done.append(self._looked_at)
         return min(done)
 
-    def of(self, found: Lines) -> Lines:
-        """Return the first pieces, of which everything is known."""
-        known = self.known(len(found.slopes))
-        return found if known == len(found.slopes) else found.first(known)
+    def of(self, cuts: CutSegments) -> CutSegments:
+        """Return the first pieces, those that are fully processed."""
+        known = self.known(len(cuts.slopes))
+        return cuts if known == len(cuts.slopes) else cuts.first(known)
 
     def patterns(self, pieces: int) -> Integer[Tensor, "pieces units"] | None:
-        """Return the choices of all units in the middle of the first pieces."""
+        """Return the activation patterns in the middle of the first pieces."""
         return torch.cat(self._patterns)[:pieces] if self._wants_patterns else None
 
     def maps(self, pieces: int) -> tuple[Tensor | None, Tensor | None]:
@@ -103,13 +103,13 @@ class Details:
         return torch.cat(self._matrices)[:pieces], torch.cat(self._constants)[:pieces]
 
     def turned(
-        self, found: Lines, *, joined: bool, closed: bool
+        self, cuts: CutSegments, *, joined: bool, closed: bool
     ) -> tuple[Float64[Tensor, " n"] | None, Float64[Tensor, " joints"] | None]:
         """Return the gradient's variation inside segments, and its jumps from one to the next."""
         if self._jumps is None:
             return None, None
-        jumps = self._jumps.closed(found) if closed else self._jumps.known()
-        return summed(found, jumps, joined=joined, closed=closed)
+        jumps = self._jumps.closed(cuts) if closed else self._jumps.known()
+        return summed(cuts, jumps, joined=joined, closed=closed)
 
 
 def _refuse_large(numbers: int, name: str) -> None:

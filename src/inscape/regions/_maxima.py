@@ -1,4 +1,4 @@
-"""Maxima of affine functions: their sums, the larger of two, and terms that count nowhere."""
+"""Maxima of affine functions: sums, pointwise maxima, and removal of redundant terms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from inscape.regions.polytope import Budget, beyond_all
+from inscape.regions.polytope import ProgrammeBudget, beyond_all
 
 Array = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -29,8 +29,8 @@ class Maximum:
 
     def __call__(self, x: Array) -> Array:
         """Return the values at the rows of ``x``."""
-        found: Array = (x @ self.slopes.T + self.constants).max(1)
-        return found
+        largest: Array = (x @ self.slopes.T + self.constants).max(1)
+        return largest
 
     def __add__(self, other: "Maximum") -> "Maximum":
         """Return the sum, whose terms are sums of one term of each."""
@@ -40,7 +40,7 @@ class Maximum:
         return pruned(Maximum(slopes, constants))
 
     def __or__(self, other: "Maximum") -> "Maximum":
-        """Return the larger of both, everywhere."""
+        """Return the pointwise maximum of both."""
         slopes = np.concatenate([self.slopes, other.slopes])
         return pruned(Maximum(slopes, np.concatenate([self.constants, other.constants])))
 
@@ -58,11 +58,11 @@ def constant(d: int, value: float = 0.0) -> Maximum:
 
 def total(parts: Sequence[tuple[float, Maximum]], d: int) -> Maximum:
     """Return a sum of multiples, the shortest maxima first."""
-    found = constant(d)
+    total = constant(d)
     for factor, part in sorted(parts, key=lambda part: len(part[1])):
         if factor:
-            found = found + factor * part
-    return found
+            total = total + factor * part
+    return total
 
 
 def most_terms(counts: Sequence[int], dimension: int) -> int:
@@ -78,10 +78,10 @@ def most_terms(counts: Sequence[int], dimension: int) -> int:
     return sum(sums)
 
 
-def pruned(one: Maximum) -> Maximum:
+def pruned(maximum: Maximum) -> Maximum:
     """Return the maximum without the terms that are nowhere the largest alone, in a fixed order."""
-    scale = max(float(np.abs(one.slopes).max()), 1e-300)
-    slopes, constants = _without_doubles(one.slopes, one.constants, SAME * scale)
+    scale = max(float(np.abs(maximum.slopes).max()), 1e-300)
+    slopes, constants = _without_doubles(maximum.slopes, maximum.constants, SAME * scale)
     centred = slopes - slopes.mean(0)
     _, sizes, basis = np.linalg.svd(centred, full_matrices=False)
     rank = int((sizes > SAME * max(float(sizes.max(initial=0)), scale)).sum())
@@ -138,8 +138,8 @@ def _by_hull(slopes: Array, constants: Array) -> Whole:
         hull = ConvexHull(np.vstack([points, below]))
     except QhullError:  # too flat for it
         return by_programmes(slopes, constants)
-    found = np.unique(hull.simplices[hull.equations[:, -2] > 1e-12])
-    return found[found < len(points)].astype(np.int64)
+    corners = np.unique(hull.simplices[hull.equations[:, -2] > 1e-12])
+    return corners[corners < len(points)].astype(np.int64)
 
 
 def by_programmes(slopes: Array, constants: Array) -> Whole:
@@ -151,7 +151,7 @@ def by_programmes(slopes: Array, constants: Array) -> Whole:
         x = stretch * size * draw.standard_normal((256, slopes.shape[1]))
         sure[np.unique((x @ slopes.T + constants).argmax(1))] = True
     gone = np.zeros(len(constants), bool)
-    budget = Budget(10**9)
+    budget = ProgrammeBudget(10**9)
     for k in np.flatnonzero(~sure).tolist():
         others = np.flatnonzero(~gone & (np.arange(len(gone)) != k))
         rows, limits = slopes[others] - slopes[k], constants[k] - constants[others]

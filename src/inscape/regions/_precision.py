@@ -1,4 +1,4 @@
-"""A copy of a module in another precision: pieces are told apart by small differences."""
+"""A copy of a module in another precision: regions are told apart by small differences."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -27,7 +27,7 @@ def in_precision(
     checks.one_of(tuple(DTYPES), dtype=dtype, **({"weights": weights} if weights else {}))
     wanted = DTYPES[dtype]
     before = {tensor.dtype for tensor in _floating(f)} or {x.dtype}
-    others = sorted(str(found).removeprefix("torch.") for found in before - {wanted})
+    others = sorted(str(dtype).removeprefix("torch.") for dtype in before - {wanted})
     if isinstance(f, nn.Module) and (others or weights):
         checks.weights(f, torch.empty(0, dtype=next(iter(before))))
         f = deepcopy(f)

@@ -24,10 +24,10 @@ def affine_values(
     at: int | None = None,
     memory: int = MEMORY,
 ) -> tuple[Float64[Tensor, "m D"], Float64[Tensor, " m"]]:
-    """Return the slopes of the outputs, or of what bend ``at`` reads, and the values at a point.
+    """Return Jacobian and values of the outputs, or pre-activations of ``at``, at a point.
 
-    With the patterns of the point fixed they are affine. The slopes are differences between unit
-    vectors and zero, taken in chunks; what is as small as their rounding is zero.
+    With the patterns of the point fixed they are affine. The Jacobian is computed from differences
+    between unit vectors and zero, in chunks; entries within their rounding are zero.
     """
     d, shape = net.inputs, net.input_shape
 
@@ -35,7 +35,7 @@ def affine_values(
         fixed = [pattern.expand(len(rows), -1) for pattern in patterns]
         return net.values(rows, fixed) if at is None else net.functions(rows, at, fixed)
 
-    zero, here = values(torch.stack([torch.zeros_like(point), point]))
+    zero, at_point = values(torch.stack([torch.zeros_like(point), point]))
     slopes = torch.empty(len(zero), d, dtype=torch.float64)
     widest = max(len(zero), d, *(pattern.shape[1] for pattern in patterns))
     rows = max(1, min(d, memory // (8 * COPIES * widest)))
@@ -46,7 +46,7 @@ def affine_values(
         slopes[:, start : start + count] = (values(steps.reshape(-1, *shape)) - zero).T
     noise = 1e-14 * (zero.abs() + slopes.abs().amax(1))
     slopes[slopes.abs() <= noise[:, None]] = 0.0
-    return slopes, here
+    return slopes, at_point
 
 
 def ties(
@@ -55,28 +55,28 @@ def ties(
     """Tell which points lie exactly on a kink of some unit.
 
     Functions that are equal all around a point make no kink there, such as two units that are off
-    in one window of max pooling: those come apart nowhere, so that a second place tells them.
+    in one window of max pooling: those are equal at a second place, too.
     """
     draw = torch.randn(x.shape[1:], generator=generator(0), dtype=torch.float64)
     away = x + (1.0 + x.abs().max()) * draw
-    found = torch.zeros(len(x), dtype=torch.bool)
-    for at, one in enumerate(net.ops):
-        here = net.functions(x, at, patterns)
-        there, sizes = with_sizes(net, away, at, torch.arange(len(x)), patterns)
-        choice = patterns[at].long().expand(len(x), -1)
-        equal = _gaps(one, here, choice) == 0
-        if one.windows is not None:
-            sizes = sizes[:, one.windows].amax(2, keepdim=True).expand(-1, -1, len(one.windows[0]))
-        apart = _gaps(one, there, choice).abs() > NOISE * sizes.flatten(1)
-        found |= (equal & apart).any(1)
-    return found
+    is_tied = torch.zeros(len(x), dtype=torch.bool)
+    for at, op in enumerate(net.ops):
+        near = net.functions(x, at, patterns)
+        far, sizes = with_sizes(net, away, at, torch.arange(len(x)), patterns)
+        pattern = patterns[at].long().expand(len(x), -1)
+        equal = _gaps(op, near, pattern) == 0
+        if op.windows is not None:
+            sizes = sizes[:, op.windows].amax(2, keepdim=True).expand(-1, -1, len(op.windows[0]))
+        apart = _gaps(op, far, pattern).abs() > NOISE * sizes.flatten(1)
+        is_tied |= (equal & apart).any(1)
+    return is_tied
 
 
-def _gaps(one: PiecewiseOp, functions: Tensor, choice: Tensor) -> Float64[Tensor, "n gaps"]:
-    """Return how far each unit is from its kink, or each of a window from the chosen one."""
-    if one.windows is None:
+def _gaps(op: PiecewiseOp, functions: Tensor, pattern: Tensor) -> Float64[Tensor, "n gaps"]:
+    """Return how far each unit is from its kink, or each entry of a window from its maximum."""
+    if op.windows is None:
         return functions
-    window = functions[:, one.windows]
-    chosen = window.gather(2, choice.unsqueeze(2))
+    window = functions[:, op.windows]
+    chosen = window.gather(2, pattern.unsqueeze(2))
     gaps = window - chosen
-    return gaps.scatter(2, choice.unsqueeze(2), -1.0).flatten(1)
+    return gaps.scatter(2, pattern.unsqueeze(2), -1.0).flatten(1)

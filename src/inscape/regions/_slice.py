@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from inscape.piecewise.planes.frame import Frame
+from inscape.piecewise import Frame
 from inscape.regions._domain import MARGIN, corners_of, plane_of
 
 

@@ -1,4 +1,4 @@
-"""The units around a point, with the patterns of its cell fixed: how near their kinks are."""
+"""The kinks of all units around a point, with the activation pattern of its cell fixed."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -17,15 +17,16 @@ from inscape.piecewise.lines.rounding import NOISE, Values, largest, sizes_after
 from inscape.regions._faces import CONSTANT, Array, Faces, Whole, rows_of, sizes_of
 from inscape.regions._probing import COPIES
 
-#: Corners of the unit cube at which slopes and sizes are looked at before any is known exactly.
+#: Corners of the unit cube at which slopes and sizes are estimated before they are computed.
 CORNERS = 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Kinks:
-    """The half-spaces of one bend: how far about, and what is noise in their gradients.
+    """The half-spaces of one operation: approximate distances, and the noise of their gradients.
 
-    ``pairs`` has unit and rival of each where the bend has windows; else each unit makes one.
+    ``pairs`` has unit and successor of each where the operation has windows; else each unit has
+    one.
     """
 
     pairs: Whole | None
@@ -35,10 +36,10 @@ class _Kinks:
 
 
 class Units:
-    """All half-spaces that units make around a point: where, how far about, and their gradients.
+    """All half-spaces of units around a point: approximate distances, and gradients.
 
-    They are numbered from the first bend on. Distances are rough until the gradients are known:
-    from differences along random directions.
+    They are numbered from the first operation on. Distances are rough until the gradients are
+    known: from differences along random directions.
     """
 
     def __init__(self, net: Piecewise, point: Float64[Tensor, "*d"]) -> None:
@@ -50,7 +51,7 @@ class Units:
 
     @no_grad
     def look(self) -> Iterator[None]:
-        """Send the point, zero and some corners through the network once, with its patterns."""
+        """Evaluate the point, zero and some corners in one forward pass, with fixed patterns."""
         net, program = self.net, self.net.program
         draw = torch.randn(CORNERS, *self.point.shape, generator=generator(0), dtype=torch.float64)
         x = torch.cat([torch.zeros_like(self.point)[None], self.point[None], draw.sign()])
@@ -82,7 +83,7 @@ class Units:
 
     @property
     def _first(self) -> Whole:
-        """Return the number of the first half-space of each bend, and how many there are."""
+        """Return the number of the first half-space of each operation, and the total."""
         return np.cumsum([0, *(len(kinks.slacks) for kinks in self._kinks)])
 
     @property
@@ -90,15 +91,15 @@ class Units:
         """Return how many half-spaces there are."""
         return int(self._first[-1])
 
-    def names(self, some: Whole) -> Whole:
-        """Return bend, unit and rival of some half-spaces."""
+    def names(self, numbers: Whole) -> Whole:
+        """Return operation, unit and successor of some half-spaces."""
         first = self._first
-        op = np.searchsorted(first, some, side="right") - 1
-        found = np.stack([op, some - first[op], np.full(len(some), -1)], 1)
+        op = np.searchsorted(first, numbers, side="right") - 1
+        names = np.stack([op, numbers - first[op], np.full(len(numbers), -1)], 1)
         for at in np.unique(op):
             if (pairs := self._kinks[at].pairs) is not None:
-                found[op == at, 1:] = pairs[found[op == at, 1]]
-        return found
+                names[op == at, 1:] = pairs[names[op == at, 1]]
+        return names
 
     def nearest(self, most: int) -> tuple[Whole, int]:
         """Return the half-spaces that seem the nearest, in order, and how many move in the cell."""
@@ -110,10 +111,10 @@ class Units:
         order = kept[np.argsort(far[kept], kind="stable")]
         return order[: min(most, moving)], moving
 
-    def faces(self, some: Whole, normals: Array) -> Faces:
+    def faces(self, numbers: Whole, normals: Array) -> Faces:
         """Return half-spaces with their gradients as faces; those that do not move are constant."""
         length = np.linalg.norm(normals, axis=1)
-        names, (slack, noise) = self.names(some), self._given(some)
+        names, (slack, noise) = self.names(numbers), self._given(numbers)
         moves = (length > CONSTANT * np.abs(slack)) & (length > noise)
         return Faces(
             normals=normals[moves] / length[moves, None],
@@ -122,32 +123,32 @@ class Units:
             constant=int((~moves).sum()),
         )
 
-    def _given(self, some: Whole) -> tuple[Array, Array]:
+    def _given(self, numbers: Whole) -> tuple[Array, Array]:
         """Return slacks and noise of some half-spaces."""
-        first, out = self._first, np.empty((2, len(some)))
-        op = np.searchsorted(first, some, side="right") - 1
+        first, out = self._first, np.empty((2, len(numbers)))
+        op = np.searchsorted(first, numbers, side="right") - 1
         for at in np.unique(op):
-            here = op == at
-            local, kinks = some[here] - first[at], self._kinks[at]
-            out[:, here] = kinks.slacks[local], kinks.noise[local]
+            of_op = op == at
+            local, kinks = numbers[of_op] - first[at], self._kinks[at]
+            out[:, of_op] = kinks.slacks[local], kinks.noise[local]
         return out[0], out[1]
 
-    def gradients(self, some: Whole) -> Generator[None, None, Array]:
+    def gradients(self, numbers: Whole) -> Generator[None, None, Array]:
         """Return the gradients of some half-spaces, one row each, by a backward pass for each.
 
-        The passes share one forward pass, and go back from the bend of the unit alone.
+        The passes share one forward pass, and go back from the operation of the unit alone.
         """
-        out = np.empty((len(some), self.net.inputs))
-        for k, (at, unit, rival) in enumerate(self.names(some).tolist()):
+        out = np.empty((len(numbers), self.net.inputs))
+        for k, (at, unit, successor) in enumerate(self.names(numbers).tolist()):
             yield from self._traced(at)
             with torch.enable_grad():
-                total = self._outward(at, unit, rival)
+                total = self._outward(at, unit, successor)
             out[k] = self._slopes(total)
             yield
         return out
 
     def _traced(self, at: int) -> Iterator[None]:
-        """Let autograd follow the point with its patterns up to a bend, or to the outputs."""
+        """Record autograd's graph up to an operation, or to the outputs, with fixed patterns."""
         if self._trace is None:
             with torch.enable_grad():
                 self._start = self.point[None].clone().requires_grad_()
@@ -164,23 +165,23 @@ class Units:
         return slopes.flatten().numpy()
 
     def _untraced(self) -> None:
-        """Forget what autograd has followed: it takes memory."""
+        """Free the graph of autograd."""
         self._trace, self._start = None, self.point
         self._functions.clear()
 
-    def _outward(self, at: int, unit: int, rival: int) -> Tensor:
-        """Return what grows towards the kink of a unit."""
-        one, functions = self.net.ops[at], self._functions[at]
+    def _outward(self, at: int, unit: int, successor: int) -> Tensor:
+        """Return the function that grows towards the kink of a unit and is zero there."""
+        op, functions = self.net.ops[at], self._functions[at]
         chosen = int(self.patterns[at][0, unit])
-        if one.windows is None:
+        if op.windows is None:
             return -functions[unit] if chosen else functions[unit]
-        return functions[rival] - functions[int(one.windows[unit, chosen])]
+        return functions[successor] - functions[int(op.windows[unit, chosen])]
 
     @no_grad
     def all_faces(self, memory: int) -> Generator[None, None, Faces]:
         """Return all half-spaces, from differences between unit vectors and zero."""
         self._untraced()
-        d, shape, found = self.net.inputs, self.net.input_shape, []
+        d, shape, rows_of_ops = self.net.inputs, self.net.input_shape, []
         zero = list[Tensor]()
         for functions in self.net.in_turn(torch.zeros_like(self.point)[None], self.patterns):
             zero += [] if functions is None else [functions[0]]
@@ -201,13 +202,13 @@ class Units:
         for at, op in enumerate(self.net.ops):
             noise = 1e-14 * (zero[at].abs() + slopes[at].abs().amax(1))
             slopes[at][slopes[at].abs() <= noise[:, None]] = 0.0
-            found.append(rows_of(op, self.patterns[at][0], slopes[at], zero[at])[0])
+            rows_of_ops.append(rows_of(op, self.patterns[at][0], slopes[at], zero[at])[0])
             yield
-        normals = np.concatenate([np.zeros((0, d)), *found])
+        normals = np.concatenate([np.zeros((0, d)), *rows_of_ops])
         return self.faces(np.arange(self.number), normals)
 
     def map(self) -> Generator[None, None, tuple[Tensor, Tensor]]:
-        """Return the slopes and constants of the affine map of the cell, by backward passes."""
+        """Return Jacobian and constant of the affine map of the cell, by backward passes."""
         c, d = self.net.outputs, self.net.inputs
         slopes = np.empty((c, d))
         yield from self._traced(len(self.net.ops))
@@ -222,7 +223,7 @@ class Units:
 
 
 def _kinks(op: PiecewiseOp, pattern: Tensor, functions: Tensor, sizes: Tensor) -> _Kinks:
-    """Return the half-spaces of a bend from its functions at zero, at the point and at corners."""
+    """Return the half-spaces of an operation from its values at zero, the point and corners."""
     along = (functions[2:] - functions[0]).T
     rows, slacks, pairs = rows_of(op, pattern, along, functions[1])
     steep = np.linalg.norm(rows, axis=1) / CORNERS**0.5

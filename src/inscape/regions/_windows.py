@@ -1,4 +1,4 @@
-"""Ever larger windows around a centre, each covered from side to side, until the time is over."""
+"""Growing windows around a centre, each covered completely, until the time is over."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ MOST = 16.0
 #: How many times as many cells the next window has where the caller may stop.
 STEADY = 4.0
 
-#: Seconds that every window takes, whatever the clock can tell.
+#: Least seconds of a window, whatever the resolution of the clock.
 TICK = 1e-6
 
 #: Windows that are wider by less than this are not worth their time.
@@ -48,10 +48,10 @@ class _Window:
 
 @dataclass(eq=False)
 class Forecast:
-    """How long windows are going to take, from those before them.
+    """A forecast of the time of windows, from those before them.
 
     ``radii`` are the half sides, relative to what was asked for, from which on the lines of units
-    cut a window, in order for each bend.
+    cut a window, sorted for each operation.
     """
 
     radii: Sequence[npt.NDArray[np.float64]]
@@ -60,7 +60,9 @@ class Forecast:
     @property
     def first(self) -> float:
         """Return the side of the first window: about one cell."""
-        near = [float(some[some > 0][0]) for some in self.radii if some.max(initial=0.0) > 0]
+        near = [
+            float(halves[halves > 0][0]) for halves in self.radii if halves.max(initial=0.0) > 0
+        ]
         side = INSIDE * min(near, default=1.0 / INSIDE)
         return min(FIRST, max(NARROWEST, side))
 
@@ -70,7 +72,7 @@ class Forecast:
         return last.cells * self._cells(side) / self._cells(last.side)
 
     def _cells(self, side: float) -> float:
-        lines = float(sum(np.searchsorted(some, side) for some in self.radii))
+        lines = float(sum(np.searchsorted(halves, side) for halves in self.radii))
         return 1.0 + lines + lines**2 / 4
 
     def seconds(self, side: float) -> float:
@@ -117,7 +119,7 @@ def windows(
     forecast: Forecast,
     turn: Turn,
 ) -> Iterator[tuple[R, Ending] | None]:
-    """Yield what is found in ever larger windows, with what ended them; None where a step is over.
+    """Yield the results of growing windows, with what ended them; None where a step is over.
 
     ``cut(side)`` covers a window of that side, relative to what was asked for, in small steps, or
     raises ``SpentError``; ``finish`` makes a result of it. The first window is tiny. Each other is
@@ -132,8 +134,8 @@ def windows(
         begin = turn.deadline.clock()
         after = forecast.after(side) if forecast.covered else 0.0
         try:
-            yield from (work := Steps(cut(side), turn, after))
-            found = work.result
+            yield from (work := TimedSteps(cut(side), turn, after))
+            covering = work.result
         except SpentError as error:
             if best is None:
                 raise
@@ -143,10 +145,10 @@ def windows(
             spent, too_wide = error.budget, side
         else:
             middle = turn.deadline.clock()
-            best = finish(found)
+            best = finish(covering)
             end = turn.deadline.clock()
             seconds = max(end - begin, TICK)
-            forecast.covered.append(_Window(side, count(found), seconds, end - middle))
+            forecast.covered.append(_Window(side, count(covering), seconds, end - middle))
             yield best, "complete" if side == 1.0 else "seconds"
             turn.begin()
             if side == 1.0:
@@ -176,8 +178,8 @@ def _following(forecast: Forecast, turn: Turn, too_wide: float | None) -> float 
     return side if side >= min(1.0, LEAST * last.side) and seconds > 0 else None
 
 
-class Steps(Generic[C]):
-    """Some work within a time, with a stop whenever a step is over; then its ``result``."""
+class TimedSteps(Generic[C]):
+    """Work within a time limit, paused whenever a step is over; then its ``result``."""
 
     def __init__(self, work: Generator[None, None, C], turn: Turn, after: float = 0.0) -> None:
         self._work, self._turn, self._after = work, turn, after

@@ -54,7 +54,7 @@ class Boundary(Result):
 
     @property
     def length(self) -> float:
-        """Return the length of all polylines together."""
+        """Return the total length of all polylines."""
         return float(self.lengths.sum())
 
     @cached_property
@@ -76,21 +76,21 @@ class Boundary(Result):
         if not sizes:
             yield {"points": 0, "length": 0.0, "closed": False, "one": None, "other": None}
         for line, size in enumerate(sizes):
-            one, other = self.between[line].tolist()
+            left, right = self.between[line].tolist()
             yield {
                 "points": size,
                 "length": float(self.lengths[line]),
                 "closed": bool(self.closed[line]),
-                "one": one,
-                "other": None if other < 0 else other,
+                "one": left,
+                "other": None if right < 0 else right,
             }
 
     def summary(self) -> Summary:
         """Return the length."""
         count, closed = len(self.lengths), int(self.closed.sum())
-        what = "between decisions" if self.level is None else f"at level {self.level:.4g}"
+        place = "between decisions" if self.level is None else f"at level {self.level:.4g}"
         lines = "1 polyline" if count == 1 else f"{count} polylines"
-        basis = f"{lines} {what}, {closed} of them closed"
+        basis = f"{lines} {place}, {closed} of them closed"
         if self.complete:
             return Summary(value=self.length, kind="exact", basis=basis)
         spent = f"{self.covered:.1%} of the window, then the budget ({self.ended_by}) was spent"
@@ -154,7 +154,7 @@ def boundary(
     """
 
     def line(regions: PlaneRegions) -> Boundary:
-        if regions.levels.shape[1] == 1 or output is not None:
+        if regions.intercepts.shape[1] == 1 or output is not None:
             return level_set(regions, output=output or 0, level=level)
         if level != 0.0:
             raise ValueError(
@@ -167,42 +167,42 @@ def boundary(
         f, x, line, plane=plane, domain=domain, regions=regions, seconds=seconds, memory=memory,
         threads=threads,
     )  # fmt: skip
-    for found in steps:
-        if isinstance(found, NotApplicable):
-            found = NotApplicable(what="boundary", reason=found.reason)
-        yield found
+    for step in steps:
+        if isinstance(step, NotApplicable):
+            step = NotApplicable(what="boundary", reason=step.reason)
+        yield step
 
 
 def level_set(regions: PlaneRegions, *, output: int = 0, level: float = 0.0) -> Boundary:
-    """Return where one output has a level, from regions that are known."""
-    outputs = regions.levels.shape[1]
+    """Return the level set of one output, from known regions."""
+    outputs = regions.intercepts.shape[1]
     if not 0 <= output < outputs:
         raise ValueError(
             f"output must lie between 0 and {outputs - 1}, found {output}: choose another."
         )
     checks.number(level=level)
-    levels = regions.levels[:, [output, output]].clone()
+    intercepts = regions.intercepts[:, [output, output]].clone()
     slopes = regions.slopes[:, [output, output]].clone()
-    levels[:, 1], slopes[:, 1] = level, 0.0
-    chains = contours(_cover(regions, levels, slopes))
+    intercepts[:, 1], slopes[:, 1] = level, 0.0
+    chains = contours(_cover(regions, intercepts, slopes))
     between = np.tile(np.array([[output, -1]]), (len(chains.closed), 1))
     return _result(regions, chains, between, level=float(level), output=output)
 
 
 def decision_boundary(regions: PlaneRegions) -> Boundary:
-    """Return where the decision changes, from regions that are known.
+    """Return the decision boundary, from known regions.
 
     The decision is the sign of one output, and the largest of several.
     """
-    if regions.levels.shape[1] == 1:
+    if regions.intercepts.shape[1] == 1:
         return level_set(regions)
-    chains = contours(_cover(regions, regions.levels, regions.slopes))
+    chains = contours(_cover(regions, regions.intercepts, regions.slopes))
     return _result(regions, chains, chains.between, level=None, output=None)
 
 
 def _cover(
     regions: PlaneRegions,
-    levels: Float64[Tensor, "cells c"],
+    intercepts: Float64[Tensor, "cells c"],
     slopes: Float64[Tensor, "cells c 2"],
 ) -> Cover:
     """Return the cells with the values of some functions at vertices and centroids."""
@@ -213,25 +213,25 @@ def _cover(
     cell = torch.from_numpy(owner)
     moved = (regions.vertices - regions.center).unsqueeze(2)
     from_center = (regions.centroids - regions.center).unsqueeze(2)
-    _refuse_jumps(regions, levels, slopes)
+    _refuse_jumps(regions, intercepts, slopes)
     return Cover(
         place=regions.vertices.numpy(),
         corners=corners,
         first=regions.first.numpy(),
         ends=regions.edges.numpy(),
         sides=regions.neighbours.numpy(),
-        values=(levels[cell] + (slopes[cell] @ moved).squeeze(2)).numpy(),
-        levels=(levels + (slopes @ from_center).squeeze(2)).numpy(),
+        values=(intercepts[cell] + (slopes[cell] @ moved).squeeze(2)).numpy(),
+        intercepts=(intercepts + (slopes @ from_center).squeeze(2)).numpy(),
         slopes=slopes.numpy(),
     )
 
 
 def _refuse_jumps(
     regions: PlaneRegions,
-    levels: Float64[Tensor, "cells c"],
+    intercepts: Float64[Tensor, "cells c"],
     slopes: Float64[Tensor, "cells c 2"],
 ) -> None:
-    """Refuse regions across whose edges the function jumps: some between them were lost.
+    """Refuse regions across whose edges the function jumps: some in between were lost.
 
     Regions narrower than the rounding of coordinates (a unit that saturates, at data of 1e17) have
     no area in float64, and no boundary that could be told.
@@ -239,12 +239,12 @@ def _refuse_jumps(
     shared = regions.neighbours.amin(1) >= 0
     sides = regions.neighbours[shared].T
     middles = regions.vertices[regions.edges[shared]].mean(1) - regions.center
-    one, other = (levels[k] + (slopes[k] @ middles.unsqueeze(2)).squeeze(2) for k in sides)
-    if not len(one):
+    left, right = (intercepts[k] + (slopes[k] @ middles.unsqueeze(2)).squeeze(2) for k in sides)
+    if not len(left):
         return
     jump, size = (
-        float((one - other).abs().max()),
-        float(torch.maximum(one.abs(), other.abs()).max()),
+        float((left - right).abs().max()),
+        float(torch.maximum(left.abs(), right.abs()).max()),
     )
     if jump > JUMP * size:
         raise ValueError(

@@ -79,11 +79,11 @@ class ClosedRegions(Result):
                 f"number must be one of {self.count} closed regions, found {number}: look at count "
                 "first."
             )
-        found = self.corners[self.first[number] : self.first[number + 1]]
+        corners = self.corners[self.first[number] : self.first[number + 1]]
         if self.inputs != 2:
-            return found
-        across, up = (found - found.mean(0)).T
-        return found[torch.atan2(up, across).argsort()]
+            return corners
+        across, up = (corners - corners.mean(0)).T
+        return corners[torch.atan2(up, across).argsort()]
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each region, or a single one that says that all are open."""
@@ -104,8 +104,8 @@ class ClosedRegions(Result):
 
     def summary(self) -> Summary:
         """Return the number of closed regions."""
-        what = ", ".join(self.shapes) or "none: every region reaches to infinity"
-        basis = f"{self.units} units, {self.inputs} inputs; {what}"
+        shapes = ", ".join(self.shapes) or "none: every region reaches to infinity"
+        basis = f"{self.units} units, {self.inputs} inputs; {shapes}"
         return Summary(value=float(self.count), kind="exact", basis=basis)
 
 
@@ -209,17 +209,17 @@ def from_weights(
         out: Weights of the one output.
         end: Bias of the output, less the level.
         leak: Slope of the units below zero.
-        level: Level that ``end`` is meant for, to be told in the result.
-        converted: Precision in which the weights were, to be told in the result.
+        level: Level that ``end`` is meant for, recorded in the result.
+        converted: Precision of the weights, recorded in the result.
     """
     units, inputs = weight.shape
     net = layer(weight, bias, out, end, leak) if units == inputs + 1 else None
-    found = closed(net) if net else []
-    corners = [places(one.corners, weight, bias) for one in found]
+    regions = closed(net) if net else []
+    corners = [places(region.corners, weight, bias) for region in regions]
     centres = [place.mean(0) for place in corners]
     inner = [
-        inner_radius(one, weight, bias, out, end, leak, centre)
-        for one, centre in zip(found, centres, strict=True)
+        inner_radius(region, weight, bias, out, end, leak, centre)
+        for region, centre in zip(regions, centres, strict=True)
     ]
     outer = [
         float(np.linalg.norm(place - centre, axis=1).max())
@@ -227,9 +227,9 @@ def from_weights(
     ]
     ends = np.cumsum([0, *map(len, corners)])
     return ClosedRegions(
-        sides=_whole([one.side for one in found]),
-        inside=_whole([len(one.inside) for one in found]),
-        whole=torch.tensor([one.whole for one in found], dtype=torch.bool),
+        sides=_whole([region.side for region in regions]),
+        inside=_whole([len(region.inside) for region in regions]),
+        whole=torch.tensor([region.whole for region in regions], dtype=torch.bool),
         corners=torch.from_numpy(np.concatenate([np.zeros((0, inputs)), *corners])),
         first=_whole(ends.tolist()),
         inner=torch.tensor(inner, dtype=torch.float64),

@@ -28,7 +28,7 @@ from inscape.functional.jacobians import MEMORY, Probe, chunks, jacobians, probe
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.lines.evaluation import Rows
 from inscape.piecewise.planes.frame import Frame
-from inscape.regions._labels import Neighbours, Pairs, directions, joined
+from inscape.regions._labels import GridNeighbours, Pairs, directions, joined
 from inscape.regions._precision import in_precision
 from inscape.regions._slice import Slice, rectangle
 
@@ -65,11 +65,11 @@ class GridRegions(Result):
 
     @property
     def missed(self) -> float | None:
-        """Return the share of the exact number of regions that the grid does not show."""
+        """Return the fraction of the exact number of regions that the grid does not show."""
         return None if self.exact is None else 1.0 - self.distinct / self.exact
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row for each region: its share of the grid."""
+        """Yield one row for each region: its fraction of the grid."""
         sizes = torch.bincount(self.labels.flatten()).tolist()
         for label, size in enumerate(sizes):
             yield {"region": label, "points": size, "share": size / self.labels.numel()}
@@ -206,16 +206,16 @@ def _by_jacobian(
 ) -> Labels:
     """Join neighbours on the grid whose affine maps agree, one row of the grid after another."""
     tolerance, neighbours, intercepts = settings
-    found = probe(f, x)
-    found.need_gradient()
-    size = found.outputs * (x[0].numel() + intercepts)
-    compare = Neighbours(neighbours, grid, tolerance, directions(size))
+    probed = probe(f, x)
+    probed.need_gradient()
+    size = probed.outputs * (x[0].numel() + intercepts)
+    compare = GridNeighbours(neighbours, grid, tolerance, directions(size))
     pairs: list[Pairs] = []
     u, v = part.ticks(grid)
     with progress(grid, label="rows of the grid") as bar:
         for at in v:
-            some = chunks(part.row(u, at), found.rows(memory))
-            maps = [_maps(found, points, part.frame, x.dtype, intercepts) for points in some]
+            rows = chunks(part.row(u, at), probed.rows(memory))
+            maps = [_maps(probed, points, part.frame, x.dtype, intercepts) for points in rows]
             pairs.append(compare.pairs(torch.cat(maps)))
             bar.advance()
             yield
@@ -224,16 +224,16 @@ def _by_jacobian(
 
 
 def _maps(
-    found: Probe, points: Tensor, frame: Frame, dtype: torch.dtype, intercepts: bool
+    probed: Probe, points: Tensor, frame: Frame, dtype: torch.dtype, intercepts: bool
 ) -> Float64[Tensor, "n k"]:
-    """Return the slopes at some points, and the constants of the maps at the plane's origin."""
+    """Return the Jacobians at some points, and the constants of the maps at the plane's origin."""
     x = points.to(dtype)
-    slopes = jacobians(found.f, x).detach().double()
+    slopes = jacobians(probed.f, x).detach().double()
     checks.finite(slopes.flatten(1).sum(1), "points of the grid")
     if not intercepts:
         return slopes.flatten(1)
     with torch.no_grad():
-        values = found.f(x.clone()).reshape(len(x), -1).double()
+        values = probed.f(x.clone()).reshape(len(x), -1).double()
     moved = (points - frame.origin).flatten(1)
     constants = values - torch.einsum("ncd,nd->nc", slopes, moved)
     return torch.cat([slopes.flatten(1), constants], 1)
@@ -242,7 +242,7 @@ def _maps(
 def _by_pattern(
     f: Function, x: Tensor, part: Slice, grid: int, settings: Settings, memory: int
 ) -> Labels:
-    """Give points of the grid with equal activation patterns one number."""
+    """Label the points of the grid by their activation patterns."""
     net = piecewise(f, x)
     u, v = part.ticks(grid)
     rows = Rows(net, x[:1], x[:1], memory).most
@@ -252,7 +252,9 @@ def _by_pattern(
         for at in v:
             for points in chunks(part.row(u, at).to(x.dtype).double(), rows):
                 chosen = net.patterns(points)
-                keys = np.concatenate([one.numpy() for one in chosen], 1) if chosen else None
+                keys = (
+                    np.concatenate([pattern.numpy() for pattern in chosen], 1) if chosen else None
+                )
                 names = [b""] * len(points) if keys is None else [_digest(key) for key in keys]
                 labels += [kinds.setdefault(name, len(kinds)) for name in names]
             bar.advance()

@@ -63,7 +63,7 @@ class IdealShape:
             yield from product((-1, 1), repeat=self.dimension)
         else:
             chosen = product((0, 1), repeat=self.dimension + 1)
-            yield from (some for some in chosen if 0 < sum(some) <= self.dimension)
+            yield from (subset for subset in chosen if 0 < sum(subset) <= self.dimension)
 
     @property
     def vertex_count(self) -> int:

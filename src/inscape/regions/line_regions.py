@@ -26,7 +26,7 @@ from inscape._core.result import NONNEGATIVE, Range
 from inscape.functional.jacobians import norm
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.lines.evaluation import ROOM, Rows
-from inscape.piecewise.lines.segments import Cutting, Lines, cutting_of
+from inscape.piecewise.lines.segments import CutSegments, Cutting, cutting_of
 from inscape.piecewise.stepping import Turn
 from inscape.regions._line_maps import Details
 from inscape.regions._precision import name_of
@@ -41,18 +41,19 @@ DRAWS = 100
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LineRegions(Result):
-    """Segments of the input space, cut where the network bends; flat arrays with offsets.
+    """Segments of the input space, cut at the breakpoints of a network; flat arrays with offsets.
 
     Segment i goes from ``starts[i]`` to ``stops[i]`` and owns the knots from ``offsets[i]`` to
-    ``offsets[i + 1]``: ``t`` is the share of the way, ``values`` the outputs there. Its pieces lie
-    between neighbouring knots; ``slopes`` are the derivatives along the line by arc length. A cell
-    is a piece of constant activation pattern; merged are neighbours with equal slopes.
-    ``variation`` is that of f inside each segment, ``slope_variation`` that of its derivative along
-    the segment, and ``gradient_variation`` that of its whole gradient (Frobenius norms of the jumps
-    of the Jacobian). ``vertex_jumps`` are the jumps of the gradient from one segment of a polyline
-    to the next, zero where both go on in one piece; none of several segments apart. ``maps`` and
-    ``biases`` give f(x) = A x + b on each piece, in input space. ``converted`` names the precision
-    of the model where it was another than float64, in which everything is computed.
+    ``offsets[i + 1]``: ``t`` is the fraction of the segment, ``values`` the outputs there. Its
+    pieces lie between neighbouring knots; ``slopes`` are the derivatives along the line by arc
+    length. A cell is a piece of constant activation pattern; merged are neighbours with equal
+    slopes. ``variation`` is that of f inside each segment, ``slope_variation`` that of its
+    derivative along the segment, and ``gradient_variation`` that of its whole gradient (Frobenius
+    norms of the jumps of the Jacobian). ``vertex_jumps`` are the jumps of the gradient from one
+    segment of a polyline to the next, zero where both go on in one piece; none of several segments
+    apart. ``maps`` and ``biases`` give f(x) = A x + b on each piece, in input space. ``converted``
+    names the precision of the model where it was another than float64, in which everything is
+    computed.
 
     ``covered`` is the fraction of the length of all ``asked`` segments that was cut. Where it is
     less than 1, ``ended_by`` names the budget that was spent: the first segments are there, the
@@ -92,7 +93,7 @@ class LineRegions(Result):
         """Return the total variation of the gradient along all of a polyline, vertices included."""
         if self.gradient_variation is None or self.vertex_jumps is None:
             raise ValueError(
-                "the gradient was not looked at along these lines: call line_regions with "
+                "the gradient was not computed along these lines: call line_regions with "
                 "gradients=True."
             )
         return float(self.gradient_variation.sum() + self.vertex_jumps.sum())
@@ -179,9 +180,9 @@ def line_regions(
     slope of every segment; with ``gradients`` the total variation of the gradient. The rows of
     ``x`` are the vertices of a polyline, unless ``to`` or ``pairs`` say otherwise. A chain of dense
     layers costs less than its evaluation at the breakpoints; any other graph two to three such
-    evaluations, less where its last layers bend most. Lines are cut from their beginning on, window
-    by window, each exact through all layers: what is covered when the time is over is exact.
-    ``line_regions.refine`` yields ever longer prefixes.
+    evaluations, less where most breakpoints are in its last layers. Lines are cut from their
+    beginning on, window by window, each exact through all layers: what is covered when the time is
+    over is exact. ``line_regions.refine`` yields ever longer prefixes.
 
     Args:
         f: A piecewise-linear network in eval mode.
@@ -189,12 +190,12 @@ def line_regions(
         to: Where the segment that starts at each row of ``x`` stops.
         closed: Whether the polyline returns to its first vertex.
         pairs: Number of segments between random rows of ``x``.
-        patterns: Whether to keep the choice of every unit on every piece.
+        patterns: Whether to keep the activation pattern of every piece.
         maps: Whether to keep the affine map of every piece in input space.
         gradients: Whether to sum the jumps of the whole gradient, at the vertices too; costs a
             forward and ``c`` backward passes for each piece.
         seed: Seed of the draw of pairs.
-        seconds: Stop after this time, with what is covered; ``BudgetError`` where it does not do
+        seconds: Stop after this time, with what is covered; ``BudgetError`` where it is too short
             for a single piece. Only the export of the network is never left.
         memory: Bytes that the working set may take.
 
@@ -219,11 +220,11 @@ def line_regions(
     try:
         joined = to is None and pairs is None
         result: Any = None  # whoever consumes steps comes again
-        for found in _found(rows, details, turn):
-            if found is not None:
-                checks.finite(found.slopes.sum(1), "pieces")
+        for cuts in _growing(rows, details, turn):
+            if cuts is not None:
+                checks.finite(cuts.slopes.sum(1), "pieces")
                 result = _result(
-                    rows, found, details, joined=joined, closed=closed, seed=seed if pairs else None
+                    rows, cuts, details, joined=joined, closed=closed, seed=seed if pairs else None
                 )
             yield result
     except UnsupportedModelError as error:
@@ -232,8 +233,8 @@ def line_regions(
         yield refusal("line_regions", f, x, error)
 
 
-def _found(rows: Rows, details: Details, turn: Turn) -> Iterator[Lines | None]:
-    """Yield ever more pieces, by a quarter each time, then all in time; None where a step is over.
+def _growing(rows: Rows, details: Details, turn: Turn) -> Iterator[CutSegments | None]:
+    """Yield a growing number of pieces, by a quarter each time; None where a step is over.
 
     Where nobody waits, only what is found in the end.
     """
@@ -257,7 +258,7 @@ def _found(rows: Rows, details: Details, turn: Turn) -> Iterator[Lines | None]:
 
 
 def _work(cutting: Cutting, details: Details, turn: Turn) -> Iterator[None]:
-    """Cut, and look at the pieces that are cut: at once where somebody looks at the clock."""
+    """Cut the segments and process the pieces; in alternation where the time is limited."""
     watched, begun = turn.is_watched, 0
     for _ in cutting.steps(turn.deadline, watched=watched):
         yield
@@ -269,26 +270,26 @@ def _work(cutting: Cutting, details: Details, turn: Turn) -> Iterator[None]:
 
 
 def _result(
-    rows: Rows, found: Lines, details: Details, *, joined: bool, closed: bool, seed: int | None
+    rows: Rows, cuts: CutSegments, details: Details, *, joined: bool, closed: bool, seed: int | None
 ) -> LineRegions:
     """Return what is known of the segments."""
-    pieces, asked, covered = len(found.slopes), len(rows.a), found.covered
+    pieces, asked, covered = len(cuts.slopes), len(rows.a), cuts.covered
     is_complete = len(covered) == asked and float(covered[-1]) == 1.0
-    variation, jumps = details.turned(found, joined=joined, closed=closed and is_complete)
+    variation, jumps = details.turned(cuts, joined=joined, closed=closed and is_complete)
     matrices, constants = details.maps(pieces)
     lengths = norm((rows.b - rows.a).flatten(1), dim=1)
     total, begun = float(lengths.sum()), slice(len(covered))
     lengths = lengths[begun]
     return LineRegions(
-        t=found.t,
-        offsets=found.offsets,
-        values=found.values,
-        slopes=found.slopes / lengths[found.segment, None],
-        cells=found.pieces,
-        merged=found.merged(),
+        t=cuts.t,
+        offsets=cuts.offsets,
+        values=cuts.values,
+        slopes=cuts.slopes / lengths[cuts.segment, None],
+        cells=cuts.pieces,
+        merged=cuts.merged(),
         lengths=lengths,
-        variation=found.variation(),
-        slope_variation=found.turning() / lengths,
+        variation=cuts.variation(),
+        slope_variation=cuts.turning() / lengths,
         starts=rows.a[begun],
         stops=rows.b[begun],
         patterns=details.patterns(pieces),
@@ -307,7 +308,7 @@ def _result(
 def _segments(
     x: Tensor, to: Tensor | None, *, closed: bool, pairs: int | None, seed: int
 ) -> tuple[Float64[Tensor, "m *d"], Float64[Tensor, "m *d"]]:
-    """Return both ends of every segment that was asked for."""
+    """Return both ends of every requested segment."""
     if (to is not None) + closed + (pairs is not None) > 1:
         raise ValueError(
             "at most one of to, closed and pairs may be given, found several: x is one polyline, "
@@ -338,7 +339,7 @@ def _segments(
 
 
 def _distinct_pairs(x: Tensor, pairs: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Draw pairs of different points: what joins a point to itself is drawn anew."""
+    """Draw pairs of different points: a pair of equal points is drawn again."""
     checks.whole(1, pairs=pairs)
     a, b = draw_pairs(x, pairs, seed=seed)
     for again in range(DRAWS):

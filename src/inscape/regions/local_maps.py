@@ -1,4 +1,4 @@
-"""Local maps: the affine function that a network is around each point of the data."""
+"""Local maps: the first-order expansion of a network at each point of the data."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,9 +40,9 @@ SAME = 1e-9
 class LocalMaps(Result):
     """The affine map v(x0) + J(x0) (x - x0) at each point x0, and which units are on there.
 
-    ``labels`` numbers the maps in the order in which the points meet them: by their patterns
-    where the network is piecewise linear, by their coefficients otherwise. ``patterns`` holds the
-    choice of every unit, bend after bend (``units`` of them each), or None with the reason in
+    ``labels`` numbers the maps in the order in which the points meet them: by their patterns where
+    the network is piecewise linear, by their coefficients otherwise. ``patterns`` holds the state
+    of every unit, operation after operation (``units`` of them each), or None with the reason in
     ``note``. On a kink (``on_kink``) the map is that of the pattern there: a unit at zero is off,
     of equal ones the first is the largest. Of ``drawn_from`` points that were given, those in
     ``points`` were looked at.
@@ -75,14 +75,14 @@ class LocalMaps(Result):
         return self.jacobians.reshape(*self.jacobians.shape[:2], *self.shape)
 
     def hamming(self) -> Int64[Tensor, "n n"]:
-        """Return in how many units the patterns of each two points differ."""
+        """Return the Hamming distance of the activation patterns of each two points."""
         if self.patterns is None:
             raise ValueError(
                 f"Hamming distances need activation patterns, found none ({self.note}): "
                 "compare the Jacobians instead."
             )
-        choices = self.patterns.float()
-        return torch.cdist(choices, choices, p=0).round().long()
+        patterns = self.patterns.float()
+        return torch.cdist(patterns, patterns, p=0).round().long()
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each point and output."""
@@ -100,7 +100,7 @@ class LocalMaps(Result):
                 }
 
     def summary(self) -> Summary:
-        """Return how many different maps the points meet."""
+        """Return how many different maps the points have."""
         count = int(self.labels.max()) + 1
         kind = "patterns" if self.patterns is not None else "maps"
         basis = f"different {kind} at {len(self.labels)} points"
@@ -131,7 +131,7 @@ def local_maps(
     seed: int = 0,
     memory: int = MEMORY,
 ) -> Iterator[LocalMaps]:
-    r"""Take the affine map that ``f`` is, or is next to, at each point.
+    r"""Compute the affine map of ``f`` at each point: its value and its Jacobian.
 
     .. math:: v(x) = v(x_0) + J(x_0) (x - x_0), \quad J \in \mathbb{R}^{c \times d}
 
@@ -156,21 +156,21 @@ def local_maps(
     """
     checks.whole(1, points=points, memory=memory)
     f, x, converted = in_precision(f, x, "float64")
-    found = probe(f, x)
-    found.need_gradient()
+    probed = probe(f, x)
+    probed.need_gradient()
     draw = Draw(len(x), points, seed=seed)
-    _check_sizes(x, len(draw), found.outputs, image)
+    _check_sizes(x, len(draw), probed.outputs, image)
     net, note = _read(f, x) if patterns else (None, "not asked for")
-    maps = _Maps(found, net, x, draw)
+    maps = _Maps(probed, net, x, draw)
     with progress(len(draw), label="local maps") as bar:
-        for some in draw.growing(FIRST, found.rows(memory)):
-            maps.add(x[some])
-            bar.advance(len(x[some]))
+        for part in draw.growing(FIRST, probed.rows(memory)):
+            maps.add(x[part])
+            bar.advance(len(x[part]))
             if stoppable() or maps.done == len(draw):
                 yield LocalMaps(
                     **maps.fields(),
                     units=tuple(len(p[0]) for p in net.patterns(x[:1])) if net is not None else (),
-                    places=tuple(one.place for one in net.ops) if net is not None else (),
+                    places=tuple(op.place for op in net.ops) if net is not None else (),
                     shape=tuple(image or x.shape[1:]),
                     converted=converted,
                     note=note,
@@ -197,9 +197,9 @@ def _check_sizes(x: Tensor, count: int, outputs: int, image: tuple[int, ...] | N
 class _Maps:
     """The maps at the points so far."""
 
-    def __init__(self, found: Probe, net: Piecewise | None, x: Tensor, draw: Draw) -> None:
-        n, c = len(draw), found.outputs
-        self._found, self._net, self._draw = found, net, draw
+    def __init__(self, probed: Probe, net: Piecewise | None, x: Tensor, draw: Draw) -> None:
+        n, c = len(draw), probed.outputs
+        self._probed, self._net, self._draw = probed, net, draw
         self._points = x.new_empty(n, x[0].numel())  # at once: small parts would split the heap
         self._values, self._slopes = x.new_empty(n, c), x.new_empty(n, c, x[0].numel())
         self._sums = x.new_empty(n)
@@ -212,8 +212,8 @@ class _Maps:
         at = slice(self.done, self.done + len(part))
         self._points[at] = part.flatten(1)
         with torch.no_grad():
-            self._values[at] = self._found.f(part.clone()).reshape(len(part), -1)
-        self._slopes[at] = jacobians(self._found.f, part).detach()
+            self._values[at] = self._probed.f(part.clone()).reshape(len(part), -1)
+        self._slopes[at] = jacobians(self._probed.f, part).detach()
         self._sums[at] = self._slopes[at].flatten(1).sum(1)
         if self._net is not None:
             chosen, self._on_kink[at] = _patterns(self._net, part)
@@ -247,13 +247,13 @@ def _read(f: Function, x: Tensor) -> tuple[Piecewise | None, str]:
 
 
 def _patterns(net: Piecewise, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the choices of all units, and which points lie exactly on a kink."""
+    """Return the activation patterns, and which points lie exactly on a kink."""
     chosen = net.patterns(x)
     return torch.cat(chosen, 1), ties(net, x, chosen)
 
 
 def _settle(net: Piecewise, x: Tensor, on_kink: Tensor, slopes: Tensor) -> None:
-    """Put in the maps of the patterns on kinks: autograd has a convention of its own for each."""
+    """Replace the maps on kinks by those of their patterns: autograd's conventions differ."""
     for k in on_kink.nonzero().flatten().tolist():
         slopes[k] = affine_values(net, x[k], net.patterns(x[k : k + 1]))[0]
 

@@ -25,15 +25,15 @@ from inscape._core.anytime import finished as all_steps
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.piecewise.graph.network import Piecewise, piecewise
-from inscape.piecewise.planes import Cells, Frame, Tidy, tidy
+from inscape.piecewise.planes import CanonicalCells, Cells, Frame, in_canonical_order
 from inscape.piecewise.planes.budget import Ending, SpentError
 from inscape.piecewise.stepping import Turn
-from inscape.regions._cutter import Cutter
+from inscape.regions._cutter import PlaneCutter
 from inscape.regions._domain import plane_of, polygon_of, turns, window
 from inscape.regions._input_maps import input_maps
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
-from inscape.regions._windows import Steps, windows
+from inscape.regions._windows import TimedSteps, windows
 
 R = TypeVar("R")
 
@@ -46,11 +46,12 @@ class PlaneRegions(Result):
     """Convex cells of constant activation pattern that cover a polygon, as flat arrays.
 
     Cell ``i`` has the corners ``vertices[corners[first[i]:first[i + 1]]]``, counter-clockwise. On
-    it the output at (u, v) is ``levels[i] + slopes[i] @ ((u, v) - center)``. ``merged[i]`` numbers
+    it the output at (u, v) is ``intercepts[i] + slopes[i] @ ((u, v) - center)``. ``merged[i]`` is
     the merged region of the cell: cells that touch along an edge and have one affine map on the
     plane. ``edges`` join two vertices; ``neighbours`` are the cells on their left and right (-1:
     none) and ``switching_units`` the operation and its unit that switches across them (-1: side of
     the domain).
+    Each unit of operation ``k`` has ``states[k]`` states: 2, or the entries of its window.
     ``converted`` names the precision of the model where it was another than float64.
 
     ``ended_by`` names the budget that was spent, or is ``"complete"``. When the time was spent,
@@ -64,7 +65,7 @@ class PlaneRegions(Result):
     corners: Int32[Tensor, " k"]
     first: Int64[Tensor, " m"]
     slopes: Float64[Tensor, "cells c 2"]
-    levels: Float64[Tensor, "cells c"]
+    intercepts: Float64[Tensor, "cells c"]
     areas: Float64[Tensor, " cells"]
     merged: Int64[Tensor, " cells"]
     edges: Int32[Tensor, "e 2"]
@@ -73,7 +74,7 @@ class PlaneRegions(Result):
     patterns: UInt8[Tensor, "cells bytes"]
     ops: tuple[str, ...]
     units: tuple[int, ...]
-    choices: tuple[int, ...]
+    states: tuple[int, ...]
     domain: Float64[Tensor, "sides 2"]
     center: Float64[Tensor, " 2"]
     origin: Float64[Tensor, "*d"]
@@ -111,13 +112,13 @@ class PlaneRegions(Result):
         return self.vertices[self.corners[self.first[cell] : self.first[cell + 1]].long()]
 
     def pattern(self, op: int) -> Integer[Tensor, "cells units"]:
-        """Return the choices of all units of one bend on every cell: 0 off, 1 on, or the winner."""
-        begin = sum(_bytes(u, c) for u, c in zip(self.units[:op], self.choices, strict=False))
-        size = _bytes(self.units[op], self.choices[op])
+        """Return the pattern of one operation on all cells: 0 off, 1 on, or the maximum's index."""
+        begin = sum(_bytes(u, c) for u, c in zip(self.units[:op], self.states, strict=False))
+        size = _bytes(self.units[op], self.states[op])
         packed = self.patterns[:, begin : begin + size]
-        if self.choices[op] > 256:
+        if self.states[op] > 256:
             return torch.from_numpy(np.ascontiguousarray(packed.numpy()).view(np.int32))
-        if self.choices[op] > 2:
+        if self.states[op] > 2:
             return packed
         bits = np.unpackbits(packed.numpy(), axis=1, bitorder="little")
         return torch.from_numpy(bits[:, : self.units[op]])
@@ -127,7 +128,7 @@ class PlaneRegions(Result):
     ) -> Float64[Tensor, "n c"]:
         """Return the outputs of given cells' maps at places of the plane, one for each row."""
         moved = (at - self.center).unsqueeze(2)
-        return self.levels[cell] + (self.slopes[cell] @ moved).squeeze(2)
+        return self.intercepts[cell] + (self.slopes[cell] @ moved).squeeze(2)
 
     def integral(self) -> Float64[Tensor, " c"]:
         """Return the integral of the outputs over the cells, exact."""
@@ -137,7 +138,7 @@ class PlaneRegions(Result):
     def input_maps(
         self,
         f: Function,
-        some: Int64[Tensor, " k"] | None = None,
+        cells: Int64[Tensor, " k"] | None = None,
         *,
         memory: int = MEMORY,
     ) -> tuple[Float64[Tensor, "k c D"], Float64[Tensor, "k c"]]:
@@ -151,11 +152,11 @@ class PlaneRegions(Result):
         ``c`` backward passes for each cell.
 
         Args:
-            f: The network that the regions were found for.
-            some: Numbers of the cells that are asked for; all by default.
+            f: The network that the regions belong to.
+            cells: Numbers of the cells whose maps are wanted; all by default.
             memory: Bytes that the maps may take; 8 GB by default.
         """
-        return input_maps(self, f, some, memory)
+        return input_maps(self, f, cells, memory)
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each cell."""
@@ -176,10 +177,10 @@ class PlaneRegions(Result):
         return Summary(value=float(self.cells), kind="lower bound", basis=basis)
 
 
-def _bytes(units: int, choices: int) -> int:
-    if choices <= 2:
+def _bytes(units: int, states: int) -> int:
+    if states <= 2:
         return (units + 7) // 8
-    return units if choices <= 256 else 4 * units
+    return units if states <= 256 else 4 * units
 
 
 def _centroids(place: Any, corners: Any, first: Any) -> Any:
@@ -254,7 +255,7 @@ def plane_regions(
             points, a tenth wider.
         regions: Stop at this many cells.
         seconds: Stop after this time, with the largest window that was covered; ``BudgetError``
-            where it does not do for one of about one cell. Only the export is never left.
+            where it is too short for one of about one cell. Only the export is never left.
         memory: Stop before taking more than about this many bytes; 8 GB by default.
         threads: Threads; by default those of torch.
 
@@ -266,7 +267,7 @@ def plane_regions(
     (4, 4, True)
     """
     yield from cut_plane(
-        f, x, lambda found: found, plane=plane, domain=domain, regions=regions, seconds=seconds,
+        f, x, lambda result: result, plane=plane, domain=domain, regions=regions, seconds=seconds,
         memory=memory, threads=threads,
     )  # fmt: skip
 
@@ -283,9 +284,9 @@ def cut_plane(
     memory: int | None,
     threads: int | None,
 ) -> Iterator[R | NotApplicable]:
-    """Yield what ``finish`` makes of ever larger windows; the same again where a step is over.
+    """Yield ``finish`` of the regions of growing windows; the last again where a step is over.
 
-    Where nobody waits and there is no time limit, of the whole domain alone.
+    Without a time limit or a waiting caller, of the whole domain alone.
     """
     turn = Turn(seconds)
     checks.points(x)
@@ -303,11 +304,11 @@ def cut_plane(
         return
     frame = plane_of(x, plane)
     asked = polygon_of(domain, frame, x, given=plane is not None)
-    cutter = Cutter(net, frame, asked, regions, memory or MEMORY, threads)
+    cutter = PlaneCutter(net, frame, asked, regions, memory or MEMORY, threads)
     turn.exported()
 
-    def finished(found: tuple[Cells, Tensor]) -> R:
-        return finish(_regions(cutter, found))
+    def finished(cut: tuple[Cells, Tensor]) -> R:
+        return finish(_regions(cutter, cut))
 
     if not turn.is_watched:
         yield finished(all_steps(cutter.cut(1.0, strict=False, watched=False)))
@@ -315,7 +316,7 @@ def cut_plane(
     shown: Any = None  # whoever consumes steps comes again
     known: tuple[R, Ending] | None = None
     try:
-        for _ in (preparing := Steps(cutter.prepare(), turn)):
+        for _ in (preparing := TimedSteps(cutter.prepare(), turn)):
             yield shown
         for window_found in windows(cutter.cut, finished, _count, preparing.result, turn):
             if window_found is not None and window_found != known:
@@ -329,50 +330,48 @@ def cut_plane(
                 "cut lines with line_regions, which is quicker",
             ) from None
         # not even the smallest window has so few cells
-        for _ in (cutting := Steps(cutter.cut(1.0, strict=False), turn)):
+        for _ in (cutting := TimedSteps(cutter.cut(1.0, strict=False), turn)):
             yield shown
         yield finished(cutting.result)
 
 
-def _count(found: tuple[Cells, Tensor]) -> int:
-    return found[0].plane.faces
+def _count(cut: tuple[Cells, Tensor]) -> int:
+    return cut[0].plane.faces
 
 
-def _regions(cutter: Cutter, found: tuple[Cells, Tensor]) -> PlaneRegions:
+def _regions(cutter: PlaneCutter, cut: tuple[Cells, Tensor]) -> PlaneRegions:
     """Return the cells of a window as a result."""
-    return _result(tidy(found[0]), cutter.frame, found[1], cutter.asked, cutter.net)
+    return _result(in_canonical_order(cut[0]), cutter.frame, cut[1], cutter.asked, cutter.net)
 
 
 def _result(
-    found: Tidy,
+    cells: CanonicalCells,
     frame: Frame,
     corners: Float64[Tensor, "k 2"],
     asked: Float64[Tensor, "k 2"],
     net: Piecewise,
 ) -> PlaneRegions:
     center, half = window(corners)
-    place = found.place * half.numpy() + center.numpy()
-    maps = torch.from_numpy(found.maps)
-    areas = found.areas * float(half.prod()) * frame.area
+    place = cells.place * half.numpy() + center.numpy()
+    maps = torch.from_numpy(cells.maps)
+    areas = cells.areas * float(half.prod()) * frame.area
     whole_area = float(turns(asked - window(asked)[0]).sum()) / 2 * frame.area
-    is_complete = found.ended_by == "complete" and corners is asked
+    is_complete = cells.ended_by == "complete" and corners is asked
     return PlaneRegions(
         vertices=torch.from_numpy(place),
-        corners=torch.from_numpy(found.corners),
-        first=torch.from_numpy(found.first),
+        corners=torch.from_numpy(cells.corners),
+        first=torch.from_numpy(cells.first),
         slopes=maps[:, :2].transpose(1, 2) / half,
-        levels=maps[:, 2].contiguous(),
+        intercepts=maps[:, 2].contiguous(),
         areas=torch.from_numpy(areas),
-        merged=torch.from_numpy(found.merged),
-        edges=torch.from_numpy(found.ends),
-        neighbours=torch.from_numpy(found.sides),
-        switching_units=torch.from_numpy(found.made),
-        patterns=torch.from_numpy(found.patterns),
-        ops=tuple(one.place for one in net.ops),
-        units=tuple(found.units),
-        choices=tuple(
-            2 if one.windows is None else max(3, one.windows.shape[1]) for one in net.ops
-        ),
+        merged=torch.from_numpy(cells.merged),
+        edges=torch.from_numpy(cells.ends),
+        neighbours=torch.from_numpy(cells.sides),
+        switching_units=torch.from_numpy(cells.made),
+        patterns=torch.from_numpy(cells.patterns),
+        ops=tuple(op.place for op in net.ops),
+        units=tuple(cells.units),
+        states=tuple(2 if op.windows is None else max(3, op.windows.shape[1]) for op in net.ops),
         domain=corners,
         center=center,
         origin=frame.origin,
@@ -380,6 +379,6 @@ def _result(
         covered=1.0 if is_complete else min(1.0, float(areas.sum()) / whole_area),
         complete=is_complete,
         converted=name_of(net.converted),
-        ended_by=found.ended_by,
+        ended_by=cells.ended_by,
         asked=asked,
     )

@@ -1,4 +1,4 @@
-"""Polytopes normals u <= slacks around the origin: which faces count, how far, how large."""
+"""Polytopes normals u <= slacks around the origin: irredundant faces, distances, balls."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ ENDLESS = 1e7
 
 
 @dataclass(eq=False)
-class Budget:
-    """How many programmes (linear, least squares) may still be solved, and until when."""
+class ProgrammeBudget:
+    """A budget of programmes (linear, least squares) and time."""
 
     programmes: int
     deadline: Deadline = NEVER
@@ -43,7 +43,7 @@ class Budget:
         return self.spent < self.programmes and fits
 
     def allows(self, size: int) -> bool:
-        """Tell whether there is time to set up a linear programme of so many numbers."""
+        """Tell whether there is time to set up a linear programme of this size."""
         return self.deadline.is_never or self.deadline.left() > SETUP * size
 
     def in_time(self) -> bool:
@@ -78,11 +78,11 @@ def rank(normals: Array) -> int:
     return len(coordinates(normals if len(normals) <= normals.shape[1] else normals.T)[1])
 
 
-def largest_ball(normals: Array, slacks: Array, budget: Budget) -> tuple[Array, float]:
+def largest_ball(normals: Array, slacks: Array, budget: ProgrammeBudget) -> tuple[Array, float]:
     """Return centre and radius of the largest ball inside.
 
     Where there is no largest the radius is infinite, and the centre some point inside; the radius
-    is NaN where the time did not do.
+    is NaN where the time ran out.
     """
     m, r = normals.shape
     if m <= r and rank(normals) == m:  # a corner that opens into all of space
@@ -101,10 +101,10 @@ def largest_ball(normals: Array, slacks: Array, budget: Budget) -> tuple[Array, 
     return x[:-1] * size, float(x[-1] * size)
 
 
-def is_bounded(normals: Array, budget: Budget) -> bool | None:
+def is_bounded(normals: Array, budget: ProgrammeBudget) -> bool | None:
     """Tell whether a cell ends in every direction: its normals balance each other.
 
-    None where the time did not do.
+    None where the time ran out.
     """
     m, d = normals.shape
     if m <= d:
@@ -114,19 +114,21 @@ def is_bounded(normals: Array, budget: Budget) -> bool | None:
     if rank(normals) < d:
         return False
     goal, bounds = np.ones(m), [(1.0, None)] * m
-    found = _linprog(goal, budget, A_eq=normals.T, b_eq=np.zeros(d), bounds=bounds)
-    return bool(found.status == 0) if found.status == 0 or budget.in_time() else None
+    solution = _linprog(goal, budget, A_eq=normals.T, b_eq=np.zeros(d), bounds=bounds)
+    return bool(solution.status == 0) if solution.status == 0 or budget.in_time() else None
 
 
-def needed(normals: Array, slacks: Array, start: Array, budget: Budget) -> tuple[Flags, Flags]:
-    """Tell which half-spaces make a face, and for which that is sure."""
+def needed(
+    normals: Array, slacks: Array, start: Array, budget: ProgrammeBudget
+) -> tuple[Flags, Flags]:
+    """Tell which half-spaces are irredundant, and for which that is proven."""
     return finished(deciding(normals, slacks, start, budget))
 
 
 def deciding(
-    normals: Array, slacks: Array, start: Array, budget: Budget
+    normals: Array, slacks: Array, start: Array, budget: ProgrammeBudget
 ) -> Generator[tuple[Flags, Flags], None, tuple[Flags, Flags]]:
-    """Tell which half-spaces make a face, and for which that is sure; after each step, so far.
+    """Tell which half-spaces are irredundant, and for which that is proven; after each step.
 
     Rays from ``start``, a point inside, find most of the faces: the half-space that a ray leaves
     first makes one. For each other, least squares finds a point beyond it inside all others or
@@ -160,7 +162,7 @@ def deciding(
 
 
 def _shot(
-    normals: Array, slacks: Array, draw: np.random.Generator, budget: Budget, hit: Flags
+    normals: Array, slacks: Array, draw: np.random.Generator, budget: ProgrammeBudget, hit: Flags
 ) -> Iterator[None]:
     """Mark the half-spaces that some ray from the origin leaves first.
 
@@ -174,11 +176,11 @@ def _shot(
     step = max(1, PRODUCT // (m * r))
     for directions in [normals, aimed, *[None] * RAYS]:
         for begin in range(0, m, step):
-            some = slice(begin, min(begin + step, m))
+            block = slice(begin, min(begin + step, m))
             rays = (
-                draw.standard_normal((some.stop - begin, r))
+                draw.standard_normal((block.stop - begin, r))
                 if directions is None
-                else directions[some]
+                else directions[block]
             )
             if budget.in_time():
                 first = _first(normals @ rays.T, slacks)
@@ -199,7 +201,7 @@ def _first(speed: Array, slacks: Array) -> npt.NDArray[np.int64]:
 
 
 def _decide(
-    k: int, normals: Array, slacks: Array, keeps: Flags, sure: Flags, budget: Budget
+    k: int, normals: Array, slacks: Array, keeps: Flags, sure: Flags, budget: ProgrammeBudget
 ) -> None:
     """Find out whether half-space ``k`` makes a face, and any others on the way."""
     if not budget.left():
@@ -232,7 +234,7 @@ def _decide(
 
 
 def _beyond(
-    k: int, rows: npt.NDArray[np.int64], normals: Array, slacks: Array, budget: Budget
+    k: int, rows: npt.NDArray[np.int64], normals: Array, slacks: Array, budget: ProgrammeBudget
 ) -> Array | None:
     """Return how far beyond half-space ``k`` (at most one) one can go inside the other rows."""
     every = np.append(rows, k)
@@ -287,12 +289,12 @@ def facet_distance(k: int, normals: Array, slacks: Array) -> float:
     return float("nan") if point is None else float(np.linalg.norm(point) * size)
 
 
-def beyond_all(rows: Array, limits: Array, budget: Budget) -> float:
+def beyond_all(rows: Array, limits: Array, budget: ProgrammeBudget) -> float:
     """Return the most, up to one, by which rows u <= limits can be kept by one u."""
     goal = np.append(np.zeros(rows.shape[1]), -1.0)
     bounds = [(None, None)] * rows.shape[1] + [(None, 1.0)]
-    found = _solve(goal, np.column_stack([rows, np.ones(len(rows))]), limits, bounds, budget)
-    return float("nan") if found is None else float(found[-1])
+    solution = _solve(goal, np.column_stack([rows, np.ones(len(rows))]), limits, bounds, budget)
+    return float("nan") if solution is None else float(solution[-1])
 
 
 def polygon(normals: Array, slacks: Array, reach: float) -> Array:
@@ -319,13 +321,13 @@ def _size(slacks: Array) -> float:
 
 
 def _solve(
-    goal: Array, rows: Array, limits: Array, bounds: list[tuple[Any, Any]], budget: Budget
+    goal: Array, rows: Array, limits: Array, bounds: list[tuple[Any, Any]], budget: ProgrammeBudget
 ) -> Array | None:
-    found = _linprog(goal, budget, A_ub=rows, b_ub=limits, bounds=bounds)
-    return np.asarray(found.x) if found.status == 0 else None
+    solution = _linprog(goal, budget, A_ub=rows, b_ub=limits, bounds=bounds)
+    return np.asarray(solution.x) if solution.status == 0 else None
 
 
-def _linprog(goal: Array, budget: Budget, **problem: Any) -> Any:
+def _linprog(goal: Array, budget: ProgrammeBudget, **problem: Any) -> Any:
     from scipy import optimize
 
     budget.spent += 1

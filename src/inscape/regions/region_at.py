@@ -1,4 +1,4 @@
-"""Region at a point: the polytope on which a network is the affine map that it is there."""
+"""Region at a point: the polytope around it on which the network is one affine map."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -26,11 +26,11 @@ from inscape._core.deadline import Deadline
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.piecewise.stepping import Turn
-from inscape.regions._cell_search import ON, Ending, Search, in_turns
+from inscape.regions._cell_search import ON, CellSearch, Ending, in_turns
 from inscape.regions._faces import Array
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
-from inscape.regions.polytope import Budget, polygon
+from inscape.regions.polytope import ProgrammeBudget, polygon
 
 #: Coordinates beyond this leave too few digits to tell slopes from rounding.
 FAR = 1e9
@@ -40,17 +40,16 @@ FAR = 1e9
 class RegionAt(Result):
     """The cell normals x <= offsets around a point, where v(x) = slopes x + constants.
 
-    Faces are sorted by the operation that switches there (``layers``: its number, -1 for a side
-    of the box), then by distance; normals have length one. ``distances`` are those to the planes,
+    Faces are sorted by the operation that switches there (``layers``: its number, -1 for a side of
+    the box), then by distance; normals have length one. ``distances`` are those to the planes,
     ``facet_distances`` those to the faces themselves. ``switching_units`` has one row (face,
-    operation, unit, rival) for each unit that makes a face; the rival is the entry of a window of
-    max pooling that
-    wins beyond it, -1 elsewhere. ``proven`` faces are known to be irredundant. The largest ball
-    inside has its middle at ``centre`` (one of several, maybe) and the radius ``inscribed``, NaN
-    where the time did not do, as ``bounded``, ``slopes`` and ``constants`` are None then. Of the
-    half-spaces, ``constraints``, those that seemed nearest were ``examined`` where time or memory
-    did not do for all: the cell is smaller than what the faces enclose. ``ended_by`` names the
-    budget that left something open.
+    operation, unit, successor) for each unit that switches at a face; the successor is the entry of
+    a window of max pooling that is the maximum beyond it, -1 elsewhere. ``proven`` faces are known
+    to be irredundant. The largest ball inside has its middle at ``centre`` (one of several, maybe)
+    and the radius ``inscribed``, NaN where the time ran out, as ``bounded``, ``slopes`` and
+    ``constants`` are None then. Of the half-spaces, ``constraints``, those that seemed nearest were
+    ``examined`` where time or memory ran out: the cell is smaller than what the faces enclose.
+    ``ended_by`` names the budget that left something open.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -99,7 +98,7 @@ class RegionAt(Result):
 
     @property
     def status(self) -> str:
-        """Return ``"ok"``, or what could not be found out."""
+        """Return ``"ok"``, or what could not be decided."""
         if self.radius <= 0.0:
             return "the cell has no inside: the point lies on several kinks at once"
         spent = []
@@ -117,7 +116,7 @@ class RegionAt(Result):
         return (x.double().flatten(1) @ self.normals.T <= self.offsets).all(1)
 
     def by_layer(self) -> dict[int, int]:
-        """Return how many faces each bend made."""
+        """Return the number of faces of each piecewise-linear operation."""
         return dict(sorted(Counter(self.layers.tolist()).items()))
 
     def polygon(self, reach: float) -> Float64[Tensor, "corners 2"]:
@@ -221,7 +220,7 @@ def region_at(
     """
     checks.at_least(0, programmes=programmes, seconds=seconds)
     turn = Turn(seconds or None)
-    budget = Budget(programmes, turn.deadline if seconds else Deadline(float("-inf")))
+    budget = ProgrammeBudget(programmes, turn.deadline if seconds else Deadline(float("-inf")))
     checks.one_of(("irredundant", "all"), faces=faces)
     try:
         net, point = piecewise(f, x), _point(x, index)
@@ -230,7 +229,7 @@ def region_at(
         return
     turn.exported()
     flat = point.flatten().numpy()
-    search = Search(
+    search = CellSearch(
         net, point, budget, memory,
         box=None if box is None else _box(box, flat), remove=faces == "irredundant", facets=facets,
     )  # fmt: skip
@@ -241,30 +240,30 @@ def region_at(
         yield result
 
 
-def _result(search: Search, net: Piecewise, *, faces: str, index: int) -> RegionAt:
+def _result(search: CellSearch, net: Piecewise, *, faces: str, index: int) -> RegionAt:
     """Return what is known of the region."""
-    found, point, (centre, radius) = search.found, search.point.flatten(), search.ball
-    order = np.lexsort((found.distances, found.layers))
-    found, proven = found.chosen(order), search.proven[order]
+    half_spaces, point, (centre, radius) = search.faces, search.point.flatten(), search.ball
+    order = np.lexsort((half_spaces.distances, half_spaces.layers))
+    half_spaces, proven = half_spaces.chosen(order), search.proven[order]
     facets = None if search.facets is None else torch.from_numpy(search.facets[order])
     return RegionAt(
         point=point,
         slopes=search.map[0],
         constants=search.map[1],
-        normals=torch.from_numpy(found.normals),
-        offsets=torch.from_numpy(found.distances + found.normals @ point.numpy()),
-        distances=torch.from_numpy(found.distances),
+        normals=torch.from_numpy(half_spaces.normals),
+        offsets=torch.from_numpy(half_spaces.distances + half_spaces.normals @ point.numpy()),
+        distances=torch.from_numpy(half_spaces.distances),
         facet_distances=facets,
-        layers=torch.from_numpy(found.layers),
+        layers=torch.from_numpy(half_spaces.layers),
         proven=torch.from_numpy(proven),
-        switching_units=torch.from_numpy(found.switching_units),
-        places=tuple(one.place for one in net.ops),
+        switching_units=torch.from_numpy(half_spaces.switching_units),
+        places=tuple(op.place for op in net.ops),
         inscribed=torch.tensor(radius, dtype=torch.float64),
         centre=point + torch.from_numpy(centre),
         bounded=search.bounded,
         constraints=search.constraints,
         examined=search.examined,
-        constant=found.constant,
+        constant=half_spaces.constant,
         programmes=search.budget.spent,
         faces=faces,
         index=index,

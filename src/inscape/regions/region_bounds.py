@@ -68,11 +68,11 @@ class RegionBounds(Result):
         regions of one affine map; grows as :math:`O(N^{kL})` (S30).
         """
         narrowest = self.dimension
-        found = 1
+        bound = 1
         for width in self.widths:
-            found *= arrangement(width, narrowest)
+            bound *= arrangement(width, narrowest)
             narrowest = min(narrowest, width)
-        return found
+        return bound
 
     @property
     def lower(self) -> int | None:

@@ -25,7 +25,7 @@ PARTS = {
     "corners": 1,
     "first": 2,
     "slopes": 3,
-    "levels": 3,
+    "intercepts": 3,
     "areas": 3,
     "merged": 3,
     "patterns": 3,
@@ -35,17 +35,17 @@ PARTS = {
 }
 
 #: Fields of regions that are the same at all steps.
-COMMON = ("ops", "units", "choices", "domain", "center", "origin", "axes", "converted")
+COMMON = ("ops", "units", "states", "domain", "center", "origin", "axes", "converted")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RegionEvolution(Result):
     """The regions of a plane at some steps of a training, and how far each layer has settled.
 
-    ``differs[i, k]`` is the share of ``samples`` places and all units of bend ``k`` at which the
-    pattern at ``steps[i]`` is not yet the final one; ``settled[k]`` is the first of the steps from
-    which on this is at most ``tolerance``. The regions of all steps lie in flat arrays one after
-    the other; ``regions_at(i)`` and ``boundary_at(i)`` give those of one step.
+    ``differs[i, k]`` is the fraction of ``samples`` places and units of operation ``k`` at which
+    the pattern at ``steps[i]`` is not yet the final one; ``settled[k]`` is the first of the steps
+    from which on this is at most ``tolerance``. The regions of all steps lie in flat arrays one
+    after the other; ``regions_at(i)`` and ``boundary_at(i)`` give those of one step.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -63,7 +63,7 @@ class RegionEvolution(Result):
     corners: Int32[Tensor, " k"]
     first: Int64[Tensor, " m"]
     slopes: Float64[Tensor, "cells c 2"]
-    levels: Float64[Tensor, "cells c"]
+    intercepts: Float64[Tensor, "cells c"]
     areas: Float64[Tensor, " cells"]
     merged: Int64[Tensor, " cells"]
     patterns: UInt8[Tensor, "cells bytes"]
@@ -72,7 +72,7 @@ class RegionEvolution(Result):
     switching_units: Int32[Tensor, "e 2"]
     ops: tuple[str, ...]
     units: tuple[int, ...]
-    choices: tuple[int, ...]
+    states: tuple[int, ...]
     domain: Float64[Tensor, "sides 2"]
     center: Float64[Tensor, " 2"]
     origin: Float64[Tensor, "*d"]
@@ -185,7 +185,7 @@ def region_evolution(
             three points.
         domain: Corners of a convex polygon in the plane's coordinates; by default a box around the
             points, a tenth wider.
-        tolerance: A layer is settled once at most this share of its pattern differs from the end.
+        tolerance: A layer is settled once at most this fraction of its pattern is not final.
         grid: Places along each side of the window at which patterns are compared.
         regions: Stop at this many cells, at each step.
         threads: Threads; by default those of torch.
@@ -200,73 +200,73 @@ def region_evolution(
         return NotApplicable(what="region_evolution", reason=reason)
     chosen = chosen_steps(trajectory, steps)
     body = copied(model, x)
-    found: list[PlaneRegions] = []
+    planes: list[PlaneRegions] = []
     with progress(len(chosen), label="regions of steps") as bar:
         for step in chosen:
             stand_at(body, trajectory, step)
-            one = plane_regions(
+            cut = plane_regions(
                 body, x, plane=plane, domain=domain, regions=regions, threads=threads
             )
-            if isinstance(one, NotApplicable):
-                return NotApplicable(what="region_evolution", reason=one.reason)
-            found.append(one)
+            if isinstance(cut, NotApplicable):
+                return NotApplicable(what="region_evolution", reason=cut.reason)
+            planes.append(cut)
             bar.advance()
-    return _result(chosen, found, tolerance, grid)
+    return _result(chosen, planes, tolerance, grid)
 
 
 def _result(
-    steps: list[int], found: list[PlaneRegions], tolerance: float, grid: int
+    steps: list[int], planes: list[PlaneRegions], tolerance: float, grid: int
 ) -> RegionEvolution:
-    differs, samples = _differs(found, grid)
-    last = found[-1]
+    differs, samples = _differs(planes, grid)
+    last = planes[-1]
     parts: dict[str, Any] = {
-        name: torch.cat([getattr(one, name) for one in found]) for name in PARTS
+        name: torch.cat([getattr(plane, name) for plane in planes]) for name in PARTS
     }
     sizes = [
-        [len(one.vertices), len(one.corners), len(one.first), one.cells, len(one.edges)]
-        for one in found
+        [len(plane.vertices), len(plane.corners), len(plane.first), plane.cells, len(plane.edges)]
+        for plane in planes
     ]
     numbers = torch.tensor(steps)
     return RegionEvolution(
         steps=numbers,
-        cells=torch.tensor([one.cells for one in found]),
-        regions=torch.tensor([one.regions for one in found]),
-        lengths=torch.tensor([decision_boundary(one).length for one in found]).double(),
+        cells=torch.tensor([plane.cells for plane in planes]),
+        regions=torch.tensor([plane.regions for plane in planes]),
+        lengths=torch.tensor([decision_boundary(plane).length for plane in planes]).double(),
         differs=differs,
         settled=_settled(numbers, differs, tolerance),
         tolerance=float(tolerance),
         samples=samples,
         sizes=torch.tensor(sizes),
-        covered=torch.tensor([one.covered for one in found]).double(),
-        complete=torch.tensor([one.complete for one in found]),
+        covered=torch.tensor([plane.covered for plane in planes]).double(),
+        complete=torch.tensor([plane.complete for plane in planes]),
         **parts,
         **{name: getattr(last, name) for name in COMMON},
     )
 
 
-def _differs(found: list[PlaneRegions], grid: int) -> tuple[Float64[Tensor, "steps ops"], int]:
-    """Return how much of each layer's pattern is not the final one, and at how many places."""
-    last = found[-1]
+def _differs(planes: list[PlaneRegions], grid: int) -> tuple[Float64[Tensor, "steps ops"], int]:
+    """Return the fraction of each layer's pattern that is not final, and the number of places."""
+    last = planes[-1]
     low, high = last.domain.amin(0).numpy(), last.domain.amax(0).numpy()
     under = np.stack(
         [
             raster(
-                one.vertices.numpy(),
-                one.corners.numpy(),
-                one.first.numpy(),
+                plane.vertices.numpy(),
+                plane.corners.numpy(),
+                plane.first.numpy(),
                 low,
                 high,
                 (grid, grid),
             ).reshape(-1)
-            for one in found
+            for plane in planes
         ]
     )
     seen = torch.from_numpy(under[:, (under >= 0).all(0)])
-    shares = torch.zeros(len(found), len(last.units), dtype=torch.float64)
+    shares = torch.zeros(len(planes), len(last.units), dtype=torch.float64)
     for op in range(len(last.units)):
         final = last.pattern(op)[seen[-1]]
-        for i, one in enumerate(found):
-            shares[i, op] = (one.pattern(op)[seen[i]] != final).double().mean()
+        for i, plane in enumerate(planes):
+            shares[i, op] = (plane.pattern(op)[seen[i]] != final).double().mean()
     return shares, seen.shape[1]
 
 

@@ -166,7 +166,7 @@ def _result(net: Piecewise, pairs: list[Pair]) -> Tropical:
     fields: dict[str, Tensor] = {}
     for at, part in enumerate(("plus", "minus")):
         maxima = [pair[at] for pair in pairs]
-        outputs = [np.full(len(one), k) for k, one in enumerate(maxima)]
+        outputs = [np.full(len(maximum), k) for k, maximum in enumerate(maxima)]
         fields[f"{part}_slopes"] = torch.from_numpy(np.concatenate([m.slopes for m in maxima]))
         constants = np.concatenate([m.constants for m in maxima])
         fields[f"{part}_constants"] = torch.from_numpy(constants)
@@ -182,13 +182,15 @@ def _check_size(chained: Layers, inputs: int, terms: int) -> None:
     for at, (weight, slopes) in enumerate(zip(chained.weights, chained.slopes, strict=True)):
         cells *= arrangement(len(slopes), narrowest)
         narrowest = min(narrowest, len(slopes))
-        bent = [_bent_terms(unit, a, dimension) for unit, a in zip(units, slopes, strict=True)]
-        units = [_sum_terms(bent, row, dimension, cells) for row in weight]
+        activated = [
+            _activated_terms(unit, a, dimension) for unit, a in zip(units, slopes, strict=True)
+        ]
+        units = [_sum_terms(activated, row, dimension, cells) for row in weight]
         worst = max(max(unit) for unit in units)
         if worst > terms:
-            what = "an output" if at == len(chained.weights) - 1 else f"a unit of layer {at + 2}"
+            name = "an output" if at == len(chained.weights) - 1 else f"a unit of layer {at + 2}"
             raise BudgetError(
-                f"the network must need at most {terms} terms in a maximum, but {what} may need "
+                f"the network must need at most {terms} terms in a maximum, but {name} may need "
                 f"{_size(worst)}: take a smaller network, raise terms, or use plane_regions or "
                 "local_maps, which do not write it out."
             )
@@ -212,8 +214,8 @@ def _sum_terms(
     return min(cells, most_terms(plus, dimension)), min(cells, most_terms(minus, dimension))
 
 
-def _bent_terms(unit: tuple[int, int], slope: float, dimension: int) -> tuple[int, int]:
-    """Return the most terms of both maxima of a unit after its kink; see ``_bent``."""
+def _activated_terms(unit: tuple[int, int], slope: float, dimension: int) -> tuple[int, int]:
+    """Return the most terms of both maxima of a unit's activation; see ``_activated``."""
     if slope == 1.0:
         return unit
     if unit == (1, 1):
@@ -238,10 +240,12 @@ def _built(net: Piecewise, chained: Layers | None) -> list[Pair]:
         for weight, bias, slopes in zip(
             chained.weights, chained.biases, chained.slopes, strict=True
         ):
-            bent = [_bent(*unit, slope) for unit, slope in zip(units, slopes.tolist(), strict=True)]
+            activated = [
+                _activated(*unit, slope) for unit, slope in zip(units, slopes.tolist(), strict=True)
+            ]
             units = []
             for row, number in zip(weight, bias.tolist(), strict=True):
-                units.append(_sum(bent, row, number, d))
+                units.append(_sum(activated, row, number, d))
                 bar.advance()
     return units
 
@@ -259,7 +263,7 @@ def _sum(units: list[Pair], row: Array, number: float, d: int) -> Pair:
     return Maximum(up.slopes, up.constants + number), total(minus, d)
 
 
-def _bent(plus: Maximum, minus: Maximum, slope: float) -> Pair:
+def _activated(plus: Maximum, minus: Maximum, slope: float) -> Pair:
     """Return kink(plus - minus) as a difference, for a kink with that slope below zero.
 
     It is the larger of z and slope z for slopes up to one, the smaller above.

@@ -14,7 +14,7 @@ from inscape._core.checks import Function
 from inscape.functional.jacobians import jacobians, norm, probe
 from inscape.piecewise import Cut, cut, export
 from inscape.piecewise.graph.network import piecewise
-from inscape.piecewise.lines.segments import Lines, lines
+from inscape.piecewise.lines.segments import CutSegments, lines
 
 R = TypeVar("R", bound=Result)
 
@@ -82,7 +82,7 @@ def _precise(f: Function, x: Tensor) -> tuple[Function, torch.dtype]:
 def _exact(f: Function, ends: Float[Tensor, "2 *d"]) -> Curve:
     """Cut the interval at every bend; slopes come from the derivative inside each piece."""
     if ends.dtype == torch.float64:
-        found: Lines | Cut = lines(piecewise(f, ends), ends[:1], ends[1:])
+        found: CutSegments | Cut = lines(piecewise(f, ends), ends[:1], ends[1:])
     else:
         found = cut(export(f, ends), ends[0], ends[1])
     at = torch.lerp(ends[0].reshape(()), ends[1].reshape(()), found.t.to(ends))

@@ -18,7 +18,7 @@ from inscape._core import (
 )
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.functional.jacobians import probe
-from inscape.piecewise import Segment, chain
+from inscape.piecewise import AffineSegment, chain
 from inscape.spectra import singular
 from inscape.spectra.directional import directional
 
@@ -105,7 +105,7 @@ def spectral_norm(model: nn.Module, x: Float[Tensor, "n *d"]) -> SpectralNorm | 
     )
 
 
-def _norm(segment: Segment, like: Tensor) -> tuple[float, bool]:
+def _norm(segment: AffineSegment, like: Tensor) -> tuple[float, bool]:
     """Return the spectral norm of one affine map, and whether it converged."""
     weight = segment.weight()
     if weight is not None and min(weight.shape) <= SMALL:
@@ -123,7 +123,9 @@ def _norm(segment: Segment, like: Tensor) -> tuple[float, bool]:
     )
 
 
-def _matrix(segment: Segment, zero: Tensor, inputs: int, outputs: int) -> Float[Tensor, "a b"]:
+def _matrix(
+    segment: AffineSegment, zero: Tensor, inputs: int, outputs: int
+) -> Float[Tensor, "a b"]:
     """Write a map out: its rows or its columns, whichever are fewer."""
     if outputs <= inputs:
         basis = torch.eye(outputs).to(zero)
@@ -132,12 +134,12 @@ def _matrix(segment: Segment, zero: Tensor, inputs: int, outputs: int) -> Float[
     return _pushed(segment, basis.reshape(inputs, *segment.shape)).T
 
 
-def _pushed(segment: Segment, rows: Tensor) -> Float[Tensor, "m outputs"]:
+def _pushed(segment: AffineSegment, rows: Tensor) -> Float[Tensor, "m outputs"]:
     """Apply the linear part of a map to every row."""
     return directional(segment, [torch.zeros_like(rows)], [rows])[1]
 
 
-def _pulled(segment: Segment, zero: Tensor, rows: Tensor) -> Float[Tensor, "m inputs"]:
+def _pulled(segment: AffineSegment, zero: Tensor, rows: Tensor) -> Float[Tensor, "m inputs"]:
     """Apply the transpose of the linear part of a map to every row."""
     with torch.enable_grad():
         at = zero.detach().clone().requires_grad_()

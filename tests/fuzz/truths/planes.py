@@ -40,8 +40,8 @@ def _cells(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     ]
     centre = torch.stack([corners.mean(0) for corners in cells])
     moved = (centre - result.center).unsqueeze(2)
-    maps = result.levels + (result.slopes @ moved).squeeze(2)
-    size = float((result.levels.abs() + (result.slopes.abs() @ moved.abs()).squeeze(2)).max())
+    maps = result.intercepts + (result.slopes @ moved).squeeze(2)
+    size = float((result.intercepts.abs() + (result.slopes.abs() @ moved.abs()).squeeze(2)).max())
     at = _inputs(call, result, centre)
     yield equal("values", maps, f.many_values(at), scale=size)
     axes = result.axes.flatten(1).double()
@@ -85,9 +85,11 @@ def _members(call: Call, f: Reference, result: Any, cells: list[Tensor]) -> Iter
         k = int(torch.tensor(outside).argmin())
         width = float((result.domain.amax(0) - result.domain.amin(0)).max())
         yield holds("covered", outside[k] <= 1e-7 * width)
-        mapped = result.levels[k] + result.slopes[k] @ (place - result.center)
+        mapped = result.intercepts[k] + result.slopes[k] @ (place - result.center)
         size = float(
-            (result.levels[k].abs() + result.slopes[k].abs() @ (place - result.center).abs()).max()
+            (
+                result.intercepts[k].abs() + result.slopes[k].abs() @ (place - result.center).abs()
+            ).max()
         )
         yield equal("value", mapped, f.value(_inputs(call, result, place[None])[0]), scale=size)
 

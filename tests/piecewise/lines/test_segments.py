@@ -17,7 +17,7 @@ from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.lines import matrix_layers, segments
 from inscape.piecewise.lines.evaluation import Rows, differentiable
 from inscape.piecewise.lines.prefix import cut_graph
-from inscape.piecewise.lines.segments import NARROW, Lines, lines
+from inscape.piecewise.lines.segments import NARROW, CutSegments, lines
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def cut(f, a, b, **settings):
 
 def by_graph(f, a, b, memory=2**20):
     """Cut without the chain of matrices."""
-    return Lines(**cut_graph(Rows(piecewise(f, a), a, b, memory), NARROW))
+    return CutSegments(**cut_graph(Rows(piecewise(f, a), a, b, memory), NARROW))
 
 
 def rational_pieces(model, a, b):
@@ -93,7 +93,7 @@ def rounded(model, *, zero_biases=False):
 
 def check(model, a, b):
     net = piecewise(model, a)
-    for found in (lines(net, a, b), Lines(**cut_graph(Rows(net, a, b, 2**20), NARROW))):
+    for found in (lines(net, a, b), CutSegments(**cut_graph(Rows(net, a, b, 2**20), NARROW))):
         for i in range(len(a)):
             t, values, slopes = rational_pieces(model, a[i], b[i])
             own = slice(int(found.offsets[i]), int(found.offsets[i + 1]))
@@ -196,7 +196,7 @@ def test_small_tasks_are_not_compiled(monkeypatch):
     f, a, b = dense(6, 30, 2), points(4, 6), points(4, 6, seed=3)
     expected = cut(f, a, b)
     monkeypatch.setattr(segments, "SMALL", 120)
-    monkeypatch.delattr(segments, "Cutter")
+    monkeypatch.delattr(segments, "SegmentCutter")
     assert_close(cut(f, a, b).t, expected.t)
 
 

@@ -13,8 +13,8 @@ from inscape.piecewise.graph.program import Program
 from inscape.piecewise.lines import evaluation, sweep
 from inscape.piecewise.lines.evaluation import Rows
 from inscape.piecewise.lines.prefix import joined, windows
-from inscape.piecewise.lines.segments import NARROW, Lines
-from inscape.piecewise.lines.sweep import Knots, Sweep
+from inscape.piecewise.lines.segments import NARROW, CutSegments
+from inscape.piecewise.lines.sweep import Knots, SegmentSweep
 
 
 def cut(f, a, b, deadline=NEVER):
@@ -24,7 +24,7 @@ def cut(f, a, b, deadline=NEVER):
         parts += [] if part is None else [part]
         if parts and deadline.passed():
             break
-    return Lines(**joined(parts))
+    return CutSegments(**joined(parts))
 
 
 class Convolutions(nn.Module):
@@ -141,13 +141,13 @@ def test_no_layer_is_evaluated_twice(monkeypatch):
 def test_a_piece_costs_one_row_of_every_layer(monkeypatch):
     f, a = Convolutions(), points(3, 1, 6, 6)
     b = a + 0.2 * points(3, 1, 6, 6, seed=2)
-    rows, affine = [], Sweep.affine
+    rows, affine = [], SegmentSweep.affine
 
     def counted(self, node, values, number, points):
         rows.append(number)
         return affine(self, node, values, number, points)
 
-    monkeypatch.setattr(Sweep, "affine", counted)
+    monkeypatch.setattr(SegmentSweep, "affine", counted)
     found = cut(f, a, b)
     assert max(rows) == int(found.pieces.sum()) + len(a) + 1
 

@@ -20,13 +20,13 @@ def test_the_second_step_comes_after_the_first_of_all_blocks_before():
         return faces.tolist()
 
     in_threads(turns, lambda faces, room: marked.update(faces.tolist()), second)
-    assert [f for k in range(turns.blocks) for f in turns.found[k]] == list(range(1000))
+    assert [f for k in range(turns.blocks) for f in turns.results[k]] == list(range(1000))
 
 
 def test_without_time_the_first_block_alone_is_done():
     turns = Turns(1000, 7, Deadline(0.0))
     in_threads(turns, lambda faces, room: None, lambda faces, room: len(faces))
-    assert turns.found == {0: 7}
+    assert turns.results == {0: 7}
 
 
 def test_nobody_waits_for_a_thread_that_failed():

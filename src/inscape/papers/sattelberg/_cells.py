@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape._core.deadline import Deadline
-from inscape.regions.polytope import Budget, is_bounded
+from inscape.regions.polytope import ProgrammeBudget, is_bounded
 
 Array = npt.NDArray[np.float64]
 State = tuple[int, ...]
@@ -125,4 +125,4 @@ def _ends(normals: Array) -> bool:
     """Tell whether a part is bounded."""
     sizes = np.linalg.norm(normals, axis=1)
     kept = normals[sizes > 1e-12] / sizes[sizes > 1e-12, None]
-    return bool(is_bounded(kept, Budget(10**6, Deadline.after(60.0))))
+    return bool(is_bounded(kept, ProgrammeBudget(10**6, Deadline.after(60.0))))

@@ -25,7 +25,7 @@ def packed(found: "PlaneRegions", name: str = "") -> dict[str, Array]:
     The affine map of a cell is three numbers for each output: two slopes and the value at the
     origin of the plane.
     """
-    constants = found.levels - (found.slopes @ found.center[:, None]).squeeze(2)
+    constants = found.intercepts - (found.slopes @ found.center[:, None]).squeeze(2)
     maps = np.concatenate([found.slopes.numpy(), constants.numpy()[:, :, None]], 2)
     return {
         f"{name}vertices": found.vertices.numpy().astype(np.float32),

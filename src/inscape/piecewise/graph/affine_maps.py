@@ -1,4 +1,4 @@
-"""The affine maps between the bends of a chain: as matrices, or as columns of one where asked."""
+"""The affine maps between the piecewise-linear operations of a chain, dense or by columns."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ Ints = npt.NDArray[np.int64]
 #: Rows that go through the graph at a time.
 ROWS = 96
 
-#: Batches are filled up to multiples of this, for a product rounds a row of a small one otherwise.
+#: Batches are padded to multiples of this: a product rounds the rows of a small batch differently.
 WHOLE = 24
 
-#: Matrices with a greater share of numbers that are not zero are kept whole.
+#: Matrices with a greater fraction of nonzero entries are kept dense.
 FULL = 1 / 8
 
-#: Columns that tell the share for all.
+#: Columns from which the fraction of nonzero entries is estimated.
 PROBES = 16
 
-#: Bytes without end.
+#: No limit on bytes.
 ENDLESS = float("inf")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Columns:
-    """Some columns of a matrix: that of unit j is number ``slot[j]``.
+class MatrixColumns:
+    """Selected columns of a matrix: that of unit j is number ``slot[j]``.
 
     Sparse ones are those from ``start[slot[j]]`` on; ``whole`` has others as its rows.
     """
@@ -47,19 +47,19 @@ class Columns:
     whole: Floats | None
 
 
-class Step:
-    """The affine map from what comes out of one bend to what the next looks at.
+class AffineMap:
+    """The affine map from the output of one piecewise-linear operation to the input of the next.
 
-    ``dense`` is its transposed matrix where that is well filled and was made; else the graph itself
+    ``dense`` is its transposed matrix where that is dense and was built; otherwise the graph itself
     is run.
     """
 
     def __init__(self, net: Piecewise, at: int) -> None:
         self._net, self._at = net, at
         self._shape = tuple(int(n) for n in net.ops[at].node.meta["val"].shape[1:])
-        one = net.ops[at]
+        op = net.ops[at]
         self.units = prod(self._shape)
-        self.slopes = slopes_of(net, at) if one.slope is not None else np.zeros(self.units)
+        self.slopes = slopes_of(net, at) if op.slope is not None else np.zeros(self.units)
         self.bias = self._run(np.zeros((WHOLE, self.units)))[0]
         self.size = len(self.bias)
         self._signs = np.random.default_rng(0).choice([-1.0, 1.0], (2, self.units))
@@ -68,13 +68,13 @@ class Step:
         self.dense: Floats | None = None
 
     def prepared(self, room: float) -> Iterator[None]:
-        """Make the matrix in small steps, where it fits into the room (bytes)."""
+        """Build the matrix in small steps, where it fits into ``room`` bytes."""
         fits = self._net.ops[self._at].windows is None and 8 * self.units * self.size <= room
         if fits:
             self.dense = yield from self._matrix(room)
 
     def _matrix(self, room: float) -> Generator[None, None, Floats | None]:
-        """Return the transposed matrix; None where it is sparse, or is not to be had cheaply."""
+        """Return the transposed matrix; None where it is sparse or too costly to build."""
         net, at = self._net, self._at
         last = at + 1 == len(net.ops)
         if not last and net.ops[at + 1].slope is None:
@@ -89,30 +89,30 @@ class Step:
         units = np.arange(self.units)
         if self._share(units) <= FULL:
             return None
-        found = yield from self.columns(units, room)
-        return None if found is None else found.whole
+        columns = yield from self.columns(units, room)
+        return None if columns is None else columns.whole
 
     def linear(self, rows: Floats) -> Floats:
-        """Return the matrix times each row, alike to the last bit in whatever company."""
+        """Return the matrix times each row, bit for bit the same in every batch."""
         parts = [self._some(rows[begin : begin + ROWS]) for begin in range(0, len(rows), ROWS)]
         return np.concatenate(parts)
 
     def squares(self, rows: Floats) -> Floats:
         """Return an estimate of the squares of the matrix times each row.
 
-        Two random choices of signs stand for all: the square of a sum of numbers with random
-        signs is on the mean the sum of their squares.
+        Two random sign vectors are averaged (Hutchinson's estimator): the expected square of a sum
+        of numbers with random signs is the sum of their squares.
         """
         roots = np.sqrt(rows)
         both = self.linear(np.concatenate([roots * signs for signs in self._signs])) ** 2
         return (both[: len(rows)] + both[len(rows) :]) / 2
 
-    def columns(self, units: Ints, room: float) -> Generator[None, None, Columns | None]:
-        """Return the columns of some units, or None where they take too much room (bytes)."""
+    def columns(self, units: Ints, room: float) -> Generator[None, None, MatrixColumns | None]:
+        """Return the columns of given units, or None where they exceed ``room`` bytes."""
         slot, start = np.zeros(self.units, np.int64), [0]
         slot[units] = np.arange(len(units))
         if self._is_same:
-            return Columns(
+            return MatrixColumns(
                 slot=slot, start=np.arange(len(units) + 1), index=units,
                 value=np.ones(len(units)), whole=None,
             )  # fmt: skip
@@ -124,16 +124,16 @@ class Step:
             if taken > room:
                 return None
             yield
-            found = self._columns(units[begin : begin + ROWS])
+            entries = self._columns(units[begin : begin + ROWS])
             if is_full:
-                whole[begin : begin + ROWS] = found
+                whole[begin : begin + ROWS] = entries
                 continue
-            at = np.flatnonzero(found)
+            at = np.flatnonzero(entries)
             index.append(at % self.size)
-            value.append(found.ravel()[at])
-            start.extend((start[-1] + np.cumsum(np.count_nonzero(found, axis=1))).tolist())
+            value.append(entries.ravel()[at])
+            start.extend((start[-1] + np.cumsum(np.count_nonzero(entries, axis=1))).tolist())
             taken += 16 * len(at)
-        return Columns(
+        return MatrixColumns(
             slot=slot,
             start=np.array(start),
             index=np.concatenate(index),
@@ -142,11 +142,11 @@ class Step:
         )
 
     def _share(self, units: Ints) -> float:
-        """Return what share of the numbers in the columns of some units is not zero, from a few."""
+        """Estimate the fraction of nonzero entries in the columns of given units."""
         if not len(units):
             return 0.0
-        some = self._columns(units[np.linspace(0, len(units) - 1, PROBES).astype(np.int64)])
-        return float(np.count_nonzero(some)) / some.size
+        probed = self._columns(units[np.linspace(0, len(units) - 1, PROBES).astype(np.int64)])
+        return float(np.count_nonzero(probed)) / probed.size
 
     def _columns(self, units: Ints) -> Floats:
         rows = np.zeros((len(units), self.units))
@@ -156,12 +156,12 @@ class Step:
     def _some(self, rows: Floats) -> Floats:
         more = np.zeros((-len(rows) % WHOLE, self.units))
         filled = np.concatenate([rows, more]) if len(more) else rows
-        found: Floats = self._run(filled)[: len(rows)] - self.bias
-        return found
+        product: Floats = self._run(filled)[: len(rows)] - self.bias
+        return product
 
     @torch.no_grad()
     def _run(self, rows: Floats) -> Floats:
-        """Run the graph from this bend to the next, or to the outputs."""
+        """Run the graph from this piecewise-linear operation to the next, or to the outputs."""
         net, start = self._net, self._net.ops[self._at].node
         x = torch.from_numpy(rows).reshape(len(rows), *self._shape)
         zeros = x.new_zeros(len(rows), *net.input_shape)
@@ -183,17 +183,19 @@ def _flat(values: Tensor, rows: int) -> Floats:
 
 
 @no_grad
-def affine_steps(net: Piecewise, room: float = ENDLESS) -> Generator[None, None, list[Step] | None]:
-    """Return the affine maps after each bend; None where the graph is no chain of simple bends.
+def affine_steps(
+    net: Piecewise, room: float = ENDLESS
+) -> Generator[None, None, list[AffineMap] | None]:
+    """Return the affine map after each piecewise-linear operation; None if the graph is no chain.
 
-    All matrices together take at most ``room`` bytes; they are made in small steps.
+    All matrices together take at most ``room`` bytes; they are built in small steps.
     """
-    simple = all(one.slope is not None or one.windows is not None for one in net.ops)
+    simple = all(op.slope is not None or op.windows is not None for op in net.ops)
     if not net.ops or not simple or not is_chain(net):
         return None
-    steps: list[Step] = []
+    steps: list[AffineMap] = []
     for at in range(len(net.ops)):
-        steps.append(Step(net, at))
+        steps.append(AffineMap(net, at))
         yield from steps[-1].prepared(room)
-        room -= 0 if (found := steps[-1].dense) is None else found.nbytes
+        room -= 0 if (dense := steps[-1].dense) is None else dense.nbytes
     return steps

@@ -21,7 +21,7 @@ from inscape._core.checks import Function
 from inscape.errors import UnsupportedModelError
 from inscape.piecewise.graph.export import Exported, exported
 from inscape.piecewise.graph.program import Program
-from inscape.piecewise.graph.structure import Structure, structure
+from inscape.piecewise.graph.structure import FunctionStructure, structure
 from inscape.piecewise.graph.two_calls import traced_twice
 
 #: How many graphs are kept: those that were used last.
@@ -35,14 +35,14 @@ _LOCK = RLock()
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Graph:
-    """A graph without weights: where each constant is found in a function of its structure.
+    """A graph without weights, and where a function of its structure holds each constant.
 
     Attributes:
         program: The graph with those constants that the code itself makes.
         names: Parameters and buffers by name.
-        places: Other tensors by their place in ``Structure.tensors``.
+        places: Other tensors by their place in ``FunctionStructure.tensors``.
         mutated: Buffers that a call writes to.
-        same_bits: Whether it gave the same bits as the function that it was exported from.
+        same_bits: Whether it reproduced its function bit for bit.
     """
 
     program: Program
@@ -110,7 +110,7 @@ def _traced(f: Function, x: Tensor, refusal: UnsupportedModelError) -> Program:
     return program
 
 
-def _keep(key: Hashable, fresh: Exported, kind: Structure, *, same_bits: bool) -> None:
+def _keep(key: Hashable, fresh: Exported, kind: FunctionStructure, *, same_bits: bool) -> None:
     """Keep a graph for later calls, unless it is not known which of its tensors are which."""
     places, made = dict[fx.Node, int](), dict[fx.Node, Tensor]()
     for node, constant in fresh.program.constants.items():

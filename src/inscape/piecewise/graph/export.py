@@ -132,11 +132,11 @@ def _refuse_several(shown: torch.export.ExportedProgram) -> None:
 def refuse_random(program: Program) -> None:
     """Refuse a model that draws at random: it has no values to be exact about."""
     needed = program._needed([program.output], {program.input: None, **program.constants})
-    found = next((node for node in program.nodes if node in needed and is_random(node)), None)
-    if found is not None:
+    random_node = next((node for node in program.nodes if node in needed and is_random(node)), None)
+    if random_node is not None:
         raise UnsupportedModelError(
             "the model must return the same values for the same input, but "
-            f"{place_of(found)} draws at random: switch it off in eval mode, "
+            f"{place_of(random_node)} draws at random: switch it off in eval mode, "
             "as with training=self.training."
         )
 

@@ -1,4 +1,4 @@
-"""Batches of values and of their derivatives on the way through a piecewise-linear graph."""
+"""Forward-mode differentiation: values and derivatives sent through a piecewise-linear graph."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +15,10 @@ Values = dict[fx.Node, Any]
 
 
 class Flow:
-    """Which operations of a graph depend on its input, and what the others give.
+    """Forward passes of values and derivatives through a graph, its constants computed once.
 
-    A batch has rows of values, then rows of derivatives, and a last row that began as zero: an
-    affine operation makes its own constant of it, which derivatives do not have.
+    A batch has rows of values, then rows of derivatives, and a last row for input zero: what an
+    affine operation returns for it is its constant, which derivatives do not have.
     """
 
     def __init__(self, net: Piecewise) -> None:
@@ -41,7 +41,7 @@ class Flow:
         self.order = [n for n in program.nodes if n in self.last and n in self.moving]
 
     def constants(self, rows: int) -> Values:
-        """Return all that does not depend on the inputs, for this number of rows."""
+        """Return all values that do not depend on the input, for this number of rows."""
         if not self.of_rows:
             return self.constant
         known = dict(self.constant)
@@ -54,19 +54,19 @@ class Flow:
         return {node: value for node, value in known.items() if node not in self.moving}
 
     def affine(self, node: fx.Node, values: Values, rows: int, points: int) -> Any:
-        """Return what an affine operation makes of a batch with so many rows of values."""
+        """Apply an affine operation to a batch whose first ``rows`` rows are values."""
         out = self.net.program.step(node, {**self.constants(rows), **values})
         return each(out, lambda z: without_constant(z, points))
 
     def arguments(
-        self, node: fx.Node, values: Values, rows: int, some: slice
+        self, node: fx.Node, values: Values, rows: int, block: slice
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return some rows of what a node reads."""
+        """Return a block of rows of the arguments of a node."""
         known = {**self.constants(rows), **values}
 
         def part(arg: fx.Node) -> Any:
             is_batch = arg in self.moving or arg in self.of_rows
-            return known[arg][some] if is_batch and isinstance(known[arg], Tensor) else known[arg]
+            return known[arg][block] if is_batch and isinstance(known[arg], Tensor) else known[arg]
 
         args: tuple[Any, ...] = fx.node.map_arg(node.args, part)
         kwargs: dict[str, Any] = fx.node.map_arg(node.kwargs, part)
@@ -78,20 +78,20 @@ class Flow:
         pattern: Integer[Tensor, "k units"],
         values: Values,
         rows: int,
-        some: slice,
+        block: slice,
     ) -> Tensor:
-        """Return what a bend makes of rows of derivatives, by its choices."""
-        args, kwargs = self.arguments(op.node, values, rows, some)
+        """Return the JVP of a piecewise-linear operation with a given activation pattern."""
+        args, kwargs = self.arguments(op.node, values, rows, block)
         if op.linear is not None:
             return op.linear(pattern, *args, **kwargs)
         read = [node for node in arguments(op.node) if node in self.moving]
         zeros = {**values, **{node: torch.zeros_like(values[node]) for node in read}}
-        others, more = self.arguments(op.node, zeros, rows, some)
+        others, more = self.arguments(op.node, zeros, rows, block)
         return op.chosen(pattern, *args, **kwargs) - op.chosen(pattern, *others, **more)
 
 
 def _last_readers(nodes: tuple[fx.Node, ...], output: fx.Node) -> dict[fx.Node, fx.Node]:
-    """Return the nodes that an output needs, each with the last one that reads it."""
+    """Return the nodes that an output depends on, each with the last node that reads it."""
     last = {output: output}
     for node in reversed(nodes):
         if node in last:
@@ -101,14 +101,14 @@ def _last_readers(nodes: tuple[fx.Node, ...], output: fx.Node) -> dict[fx.Node, 
 
 
 def each(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """Change a tensor, or each of several; what a batch norm returns beside its values is empty."""
+    """Apply a function to a tensor, or to each of several; empty ones of batch norm are kept."""
     if isinstance(value, tuple | list):
         return type(value)(change(z) if z.numel() else z for z in value)
     return change(value)
 
 
 def without_constant(rows: Tensor, points: int) -> Tensor:
-    """Take from the derivatives, after some rows of values, what the operation makes of zero."""
+    """Subtract the constant of an affine operation from its rows of derivatives."""
     if not bool(rows[-1].any()):
         return rows
     rows = rows.contiguous()

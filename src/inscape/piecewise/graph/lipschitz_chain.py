@@ -1,4 +1,4 @@
-"""Read a network as a chain: affine maps with activations between them that stretch nothing."""
+"""A network as a chain: affine maps with 1-Lipschitz activations between them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ ONE_LIPSCHITZ = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class Segment:
+class AffineSegment:
     """The affine map from one node of a graph to another."""
 
     program: Program
@@ -42,7 +42,7 @@ class Segment:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of what goes in for one row."""
+        """Return the input shape of the map, without the batch."""
         return tuple(self.start.meta["val"].shape[1:])
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -63,10 +63,10 @@ class Segment:
         return known if known is not None and len(self.shape) == 1 else None
 
 
-def chain(f: Function, x: Tensor) -> tuple[Segment, ...]:
+def chain(f: Function, x: Tensor) -> tuple[AffineSegment, ...]:
     """Return the affine maps of ``f`` in their order, or raise ``UnsupportedModelError``.
 
-    Between two of them stands an activation that is 1-Lipschitz in the Euclidean norm. Layers with
+    Between two of them is an activation that is 1-Lipschitz in the Euclidean norm. Layers with
     nothing between them (a convolution and its batch norm in eval mode) are one map.
     """
     program = export(f, x)
@@ -77,15 +77,15 @@ def chain(f: Function, x: Tensor) -> tuple[Segment, ...]:
             source[node] = _source(node, read, source, program.batch)
     if program.output not in source:
         raise UnsupportedModelError("its output does not depend on its input")
-    found: list[Segment] = []
+    segments: list[AffineSegment] = []
     end = program.output
     while True:
         start = source[end]
         if end is not start:
             name = _name(program, start, end, source)
-            found.append(Segment(program, start, end, name, tuple(x.shape[1:])))
+            segments.append(AffineSegment(program, start, end, name, tuple(x.shape[1:])))
         if start is program.input:
-            return tuple(reversed(found))
+            return tuple(reversed(segments))
         end = next(arg for arg in arguments(start) if arg in source)
 
 
@@ -99,7 +99,7 @@ def _source(
         first, *others = {source[arg]: None for arg in read}
         if others:
             raise UnsupportedModelError(
-                f"it is no chain of layers: several ways meet in {place_of(node)}"
+                f"it is no chain of layers: several branches meet in {place_of(node)}"
             )
         return first
     if len(read) == 1 and is_one_lipschitz(node):
@@ -136,7 +136,7 @@ def _elu(alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> bo
     return max(1.0, abs(alpha * input_scale)) * abs(scale) <= 1.0
 
 
-#: Those that are gentle for some settings only.
+#: Operations that are 1-Lipschitz for some settings only.
 _CHECKS: dict[str, Callable[..., bool]] = {
     "leaky_relu": lambda slope=0.01: abs(slope) <= 1,
     "elu": _elu,

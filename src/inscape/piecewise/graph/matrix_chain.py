@@ -42,9 +42,9 @@ class Layers:
 @torch.no_grad()
 def layers(net: Piecewise) -> Layers | None:
     """Return the network as a chain of matrices; None where it is another graph."""
-    if not net.ops or any(one.slope is None for one in net.ops) or not is_chain(net):
+    if not net.ops or any(op.slope is None for op in net.ops) or not is_chain(net):
         return None
-    nodes = [one.node for one in net.ops]
+    nodes = [op.node for op in net.ops]
     ends = [*(node.args[0] for node in nodes[1:]), net.program.output]
     sizes = [_size(node) for node in nodes]
     if any(m * n > LARGEST for m, n in zip(sizes, [*sizes[1:], net.outputs], strict=True)):
@@ -63,16 +63,16 @@ def _size(node: fx.Node) -> int:
 
 
 def is_chain(net: Piecewise) -> bool:
-    """Tell whether every bend, and the output, reads the bend before it and nothing else."""
-    program, ops = net.program, {one.node for one in net.ops}
+    """Tell whether each piecewise-linear operation reads the one before it and nothing else."""
+    program, ops = net.program, {op.node for op in net.ops}
     reads: dict[fx.Node, set[fx.Node]] = {program.input: {program.input}}
     for node in program.nodes:
         if name_of(node) in SHAPES:
             continue
-        found = set().union(*(_seen(arg, reads, ops) for arg in arguments(node)))
-        if found:
-            reads[node] = found
-    order = [program.input, *(one.node for one in net.ops)]
+        sources = set().union(*(_seen(arg, reads, ops) for arg in arguments(node)))
+        if sources:
+            reads[node] = sources
+    order = [program.input, *(op.node for op in net.ops)]
     chained = all(reads[b] == {a} for a, b in itertools.pairwise(order))
     return chained and _seen(program.output, reads, ops) == {order[-1]}
 
@@ -87,10 +87,10 @@ def matrix(net: Piecewise, start: fx.Node, end: Any) -> tuple[Array, Array]:
     bias = _values(net, start, end, torch.zeros(1, _size(start), dtype=torch.float64))[0]
     if weight is None:
         weight = torch.empty(len(bias), _size(start), dtype=torch.float64)
-        for some in torch.split(torch.arange(_size(start)), max(1, BLOCK // _size(start))):
-            units = torch.zeros(len(some), _size(start), dtype=torch.float64)
-            units[torch.arange(len(some)), some] = 1.0
-            weight[:, some] = (_values(net, start, end, units) - bias).T
+        for columns in torch.split(torch.arange(_size(start)), max(1, BLOCK // _size(start))):
+            units = torch.zeros(len(columns), _size(start), dtype=torch.float64)
+            units[torch.arange(len(columns)), columns] = 1.0
+            weight[:, columns] = (_values(net, start, end, units) - bias).T
     return np.ascontiguousarray(weight.numpy()), np.ascontiguousarray(bias.numpy())
 
 
@@ -105,7 +105,7 @@ def _values(
 
 
 def plain_weight(net: Piecewise, start: fx.Node, end: fx.Node) -> Tensor | None:
-    """Return the weight of a single linear layer itself, which the differences would round."""
+    """Return the weight of a single linear layer, which finite differences would round."""
     if name_of(end) != "linear" or end.args[0] is not start or start.meta["val"].ndim != 2:
         return None
     weight = end.args[1]
@@ -113,12 +113,12 @@ def plain_weight(net: Piecewise, start: fx.Node, end: fx.Node) -> Tensor | None:
 
 
 def slopes_of(net: Piecewise, at: int) -> Array:
-    """Return the slope below zero of every unit of one bend."""
-    one = net.ops[at]
-    assert one.slope is not None
-    z = torch.zeros(1, *one.node.args[0].meta["val"].shape[1:], dtype=torch.float64)  # type: ignore[union-attr]
+    """Return the slope below zero of every unit of one piecewise-linear operation."""
+    op = net.ops[at]
+    assert op.slope is not None
+    z = torch.zeros(1, *op.node.args[0].meta["val"].shape[1:], dtype=torch.float64)  # type: ignore[union-attr]
     constants = net.program.constants
-    args = fx.node.map_arg(one.node.args[1:], constants.__getitem__)
-    kwargs = fx.node.map_arg(one.node.kwargs, constants.__getitem__)
-    slopes = one.slope(z, *args, **kwargs).double().expand_as(z)
+    args = fx.node.map_arg(op.node.args[1:], constants.__getitem__)
+    kwargs = fx.node.map_arg(op.node.kwargs, constants.__getitem__)
+    slopes = op.slope(z, *args, **kwargs).double().expand_as(z)
     return np.ascontiguousarray(slopes.flatten().numpy())

@@ -1,4 +1,4 @@
-"""Operations that give the largest entries and their places, of which only the entries are used."""
+"""Operations that return maxima and their indices, where only the maxima are used."""
 
 from collections.abc import Callable
 from operator import getitem
@@ -13,9 +13,9 @@ _ATEN = torch.ops.aten
 
 
 def values_alone(graph: fx.Graph) -> None:
-    """Put in the place of each such operation one that gives the entries as its only tensor.
+    """Replace each such operation by one that returns the maxima as its only tensor.
 
-    Where the places themselves are used the operation stays, to be refused by name.
+    Where the indices themselves are used the operation stays, to be refused by name.
     """
     for node in list(graph.nodes):
         if node.op != "call_function" or (alone := _alone(node)) is None:
@@ -33,13 +33,13 @@ def values_alone(graph: fx.Graph) -> None:
 
 
 def _alone(node: fx.Node) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-    """Return what gives only the entries, with its arguments; None for any other operation."""
+    """Return the operation for the maxima alone, with its arguments; None for any other node."""
     name, form = name_of(node), getattr(node.target, "_overloadname", "")
     if name in ("max", "min") and form == "dim":
         largest = _ATEN.amax.default if name == "max" else _ATEN.amin.default
         return largest, (node.args[0], [setting(node, "dim")], setting(node, "keepdim"))
-    found = _ALONE.get(name)
-    return None if found is None else (found, node.args)
+    alternative = _ALONE.get(name)
+    return None if alternative is None else (alternative, node.args)
 
 
 def _first(name: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""A piecewise-linear network as affine steps between its bends, in float64."""
+"""A network as affine maps between its piecewise-linear operations, in float64."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -25,7 +25,7 @@ from inscape.piecewise.graph.ops import (
     name_of,
     place_of,
 )
-from inscape.piecewise.graph.piecewise_ops import PiecewiseOp, op
+from inscape.piecewise.graph.piecewise_ops import PiecewiseOp, piecewise_op
 from inscape.piecewise.graph.program import Program
 
 _OF_THE_BATCH = "without running statistics it depends on the whole batch: track them."
@@ -46,13 +46,13 @@ _OTHERWISE = (
     "write it by other operations if it is affine; local_maps and grid_regions take any module."
 )
 
-#: Patterns of the bends, in their order: one row per point, or one row for all.
+#: Activation patterns of the piecewise-linear operations in order: a row per point, or one for all.
 Patterns = Sequence[Integer[Tensor, "_ _"]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Piecewise:
-    """A network whose every piece is affine: its graph in float64 and the bends in their order."""
+    """A piecewise-linear network: its graph in float64 and its piecewise-linear operations."""
 
     program: Program
     ops: tuple[PiecewiseOp, ...]
@@ -67,50 +67,50 @@ class Piecewise:
 
     @cached_property
     def _position(self) -> dict[fx.Node, int]:
-        return {found.node: k for k, found in enumerate(self.ops)}
+        return {op.node: k for k, op in enumerate(self.ops)}
 
     @torch.no_grad()
     def functions(
         self, x: Float64[Tensor, "n *d"], at: int, patterns: Patterns | None = None
     ) -> Float64[Tensor, "n m"]:
-        """Return what bend ``at`` looks at, for each row of ``x``.
+        """Return the pre-activations of piecewise-linear operation ``at``, for each row of ``x``.
 
-        With ``patterns`` of all earlier bends the affine functions of those pieces are continued
-        to ``x``, wherever it lies.
+        With the ``patterns`` of all earlier operations the affine functions of those linear regions
+        are extended to ``x``, wherever it lies.
         """
-        found = self.ops[at]
-        args, kwargs = self._arguments(x, found.node, patterns)
-        functions = found.source(*args, **kwargs)
+        op = self.ops[at]
+        args, kwargs = self._arguments(x, op.node, patterns)
+        functions = op.source(*args, **kwargs)
         return functions.expand(len(x), -1)
 
     @torch.no_grad()
     def values(
         self, x: Float64[Tensor, "n *d"], patterns: Patterns | None = None
     ) -> Float64[Tensor, "n c"]:
-        """Return the outputs, flat; with ``patterns`` those of these pieces, continued to ``x``."""
+        """Return the outputs, flat; with ``patterns`` the affine maps of these regions at ``x``."""
         return self.traced(x, patterns)
 
     def traced(
         self, x: Float64[Tensor, "n *d"], patterns: Patterns | None = None
     ) -> Float64[Tensor, "n c"]:
-        """Return the same outputs so that autograd can follow them."""
+        """Return the same outputs, differentiable by autograd."""
         values = self._run(x, [self.program.output], patterns)
         y: Tensor = values[self.program.output]
         return y.expand(len(x), *y.shape[1:]).reshape(len(x), -1)
 
     @torch.no_grad()
     def patterns(self, x: Float64[Tensor, "n *d"]) -> list[Integer[Tensor, "n _"]]:
-        """Return the choices of all units at each point; ties go to the lowest."""
-        found: list[Tensor] = []
-        for at, one in enumerate(self.ops):
-            found.append(one.pattern(self.functions(x, at, found)))
-        return found
+        """Return the activation patterns of all operations at each point; ties go to the lowest."""
+        patterns: list[Tensor] = []
+        for at, op in enumerate(self.ops):
+            patterns.append(op.pattern(self.functions(x, at, patterns)))
+        return patterns
 
     @no_grad
     def in_turn(
         self, x: Float64[Tensor, "n *d"], patterns: Patterns | None = None
     ) -> Iterator[Float64[Tensor, "n m"] | None]:
-        """Yield what each bend looks at, one after the other, then the outputs, in a single pass.
+        """Yield the pre-activations of each operation, then the outputs, in one forward pass.
 
         None is yielded after every operation.
         """
@@ -119,7 +119,7 @@ class Piecewise:
     def traced_in_turn(
         self, x: Float64[Tensor, "n *d"], patterns: Patterns | None = None
     ) -> Iterator[Float64[Tensor, "n m"] | None]:
-        """Yield the same so that autograd can follow."""
+        """Yield the same, differentiable by autograd."""
         program, last = self.program, self._last_use([self.program.output])
         values: dict[fx.Node, Any] = {**program.constants, program.input: x}
         for node in program.nodes:
@@ -152,7 +152,7 @@ class Piecewise:
     def _run(
         self, x: Tensor, wanted: Sequence[fx.Node], patterns: Patterns | None
     ) -> dict[fx.Node, Any]:
-        """Evaluate the wanted nodes, with the choices of the bends fixed where they are given."""
+        """Evaluate the wanted nodes, with fixed activation patterns where they are given."""
         program = self.program
         values: dict[fx.Node, Any] = {**program.constants, program.input: x}
         kept, last = set(values) | set(wanted), self._last_use(wanted)
@@ -182,7 +182,7 @@ class Piecewise:
 
 
 def piecewise(f: Function, x: Float[Tensor, "n *d"]) -> Piecewise:
-    """Read a network in eval mode as affine steps and bends, in float64.
+    """Read a network in eval mode as affine and piecewise-linear operations, in float64.
 
     Raises ``UnsupportedModelError`` that names the first operation which is neither, and its
     place in the module, before anything is computed.
@@ -204,14 +204,14 @@ def _in_double(f: Function, dtype: torch.dtype) -> tuple[Function, torch.dtype |
     """Return a float64 copy of a module, and the precision that it had if that was another."""
     if not isinstance(f, nn.Module):
         return f, dtype if dtype != torch.float64 else None
-    found = {p.dtype for p in f.parameters() if p.is_floating_point()} - {torch.float64}
-    checks.weights(f, torch.empty(0, dtype=next(iter(found), torch.float64)))
-    return (deepcopy(f).double(), next(iter(found))) if found else (f, None)
+    dtypes = {p.dtype for p in f.parameters() if p.is_floating_point()} - {torch.float64}
+    checks.weights(f, torch.empty(0, dtype=next(iter(dtypes), torch.float64)))
+    return (deepcopy(f).double(), next(iter(dtypes))) if dtypes else (f, None)
 
 
 def _ops(program: Program) -> list[PiecewiseOp]:
-    """Return the nodes that bend, in their order, or refuse the first that does worse."""
-    moving, found = {program.input}, []
+    """Return the piecewise-linear operations in order, or refuse the first other nonlinear one."""
+    moving, ops = {program.input}, []
     for node in program.nodes:
         if name_of(node) in SHAPES or not any(arg in moving for arg in arguments(node)):
             continue
@@ -223,16 +223,16 @@ def _ops(program: Program) -> list[PiecewiseOp]:
             )
         if is_affine(node, moving.__contains__):
             continue
-        one = op(node, moving.__contains__)
-        if one is None:
+        operation = piecewise_op(node, moving.__contains__)
+        if operation is None:
             raise UnsupportedModelError(
                 "the network must be made of affine operations that are known to be so, and of "
                 "ReLU, LeakyReLU, PReLU, ReLU6, Hardtanh, abs, MaxPool, maximum and minimum; found "
                 f"{place_of(node)}{line_of(node)}: {_ADVICE.get(name_of(node), _OTHERWISE)}"
             )
-        found.append(one)
+        ops.append(operation)
     if program.output not in moving:
         raise UnsupportedModelError(
             "the model's output must depend on its input, but it does not: pass another model."
         )
-    return found
+    return ops

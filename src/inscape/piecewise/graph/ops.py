@@ -1,4 +1,4 @@
-"""Which operations of an exported graph are affine, and which bend at known places."""
+"""Which operations of an exported graph are affine, and which have known breakpoints."""
 
 import re
 from collections.abc import Callable
@@ -103,9 +103,9 @@ def line_of(node: fx.Node) -> str:
 
 def arguments(node: fx.Node) -> list[fx.Node]:
     """Return the nodes that a node reads, as often as it reads them: x * x reads x twice."""
-    found: list[fx.Node] = []
-    fx.node.map_arg((node.args, node.kwargs), found.append)
-    return found
+    nodes: list[fx.Node] = []
+    fx.node.map_arg((node.args, node.kwargs), nodes.append)
+    return nodes
 
 
 def setting(node: fx.Node, name: str) -> Any:
@@ -127,7 +127,7 @@ def is_random(node: fx.Node) -> bool:
 
 
 def is_affine(node: fx.Node, moving: Callable[[fx.Node], bool]) -> bool:
-    """Tell whether a node is affine in what it reads of the ``moving`` nodes, row by row."""
+    """Tell whether a node is affine in its ``moving`` arguments and acts on each row alone."""
     name = name_of(node)
     if _rounds(node, moving) or _reads_numbers_of_rows(node, moving):
         return False
@@ -147,7 +147,7 @@ def is_affine(node: fx.Node, moving: Callable[[fx.Node], bool]) -> bool:
 
 
 def _rounds(node: fx.Node, moving: Callable[[fx.Node], bool]) -> bool:
-    """Tell whether a node makes numbers of a precision, or a kind, that does not hold its own."""
+    """Tell whether a node casts to a dtype that cannot hold its values."""
     made = _dtypes(node)
     read = [dtype for arg in arguments(node) if moving(arg) for dtype in _dtypes(arg)]
     return (
@@ -164,7 +164,7 @@ def _dtypes(node: fx.Node) -> list[torch.dtype]:
 
 
 def _reads_numbers_of_rows(node: fx.Node, moving: Callable[[fx.Node], bool]) -> bool:
-    """Tell whether a node computes with how many rows there are, or with a number for each."""
+    """Tell whether a node computes with the batch size, or with the index of a row."""
     if name_of(node) not in {"mul", "div", *SUMS, *_WEIGHED}:
         return False
     return any(_counts_rows(arg) for arg in arguments(node) if not moving(arg))
@@ -222,13 +222,13 @@ def extreme(node: fx.Node) -> float:
 
 
 def ops(node: fx.Node, moving: Callable[[fx.Node], bool]) -> Callable[..., list[Tensor]] | None:
-    """Return what gives, from a node's arguments, tensors at whose zeros its slope changes.
+    """Return a function from a node's arguments to tensors whose zeros are its breakpoints.
 
     None where the operation is not known to be continuous and piecewise linear.
     """
     name = name_of(node)
     if extreme(node):
-        return lambda one, two: [one - two]
+        return lambda first, second: [first - second]
     if any(isinstance(arg, fx.Node) and moving(arg) for arg in node.args[1:]):
         return None
     if is_relu(node) or name in ("abs", "leaky_relu", "prelu", "rrelu"):

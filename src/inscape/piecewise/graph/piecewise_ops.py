@@ -1,4 +1,4 @@
-"""The operations of a graph that bend: units that each choose one of several affine pieces."""
+"""Piecewise-linear operations of a graph: units that switch between affine functions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from inscape.piecewise.graph.ops import extreme, is_relu, name_of, place_of, set
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PiecewiseOp:
-    """One operation of a network that bends.
+    """One piecewise-linear operation of a network.
 
-    It reads flat ``source`` functions of its arguments. Without ``windows`` every function is a
-    unit: it is on where the function is above zero, and the operation bends at the zero. With
-    ``windows`` every window is a unit: it chooses the largest of the functions that it lists, the
-    first of them where several are largest, and gives it times ``sign``. ``chosen`` is what the
-    operation gives, affine in its arguments, once the choice of every unit is fixed; ``linear`` is
-    the same without its constants, None where they are found by asking for zero.
+    ``source`` returns its pre-activations, flat. Without ``windows`` each pre-activation is a unit:
+    it is on where that is above zero, and has its kink at zero. With ``windows`` each window is a
+    unit: it selects the largest of the pre-activations that it lists, the first of several, and
+    returns it times ``sign``. ``chosen`` is the operation with a fixed activation pattern, affine
+    in its arguments; ``linear`` is the same without its constants, None where they are found by
+    evaluating it at zero.
     """
 
     node: fx.Node
@@ -35,15 +35,15 @@ class PiecewiseOp:
     slope: Callable[..., Tensor] | None = None
 
     def pattern(self, functions: Float64[Tensor, "n m"]) -> Integer[Tensor, "n units"]:
-        """Return the choice of every unit where its functions have these values."""
+        """Return the activation pattern for given pre-activations."""
         if self.windows is None:
             return (functions > 0).to(torch.uint8)
         small = self.windows.shape[1] <= 256
         return functions[:, self.windows].argmax(2).to(torch.uint8 if small else torch.int32)
 
 
-def op(node: fx.Node, moving: Callable[[fx.Node], bool]) -> PiecewiseOp | None:
-    """Return how a node bends; None where it is not known to be continuous, piecewise linear."""
+def piecewise_op(node: fx.Node, moving: Callable[[fx.Node], bool]) -> PiecewiseOp | None:
+    """Return a node as a piecewise-linear operation; None where it is not known to be one."""
     name, place = name_of(node), place_of(node)
     if sign := extreme(node):
         return _extreme(node, sign)
@@ -90,7 +90,7 @@ def op(node: fx.Node, moving: Callable[[fx.Node], bool]) -> PiecewiseOp | None:
 
 
 def _slope(node: fx.Node) -> Callable[..., Tensor] | None:
-    """Return what gives the slope below zero of an operation that bends at zero only."""
+    """Return the slope below zero of an operation with its only kink at zero."""
     name = name_of(node)
     if is_relu(node):
         return lambda z, *_, **__: z.new_zeros(())
@@ -166,7 +166,7 @@ def _like(limit: Any, z: Tensor) -> Tensor:
 
 
 def _softshrink(node: fx.Node) -> PiecewiseOp:
-    """Return soft shrinkage, zero up to a size and less by that size beyond it, as a bend."""
+    """Return soft shrinkage, zero up to a size and less by that size beyond it."""
 
     def chosen(on: Tensor, z: Tensor, size: float = 0.5) -> Tensor:
         right, left = on.bool().reshape(len(on), -1, *z.shape[1:]).unbind(1)
@@ -183,17 +183,17 @@ def _softshrink(node: fx.Node) -> PiecewiseOp:
 
 
 def _extreme(node: fx.Node, sign: float) -> PiecewiseOp:
-    """Return the larger (sign 1) or the smaller (-1) of two arguments as a bend."""
+    """Return the larger (sign 1) or the smaller (-1) of two arguments."""
     units = int(torch.tensor(node.meta["val"].shape[1:]).prod())
 
-    def source(one: Tensor, two: Tensor) -> Tensor:
-        shape = (one - two).shape
-        both = [sign * part.expand(shape).reshape(shape[0], -1) for part in (one, two)]
+    def source(first: Tensor, second: Tensor) -> Tensor:
+        shape = (first - second).shape
+        both = [sign * part.expand(shape).reshape(shape[0], -1) for part in (first, second)]
         return torch.cat(both, 1)
 
-    def chosen(choice: Tensor, one: Tensor, two: Tensor) -> Tensor:
-        shape = (one - two).shape
-        return torch.where(choice.bool().reshape(len(choice), *shape[1:]), two, one)
+    def chosen(pattern: Tensor, first: Tensor, second: Tensor) -> Tensor:
+        shape = (first - second).shape
+        return torch.where(pattern.bool().reshape(len(pattern), *shape[1:]), second, first)
 
     pairs = torch.stack([torch.arange(units), units + torch.arange(units)], 1)
     return PiecewiseOp(
@@ -202,13 +202,13 @@ def _extreme(node: fx.Node, sign: float) -> PiecewiseOp:
 
 
 def _largest(node: fx.Node, windows: Int64[Tensor, "w k"], *, sign: float) -> PiecewiseOp:
-    """Return the largest (sign 1) or the smallest (-1) entry of each window as a bend."""
+    """Return the largest (sign 1) or the smallest (-1) entry of each window."""
     after = tuple(node.meta["val"].shape[1:])
 
-    def chosen(choice: Tensor, z: Tensor, *_: Any, **__: Any) -> Tensor:
-        rows = max(len(choice), len(z))
+    def chosen(pattern: Tensor, z: Tensor, *_: Any, **__: Any) -> Tensor:
+        rows = max(len(pattern), len(z))
         begin = torch.arange(len(windows)) * windows.shape[1]
-        at = windows.flatten()[begin + choice.long()].expand(rows, -1)
+        at = windows.flatten()[begin + pattern.long()].expand(rows, -1)
         return z.flatten(1).expand(rows, -1).gather(1, at).reshape(rows, *after)
 
     return PiecewiseOp(
@@ -223,7 +223,7 @@ def _largest(node: fx.Node, windows: Int64[Tensor, "w k"], *, sign: float) -> Pi
 
 
 def _shape(node: Any) -> tuple[int, ...]:
-    """Return the shape of one row of what a node makes."""
+    """Return the output shape of a node, without the batch."""
     return tuple(int(size) for size in node.meta["val"].shape[1:])
 
 
@@ -282,8 +282,8 @@ def _windows(shape: Sequence[int], axes: Sequence[list[list[int]]]) -> Int64[Ten
     for window in product(*axes):
         flat = [_flat(at, sizes) for at in product(*window)]
         plane.append(flat + flat[-1:] * (widest - len(flat)))
-    one = torch.tensor(plane)
-    return torch.cat([one + channel * prod(sizes) for channel in range(channels)])
+    indices = torch.tensor(plane)
+    return torch.cat([indices + channel * prod(sizes) for channel in range(channels)])
 
 
 def _flat(at: Sequence[int], sizes: Sequence[int]) -> int:

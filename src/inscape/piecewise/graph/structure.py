@@ -1,4 +1,4 @@
-"""A digest of all that the graph of a function depends on, so that an equal one need not be traced.
+"""A digest of everything that the graph of a function depends on, to look up known graphs.
 
 Code, defaults, closures and the global names that code reads; settings and hooks of modules; shapes
 of parameters and buffers, and the values of all other tensors. Parameters and buffers of the
@@ -66,8 +66,8 @@ class _Identity:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Structure:
-    """What a function is apart from its weights.
+class FunctionStructure:
+    """The structure of a function: all that defines it apart from its weights.
 
     Attributes:
         key: Equal for functions with one graph; it keeps nothing of the function alive.
@@ -81,11 +81,11 @@ class Structure:
     free: int
 
 
-def structure(f: Function) -> Structure | None:
-    """Return the structure of a function; None where it holds what only its calls could tell."""
+def structure(f: Function) -> FunctionStructure | None:
+    """Return the structure of a function; None where it refers to objects that cannot be read."""
     if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
         return None
-    walk = _Walk(f)
+    walk = _StructureWalk(f)
     try:
         walk.visit(f)
         walk.visit(hooks._global_forward_hooks)
@@ -96,7 +96,7 @@ def structure(f: Function) -> Structure | None:
     return walk.structure()
 
 
-class _Walk:
+class _StructureWalk:
     """A walk through everything that a function refers to, each object once."""
 
     def __init__(self, f: Function) -> None:
@@ -110,10 +110,10 @@ class _Walk:
         self._free = {id(tensor): tensor for tensor in free}
         self._tensors: list[Tensor] = list(self._free.values())
 
-    def structure(self) -> Structure:
+    def structure(self) -> FunctionStructure:
         digest = blake2b(marshal.dumps(self._words, 2)).digest()
         key = digest, tuple(self._identities)
-        return Structure(key=key, tensors=tuple(self._tensors), free=len(self._free))
+        return FunctionStructure(key=key, tensors=tuple(self._tensors), free=len(self._free))
 
     def visit(self, value: Any) -> None:
         """Add an object and all that it refers to."""
@@ -121,7 +121,7 @@ class _Walk:
         add = self._handlers.get(kind)
         if add is None:
             add = self._handlers[kind] = _handler(kind)
-        if add is _Walk._plain:
+        if add is _StructureWalk._plain:
             add(self, value)
             return
         number = self._numbers.setdefault(id(value), len(self._numbers))
@@ -258,28 +258,28 @@ class _Walk:
 
 
 _HANDLERS: tuple[tuple[Any, Any], ...] = (
-    (Tensor, _Walk._tensor),
-    (nn.Module, _Walk._module),
-    (np.ndarray, _Walk._array),
-    ((list, tuple, deque), _Walk._sequence),
-    ((set, frozenset), _Walk._set),
-    ((dict, MappingProxyType), _Walk._mapping),
-    (type, _Walk._class),
-    (FunctionType, _Walk._function),
+    (Tensor, _StructureWalk._tensor),
+    (nn.Module, _StructureWalk._module),
+    (np.ndarray, _StructureWalk._array),
+    ((list, tuple, deque), _StructureWalk._sequence),
+    ((set, frozenset), _StructureWalk._set),
+    ((dict, MappingProxyType), _StructureWalk._mapping),
+    (type, _StructureWalk._class),
+    (FunctionType, _StructureWalk._function),
     (MethodType, lambda walk, method: walk.visit((method.__func__, method.__self__))),
-    (BuiltinFunctionType, _Walk._builtin),
+    (BuiltinFunctionType, _StructureWalk._builtin),
     (CodeType, lambda walk, code: walk._write(marshal.dumps(code, 2))),
     (ModuleType, lambda walk, module: walk._write("package", module.__name__)),
-    (functools.partial, _Walk._partial),
+    (functools.partial, _StructureWalk._partial),
     (functools._lru_cache_wrapper, lambda walk, call: walk.visit(call.__wrapped__)),
     (property, lambda walk, made: walk.visit((made.fget, made.fset))),
     ((staticmethod, classmethod), lambda walk, method: walk.visit(method.__func__)),
     (weakref.ref, lambda walk, reference: walk.visit(reference())),
-    ((Logger, IOBase, LockType, type(RLock())), _Walk._identity),
+    ((Logger, IOBase, LockType, type(RLock())), _StructureWalk._identity),
 )
 
 
 def _handler(kind: type) -> Any:
     if issubclass(kind, PLAIN) and is_library(kind):
-        return _Walk._plain
-    return next((add for base, add in _HANDLERS if issubclass(kind, base)), _Walk._object)
+        return _StructureWalk._plain
+    return next((add for base, add in _HANDLERS if issubclass(kind, base)), _StructureWalk._object)

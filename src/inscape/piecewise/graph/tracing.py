@@ -26,8 +26,8 @@ class UnrecordableError(RuntimeError):
     """A call whose graph depends on the values of its input; the text says where."""
 
 
-class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Writes down each operation on what depends on the input.
+class OperationRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records each operation on tensors that depend on the input.
 
     Attributes:
         graph: The operations so far; its first placeholder is the input.
@@ -50,13 +50,13 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return isinstance(value, Tensor) and id(value) in self._nodes
 
     def returned(self, value: Any) -> None:
-        """End with what the call returned."""
+        """Make the returned tensor the output of the graph."""
         if not isinstance(value, Tensor):
             raise UnrecordableError(f"the call returns a {type(value).__name__}, no tensor")
         self.graph.output(self._node(value))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation, and write it down if it reads what depends on the input."""
+        """Run an operation, and record it if an argument depends on the input."""
         kwargs = kwargs or {}
         tensors = list(_tensors((args, kwargs)))
         if not any(map(self.depends, tensors)):
@@ -123,9 +123,9 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class _Reading(TorchFunctionMode):
     """Refuses to give values that depend on the input to Python, and sees through ``.data``."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recorder: OperationRecorder) -> None:
         super().__init__()
-        self._recording = recording
+        self._recording = recorder
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Pass a call on, unless it reads values."""
@@ -140,11 +140,11 @@ class _Reading(TorchFunctionMode):
 def recorded(f: Function, rows: Tensor) -> tuple[fx.Graph, dict[fx.Node, Tensor]]:
     """Return the operations of one call, and the tensors that are constant in it."""
     rows = rows.detach().clone()
-    recording = Recording(rows)
-    with recording, _Reading(recording):
+    recorder = OperationRecorder(rows)
+    with recorder, _Reading(recorder):
         output = f(rows)
-    recording.returned(output)
-    return recording.graph, recording.constants
+    recorder.returned(output)
+    return recorder.graph, recorder.constants
 
 
 @contextmanager

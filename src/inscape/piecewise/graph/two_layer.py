@@ -1,4 +1,4 @@
-"""Recognise a two-layer ReLU network, whatever class wrote it."""
+"""Recognise a two-layer ReLU network in an exported graph."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -67,7 +67,7 @@ class TwoLayer:
         return norm(weight, dim=0)
 
     def _weight(self, end: fx.Node, start: fx.Node) -> Tensor | None:
-        """Return W where ``end`` is ``linear(start, W, ...)`` up to moves of numbers."""
+        """Return W where ``end`` is ``linear(start, W, ...)`` up to reshapes."""
         layer = _before_moves(end)
         if name_of(layer) != "linear" or len(self.hidden) > 1:
             return None
@@ -126,7 +126,7 @@ def _gradient(
 
 
 def _before_moves(node: fx.Node) -> fx.Node:
-    """Walk back over operations that only move numbers about."""
+    """Walk back over operations that only reshape."""
     while name_of(node) in _MOVES and isinstance(node.args[0], fx.Node):
         node = node.args[0]
     return node

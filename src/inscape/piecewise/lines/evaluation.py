@@ -1,4 +1,4 @@
-"""A piecewise-linear graph at places of segments: its outputs, patterns and gradients there."""
+"""A piecewise-linear graph at points of segments: outputs, activation patterns, gradients."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ ROOM = 2**30
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A network at places t of segments from a to b, some at a time."""
+    """A network at points a + t (b - a) of segments, evaluated in batches."""
 
     net: Piecewise
     a: Float64[Tensor, "n *d"]
@@ -35,7 +35,7 @@ class Rows:
 
     @cached_property
     def most(self) -> int:
-        """Return how many rows fit into the memory and are quick, at least four."""
+        """Return the batch size that fits into the memory and is fast, at least four."""
         nodes = [node.meta.get("val") for node in self.net.program.nodes]
         sizes = [prod(map(int, v.shape[1:])) for v in nodes if isinstance(v, Tensor)]
         largest = max([self.net.inputs, self.net.outputs, *sizes])
@@ -43,26 +43,26 @@ class Rows:
         return max(4, min(MOST, quick, self.memory // (8 * 6 * largest)))
 
     def at(self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]) -> Tensor:
-        """Return the points."""
+        """Return the points at parameters t of given segments."""
         return torch.lerp(self.a[segment], self.b[segment], t.reshape(-1, *[1] * (self.a.ndim - 1)))
 
     def parts(
         self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]
     ) -> Iterator[tuple[Int64[Tensor, " m"], Float64[Tensor, "m *d"]]]:
-        """Yield segments and points, as many at a time as fit into the memory."""
+        """Yield batches of segments and points that fit into the memory."""
         for first in range(0, len(t), self.most):
-            some = slice(first, first + self.most)
-            yield segment[some], self.at(segment[some], t[some])
+            part = slice(first, first + self.most)
+            yield segment[part], self.at(segment[part], t[part])
 
     def values(
         self, segment: Int64[Tensor, " k"], t: Float64[Tensor, " k"]
     ) -> Float64[Tensor, "k c"]:
-        """Return the outputs there."""
+        """Return the outputs at parameters t of given segments."""
         return torch.cat([self.net.values(at) for _, at in self.parts(segment, t)])
 
 
 def differentiable(net: Piecewise) -> Function:
-    """Return the network as a function in float64 that autograd can follow.
+    """Return the network as a float64 function that autograd can differentiate.
 
     On a kink its gradient is that of the pattern there, with ties off: autograd has a convention
     of its own for each operation.
@@ -76,5 +76,5 @@ def differentiable(net: Piecewise) -> Function:
 
 @torch.no_grad()
 def settled_patterns(net: Piecewise, x: Float64[Tensor, "n *d"]) -> list[Integer[Tensor, "n _"]]:
-    """Return the choices of all units; what rounding cannot tell from a tie is one."""
+    """Return the activation patterns; units within rounding of their kink are ties."""
     return settled_run(net, x)[1]

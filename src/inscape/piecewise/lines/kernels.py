@@ -17,14 +17,14 @@ Array = Any
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Make a function a part of the kernels of this file."""
+    """Compile a function that the kernels of this file inline."""
     jit: Callable[..., Any] = njit
     return jit(inspect.unwrap(function), forceinline=True, nogil=True)
 
 
 @part
 def _follow(state: Array, s: int, pieces: Any, bases: Array, columns: Array) -> None:
-    """Bring the coefficients of a layer to piece ``s``: from its base, or by what flips there."""
+    """Update the coefficients of a layer to piece ``s``: from its base, or by flipping units."""
     _, _, base, flip_at, flip_unit, flip_by, _ = pieces
     m = state.shape[1]
     if base[s] >= 0:
@@ -40,8 +40,8 @@ def _follow(state: Array, s: int, pieces: Any, bases: Array, columns: Array) -> 
 
 
 @part
-def _bent(state: Array, lo: float, hi: float, layer: Any, row: int, hidden: Array) -> None:
-    """Write the layer after its kinks, just after ``lo``, and mark the units that cross zero."""
+def _activate(state: Array, lo: float, hi: float, layer: Any, row: int, hidden: Array) -> None:
+    """Write the activations just after ``lo``, and mark the units that cross zero."""
     slopes, tolerance, scale, crosses = layer
     for i in range(state.shape[1]):
         p, q, slope = state[0, i], state[1, i], slopes[i]
@@ -59,11 +59,11 @@ def _bent(state: Array, lo: float, hi: float, layer: Any, row: int, hidden: Arra
 
 @part
 def _crossings(
-    state: Array, lo: float, hi: float, narrow: float, layer: Any, hidden: Array, found: Any
+    state: Array, lo: float, hi: float, narrow: float, layer: Any, hidden: Array, zeros: Any
 ) -> int:
     """List the zeros strictly inside, in no order; those too near to an end only set the kink."""
     slopes, _, _, crosses = layer
-    at, unit = found
+    at, unit = zeros
     count = 0
     for i in range(state.shape[1]):
         if not crosses[i]:
@@ -82,7 +82,7 @@ def _crossings(
 
 @part
 def _sort(at: Array, unit: Array, count: int) -> None:
-    """Order the zeros along the line; a handful by insertion, without asking for memory."""
+    """Sort the zeros along the line; a few by insertion, without allocating."""
     if count > 32:
         order = np.argsort(at[:count])
         at[:count] = at[:count][order]
@@ -97,10 +97,10 @@ def _sort(at: Array, unit: Array, count: int) -> None:
 
 
 @part
-def _split(s: int, seg: int, span: Any, state: Array, slopes: Array, found: Any, out: Any) -> None:
+def _split(s: int, seg: int, span: Any, state: Array, slopes: Array, zeros: Any, out: Any) -> None:
     """Write the parts of piece ``s`` between its zeros; zeros that coincide make one knot."""
     lo, hi, narrow = span
-    at, unit, count = found
+    at, unit, count = zeros
     (knots_lo, knots_hi, base, flip_at, flip_unit, flip_by, segment), size = out
     k, f = size[0], size[1]
     knots_lo[k], base[k], segment[k], flip_at[k] = lo, s, seg, f
@@ -141,17 +141,17 @@ def cut_layer(
     ``pieces`` are (lo, hi, base, flip_at, flip_unit, flip_by, segment): a piece has its own row of
     ``bases``, or follows from the piece before it by its flips. ``state`` is handed on from call
     to call; the rows of ``tolerance`` and ``scale`` are those of the segments. Written are
-    ``hidden``, the layer after its kinks at the start of each piece, and ``out``, the parts.
+    ``hidden``, the activations at the start of each piece, and ``out``, the parts.
     """
     m, segment = state.shape[1], pieces[6]
     crosses = np.zeros(m, dtype=np.bool_)
     at, unit = np.empty(m), np.empty(m, dtype=np.int64)
     layer = (slopes, tolerance, scale, crosses)
     for s in range(first, stop):
-        lo, hi, here = pieces[0][s], pieces[1][s], hidden[s - first]
+        lo, hi, outgoing = pieces[0][s], pieces[1][s], hidden[s - first]
         _follow(state, s, pieces, bases, columns)
-        _bent(state, lo, hi, layer, segment[s] - segment[first], here)
-        count = _crossings(state, lo, hi, narrow, layer, here, (at, unit))
+        _activate(state, lo, hi, layer, segment[s] - segment[first], outgoing)
+        count = _crossings(state, lo, hi, narrow, layer, outgoing, (at, unit))
         _sort(at, unit, count)
         span, zeros = (lo, hi, narrow), (at, unit, count)
         _split(s - first, segment[s], span, state, slopes, zeros, out)

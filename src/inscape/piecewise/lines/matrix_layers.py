@@ -18,13 +18,13 @@ Array = npt.NDArray[Any]
 #: Segments that one thread takes at a time.
 BLOCK = 64
 
-#: Numbers that the coefficients of one chunk of pieces hold: what a core keeps close to itself.
+#: Coefficients of one chunk of pieces: as many as fit into the cache of a core.
 CHUNK = 2**17
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Leaves:
-    """Finished pieces in their order: the segment of each, its ends, values there and slope."""
+    """Finished pieces in order: the segment of each, its ends, the values there and the slope."""
 
     segment: Array
     lo: Array
@@ -36,7 +36,7 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Level:
-    """One hidden layer on its way: its matrices, and room for the pieces of one chunk."""
+    """One hidden layer: its matrices, and buffers for the pieces of one chunk."""
 
     columns: Array
     slopes: Array
@@ -69,7 +69,7 @@ class _Level:
         )
 
     def onward(self, count: int, scale: Array) -> tuple[Array, Array]:
-        """Return the next layer's coefficients at ``count`` pieces, and what is noise there."""
+        """Return the next layer's coefficients at ``count`` pieces, and their rounding error."""
         rows, (m, after) = 2 * count, (self.hidden.shape[2], self.bases.shape[2])
         out = torch.from_numpy(self.bases).view(-1, after)[:rows]
         hidden = torch.from_numpy(self.hidden).view(-1, m)[:rows]
@@ -81,7 +81,7 @@ class _Level:
 
 
 def _room(pieces: int, flips: int) -> tuple[Array, ...]:
-    """Return empty (lo, hi, base, flip_at, flip_unit, flip_by, segment)."""
+    """Return empty buffers (lo, hi, base, flip_at, flip_unit, flip_by, segment)."""
     whole = np.int64
     return (
         np.empty(pieces),
@@ -94,7 +94,7 @@ def _room(pieces: int, flips: int) -> tuple[Array, ...]:
     )
 
 
-class Cutter:
+class SegmentCutter:
     """Cuts blocks of segments; one for each thread."""
 
     def __init__(self, net: Layers, narrow: float) -> None:
@@ -156,6 +156,6 @@ class Cutter:
 
 
 def _filled(room: tuple[Array, ...], pieces: int, flips: int) -> tuple[Array, ...]:
-    """Return the part of the room that holds something."""
+    """Return the filled part of the buffers."""
     counts = (pieces, pieces, pieces, pieces + 1, flips, flips, pieces)
     return tuple(array[:count] for array, count in zip(room, counts, strict=True))

@@ -1,4 +1,4 @@
-"""Compiled: where on a line the largest of several affine functions becomes another."""
+"""Compiled: where along a segment the maximum of several affine functions switches."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ Array = Any
 
 
 @part
-def _winner(here: Array, there: Array, window: Array, noise: float) -> int:
-    """Return who is largest at this end; of several he who does best at the other, the first."""
+def _winner(left: Array, right: Array, window: Array, noise: float) -> int:
+    """Return the largest function at the left end; of ties the one largest at the right end."""
     most = -np.inf
     for j in window:
-        most = max(most, here[j])
+        most = max(most, left[j])
     best = -1
     for j in window:
-        if here[j] >= most - noise and (best < 0 or there[j] > there[best] + noise):
+        if left[j] >= most - noise and (best < 0 or right[j] > right[best] + noise):
             best = j
     return int(best)
 
 
 @part
 def _next(left: Array, right: Array, window: Array, holder: int, noise: float) -> Any:
-    """Return who takes over next on the way from left to right, and at which share of it."""
+    """Return the function that becomes the maximum next from left to right, and where."""
     best, share = -1, np.inf
     for j in window:
         gain = right[j] - right[holder]
@@ -42,11 +42,11 @@ def _next(left: Array, right: Array, window: Array, holder: int, noise: float) -
 def window_changes(
     functions: Array, noise: Array, group: Array, windows: Array, piece: Array, share: Array
 ) -> int:
-    """Write where between neighbouring rows a window changes its choice; return how often.
+    """Write where between neighbouring rows the maximum of a window switches; return how often.
 
     ``noise`` has a row for each group of rows and a column for each window; nothing lies after a
     row whose group is -1. More are counted than written where the room does not do. A maximum is
-    convex: who is largest at both ends is largest in between.
+    convex: the largest at both ends is the largest in between.
     """
     count = 0
     for r in range(len(group)):
@@ -70,12 +70,12 @@ def window_changes(
 
 
 @compiled(reorder=False)
-def winners(functions: Array, windows: Array, choice: Array) -> None:
-    """Write the place of the largest function of each window, the first of several, in each row."""
+def winners(functions: Array, windows: Array, pattern: Array) -> None:
+    """Write the index of the largest function of each window, the first of several, in each row."""
     for r in range(len(functions)):
         for w in range(len(windows)):
             best = 0
             for k in range(1, windows.shape[1]):
                 if functions[r, windows[w, k]] > functions[r, windows[w, best]]:
                     best = k
-            choice[r, w] = best
+            pattern[r, w] = best

@@ -1,4 +1,4 @@
-"""Where between neighbouring places of a line the units of a bend choose otherwise."""
+"""Where the activation pattern changes between neighbouring points of a line."""
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ def changes(
     sizes: Float64[Tensor, "g m"],
     group: Int64[Tensor, " k"],
 ) -> tuple[Int64[Tensor, " found"], Float64[Tensor, " found"]]:
-    """Return pieces between neighbouring rows, and shares of them, where a choice changes.
+    """Return the pieces between neighbouring rows, and the fraction, where the pattern changes.
 
     ``sizes`` are those of what the functions of a segment, a group of rows, are summed from.
     """
@@ -37,9 +37,9 @@ def changes(
 def middle_pattern(
     op: PiecewiseOp, functions: Float64[Tensor, "k m"], left: Int64[Tensor, " pieces"]
 ) -> Integer[Tensor, "pieces units"]:
-    """Return the choices in the middle of pieces that begin at the given rows."""
-    one = len(left) == len(functions) - 1  # segment: no need to copy
-    ends = (functions[:-1], functions[1:]) if one else (functions[left], functions[left + 1])
+    """Return the activation patterns in the middle of pieces that begin at the given rows."""
+    is_single = len(left) == len(functions) - 1  # segment: no need to copy
+    ends = (functions[:-1], functions[1:]) if is_single else (functions[left], functions[left + 1])
     twice = ends[0] + ends[1]
     if op.windows is None:
         return op.pattern(twice)
@@ -53,7 +53,7 @@ def middle_pattern(
 def _window_changes(
     functions: Tensor, noise: Tensor, group: Tensor, windows: Int64[Tensor, "w k"]
 ) -> tuple[Int64[Tensor, " found"], Float64[Tensor, " found"]]:
-    """Return where the largest function of a window becomes another."""
+    """Return where the maximum of a window switches."""
     from inscape.piecewise.lines.maxima_kernels import window_changes
 
     room = len(functions) + len(windows)

@@ -1,4 +1,4 @@
-"""Cut segments window by window, each exact through all layers: what is covered is a prefix."""
+"""Cut segments window by window, each exact through all layers: a prefix is always exact."""
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from inscape._core.anytime import stoppable
 from inscape._core.deadline import NEVER, Clock, Deadline
 from inscape.errors import UnsupportedModelError
 from inscape.piecewise.lines.evaluation import Rows
-from inscape.piecewise.lines.sweep import Knots, Sweep, Swept
+from inscape.piecewise.lines.sweep import Knots, SegmentSweep, Swept
 
 R = TypeVar("R")
 
-#: Seconds that a window takes where anybody looks at the clock.
+#: Seconds for a window where there is a time limit.
 STEP = 0.25
 
 #: Rows that are worth a longer time, since some of each batch are no knots.
@@ -28,16 +28,16 @@ DOUBLINGS = 20
 #: Rows of a batch for one piece of one segment: two values, a derivative, and zero.
 ONE_PIECE = 4
 
-#: Of so many pieces of a window one is held against the network itself.
+#: One in so many pieces of a window is checked against the network itself.
 ASKED = 64
 
-#: Where inside a piece it is asked.
+#: Where inside a piece it is checked, as a fraction.
 INSIDE = 0.381966
 
 
 @dataclass(eq=False)
 class _Pace:
-    """How much goes into the next window, from how those before it went."""
+    """The size of the next window, estimated from the windows before it."""
 
     most: int
     per_row: float | None = None
@@ -64,13 +64,13 @@ class _Pace:
         return int(max(ONE_PIECE, min(self.most, rows, deadline.left() / self.per_row)))
 
     def reach(self, rows: int) -> float:
-        """Return how many segments, or which part of one, are likely to fill so many rows."""
+        """Return how many segments, or which fraction of one, are likely to fill so many rows."""
         if not self.pieces:
             return max(1.0, rows / 8)
         return self.stretch * rows / (2 * self.pieces / self.length + 1)
 
     def went(self, swept: Swept, length: float, seconds: float) -> None:
-        """Take note of a window."""
+        """Record the size and time of a window."""
         self.per_row = seconds / (len(swept.knots.t) + len(swept.slopes) + 1)
         self.pieces, self.length = self.pieces + len(swept.slopes), self.length + length
         self.stretch = 1.0
@@ -83,7 +83,7 @@ def windows(rows: Rows, narrow: float, deadline: Deadline = NEVER) -> Iterator[S
     A part ends at a knot, or where its segment does. How much goes into one depends on the time
     that is left; where the caller may stop, it is ever more.
     """
-    sweep, pace, segment, t = Sweep(rows, narrow), _Pace(rows.most), 0, 0.0
+    sweep, pace, segment, t = SegmentSweep(rows, narrow), _Pace(rows.most), 0, 0.0
     while segment < len(rows.a):
         most = pace.rows(deadline)
         knots = _window(len(rows.a), segment, t, pace.reach(most), most)
@@ -107,7 +107,7 @@ class _Stopwatch:
         self._clock, self.seconds = clock, 0.0
 
     def timed(self, steps: Generator[None, None, R]) -> Generator[None, None, R]:
-        """Go through the steps, and return what they return."""
+        """Run the steps, and return their result."""
         while True:
             begin = self._clock()
             try:
@@ -168,20 +168,22 @@ def cut_graph(rows: Rows, narrow: float) -> dict[str, Tensor]:
 
 
 def _refuse_curved(swept: Swept, rows: Rows) -> None:
-    """Hold slopes against values, and some against the network: no misread operation may pass."""
+    """Check slopes against values, and some against the network, to catch misread operations."""
     knots, left = swept.knots, swept.knots.left
     widths = (knots.t[left + 1] - knots.t[left])[:, None]
     rise = swept.slopes * widths
     off = (swept.values[left + 1] - swept.values[left] - rise).abs().max()
-    some = torch.arange(len(left))[:: min(ASKED, len(left))]
-    inside = knots.t[left[some]] + INSIDE * widths[some, 0]
-    asked = rows.values(knots.segment[left[some]], inside)
-    off = torch.maximum(off, (asked - swept.values[left[some]] - INSIDE * rise[some]).abs().max())
+    sample = torch.arange(len(left))[:: min(ASKED, len(left))]
+    inside = knots.t[left[sample]] + INSIDE * widths[sample, 0]
+    asked = rows.values(knots.segment[left[sample]], inside)
+    off = torch.maximum(
+        off, (asked - swept.values[left[sample]] - INSIDE * rise[sample]).abs().max()
+    )
     refuse_off(float(off), float(swept.values.abs().max()))
 
 
 def refuse_off(off: float, largest: float) -> None:
-    """Refuse values that are off by more than rounding could explain."""
+    """Refuse values that differ by more than rounding can explain."""
     if not off <= (1 + largest) * float(np.finfo(np.float64).eps) ** 0.5:
         raise UnsupportedModelError(
             "the network must be linear between its knots, but it is not: a value is off by "

@@ -1,4 +1,4 @@
-"""What goes into the functions of a bend: sums of sizes, of which their rounding is a share."""
+"""Rounding errors of pre-activations, estimated from the sizes of their summands."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from inscape.piecewise.graph.network import Piecewise
 from inscape.piecewise.graph.ops import name_of
 from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
 
-#: A share of what a number is summed from that may be rounding.
+#: Rounding error of a sum, as a fraction of the sizes of its summands.
 NOISE = 64 * float(np.finfo(np.float64).eps)
 
 #: Their weights have both signs, so that sizes would cancel.
@@ -31,19 +31,19 @@ def with_sizes(
     group: Int64[Tensor, " n"],
     patterns: Sequence[Tensor] | None = None,
 ) -> tuple[Float64[Tensor, "n m"], Float64[Tensor, "g m"]]:
-    """Return what bend ``at`` looks at, for each row, and how large its summands are in a group.
+    """Return the pre-activations of operation ``at``, and the sizes of their summands per group.
 
     For W h + b that is |W| |h| + |b|, where |h| is the largest of a group of neighbouring rows,
     each entry for itself: the scale of one unit does not bear on another.
     """
-    program, one = net.program, net.ops[at]
-    number = {op.node: k for k, op in enumerate(net.ops)}
-    needed, near = {one.node} | _before(one.node, ()), _before(one.node, number)
+    program, op = net.program, net.ops[at]
+    number = {other.node: k for k, other in enumerate(net.ops)}
+    needed, near = {op.node} | _before(op.node, ()), _before(op.node, number)
     reader = {arg: node for node in program.nodes if node in needed for arg in node.all_input_nodes}
     values: Values = {**program.constants, program.input: x}
     sized: Values = {program.input: largest(x, group)}
     for node in program.nodes:
-        if node is one.node:
+        if node is op.node:
             break
         if node not in needed:
             continue
@@ -60,22 +60,22 @@ def with_sizes(
         for arg in node.all_input_nodes:
             if reader[arg] is node:
                 del values[arg]
-    args, kwargs = _arguments(one.node, values)
-    functions = one.source(*args, **kwargs).expand(len(x), -1)
+    args, kwargs = _arguments(op.node, values)
+    functions = op.source(*args, **kwargs).expand(len(x), -1)
     return functions, summands(net, at, values, sized).expand(int(group[-1] - group[0]) + 1, -1)
 
 
 def settled_run(net: Piecewise, x: Float64[Tensor, "n *d"]) -> tuple[Tensor, list[Tensor]]:
-    """Return the outputs by the pieces that were chosen, and the choices of all bends.
+    """Return the outputs and the activation patterns of all piecewise-linear operations.
 
-    On a line that runs inside a kink rounding would choose, here and there otherwise: what it
-    cannot tell from a tie is one.
+    On a line inside a kink rounding alone would decide, differently from point to point: a unit
+    within rounding of its kink counts as a tie.
     """
     program, ops = net.program, {op.node: op for op in net.ops}
     whole = torch.zeros(len(x), dtype=torch.int64)
     values: Values = {**program.constants, program.input: x}
     sized: Values = {program.input: largest(x, whole)}
-    choices: list[Tensor] = []
+    patterns: list[Tensor] = []
     for node in program.nodes:
         if (op := ops.get(node)) is None:
             values[node] = program.step(node, values)
@@ -84,56 +84,56 @@ def settled_run(net: Piecewise, x: Float64[Tensor, "n *d"]) -> tuple[Tensor, lis
             continue
         args, kwargs = _arguments(node, values)
         functions = op.source(*args, **kwargs).detach().expand(len(x), -1)
-        most = NOISE * summands(net, len(choices), values, sized)
-        choices.append(_settled(net, x.detach(), functions, most, choices))
-        values[node] = op.chosen(choices[-1], *args, **kwargs)
+        most = NOISE * summands(net, len(patterns), values, sized)
+        patterns.append(_settled(net, x.detach(), functions, most, patterns))
+        values[node] = op.chosen(patterns[-1], *args, **kwargs)
         sized[node] = largest(values[node], whole)
-    return values[program.output], choices
+    return values[program.output], patterns
 
 
 @torch.no_grad()
 def _settled(
     net: Piecewise, x: Tensor, functions: Tensor, most: Tensor, before: Sequence[Tensor]
 ) -> Integer[Tensor, "n units"]:
-    """Return the choices of the bend after those given, whose functions have these values.
+    """Return the activation pattern of the operation after those given, ties decided.
 
-    ``most`` is the noise of all rows together; only those that it puts in doubt are weighed.
+    ``most`` is the rounding error of all rows together; only rows within it are looked at closely.
     """
     at = len(before)
-    one, pattern = net.ops[at], net.ops[at].pattern(functions)
-    rows = _in_doubt(one, functions, most).nonzero()[:, 0]
+    op, pattern = net.ops[at], net.ops[at].pattern(functions)
+    rows = _in_doubt(op, functions, most).nonzero()[:, 0]
     if not len(rows):
         return pattern
-    some, fixed = functions[rows], [choices[rows] for choices in before]
+    doubtful, fixed = functions[rows], [patterns[rows] for patterns in before]
     noise = NOISE * with_sizes(net, x[rows], at, torch.arange(len(rows)), fixed)[1]
-    if one.windows is None:
-        pattern[rows] = (some > noise).to(pattern.dtype)
+    if op.windows is None:
+        pattern[rows] = (doubtful > noise).to(pattern.dtype)
     else:
-        entries, near = some[:, one.windows], noise[:, one.windows].amax(2, keepdim=True)
+        entries, near = doubtful[:, op.windows], noise[:, op.windows].amax(2, keepdim=True)
         ties = entries >= entries.amax(2, keepdim=True) - near
         pattern[rows] = ties.to(torch.uint8).argmax(2).to(pattern.dtype)
     return pattern
 
 
-def _in_doubt(one: PiecewiseOp, functions: Tensor, noise: Tensor) -> Bool[Tensor, " n"]:
-    """Tell which rows come as near to a kink as the noise, without lying on it."""
-    if one.windows is None:
+def _in_doubt(op: PiecewiseOp, functions: Tensor, noise: Tensor) -> Bool[Tensor, " n"]:
+    """Tell which rows are within rounding of a kink, without lying on it."""
+    if op.windows is None:
         return ((functions != 0) & (functions.abs() <= noise)).any(1)
-    entries, near = functions[:, one.windows], noise[:, one.windows].amax(2, keepdim=True)
+    entries, near = functions[:, op.windows], noise[:, op.windows].amax(2, keepdim=True)
     behind = entries.amax(2, keepdim=True) - entries
     return ((behind > 0) & (behind <= near)).flatten(1).any(1)
 
 
 def _before(node: fx.Node, stops: Collection[fx.Node]) -> set[fx.Node]:
-    """Return the nodes that a node comes from, back to these."""
-    found: set[fx.Node] = set()
+    """Return the ancestors of a node, back to given nodes."""
+    ancestors: set[fx.Node] = set()
     stack = list(node.all_input_nodes)
     while stack:
         arg = stack.pop()
-        if arg not in found:
-            found.add(arg)
+        if arg not in ancestors:
+            ancestors.add(arg)
             stack += [] if arg in stops else arg.all_input_nodes
-    return found
+    return ancestors
 
 
 def largest(values: Tensor, group: Int64[Tensor, " n"]) -> Tensor:
@@ -160,7 +160,7 @@ def _size(value: Any) -> Any:
 
 @torch.no_grad()
 def sizes_after(node: fx.Node, values: Values, sized: Values) -> Any:
-    """Do to sizes what an affine node does to values, without that anything cancels."""
+    """Propagate sizes through an affine node, without cancellation."""
     known = {
         arg: sized[arg] if arg in sized else _size(values[arg]) for arg in node.all_input_nodes
     }
@@ -168,8 +168,8 @@ def sizes_after(node: fx.Node, values: Values, sized: Values) -> Any:
     name = name_of(node)
     if name in ("add", "sub", "rsub"):
         weight = abs(kwargs.get("alpha", args[2] if len(args) > 2 else 1))
-        one, two = (abs(arg) for arg in args[:2])
-        return weight * one + two if name == "rsub" else one + weight * two
+        first, second = (abs(arg) for arg in args[:2])
+        return weight * first + second if name == "rsub" else first + weight * second
     if name == "lerp":
         return abs(args[0]) + abs(args[2]) * (abs(args[0]) + abs(args[1]))
     if name == "addcmul":
@@ -189,14 +189,14 @@ def sizes_after(node: fx.Node, values: Values, sized: Values) -> Any:
 
 @torch.no_grad()
 def summands(net: Piecewise, at: int, values: Values, sized: Values) -> Tensor:
-    """Return the sizes of a bend's functions; of z - limit the sum of both."""
-    one = net.ops[at]
-    found = []
+    """Return the sizes of an operation's pre-activations; of z - limit the sum of both."""
+    op = net.ops[at]
+    bounds = []
     for sign in (1.0, -1.0):
         known = {
             arg: sign * sized[arg] if arg in sized else values[arg]
-            for arg in one.node.all_input_nodes
+            for arg in op.node.all_input_nodes
         }
-        args, kwargs = _arguments(one.node, known)
-        found.append(one.source(*args, **kwargs).abs())
-    return torch.maximum(*found)
+        args, kwargs = _arguments(op.node, known)
+        bounds.append(op.source(*args, **kwargs).abs())
+    return torch.maximum(*bounds)

@@ -1,4 +1,4 @@
-"""Cut a segment of the input space at every place where the network bends."""
+"""Cut a segment of the input space at every breakpoint of the network."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ from inscape.piecewise.graph.ops import (
 )
 from inscape.piecewise.graph.program import Program
 
-#: Knots nearer than this many roundings of the segment are one: coincident bends count once.
+#: Knots nearer than this many roundings of the segment are one: coincident kinks count once.
 NARROW = 4000
 
-#: Where inside each piece the network is asked whether it is as straight as it should be.
+#: Where inside each piece the network is checked for being affine, as a fraction.
 INSIDE = (0.381966, 0.723607)
 
 PiecewiseOp = tuple[fx.Node, Callable[..., list[Tensor]]]
@@ -31,7 +31,7 @@ PiecewiseOp = tuple[fx.Node, Callable[..., list[Tensor]]]
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Where f((1-t) a + t b) bends, and its values there; linear in between."""
+    """The breakpoints of f((1-t) a + t b), and its values there; linear in between."""
 
     t: Float64[Tensor, " knots"]
     values: Float[Tensor, "knots c"]
@@ -42,15 +42,15 @@ def cut(program: Program, a: Float[Tensor, "*d"], b: Float[Tensor, "*d"]) -> Cut
     """Return all knots of a piecewise-linear network on the segment from ``a`` to ``b``.
 
     Exact up to rounding: every unit's zero is solved for on the pieces where it is linear, layer
-    by layer, and the result is held against the network inside every piece. Raises
+    by layer, and the result is checked against the network inside every piece. Raises
     ``UnsupportedModelError`` naming the first operation that is not known to be piecewise linear.
     """
-    found = list(_ops(program))
+    ops = list(_ops(program))
     t = torch.tensor([0.0, 1.0], dtype=torch.float64, device=a.device)
-    for node, zeros in found:
+    for node, zeros in ops:
         values = _arguments_at(program, node, torch.lerp(a, b, _column(t, a)))
-        bending = zeros(*values[0], **values[1])
-        crossings = [_crossings(t, z.expand(len(t), *z.shape[1:])) for z in bending]
+        functions = zeros(*values[0], **values[1])
+        crossings = [_crossings(t, z.expand(len(t), *z.shape[1:])) for z in functions]
         t = torch.unique(torch.cat([t, *crossings]))
     t = t[_distinct(t, a.dtype)]
     values_there = _values(program, a, b, t)
@@ -59,7 +59,7 @@ def cut(program: Program, a: Float[Tensor, "*d"], b: Float[Tensor, "*d"]) -> Cut
 
 
 def _ops(program: Program) -> Iterator[PiecewiseOp]:
-    """Yield the nodes that bend, in their order, or name the first that does worse."""
+    """Yield the piecewise-linear nodes in order, or name the first other nonlinear one."""
     moving = {program.input}
     for node in program.nodes:
         if name_of(node) in SHAPES or not any(arg in moving for arg in arguments(node)):
@@ -84,7 +84,7 @@ def _ops(program: Program) -> Iterator[PiecewiseOp]:
 def _arguments_at(
     program: Program, node: fx.Node, x: Tensor
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return what a node is given when the network sees the rows of ``x``."""
+    """Return the arguments of a node for the rows of ``x``."""
     wanted = arguments(node)
     values = dict(zip(wanted, program.run({program.input: x}, wanted), strict=True))
     args: tuple[Any, ...] = fx.node.map_arg(node.args, values.__getitem__)
@@ -111,7 +111,7 @@ def _crossings(t: Float64[Tensor, " knots"], z: Tensor) -> Float64[Tensor, " fou
 
 
 def _distinct(t: Float64[Tensor, " knots"], dtype: torch.dtype) -> Bool[Tensor, " knots"]:
-    """Choose one of each cluster of knots that rounding has drawn apart; both ends stay."""
+    """Keep one of each cluster of knots that differ by rounding; both ends stay."""
     narrow = NARROW * torch.finfo(dtype).eps
     keep, last = [True], 0.0
     for at in t[1:-1].tolist():
@@ -125,7 +125,7 @@ def _distinct(t: Float64[Tensor, " knots"], dtype: torch.dtype) -> Bool[Tensor, 
 
 
 def _refuse_curved(program: Program, a: Tensor, b: Tensor, t: Tensor, values: Tensor) -> None:
-    """Ask the network inside every piece, so that no misread operation can pass as exact."""
+    """Check the network inside every piece, so that no misread operation passes as exact."""
     scale = 1 + float(values.abs().max())
     tolerance = scale * torch.finfo(a.dtype).eps ** 0.5
     for share in INSIDE:

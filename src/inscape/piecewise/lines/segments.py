@@ -1,4 +1,4 @@
-"""Cut many segments of the input space at every place where a network bends, in float64."""
+"""Cut many segments of the input space at every breakpoint of a network, in float64."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -18,33 +18,33 @@ from inscape.functional.jacobians import norm
 from inscape.piecewise.graph.matrix_chain import Layers, layers
 from inscape.piecewise.graph.network import Piecewise
 from inscape.piecewise.lines.evaluation import ROOM, Rows
-from inscape.piecewise.lines.matrix_layers import BLOCK, Cutter, Leaves
+from inscape.piecewise.lines.matrix_layers import BLOCK, Leaves, SegmentCutter
 from inscape.piecewise.lines.prefix import INSIDE, joined, refuse_off, windows
 from inscape.piecewise.lines.sweep import Swept
 
-#: Knots nearer than this share of their segment are one: coincident bends count once.
+#: Knots nearer than this fraction of their segment are one: coincident kinks count once.
 NARROW = 4000 * float(np.finfo(np.float64).eps)
 
-#: Neighbouring slopes that differ by less than this share of the largest numbers are equal.
+#: Neighbouring slopes that differ by less than this fraction of the largest values are equal.
 EQUAL = 2.0**-40
 
-#: Units on all segments together up to which the compiled way does not pay for being compiled.
+#: Units on all segments together up to which compiling does not pay.
 SMALL = 2**15
 
 #: Chunks of pieces that a thread takes before it looks at the clock.
 LEAVES = 8
 
-#: Pieces in which the network itself is asked whether it is as straight as it should be.
+#: Pieces in which the result is checked against the network itself.
 ASKED = 64
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Lines:
+class CutSegments:
     """Segments from a to b, cut: f((1-t) a + t b) is linear in t between neighbouring knots.
 
     ``t`` and ``values`` lie flat; segment i owns the knots from ``offsets[i]`` to
     ``offsets[i + 1]``, the first at 0 and the last at 1. ``slopes`` are derivatives by t. Where the
-    time did not do, the last segment ends at the last knot that is known, and others are missing.
+    time ran out, the last segment ends at the last knot that is known, and others are missing.
     """
 
     t: Float64[Tensor, " knots"]
@@ -57,12 +57,12 @@ class Lines:
         """Return the t up to which each segment is cut."""
         return self.t[self.offsets[1:] - 1]
 
-    def first(self, pieces: int) -> "Lines":
+    def first(self, pieces: int) -> "CutSegments":
         """Return the first pieces alone."""
         last = int(self.segment[pieces - 1])
         knots = int(self.start[pieces - 1]) + 2
         offsets = torch.cat([self.offsets[: last + 1], torch.tensor([knots])])
-        return Lines(
+        return CutSegments(
             t=self.t[:knots],
             offsets=offsets,
             values=self.values[:knots],
@@ -134,7 +134,7 @@ def lines(
     b: Float64[Tensor, "n *d"],
     *,
     memory: int = ROOM,
-) -> Lines:
+) -> CutSegments:
     """Return all knots of a network on the segments from ``a`` to ``b``.
 
     Exact up to rounding: every unit's zero is solved for on the pieces where it is affine, layer
@@ -152,20 +152,20 @@ class Cutting(Protocol):
     """Segments while they are cut."""
 
     def steps(self, deadline: Deadline, *, watched: bool) -> Iterator[None]:
-        """Do a little work at a time; ``watched`` where somebody looks at the clock in between."""
+        """Work in small steps; smaller ones where the time is limited (``watched``)."""
 
     @property
     def pieces(self) -> int:
         """Return how many pieces are known."""
 
-    def lines(self) -> Lines:
+    def lines(self) -> CutSegments:
         """Return the pieces that are known: the first ones, none of which will change."""
 
 
 def cutting_of(
     net: Piecewise, a: Float64[Tensor, "n *d"], b: Float64[Tensor, "n *d"], *, memory: int = ROOM
 ) -> Cutting:
-    """Return segments that are still to be cut, in the way that suits the network."""
+    """Return the cutting of segments by the method that suits the network."""
     matrices = layers(net)
     if matrices and len(a) * sum(map(len, matrices.slopes)) <= SMALL:
         matrices = None
@@ -189,12 +189,12 @@ class _GraphCutting:
     def pieces(self) -> int:
         return sum(len(part.slopes) for part in self._parts)
 
-    def lines(self) -> Lines:
-        return Lines(**joined(self._parts))
+    def lines(self) -> CutSegments:
+        return CutSegments(**joined(self._parts))
 
 
-class _Block:
-    """Some segments of a chain of matrices, cut by a cutter that is theirs until they are done."""
+class _SegmentBlock:
+    """A block of segments through a chain of matrices, with its own cutter until it is done."""
 
     def __init__(self, leaves: Iterator[Leaves]) -> None:
         self._waiting, self.leaves, self.is_whole = leaves, list[Leaves](), False
@@ -211,8 +211,8 @@ class _ChainCutting:
 
     def __init__(self, net: Layers, rows: Rows) -> None:
         self._net, self._rows, n = net, rows, len(rows.a)
-        self._free: list[Cutter] = []
-        self._blocks: list[_Block] = []
+        self._free: list[SegmentCutter] = []
+        self._blocks: list[_SegmentBlock] = []
         self._left = [slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)][::-1]
 
     def steps(self, deadline: Deadline, *, watched: bool) -> Iterator[None]:
@@ -229,21 +229,21 @@ class _ChainCutting:
         finally:
             torch.set_num_threads(threads)
 
-    def _next(self) -> _Block:
+    def _next(self) -> _SegmentBlock:
         """Return the next block, with room for it."""
-        some = self._left.pop()
-        cutter = self._free.pop() if self._free else Cutter(self._net, NARROW)
-        a, b = self._rows.a[some], self._rows.b[some]
-        block = _Block(chain(cutter.leaves(a, b), self._given_back(cutter)))
+        chosen = self._left.pop()
+        cutter = self._free.pop() if self._free else SegmentCutter(self._net, NARROW)
+        a, b = self._rows.a[chosen], self._rows.b[chosen]
+        block = _SegmentBlock(chain(cutter.leaves(a, b), self._given_back(cutter)))
         self._blocks.append(block)
         return block
 
-    def _given_back(self, cutter: Cutter) -> Iterator[Leaves]:
-        """Yield nothing, after all leaves of a block: its room is free then."""
+    def _given_back(self, cutter: SegmentCutter) -> Iterator[Leaves]:
+        """Yield nothing, but free the cutter after all leaves of a block."""
         self._free.append(cutter)
         yield from ()
 
-    def _alone(self, block: _Block, most: int | None) -> Iterator[None]:
+    def _alone(self, block: _SegmentBlock, most: int | None) -> Iterator[None]:
         while True:
             while not block.is_whole:
                 block.advance(most)
@@ -253,10 +253,10 @@ class _ChainCutting:
             block = self._next()
 
     def _in_threads(
-        self, pool: ThreadPoolExecutor, threads: int, first: _Block, most: int | None
+        self, pool: ThreadPoolExecutor, threads: int, first: _SegmentBlock, most: int | None
     ) -> Iterator[None]:
         waiting = [] if first.is_whole else [first]
-        running: dict[Future[None], _Block] = {}
+        running: dict[Future[None], _SegmentBlock] = {}
         while waiting or running or self._left:
             while len(running) < threads and (waiting or self._left):
                 block = waiting.pop() if waiting else self._next()
@@ -272,19 +272,19 @@ class _ChainCutting:
         leaves = (leaf for block in _until_unfinished(self._blocks) for leaf in block.leaves)
         return sum(len(leaf.lo) for leaf in leaves)
 
-    def lines(self) -> Lines:
-        found = _joined(self._blocks)
-        _refuse_curved(found, self._rows)
-        return found
+    def lines(self) -> CutSegments:
+        cuts = _joined(self._blocks)
+        _refuse_curved(cuts, self._rows)
+        return cuts
 
 
-def _until_unfinished(blocks: Sequence[_Block]) -> Sequence[_Block]:
+def _until_unfinished(blocks: Sequence[_SegmentBlock]) -> Sequence[_SegmentBlock]:
     """Return the blocks up to the first that is not finished."""
     stop = next((k + 1 for k, block in enumerate(blocks) if not block.is_whole), len(blocks))
     return blocks[:stop]
 
 
-def _joined(blocks: Sequence[_Block]) -> Lines:
+def _joined(blocks: Sequence[_SegmentBlock]) -> CutSegments:
     """Lay the pieces of all blocks one after the other, up to the first that is not finished."""
     kept = [list(block.leaves) for block in _until_unfinished(blocks)]
     stop = len(kept)
@@ -303,14 +303,14 @@ def _joined(blocks: Sequence[_Block]) -> Lines:
     t[start[last] + 1], at_knots[start[last] + 1] = hi[last], ends[last]
     offsets = np.concatenate([[0], start[last] + 2])
     arrays = {"t": t, "offsets": offsets, "values": at_knots, "slopes": slopes}
-    return Lines(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+    return CutSegments(**{name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
-def _refuse_curved(found: Lines, rows: Rows) -> None:
-    """Hold a chain of matrices against the graph in some pieces, so that no misread one passes."""
-    rise = found.slopes * found.widths[:, None]
-    some = torch.arange(len(rise))[:: max(1, len(rise) // ASKED)]
-    inside = found.t[found.start[some]] + INSIDE * found.widths[some]
-    expected = found.values[found.start[some]] + INSIDE * rise[some]
-    off = float((rows.values(found.segment[some], inside) - expected).abs().max())
-    refuse_off(off, float(found.values.abs().max()))
+def _refuse_curved(cuts: CutSegments, rows: Rows) -> None:
+    """Check a chain of matrices against the graph in some pieces, to catch misread operations."""
+    rise = cuts.slopes * cuts.widths[:, None]
+    sample = torch.arange(len(rise))[:: max(1, len(rise) // ASKED)]
+    inside = cuts.t[cuts.start[sample]] + INSIDE * cuts.widths[sample]
+    expected = cuts.values[cuts.start[sample]] + INSIDE * rise[sample]
+    off = float((rows.values(cuts.segment[sample], inside) - expected).abs().max())
+    refuse_off(off, float(cuts.values.abs().max()))

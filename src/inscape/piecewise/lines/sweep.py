@@ -1,4 +1,4 @@
-"""Send segments through a piecewise-linear graph once, and cut them at each bend on the way."""
+"""Send segments through a piecewise-linear graph once, cutting them at each operation."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -75,21 +75,21 @@ class Knots:
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """Segments, or a prefix of them, cut at every bend: outputs at the knots, derivatives by t."""
+    """Segments, or a prefix of them, cut at every kink: outputs at the knots, derivatives by t."""
 
     knots: Knots
     values: Float64[Tensor, "k c"]
     slopes: Float64[Tensor, "pieces c"]
 
 
-class Sweep(Flow):
+class SegmentSweep(Flow):
     """A graph through which go batches of derivatives on the pieces between knots.
 
-    Before a bend the network is affine between the knots that are known: values there are summed
+    Before an operation the network is affine between the known knots: values there are summed
     from those at the beginning of the segments, which are the first rows of a batch, and a piece
     that is cut has one derivative on both sides. So a piece costs one row, and no layer is
-    evaluated twice. The last row of a batch has input zero: an affine operation makes its own
-    constant of it, which derivatives do not have.
+    evaluated twice. The last row of a batch is input zero: what an affine operation returns for it
+    is its constant, which derivatives do not have.
     """
 
     def __init__(self, rows: Rows, narrow: float) -> None:
@@ -102,8 +102,8 @@ class Sweep(Flow):
         """Return the first ``most`` pieces of the cut segments, one operation at a time."""
         net, a, b = self.net, self._rows.a, self._rows.b
         x = self._rows.at(knots.segment, knots.t)
-        way = (b - a)[knots.segment[knots.left]]
-        batch = torch.cat([x[knots.first], way, torch.zeros_like(x[:1])])
+        direction = (b - a)[knots.segment[knots.left]]
+        batch = torch.cat([x[knots.first], direction, torch.zeros_like(x[:1])])
         values: Values = {net.program.input: batch}
         sizes: Values = {net.program.input: largest(x, knots.group)}
         for node in self.order:
@@ -114,7 +114,7 @@ class Sweep(Flow):
                 sizes[node] = self._sizes_after(node, knots, sizes)
             else:
                 knots, values, sizes, there = self._cut(at, knots, most, values, sizes)
-                values[node], sizes[node] = self._bent(net.ops[at], knots, values, there)
+                values[node], sizes[node] = self._activated(net.ops[at], knots, values, there)
             for arg in node.all_input_nodes:
                 if self.last[arg] is node and arg in values and arg is not net.program.output:
                     del values[arg], sizes[arg]
@@ -123,7 +123,7 @@ class Sweep(Flow):
         return Swept(knots, knots.values(y), y[knots.groups : -1])
 
     def _sizes_after(self, node: fx.Node, knots: Knots, sizes: Values) -> Any:
-        """Return the sizes of what an affine node makes of its summands."""
+        """Return the sizes of the summands after an affine node."""
         for arg in arguments(node):
             constant = self.constant.get(arg)
             if not isinstance(constant, Tensor) or not constant.is_floating_point():
@@ -136,9 +136,9 @@ class Sweep(Flow):
     def _cut(
         self, at: int, knots: Knots, most: int, values: Values, sizes: Values
     ) -> tuple[Knots, Values, Values, Values]:
-        """Put a knot wherever a unit of the bend chooses otherwise.
+        """Put a knot wherever a unit of the operation switches.
 
-        The last that is returned is what the bend reads at the knots.
+        The last value returned are the pre-activations at the knots.
         """
         op = self.net.ops[at]
         read = [node for node in dict.fromkeys(arguments(op.node)) if node in self.moving]
@@ -157,14 +157,14 @@ class Sweep(Flow):
         return after, values, sizes, {node: each(values[node], after.values) for node in read}
 
     def _functions(self, op: PiecewiseOp, knots: Knots, there: Values) -> Tensor:
-        """Return what a bend looks at, at the knots."""
+        """Return the pre-activations at the knots."""
         args, kwargs = self.arguments(op.node, there, len(knots.t), slice(len(knots.t)))
         return op.source(*args, **kwargs).expand(len(knots.t), -1)
 
-    def _bent(
+    def _activated(
         self, op: PiecewiseOp, knots: Knots, values: Values, there: Values
     ) -> tuple[Tensor, Tensor]:
-        """Return what a bend makes of a batch, by the choices on its pieces, and the sizes."""
+        """Apply an operation to a batch by its patterns on the pieces; return the sizes too."""
         pattern = middle_pattern(op, self._functions(op, knots, there), knots.left)
         args, kwargs = self.arguments(op.node, there, len(knots.t), slice(len(knots.t)))
         assert callable(op.node.target)

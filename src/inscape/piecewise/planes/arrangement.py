@@ -1,4 +1,4 @@
-"""A plane while it is being cut: its faces so far, what they came from, and when to stop."""
+"""The line arrangement of a plane while it is cut: its faces, their parents, and the budget."""
 
 from collections.abc import Callable, Generator
 from functools import partial
@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape._core.deadline import NEVER, Deadline
-from inscape.piecewise.planes.budget import Budget, Ending, SpentError
-from inscape.piecewise.planes.coefficients import Source
+from inscape.piecewise.planes.budget import CutBudget, Ending, SpentError
+from inscape.piecewise.planes.coefficients import Coefficients
 from inscape.piecewise.planes.patterns import History
-from inscape.piecewise.planes.subdivision import Lines, Subdivision, cut
+from inscape.piecewise.planes.subdivision import FaceLines, Subdivision, cut
 from inscape.piecewise.planes.threads import Workers
 from inscape.piecewise.planes.two_phase import Turns
 
@@ -26,25 +26,25 @@ HELD = 2**24
 #: Bytes of coefficients of one block of faces.
 BLOCK = 2**22
 
-#: Faces between two looks at the clock.
-SOME = 4096
+#: Faces between two checks of the time limit.
+BATCH = 4096
 
-#: Seconds after which whoever looks at the clock may do so.
+#: Seconds between two checks of the time limit.
 SLICE = 0.05
 
 
-class Work:
-    """The faces so far; ``origin`` tells which face each was before the present bend.
+class Arrangement:
+    """The faces so far; ``origin`` is the face of each before the present operation.
 
     ``stalled`` tells whether the last lines cut none of them.
     """
 
     def __init__(
         self,
-        source: Source,
+        source: Coefficients,
         history: History,
         workers: Workers,
-        budget: Budget,
+        budget: CutBudget,
         plane: Subdivision,
         *,
         watched: bool = False,
@@ -57,11 +57,11 @@ class Work:
         self.watched = watched
 
     def slice(self) -> Deadline:
-        """Return when the next step is to end; never where nobody looks at the clock."""
+        """Return the deadline of the next step; never where there is no time limit."""
         return Deadline.after(SLICE) if self.watched else NEVER
 
     def coefficients(self, at: int) -> Generator[None, None, Array]:
-        """Return the coefficients of all functions of a bend, or of the outputs, on every face."""
+        """Return the coefficients of an operation's pre-activations, or outputs, on every face."""
         source, faces = self.source, np.arange(self.plane.faces)
         out = np.empty((len(faces), 4, source.size(at)))
 
@@ -72,38 +72,38 @@ class Work:
         return out
 
     def over(
-        self, size: int, work: Callable[[int, int], Any], least: int, some: int = SOME
+        self, size: int, work: Callable[[int, int], Any], least: int, batch: int = BATCH
     ) -> Generator[None, None, list[Any]]:
         """Call ``work(begin, end)`` for ranges that make up ``size``, in threads."""
         if not self.watched:
             return self.workers.over(size, work, least)
-        found: list[Any] = []
+        results: list[Any] = []
         end = self.slice()
-        for begin in range(0, max(size, 1), some):
-            number = min(some, size - begin)
-            found += self.workers.over(number, partial(_moved, work, begin), least)
+        for begin in range(0, max(size, 1), batch):
+            number = min(batch, size - begin)
+            results += self.workers.over(number, partial(_moved, work, begin), least)
             if end.passed():
                 yield
                 end = self.slice()
-        return found
+        return results
 
     def _held(self, at: int) -> int:
-        """Return of how many faces the coefficients are held at a time."""
+        """Return for how many faces coefficients are held at a time."""
         return max(1, HELD // (32 * self.source.size(at)))
 
-    def some_at_a_time(
+    def in_batches(
         self, at: int, work: Callable[[Array, Array], list[Any]]
     ) -> Generator[None, None, list[Any]]:
-        """Call ``work`` with some faces at a time and room for their coefficients."""
+        """Call ``work`` with batches of faces and a buffer for their coefficients."""
         self.origin = np.arange(self.plane.faces)
-        size, found, faces = self.source.size(at), [], self.plane.faces
+        size, results, faces = self.source.size(at), [], self.plane.faces
         step = self._held(at)
         held = np.empty((min(step, faces), 4, size))
         for begin in range(0, faces, step):
-            some = np.arange(begin, min(begin + step, faces))
-            found += work(some, held[: len(some)])
+            block = np.arange(begin, min(begin + step, faces))
+            results += work(block, held[: len(block)])
             yield
-        return found
+        return results
 
     def in_turn(
         self,
@@ -111,7 +111,7 @@ class Work:
         first: Callable[[Array, Array], None],
         second: Callable[[Array, Array], Any],
     ) -> Generator[None, None, list[Any]]:
-        """Call two functions with blocks of faces and room for their coefficients, in threads.
+        """Call two functions with blocks of faces and a buffer for their coefficients, in threads.
 
         The second has its turn with a block once the first was called with all blocks before it;
         what it gives is returned.
@@ -121,14 +121,14 @@ class Work:
 
         def run(*_: int) -> None:
             held = np.empty((2, turns.size, 4, self.source.size(at)))
-            turns.run(lambda some, k: first(some, held[k, : len(some)]),
-                      lambda some, k: second(some, held[k, : len(some)]))  # fmt: skip
+            turns.run(lambda block, k: first(block, held[k, : len(block)]),
+                      lambda block, k: second(block, held[k, : len(block)]))  # fmt: skip
 
-        while len(turns.found) < turns.blocks:
+        while len(turns.results) < turns.blocks:
             turns.begin(self.slice())
             self.workers.over(min(self.workers.threads, turns.blocks), run, 1)
             yield
-        return [turns.found[k] for k in range(turns.blocks)]
+        return [turns.results[k] for k in range(turns.blocks)]
 
     def _block(self, at: int) -> int:
         """Return how many faces go into a block: some for every thread, if there are enough."""
@@ -136,7 +136,7 @@ class Work:
         return max(1, min(BLOCK // (32 * self.source.size(at)), max(each, 128), self.plane.faces))
 
     def _end(self, budget: Ending) -> None:
-        """Take note of the first budget that was spent."""
+        """Record the first budget that was spent."""
         if self.budget.strict:
             raise SpentError(budget)
         self.ended_by = budget if self.ended_by == "complete" else self.ended_by
@@ -150,7 +150,7 @@ class Work:
         self.history.divide(parent)
         self.origin = self.origin[parent]
 
-    def cut(self, lines: Lines, at: int) -> tuple[Array, Array]:
+    def cut(self, lines: FaceLines, at: int) -> tuple[Array, Array]:
         """Cut the faces by their lines, up to the budget; return the parents and the signs."""
         before, most = self.plane.faces, self.budget.regions
         self.plane, parent, on = cut(self.plane, lines, at, self.workers, most)

@@ -15,7 +15,7 @@ class SpentError(Exception):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Budget:
+class CutBudget:
     """Where to stop: a number of faces, and bytes.
 
     ``limit`` names the budget that the number of faces stands for. A ``strict`` one raises

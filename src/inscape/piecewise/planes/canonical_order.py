@@ -1,4 +1,4 @@
-"""Cells in an order of their own: by place, whatever the order of the units that made them."""
+"""Cells in canonical order: sorted by position, independent of the order of the units."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ from inscape.piecewise.planes.threads import Workers
 
 Array = npt.NDArray[Any]
 
-#: A direction along which hardly ever two places are level.
+#: A direction along which two vertices hardly ever coincide.
 SLANT = np.array([0.7548776662466927, 0.5698402909980532])
 
 #: Fewer cells or edges than these are not shared among threads.
@@ -22,8 +22,8 @@ LEAST = 8192
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tidy:
-    """Cells as plain arrays: corners of each, edges with their cells, maps, packed choices.
+class CanonicalCells:
+    """Cells in canonical order as flat arrays: corners, edges, maps and packed patterns.
 
     ``areas`` are in the coordinates of ``place``.
     """
@@ -42,17 +42,17 @@ class Tidy:
     ended_by: Ending
 
 
-def tidy(found: Cells) -> Tidy:
-    """Order vertices, cells and edges by place, and leave out what no cell uses."""
-    workers = Workers(found.threads)
+def in_canonical_order(cells: Cells) -> CanonicalCells:
+    """Return vertices, cells and edges sorted by position, without those that no cell uses."""
+    workers = Workers(cells.threads)
     try:
-        return _tidied(found, workers)
+        return _ordered(cells, workers)
     finally:
         workers.close()
 
 
-def _tidied(found: Cells, workers: Workers) -> Tidy:
-    plane = found.plane
+def _ordered(cells: Cells, workers: Workers) -> CanonicalCells:
+    plane = cells.plane
     level = plane.place @ SLANT
     corners, middle = np.empty(len(plane.halves), np.int32), np.empty(plane.faces)
     seen = (plane.first, plane.halves, plane.ends, level, corners, middle)
@@ -61,18 +61,18 @@ def _tidied(found: Cells, workers: Workers) -> Tidy:
         [partial(_ranked, middle), partial(_numbered, level, corners)]
     )
     place = plane.place[kept]
-    ends, sides, made = _edges(found, vertex, rank, len(kept), workers)
+    ends, sides, made = _edges(cells, vertex, rank, len(kept), workers)
     first, maps, noise = workers.each(
         [
             lambda: np.concatenate([[0], np.cumsum(np.diff(plane.first)[order])]),
-            lambda: found.maps[order],
-            lambda: found.noise[order],
+            lambda: cells.maps[order],
+            lambda: cells.noise[order],
         ]
     )
     loops, areas = np.empty(len(corners), np.int32), np.empty(plane.faces)
-    cells = (order, plane.first, corners, vertex, place, first, loops, areas)
-    workers.over(len(order), lambda a, b: order_kernels.loops(a, b, *cells), LEAST)
-    return Tidy(
+    arrays = (order, plane.first, corners, vertex, place, first, loops, areas)
+    workers.over(len(order), lambda a, b: order_kernels.loops(a, b, *arrays), LEAST)
+    return CanonicalCells(
         place=place,
         first=first,
         corners=loops,
@@ -82,14 +82,14 @@ def _tidied(found: Cells, workers: Workers) -> Tidy:
         made=made,
         maps=maps,
         merged=_merged(sides, maps, noise, workers),
-        patterns=_patterns(found, order, workers),
-        units=found.history.units,
-        ended_by=found.ended_by,
+        patterns=_patterns(cells, order, workers),
+        units=cells.history.units,
+        ended_by=cells.ended_by,
     )
 
 
 def _ranked(middle: Array) -> tuple[Array, Array]:
-    """Return the order of the cells by their middles, and the place of each in it."""
+    """Return the order of the cells by their middles, and the rank of each."""
     order = np.argsort(middle)
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
@@ -108,10 +108,10 @@ def _numbered(level: Array, corners: Array) -> tuple[Array, Array]:
 
 
 def _edges(
-    found: Cells, vertex: Array, rank: Array, vertices: int, workers: Workers
+    cells: Cells, vertex: Array, rank: Array, vertices: int, workers: Workers
 ) -> tuple[Array, Array, Array]:
     """Return edges from their lower to their higher vertex, in order, with the new cells."""
-    plane = found.plane
+    plane = cells.plane
     ends, sides = np.empty_like(plane.ends), np.empty(plane.ends.shape, np.int32)
     edges = (plane.ends, plane.sides, vertex, rank, ends, sides)
     workers.over(len(ends), lambda a, b: order_kernels.turned(a, b, *edges), LEAST)
@@ -123,13 +123,13 @@ def _edges(
     return out[0], out[1], out[2]
 
 
-def _patterns(found: Cells, order: Array, workers: Workers) -> Array:
-    """Return the choices on every cell: a bit a unit, a byte (or four) a window."""
-    history, rows, widths = found.history, [], []
-    for choices, units in zip(history.rows, history.units, strict=True):
-        packed = np.ascontiguousarray(choices).view(np.uint8)
+def _patterns(cells: Cells, order: Array, workers: Workers) -> Array:
+    """Return the packed patterns of all cells: a bit per unit, a byte (or four) per window."""
+    history, rows, widths = cells.history, [], []
+    for pattern, units in zip(history.rows, history.units, strict=True):
+        packed = np.ascontiguousarray(pattern).view(np.uint8)
         rows.append(packed)
-        widths.append((units + 7) // 8 if choices.dtype == np.uint64 else packed.shape[1])
+        widths.append((units + 7) // 8 if pattern.dtype == np.uint64 else packed.shape[1])
     out = np.empty((len(order), sum(widths)), np.uint8)
     for k, (row, width) in enumerate(zip(rows, widths, strict=True)):
         source = (order, history.ancestor[k], row, sum(widths[:k]), width, out)
@@ -142,7 +142,7 @@ def _gathered(source: tuple[Any, ...], begin: int, end: int) -> None:
 
 
 def _merged(sides: Array, maps: Array, noise: Array, workers: Workers) -> Array:
-    """Number the groups of cells that touch along an edge and have one map."""
+    """Number the connected groups of cells with one affine map."""
     alike = np.empty(len(sides), np.bool_)
     seen = (sides, np.ascontiguousarray(maps), noise, alike)
     workers.over(len(sides), lambda a, b: merging.alike_maps(a, b, *seen), LEAST)

@@ -3,7 +3,7 @@
 On every face each function of a layer is affine in the plane: three coefficients, for x, for y and
 constant. A fourth row carries the squares that rounding grows from: what went into the function's
 sum, and into the sums before. A list tells for each face which columns of a matrix are added, and
-``share`` how much of each goes into the four rows (into the last, of the column's squares).
+``share`` the weight of each in the four rows (into the last, of the column's squares).
 """
 
 from typing import Any
@@ -26,16 +26,16 @@ def chosen(
     unit: Array,
     change: Array,
     bits: Array,
-    choice: Array,
+    pattern: Array,
     rows: Array,
     begin: Array,
     column: Array,
     share: Array,
 ) -> None:
-    """List the units that do not choose 0, of those that cross the parent of each face.
+    """List the units with a nonzero state, of those that cross the parent of each face.
 
-    The choice of a unit is a bit (``bits`` not empty) or a byte; choice r > 0 changes what comes
-    out of it by ``change[i, r - 1]``. ``rows`` names the rows of ``parent`` and of the choices.
+    The state of a unit is a bit (``bits`` not empty) or a byte; state r > 0 changes its output
+    by ``change[i, r - 1]``. ``rows`` are the rows of ``parent`` and of the patterns.
     """
     at = 0
     for n in range(len(rows)):
@@ -46,7 +46,7 @@ def chosen(
             if len(bits):
                 r = np.int64((bits[f, j >> 6] >> np.uint64(j & 63)) & np.uint64(1))
             else:
-                r = np.int64(choice[f, j])
+                r = np.int64(pattern[f, j])
             if r > 0:
                 column[at] = j
                 for a in range(4):
@@ -65,7 +65,7 @@ def passing(
     column: Array,
     share: Array,
 ) -> None:
-    """List the units that let something through on each face where all crossing ones are off."""
+    """List the units with a nonzero output on each face where all crossing units are off."""
     at = 0
     for n in range(len(coef)):
         begin[n] = at
@@ -74,10 +74,10 @@ def passing(
             is_on = ((on[n, k >> 6] & ~over[n, k >> 6]) >> bit) & np.uint64(1)
             factor = 1.0 if is_on else slope[k]
             if factor != 0.0:
-                x, y, one = coef[n, 0, k], coef[n, 1, k], coef[n, 2, k]
-                s = abs(x) + abs(y) + abs(one)
+                x, y, constant = coef[n, 0, k], coef[n, 1, k], coef[n, 2, k]
+                s = abs(x) + abs(y) + abs(constant)
                 column[at] = k
-                share[at, 0], share[at, 1], share[at, 2] = factor * x, factor * y, factor * one
+                share[at, 0], share[at, 1], share[at, 2] = factor * x, factor * y, factor * constant
                 share[at, 3] = factor * factor * (coef[n, 3, k] + s * s)
                 at += 1
     begin[len(coef)] = at
@@ -96,9 +96,9 @@ def summed(
     """Write for each face a row of ``base`` and the columns on its list (``matrix`` has rows)."""
     size = base.shape[2]
     width = min(size, max(64, NEAR // (8 * len(matrix))))
-    for some in range(0, size, width):
+    for left in range(0, size, width):
         # unsigned: so the compiler knows that they do not count from the end
-        low, high = np.uint64(some), np.uint64(min(some + width, size))
+        low, high = np.uint64(left), np.uint64(min(left + width, size))
         for n in range(len(source)):
             o, b = out[n], base[source[n]]
             for a in range(4):
@@ -117,18 +117,18 @@ def summed(
                     t, u, v, w = p[k], q[k], r[k], s[k]
                     x = o[0, k] + px * t + qx * u + rx * v + sx * w
                     y = o[1, k] + py * t + qy * u + ry * v + sy * w
-                    one = o[2, k] + p1 * t + q1 * u + r1 * v + s1 * w
+                    constant = o[2, k] + p1 * t + q1 * u + r1 * v + s1 * w
                     grown = o[3, k] + pv * (t * t) + qv * (u * u) + rv * (v * v) + sv * (w * w)
-                    o[0, k], o[1, k], o[2, k], o[3, k] = x, y, one, grown
+                    o[0, k], o[1, k], o[2, k], o[3, k] = x, y, constant, grown
                 i += 4
             while i < end:
                 p = matrix[column[i]]
                 px, py, p1, pv = share[i, 0], share[i, 1], share[i, 2], share[i, 3]
                 for k in range(low, high):
                     t = p[k]
-                    x, y, one = o[0, k] + px * t, o[1, k] + py * t, o[2, k] + p1 * t
+                    x, y, constant = o[0, k] + px * t, o[1, k] + py * t, o[2, k] + p1 * t
                     grown = o[3, k] + pv * (t * t)
-                    o[0, k], o[1, k], o[2, k], o[3, k] = x, y, one, grown
+                    o[0, k], o[1, k], o[2, k], o[3, k] = x, y, constant, grown
                 i += 1
 
 
@@ -152,19 +152,19 @@ def summed_sparsely(
             for k in range(size):
                 out[n, a, k] = base[source[n], a, k]
         for i in range(begin[n], begin[n + 1]):
-            x, y, one, grown = share[i, 0], share[i, 1], share[i, 2], share[i, 3]
+            x, y, constant, grown = share[i, 0], share[i, 1], share[i, 2], share[i, 3]
             j = slot[column[i]]
             for c in range(start[j], start[j + 1]):
                 k, w = index[c], value[c]
                 out[n, 0, k] += x * w
                 out[n, 1, k] += y * w
-                out[n, 2, k] += one * w
+                out[n, 2, k] += constant * w
                 out[n, 3, k] += grown * w * w
 
 
 @compiled(reorder=False)
-def bent(coef: Array, on: Array, over: Array, slope: Array) -> None:
-    """Turn the functions of a layer into what comes out of it where crossing units are off."""
+def activated(coef: Array, on: Array, over: Array, slope: Array) -> None:
+    """Turn the pre-activations of a layer into its activations, with crossing units off."""
     size = coef.shape[2]
     factor = np.empty(size)
     for n in range(len(coef)):
@@ -174,29 +174,29 @@ def bent(coef: Array, on: Array, over: Array, slope: Array) -> None:
                 bit = (is_on >> np.uint64(k - 64 * w)) & np.uint64(1)
                 factor[k] = 1.0 if bit else slope[k]
         for k in range(size):
-            x, y, one = coef[n, 0, k], coef[n, 1, k], coef[n, 2, k]
-            s = abs(x) + abs(y) + abs(one)
+            x, y, constant = coef[n, 0, k], coef[n, 1, k], coef[n, 2, k]
+            s = abs(x) + abs(y) + abs(constant)
             grown = factor[k] * factor[k] * (coef[n, 3, k] + s * s)
             coef[n, 0, k], coef[n, 1, k] = factor[k] * x, factor[k] * y
-            coef[n, 2, k], coef[n, 3, k] = factor[k] * one, grown
+            coef[n, 2, k], coef[n, 3, k] = factor[k] * constant, grown
 
 
 @compiled
 def narrowed(coef: Array, matrix: Array, bias: Array, out: Array) -> None:
-    """Write a few functions of what comes out of a layer: each is a column of ``matrix``."""
+    """Write a few linear functions of a layer's activations: the columns of ``matrix``."""
     size, few = coef.shape[2], out.shape[2]
-    one, square = np.empty((few, size)), np.empty((few, size))
+    column, square = np.empty((few, size)), np.empty((few, size))
     for o in range(few):
         for k in range(size):
-            one[o, k] = matrix[k, o]
+            column[o, k] = matrix[k, o]
             square[o, k] = matrix[k, o] ** 2
     for n in range(len(coef)):
         for o in range(few):
             x, y, level, grown = 0.0, 0.0, 0.0, 0.0
             for k in range(size):
-                x += coef[n, 0, k] * one[o, k]
-                y += coef[n, 1, k] * one[o, k]
-                level += coef[n, 2, k] * one[o, k]
+                x += coef[n, 0, k] * column[o, k]
+                y += coef[n, 1, k] * column[o, k]
+                level += coef[n, 2, k] * column[o, k]
                 grown += coef[n, 3, k] * square[o, k]
             out[n, 0, o], out[n, 1, o] = x, y
             out[n, 2, o], out[n, 3, o] = level + bias[o], grown + bias[o] ** 2

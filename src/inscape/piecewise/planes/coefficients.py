@@ -1,4 +1,4 @@
-"""Where the affine functions of a layer come from, for every face of a plane."""
+"""Coefficients of the pre-activations of a layer, affine on every face of a plane."""
 
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape.piecewise.graph.affine_maps import ROWS, Columns, Step
+from inscape.piecewise.graph.affine_maps import ROWS, AffineMap, MatrixColumns
 from inscape.piecewise.graph.network import Piecewise
 from inscape.piecewise.planes import coefficient_kernels as sums
 from inscape.piecewise.planes.patterns import History
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Choices = npt.NDArray[np.integer[Any]]
+Patterns = npt.NDArray[np.integer[Any]]
 Words = npt.NDArray[np.uint64]
 
 #: Bytes of activations that the graph may hold at a time.
@@ -31,7 +31,7 @@ HELD = 2**21
 #: Fewer functions than these are taken one by one.
 FEW = 16
 
-#: Faces are given to the graph in multiples of this, so that each comes out alike in any company.
+#: Faces are evaluated in multiples of this, so that each is bit for bit the same in any batch.
 EIGHT = 8
 
 #: Where fewer faces than these fit into the memory, each goes through the graph alone.
@@ -39,42 +39,42 @@ MANY = 32
 
 
 @runtime_checkable
-class Source(Protocol):
-    """Coefficients (x, y, constant) of what a bend looks at, on faces of the plane so far.
+class Coefficients(Protocol):
+    """Coefficients (x, y, constant) of the pre-activations of an operation, on every face.
 
-    A fourth row holds the squares that rounding grows from: of what goes into the sums.
+    A fourth row holds the squares of the summands, from which the rounding error is estimated.
     """
 
     def size(self, at: int) -> int:
-        """Return how many functions bend ``at`` looks at; after the last, the outputs."""
+        """Return the number of pre-activations of operation ``at``; after the last, of outputs."""
 
     def coefficients(self, at: int, faces: Ints, out: Floats) -> None:
-        """Write the coefficients of the functions of bend ``at`` on these faces."""
+        """Write the coefficients of the pre-activations of operation ``at`` on these faces."""
 
     def slopes(self, at: int) -> Floats:
-        """Return the slope below zero of every unit of bend ``at``."""
+        """Return the slope below zero of every unit of operation ``at``."""
 
     def reached(self, at: int) -> Iterator[None]:
-        """Get ready for the faces that there are before bend ``at``, in small steps."""
+        """Prepare for the faces before operation ``at``, in small steps."""
 
     def begun(self, at: int, faces: int) -> None:
-        """Make room for the faces that bend ``at`` is going to cut."""
+        """Allocate for the faces that operation ``at`` is going to cut."""
 
     def passed(self, at: int, faces: Ints, coef: Floats, on: Words, over: Words) -> None:
-        """Take the functions of bend ``at`` on some faces, and the units on and those crossing."""
+        """Receive pre-activations of operation ``at`` on some faces, and units on and crossing."""
 
-    def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
-        """Take the functions of bend ``at`` on some faces, and what each window chooses there."""
+    def passed_maxima(self, at: int, faces: Ints, coef: Floats, pattern: Patterns) -> None:
+        """Receive pre-activations of operation ``at`` on some faces, and the windows' pattern."""
 
     def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> Iterator[None]:
-        """Take the units that cross each face, and how their choices change what comes out.
+        """Receive the units that cross each face, and how their states change the output.
 
-        What the next layer needs is made in small steps.
+        What the next layer needs is computed in small steps.
         """
 
 
 class Near:
-    """Points near a window: the sizes that functions have there stand for what they are summed of.
+    """Points near a window, at which the sizes of the pre-activations are measured.
 
     So a small window far from zero is not taken for a precise one.
     """
@@ -83,19 +83,19 @@ class Near:
         self.rows, self.squares = rows, list[Floats]()
 
     def measured(self, net: Piecewise) -> Iterator[None]:
-        """Send the points through the graph, once."""
+        """Evaluate the graph at the points, once."""
         if self.squares:
             return
-        found: list[Floats] = []
+        squares: list[Floats] = []
         for functions in net.in_turn(self.rows):
             if functions is not None:
-                found.append(functions.square().amax(0).numpy())
+                squares.append(functions.square().amax(0).numpy())
             yield
-        self.squares = found
+        self.squares = squares
 
 
-class Graph:
-    """Coefficients from the exported graph itself, run with the choices of each face."""
+class GraphCoefficients:
+    """Coefficients from the exported graph itself, run with the pattern of each face."""
 
     def __init__(
         self, net: Piecewise, points: Float64[Tensor, "3 *d"], near: Near, history: History
@@ -114,11 +114,11 @@ class Graph:
         self._rows = rows // self._whole * self._whole
 
     def squares(self, at: int) -> Floats:
-        """Return the largest squares of the functions of a bend at the points nearby."""
+        """Return the largest squares of an operation's pre-activations at the points nearby."""
         return self._near.squares[at]
 
     def size(self, at: int) -> int:
-        """Return how many functions bend ``at`` looks at; after the last, the outputs."""
+        """Return the number of pre-activations of operation ``at``; after the last, of outputs."""
         return len(self._near.squares[at])
 
     def coefficients(self, at: int, faces: Ints, out: Floats) -> None:
@@ -126,14 +126,14 @@ class Graph:
         last = at == len(self.net.ops)
         for begin in range(0, len(faces), self._rows):
             part = out[begin : begin + self._rows]
-            some = np.resize(faces[begin : begin + self._rows], self._filled(len(part)))
-            x = self.points.repeat(len(some), *[1] * (self.points.ndim - 1))
+            padded = np.resize(faces[begin : begin + self._rows], self._filled(len(part)))
+            x = self.points.repeat(len(padded), *[1] * (self.points.ndim - 1))
             patterns = [
-                torch.from_numpy(self.history.choices(k, some)).repeat_interleave(3, 0)
+                torch.from_numpy(self.history.pattern(k, padded)).repeat_interleave(3, 0)
                 for k in range(at)
             ]
             z = self.net.values(x, patterns) if last else self.net.functions(x, at, patterns)
-            three = z.reshape(len(some), 3, -1)[: len(part)].numpy()
+            three = z.reshape(len(padded), 3, -1)[: len(part)].numpy()
             part[:, 2] = three[:, 0]
             part[:, 0] = three[:, 1] - three[:, 0]
             part[:, 1] = three[:, 2] - three[:, 0]
@@ -143,29 +143,29 @@ class Graph:
         return -(-faces // self._whole) * self._whole
 
     def slopes(self, at: int) -> Floats:
-        """Return zeros: the graph does not need what comes out of the kinks."""
+        """Return zeros: the graph does not need the slopes."""
         return np.zeros(self.size(at))
 
     def reached(self, at: int) -> Iterator[None]:
-        """Need nothing: the graph is asked anew for every face."""
+        """Do nothing: the graph is run anew for every face."""
         yield from ()
 
     def begun(self, at: int, faces: int) -> None:
-        """Need nothing: the graph is asked anew for every face."""
+        """Do nothing: the graph is run anew for every face."""
 
     def passed(self, at: int, faces: Ints, coef: Floats, on: Words, over: Words) -> None:
-        """Need nothing: the next layer asks the graph again."""
+        """Do nothing: the next layer runs the graph again."""
 
-    def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
-        """Need nothing: the next layer asks the graph again."""
+    def passed_maxima(self, at: int, faces: Ints, coef: Floats, pattern: Patterns) -> None:
+        """Do nothing: the next layer runs the graph again."""
 
     def finished(self, at: int, start: Ints, unit: Ints, change: Floats) -> Iterator[None]:
-        """Need nothing: the next layer asks the graph again."""
+        """Do nothing: the next layer runs the graph again."""
         yield from ()
 
 
 class _Lists(NamedTuple):
-    """Room for the columns that are added on a block of faces."""
+    """Buffers for the columns that are added on a block of faces."""
 
     begin: Ints
     column: Ints
@@ -173,7 +173,7 @@ class _Lists(NamedTuple):
 
 
 def _lists(faces: int, longest: int) -> _Lists:
-    """Return room for as many of some faces as may be held, with lists up to a length."""
+    """Return buffers for as many faces as may be held, with lists up to a length."""
     block = max(1, min(faces, HELD // (8 + 40 * longest)))
     room = block * longest
     return _Lists(np.empty(block + 1, np.int64), np.empty(room, np.int64), np.empty((room, 4)))
@@ -185,19 +185,19 @@ def _blocks(faces: int, lists: _Lists) -> list[slice]:
     return [slice(begin, min(begin + size, faces)) for begin in range(0, faces, size)]
 
 
-class Chain:
+class ChainCoefficients:
     """Coefficients of a chain of affine maps, by updates of low rank.
 
     Faces of one parent differ by the units that cross the parent. So the next affine map is taken
-    once for the parent, with these units at choice 0, and a column of its matrix is added for each
-    that chooses otherwise.
+    once for the parent, with these units in state 0, and a column of its matrix is added for each
+    unit in another state.
     """
 
     def __init__(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[AffineMap],
         net: Piecewise,
-        graph: Graph,
+        graph: GraphCoefficients,
         memory: int,
     ) -> None:
         self.steps, self.net, self.history = steps, net, graph.history
@@ -208,14 +208,14 @@ class Chain:
         graph.coefficients(0, np.zeros(1, np.int64), self._base)
         self._next: Floats | None = None
         self._lists = (np.zeros(2, np.int64), np.empty(0, np.int64), np.empty((0, 1, 4)))
-        self._columns: Columns | None = None
+        self._columns: MatrixColumns | None = None
 
     def size(self, at: int) -> int:
-        """Return how many functions bend ``at`` looks at; after the last, the outputs."""
+        """Return the number of pre-activations of operation ``at``; after the last, of outputs."""
         return self.steps[at - 1].size if at else self._first
 
     def coefficients(self, at: int, faces: Ints, out: Floats) -> None:
-        """Add to what the parent has a column for each crossing unit that chooses otherwise."""
+        """Add to the parent's coefficients a column for each crossing unit in another state."""
         if at == 0:
             out[:] = self._base
             return
@@ -223,17 +223,19 @@ class Chain:
             self._graph.coefficients(at, faces, out)
             return
         history, step = self.history, self.steps[at - 1]
-        choices, parent = history.rows[at - 1], history.origin[at - 1]
+        pattern, parent = history.rows[at - 1], history.origin[at - 1]
         rows = history.ancestor[at - 1][faces]
-        by_bits = choices.dtype == np.uint64
-        bits, bytes_ = (choices, _NO_BYTES) if by_bits else (_NO_BITS, choices)
+        by_bits = pattern.dtype == np.uint64
+        bits, bytes_ = (pattern, _NO_BYTES) if by_bits else (_NO_BITS, pattern)
         lists = _lists(len(rows), int(np.diff(self._lists[0]).max(initial=0)))
         for block in _blocks(len(rows), lists):
-            some = rows[block]
-            sums.chosen(parent, *self._lists, bits, bytes_, some, *lists)
-            self._summed(step, self._base, parent[some], lists, out[block])
+            selected = rows[block]
+            sums.chosen(parent, *self._lists, bits, bytes_, selected, *lists)
+            self._summed(step, self._base, parent[selected], lists, out[block])
 
-    def _summed(self, step: Step, base: Floats, source: Ints, lists: _Lists, out: Floats) -> None:
+    def _summed(
+        self, step: AffineMap, base: Floats, source: Ints, lists: _Lists, out: Floats
+    ) -> None:
         columns = self._columns
         if columns is None:
             assert step.dense is not None
@@ -247,56 +249,56 @@ class Chain:
         sums.summed_sparsely(base, source, *lists, *sparse, out)
 
     def slopes(self, at: int) -> Floats:
-        """Return the slope below zero of every unit of bend ``at``."""
+        """Return the slope below zero of every unit of operation ``at``."""
         return self.steps[at].slopes
 
     def reached(self, at: int) -> Iterator[None]:
-        """Need nothing: the layer before has left what it takes."""
+        """Do nothing: the layer before has computed what is needed."""
         yield from ()
 
     def begun(self, at: int, faces: int) -> None:
-        """Make room for the next layer on the faces that bend ``at`` is going to cut.
+        """Allocate the next layer on the faces that operation ``at`` is going to cut.
 
-        Where that would take too much memory, the next layer asks the graph for every face.
+        Where that would take too much memory, the next layer runs the graph for every face.
         """
         size = self.steps[at].size
         fits = 32 * faces * size <= self._memory
         self._next = np.empty((faces, 4, size)) if fits else None
 
     def passed(self, at: int, faces: Ints, coef: Floats, on: Words, over: Words) -> None:
-        """Take the next affine map of what comes out of the bend where crossing units are off."""
+        """Apply the next affine map to the activations with crossing units off."""
         if self._next is None:
             return
-        step, here = self.steps[at], self._next[faces[0] : faces[-1] + 1]  # faces are in a row
+        step, following = self.steps[at], self._next[faces[0] : faces[-1] + 1]  # faces are in a row
         if step.dense is None or step.size < FEW:
-            sums.bent(coef, on, over, step.slopes)
-            self._mapped(step, coef, here)
+            sums.activated(coef, on, over, step.slopes)
+            self._mapped(step, coef, following)
             return
         base = np.zeros((1, 4, step.size))
         base[0, 2], base[0, 3] = step.bias, step.bias**2
         source, lists = np.zeros(len(faces), np.int64), _lists(len(faces), step.units)
         for block in _blocks(len(faces), lists):
             sums.passing(coef[block], on[block], over[block], step.slopes, *lists)
-            sums.summed(base, source[block], *lists, step.dense, here[block])
+            sums.summed(base, source[block], *lists, step.dense, following[block])
 
-    def _mapped(self, step: Step, out: Floats, here: Floats) -> None:
-        """Write the next affine map of what comes out of a bend."""
+    def _mapped(self, step: AffineMap, out: Floats, following: Floats) -> None:
+        """Apply the next affine map to the activations of an operation."""
         if step.dense is not None:
-            sums.narrowed(out, step.dense, step.bias, here)
+            sums.narrowed(out, step.dense, step.bias, following)
             return
         product = step.linear(out[:, :3].reshape(-1, out.shape[2])).reshape(len(out), 3, -1)
-        here[:, :3] = product
-        here[:, 2] += step.bias
-        here[:, 3] = step.squares(np.ascontiguousarray(out[:, 3])) + step.bias**2
+        following[:, :3] = product
+        following[:, 2] += step.bias
+        following[:, 3] = step.squares(np.ascontiguousarray(out[:, 3])) + step.bias**2
 
-    def passed_maxima(self, at: int, faces: Ints, coef: Floats, choice: Choices) -> None:
-        """Take the next affine map of what the windows choose."""
+    def passed_maxima(self, at: int, faces: Ints, coef: Floats, pattern: Patterns) -> None:
+        """Apply the next affine map to the maxima of the windows."""
         if self._next is None:
             return
         op = self.net.ops[at]
         assert op.windows is not None
         windows = op.windows.numpy()
-        chosen = windows[np.arange(len(windows)), choice]
+        chosen = windows[np.arange(len(windows)), pattern]
         out = np.take_along_axis(coef, chosen[:, None, :], 2)
         out[:, :3] *= op.sign
         self._mapped(self.steps[at], out, self._next[faces[0] : faces[-1] + 1])
@@ -312,7 +314,7 @@ class Chain:
             self._columns = yield from self._listed(at, np.unique(unit))
             self._base = None if self._columns is None else self._base
 
-    def _listed(self, at: int, units: Ints) -> Generator[None, None, Columns | None]:
+    def _listed(self, at: int, units: Ints) -> Generator[None, None, MatrixColumns | None]:
         """Return the columns of some units; None where the graph is cheaper, or there is no room.
 
         A few faces go through the graph faster than many columns.

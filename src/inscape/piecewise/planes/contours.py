@@ -1,4 +1,4 @@
-"""Where the largest of several continuous functions, affine on every cell, becomes another.
+"""Where the maximum of several continuous functions, affine on every cell, switches.
 
 A level set is the special case of two functions, one of them constant. Every vertex is judged once,
 by the values that it has; which functions are largest at it, where an edge passes from one to the
@@ -18,10 +18,10 @@ from inscape.piecewise.planes.polylines import Chains, chained
 
 Array = npt.NDArray[Any]
 
-#: Functions nearer than this share of the largest value are equal at a vertex.
+#: Functions nearer than this fraction of the largest value are equal at a vertex.
 TIE = 1e-12
 
-#: Functions whose slopes differ by less than this share of the largest are equal on a cell.
+#: Functions whose slopes differ by less than this fraction of the largest are equal on a cell.
 PARALLEL = 1e-9
 
 
@@ -29,7 +29,7 @@ PARALLEL = 1e-9
 class Cover:
     """Cells of a plane, and functions that are affine on each of them.
 
-    ``values`` has them at the vertices, ``levels`` and ``slopes`` at the cells' centroids.
+    ``values`` has them at the vertices, ``intercepts`` and ``slopes`` at the cells' centroids.
     """
 
     place: Array
@@ -38,7 +38,7 @@ class Cover:
     ends: Array
     sides: Array
     values: Array
-    levels: Array
+    intercepts: Array
     slopes: Array
 
     @property
@@ -48,7 +48,7 @@ class Cover:
 
 
 def contours(cover: Cover) -> Chains:
-    """Return where the largest function changes, as chains of straight segments."""
+    """Return where the largest function switches, as polylines."""
     slack = TIE * float(np.abs(cover.values).max(initial=0.0))
     tied = cover.values >= cover.values.max(1, keepdims=True) - slack
     common = tied[cover.ends[:, 0]] & tied[cover.ends[:, 1]]
@@ -72,20 +72,20 @@ class _Segments:
 
 
 def _crossings(cover: Cover, tied: Array, edges: Array) -> Crossings:
-    """Walk along the edges and note where the largest function changes."""
+    """Return the points of edges where the largest function switches."""
     start, stop = (cover.values[cover.ends[edges, k]] for k in (0, 1))
     goal = tied[cover.ends[edges, 1]]
     now = np.where(tied[cover.ends[edges, 0]], stop, -np.inf).argmax(1)
-    found, shares, going = [], [], np.arange(len(edges))
+    crossed, shares, going = [], [], np.arange(len(edges))
     for _ in range(cover.values.shape[1]):
         going = going[~goal[going, now[going]]]
         if not len(going):
             break
         share, following = _overtaken(start[going], stop[going], now[going])
         now[going] = following
-        found.append(going)
+        crossed.append(going)
         shares.append(share)
-    which = np.concatenate([np.zeros(0, np.int64), *found])
+    which = np.concatenate([np.zeros(0, np.int64), *crossed])
     share = np.concatenate([np.zeros(0), *shares])
     order = np.lexsort((share, which))
     which, share = which[order], share[order, None]
@@ -98,7 +98,7 @@ def _crossings(cover: Cover, tied: Array, edges: Array) -> Crossings:
 
 
 def _overtaken(start: Array, stop: Array, now: Array) -> tuple[Array, Array]:
-    """Return the share of an edge at which another function overtakes, and which one."""
+    """Return the fraction of an edge at which another function overtakes, and which one."""
     rows = np.arange(len(now))
     lead = start[rows, now][:, None] - start
     gain = stop - stop[rows, now][:, None]
@@ -131,10 +131,10 @@ def _ties_along(cover: Cover, edges: Array, common: Array) -> _Segments:
 
 def _winners(cover: Cover, cell: int, classes: Array, tolerance: float) -> set[int]:
     """Return which of some functions is largest on a cell, several if they are one there."""
-    best = classes[cover.levels[cell, classes].argmax()]
+    best = classes[cover.intercepts[cell, classes].argmax()]
     apart = np.abs(cover.slopes[cell, classes] - cover.slopes[cell, best]).max(1)
-    found: set[int] = set(classes[apart <= tolerance].tolist())
-    return found
+    tied: set[int] = set(classes[apart <= tolerance].tolist())
+    return tied
 
 
 def _inside(cover: Cover, tied: Array, crossings: Crossings, slack: float) -> _Segments:
@@ -142,13 +142,13 @@ def _inside(cover: Cover, tied: Array, crossings: Crossings, slack: float) -> _S
     sizes = np.diff(cover.first)
     winner = cover.values.argmax(1)[cover.corners]
     lowest = np.minimum.reduceat(winner, cover.first[:-1])
-    some = np.flatnonzero(lowest != np.maximum.reduceat(winner, cover.first[:-1]))
-    offset, edges = _edges_of(cover, some, crossings)
+    mixed = np.flatnonzero(lowest != np.maximum.reduceat(winner, cover.first[:-1]))
+    offset, edges = _edges_of(cover, mixed, crossings)
     nodes: list[tuple[Node, Node]] = []
     between: list[tuple[int, int]] = []
     place: list[Array] = []
     at_crossing, inner = len(cover.place), len(cover.place) + len(crossings.edge)
-    for k, cell in enumerate(some.tolist()):
+    for k, cell in enumerate(mixed.tolist()):
         corners = cover.corners[cover.first[cell] : cover.first[cell] + sizes[cell]]
         if tied[corners].all(0).any():
             continue
@@ -159,8 +159,10 @@ def _inside(cover: Cover, tied: Array, crossings: Crossings, slack: float) -> _S
         values = np.concatenate([cover.values[nodal], crossings.values[cut]])
         part = divided(cover.place[corners], cover.values[corners], numbers, where, values, slack)
         new = inner + len(place)
-        for (one, two), pair in part.segments:
-            nodes.append((one if one >= 0 else new - 1 - one, two if two >= 0 else new - 1 - two))
+        for (start, end), pair in part.segments:
+            nodes.append(
+                (start if start >= 0 else new - 1 - start, end if end >= 0 else new - 1 - end)
+            )
             between.append(pair)
         place += part.places
     return _Segments(

@@ -1,4 +1,4 @@
-"""Cut a polygon of a plane at every place where a network bends, layer by layer."""
+"""Cut a polygon of a plane at every kink of a network, layer by layer."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,12 +12,17 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from inscape._core.anytime import finished
-from inscape.piecewise.graph.affine_maps import Step, affine_steps
+from inscape.piecewise.graph.affine_maps import AffineMap, affine_steps
 from inscape.piecewise.graph.network import Piecewise
-from inscape.piecewise.planes.arrangement import Work
-from inscape.piecewise.planes.budget import Budget, Ending
-from inscape.piecewise.planes.coefficients import Chain, Graph, Near, Source
-from inscape.piecewise.planes.graph_coefficients import Carried
+from inscape.piecewise.planes.arrangement import Arrangement
+from inscape.piecewise.planes.budget import CutBudget, Ending
+from inscape.piecewise.planes.coefficients import (
+    ChainCoefficients,
+    Coefficients,
+    GraphCoefficients,
+    Near,
+)
+from inscape.piecewise.planes.graph_coefficients import ForwardCoefficients
 from inscape.piecewise.planes.maxima import cut_by_maxima
 from inscape.piecewise.planes.patterns import History
 from inscape.piecewise.planes.sign_kernels import ROUNDING
@@ -28,10 +33,10 @@ from inscape.piecewise.stepping import within
 
 Array = npt.NDArray[Any]
 
-#: A window with corners nearer to its centre than this share of its distance from zero is small.
+#: A window with corners nearer to its centre than this fraction of its distance from zero is small.
 CLOSE = 2.0**-4
 
-#: Points that differ by less than this share of their size have functions of the same size.
+#: Points that differ by less than this fraction of their size have functions of the same size.
 SAME = 1e-6
 
 
@@ -39,8 +44,8 @@ SAME = 1e-6
 class Cells:
     """A polygon cut into the cells of a network, in coordinates from -1 to 1 of its window.
 
-    ``maps`` are the outputs on each cell: coefficients for x, for y and constant; ``noise`` is what
-    rounding may have changed in them.
+    ``maps`` are the outputs on each cell: coefficients for x, for y and constant; ``noise`` is
+    their rounding error.
     """
 
     plane: Subdivision
@@ -56,14 +61,14 @@ def cells(
     points: Float64[Tensor, "3 *d"],
     corners: Array,
     *,
-    budget: Budget,
+    budget: CutBudget,
     threads: int = 1,
-    steps: Sequence[Step] | None = None,
+    steps: Sequence[AffineMap] | None = None,
 ) -> Cells:
     """Return all cells of a network in a convex polygon.
 
     ``points`` are the inputs at (0, 0), (1, 0) and (0, 1) of the window's coordinates; ``steps``
-    the affine maps between the bends where they are known already.
+    the affine maps between the piecewise-linear operations where they are known already.
     """
     axes = points[1:] - points[:1]
     return finished(
@@ -77,9 +82,9 @@ def cutting(
     axes: Float64[Tensor, "2 *d"],
     corners: Array,
     *,
-    budget: Budget,
+    budget: CutBudget,
     threads: int = 1,
-    steps: Sequence[Step] | None = None,
+    steps: Sequence[AffineMap] | None = None,
     near: Near | None = None,
     watched: bool = False,
     on_round: Callable[[str, int], None] = lambda place, faces: None,
@@ -100,9 +105,9 @@ def _cut(
     points: Float64[Tensor, "3 *d"],
     axes: Float64[Tensor, "2 *d"],
     corners: Array,
-    budget: Budget,
+    budget: CutBudget,
     threads: int,
-    steps: Sequence[Step] | None,
+    steps: Sequence[AffineMap] | None,
     near: Near,
     watched: bool,
     on_round: Callable[[str, int], None],
@@ -112,7 +117,7 @@ def _cut(
         if steps is None:
             steps = yield from affine_steps(net, budget.memory // 4)
         source = yield from _source(net, points, axes, near, history, budget, steps)
-        work = Work(source, history, workers, budget, polygon(corners), watched=watched)
+        work = Arrangement(source, history, workers, budget, polygon(corners), watched=watched)
         for at, op in enumerate(net.ops):
             if work.ended_by != "complete":
                 work.plane = work.plane.compact()
@@ -139,7 +144,7 @@ def _cut(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let torch have one thread: its sums would else depend on how many rows go at a time."""
+    """Give torch one thread: else its sums depend on the batch size."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -154,18 +159,18 @@ def _source(
     axes: Float64[Tensor, "2 *d"],
     near: Near,
     history: History,
-    budget: Budget,
-    steps: Sequence[Step] | None,
-) -> Generator[None, None, Source]:
-    """Return where coefficients come from: a chain of affine maps where the graph is one."""
+    budget: CutBudget,
+    steps: Sequence[AffineMap] | None,
+) -> Generator[None, None, Coefficients]:
+    """Return the coefficients by the method that suits the graph: a chain where it is one."""
     if steps is not None:
-        graph = Graph(net, points, near, history)
+        graph = GraphCoefficients(net, points, near, history)
         yield from graph.measured()
-        return Chain(steps, net, graph, budget.memory)
-    carried = Carried(net, points, near, history)
-    yield from carried.measured()
-    carried.prepare(axes, budget.memory // 4)
-    return carried
+        return ChainCoefficients(steps, net, graph, budget.memory)
+    forward = ForwardCoefficients(net, points, near, history)
+    yield from forward.measured()
+    forward.prepare(axes, budget.memory // 4)
+    return forward
 
 
 def near_of(points: Float64[Tensor, "3 *d"], corners: Array, known: Near | None = None) -> Near:

@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 @compiled(reorder=False)
 def owners(first: Array, halves: Array, ends: Array, owner: Array) -> None:
-    """Write for each vertex the first face that has it: it is judged once, there."""
+    """Write for each vertex the first face that has it, on which its signs are decided."""
     for v in range(len(owner)):
         owner[v] = -1
     for f in range(len(first) - 1):

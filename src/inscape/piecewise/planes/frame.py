@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-#: Directions that are nearer to parallel than this share of their length span no plane.
+#: Directions that are nearer to parallel than this fraction of their length span no plane.
 FLAT = 1e-10
 
 
@@ -18,7 +18,7 @@ class Frame:
     axes: Float[Tensor, "2 *_"]
 
     def __post_init__(self) -> None:
-        """Refuse what spans no plane; keep copies in float64 that have no gradient."""
+        """Refuse axes that span no plane; keep detached copies in float64."""
         object.__setattr__(self, "origin", self.origin.detach().double())
         object.__setattr__(self, "axes", self.axes.detach().double())
         for name, tensor in (("origin", self.origin), ("axes", self.axes)):
@@ -42,7 +42,7 @@ class Frame:
 
     @property
     def gram(self) -> Float64[Tensor, "2 2"]:
-        """Return the products of the axes with each other."""
+        """Return the Gram matrix of the axes."""
         flat = self.axes.flatten(1)
         return flat @ flat.T
 
@@ -52,19 +52,19 @@ class Frame:
         return float(self.gram.det().sqrt())
 
     def at(self, uv: Float64[Tensor, "n 2"]) -> Float64[Tensor, "n *d"]:
-        """Return the inputs at some places of the plane."""
+        """Return the inputs at given coordinates (u, v) of the plane."""
         moved = uv @ self.axes.flatten(1)
         return self.origin + moved.reshape(len(uv), *self.origin.shape)
 
     def of(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, "n 2"]:
-        """Return the places in the plane that are nearest to some inputs."""
+        """Return the coordinates (u, v) of the orthogonal projection of inputs onto the plane."""
         rest = (x.double() - self.origin).flatten(1) @ self.axes.flatten(1).T
         at: Tensor = torch.linalg.solve(self.gram, rest.T)
         return at.T
 
 
 def whole(shape: tuple[int, ...]) -> Frame:
-    """Return an input space of two numbers as a plane."""
+    """Return a two-dimensional input space as a plane."""
     axes = torch.eye(2, dtype=torch.float64).reshape(2, *shape)
     return Frame(origin=torch.zeros(shape, dtype=torch.float64), axes=axes)
 
@@ -82,13 +82,13 @@ def through(points: Float[Tensor, "m *d"]) -> Frame:
             f"a plane goes through three points, found {len(points)}: pass three inputs."
         )
     a, b, c = points.double().flatten(1)
-    one, two = b - a, c - a
-    if not float(one.norm()) > 0:
+    to_b, to_c = b - a, c - a
+    if not float(to_b.norm()) > 0:
         raise ValueError(_COLLINEAR)
-    first = one / one.norm()
-    rest = two - (two @ first) * first
+    first = to_b / to_b.norm()
+    rest = to_c - (to_c @ first) * first
     rest = rest - (rest @ first) * first  # a second time, against rounding
-    if not float(rest.norm()) > FLAT * max(float(two.norm()), float(one.norm())):
+    if not float(rest.norm()) > FLAT * max(float(to_c.norm()), float(to_b.norm())):
         raise ValueError(_COLLINEAR)
     axes = torch.stack([first, rest / rest.norm()])
     return Frame(origin=points[0].double(), axes=axes.reshape(2, *points.shape[1:]))

@@ -1,4 +1,4 @@
-"""Coefficients on the faces of a plane, carried through a graph of any shape once."""
+"""Coefficients on the faces of a plane, by one forward-mode pass through any graph."""
 
 from collections.abc import Generator, Iterator
 from math import prod
@@ -13,23 +13,23 @@ from inscape._core.inference import no_grad
 from inscape.piecewise.graph.forward import Flow, Values
 from inscape.piecewise.graph.network import Piecewise
 from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
-from inscape.piecewise.planes.coefficients import Floats, Graph, Ints
+from inscape.piecewise.planes.coefficients import Floats, GraphCoefficients, Ints
 
 #: Bytes of activations that go through the graph at a time.
 ROOM = 2**26
 
 
-class Carried(Graph):
-    """Coefficients of a graph whose activations are kept from bend to bend.
+class ForwardCoefficients(GraphCoefficients):
+    """Coefficients of a graph whose activations are kept from operation to operation.
 
-    Before a bend the network is affine on each face. So the activations that are still read later
-    are kept as three rows for each face, a value and two derivatives, and the parts of a face go on
-    from what it has: no layer is evaluated twice. Where they take too much memory the graph is run
-    anew for every face.
+    Before an operation the network is affine on each face. So the activations that are still read
+    later are kept as three rows for each face, a value and two derivatives, and the parts of a face
+    go on from what it has: no layer is evaluated twice. Where they take too much memory the graph
+    is run anew for every face.
     """
 
     def prepare(self, axes: Float64[Tensor, "2 *d"], memory: int) -> None:
-        """Take the directions of the plane, and the bytes that activations may take."""
+        """Set the directions of the plane, and the bytes that activations may take."""
         flow, program = Flow(self.net), self.net.program
         self._flow, self._memory = flow, memory
         self._bytes = 0
@@ -50,7 +50,7 @@ class Carried(Graph):
 
     @no_grad
     def reached(self, at: int) -> Iterator[None]:
-        """Carry the activations of all faces on to bend ``at``, or to the outputs."""
+        """Propagate the activations of all faces to operation ``at``, or to the outputs."""
         if self._live is None:
             return
         history, faces = self.history, self.history.faces
@@ -68,21 +68,21 @@ class Carried(Graph):
             parent = history.origin[at - 1][history.ancestor[at - 1]]
         size = max(1, ROOM // (32 * max(prod(shape) for shape in shapes.values())))
         for begin in range(0, faces, size):
-            some = np.arange(begin, min(begin + size, faces))
-            values = yield from self._carried(at, some, parent[some])
+            block = np.arange(begin, min(begin + size, faces))
+            values = yield from self._propagated(at, block, parent[block])
             for node, rows in live.items():
-                three = values[node].expand(3 * len(some) + 1, *shapes[node])[:-1]
-                rows[some] = three.reshape(3, len(some), *shapes[node]).transpose(0, 1)
+                three = values[node].expand(3 * len(block) + 1, *shapes[node])[:-1]
+                rows[block] = three.reshape(3, len(block), *shapes[node]).transpose(0, 1)
         self._live = live
 
-    def _carried(self, at: int, faces: Ints, parent: Ints) -> Generator[None, None, Values]:
-        """Return the activations of some faces before bend ``at``: values, derivatives and zero."""
+    def _propagated(self, at: int, faces: Ints, parent: Ints) -> Generator[None, None, Values]:
+        """Return activations of some faces before operation ``at``: values, derivatives, zero."""
         flow, points, rows = self._flow, len(faces), 3 * len(faces) + 1
         values = self._rows_of(parent)
         if at:
             op = self.net.ops[at - 1]
-            pattern = torch.from_numpy(self.history.choices(at - 1, faces))
-            values[op.node] = self._bent(op, pattern, values, points)
+            pattern = torch.from_numpy(self.history.pattern(at - 1, faces))
+            values[op.node] = self._activated(op, pattern, values, points)
         for node in self._stages[at]:
             values[node] = flow.affine(node, values, rows, points)
             for arg in node.all_input_nodes:
@@ -100,8 +100,8 @@ class Carried(Graph):
             values[node] = torch.cat([three, torch.zeros_like(three[:1])])
         return values
 
-    def _bent(self, op: PiecewiseOp, pattern: Tensor, values: Values, points: int) -> Tensor:
-        """Return what a bend makes of a batch, by the choices on its faces."""
+    def _activated(self, op: PiecewiseOp, pattern: Tensor, values: Values, points: int) -> Tensor:
+        """Apply an operation to a batch by the patterns on its faces."""
         flow, rows = self._flow, 3 * points + 1
         args, kwargs = flow.arguments(op.node, values, rows, slice(points))
         out = op.chosen(pattern, *args, **kwargs)
@@ -111,7 +111,7 @@ class Carried(Graph):
 
     @torch.no_grad()
     def coefficients(self, at: int, faces: Ints, out: Floats) -> None:
-        """Read off the functions of a bend, or the outputs, on some faces."""
+        """Read off the pre-activations of an operation, or the outputs, on some faces."""
         if self._live is None:
             super().coefficients(at, faces, out)
             return
@@ -137,10 +137,10 @@ def radii(
     """Return how large a square around a point is when the line of each unit first cuts it.
 
     The units are those of the point's own linear region, continued beyond it; the half sides of the
-    square are the axes. So the numbers, sorted for each bend, tell how many cuts a window of the
-    plane is going to have.
+    square are the axes. So the numbers, sorted for each operation, tell how many cuts a window of
+    the plane is going to have.
     """
-    flow, found = Flow(net), []
+    flow, radii = Flow(net), []
     values: Values = {net.program.input: torch.stack([point, *axes, torch.zeros_like(point)])}
     for node in flow.order:
         at = flow.ops.get(node)
@@ -152,7 +152,7 @@ def radii(
             functions = op.source(*args, **kwargs).expand(4, -1)
             pattern = op.pattern(functions[:1])
             cuts = _cuts(op, functions, pattern)
-            found.append(np.sort(cuts[cuts <= 1.0].numpy()))  # others miss the plane that was asked
+            radii.append(np.sort(cuts[cuts <= 1.0].numpy()))  # others miss the plane that was asked
             args, kwargs = flow.arguments(node, values, 4, slice(1))
             out = op.chosen(pattern, *args, **kwargs)
             slopes = flow.derivatives(op, pattern.expand(2, -1), values, 4, slice(1, 3))
@@ -161,13 +161,13 @@ def radii(
             if flow.last.get(arg) is node and arg in values and arg is not net.program.output:
                 del values[arg]
         yield
-    return found
+    return radii
 
 
 def _cuts(
     op: PiecewiseOp, functions: Float64[Tensor, "4 m"], pattern: Tensor
 ) -> Float64[Tensor, " k"]:
-    """Return at which half side each line of a bend enters a square, infinite where it does not."""
+    """Return the half side at which each kink of an operation enters a square, else infinity."""
     value, moves = functions[0], functions[1:3] - functions[3:]
     if op.windows is not None:
         chosen = op.windows.gather(1, pattern[0].long()[:, None])

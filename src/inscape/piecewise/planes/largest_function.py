@@ -11,7 +11,7 @@ Array = npt.NDArray[Any]
 #: A node of the rim by its number, or -1 - k for the k-th place inside the cell.
 Node = int
 
-#: Places nearer than this share of the cell's extent are one.
+#: Places nearer than this fraction of the cell's extent are one.
 NEAR = 1e-9
 
 
@@ -53,19 +53,19 @@ def divided(
         rim: Values of all functions at the nodes.
         slack: Values nearer than this are equal.
     """
-    found = Division()
+    division = Division()
     near = NEAR * float(np.ptp(corners, axis=0).max())
     tied = rim >= rim.max(1, keepdims=True) - slack
-    rivals = _undominated(values, slack)
-    for a, b in combinations(rivals, 2):
+    candidates = _undominated(values, slack)
+    for a, b in combinations(candidates, 2):
         lead = values[:, a] - values[:, b]
         if lead.max() <= slack or lead.min() >= -slack:
             continue
         ends, at_ends = _chord(corners, values, lead)
-        low, high, cut = _clipped(at_ends, a, [c for c in rivals if c not in (a, b)], slack)
+        low, high, cut = _clipped(at_ends, a, [c for c in candidates if c not in (a, b)], slack)
         if (cut[0] or cut[1]) and high - low <= NEAR:
             continue
-        if not _extreme(values, at_ends, (low, high), lead, (a, b), rivals, slack):
+        if not _extreme(values, at_ends, (low, high), lead, (a, b), candidates, slack):
             continue
         both = np.flatnonzero(tied[:, a] & tied[:, b])
         nodes = []
@@ -75,22 +75,22 @@ def divided(
             if len(both) and (not inside or gap.min() <= near):
                 nodes.append(int(numbers[both[gap.argmin()]]))
             else:
-                nodes.append(found.number(place, near))
+                nodes.append(division.number(place, near))
         if nodes[0] != nodes[1]:
-            found.segments.append(((nodes[0], nodes[1]), (a, b)))
-    return found
+            division.segments.append(((nodes[0], nodes[1]), (a, b)))
+    return division
 
 
 def _undominated(values: Array, slack: float) -> list[int]:
     """Return the functions that no single other one matches or exceeds on the whole cell."""
     top = values.max(0) >= values.min(0).max() - slack
-    some = np.flatnonzero(top)
-    z = values[:, some]
+    candidates = np.flatnonzero(top)
+    z = values[:, candidates]
     beaten = (z[:, :, None] >= z[:, None, :] - slack).all(0)  # [b, a]: b is never below a
     mutual = beaten & beaten.T
-    lower = np.arange(len(some))[:, None] < np.arange(len(some))[None, :]
+    lower = np.arange(len(candidates))[:, None] < np.arange(len(candidates))[None, :]
     lost = (beaten & ~mutual) | (mutual & lower)
-    kept: list[int] = some[~lost.any(0)].tolist()
+    kept: list[int] = candidates[~lost.any(0)].tolist()
     return kept
 
 
@@ -106,16 +106,16 @@ def _chord(corners: Array, values: Array, lead: Array) -> tuple[Array, Array]:
 def _clipped(
     at_ends: Array, a: int, others: list[int], slack: float
 ) -> tuple[float, float, list[bool]]:
-    """Return the shares of a chord between which no other function is above ``a``."""
+    """Return the fractions of a chord between which no other function is above ``a``."""
     low, high, cut = 0.0, 1.0, [False, False]
     for c in others:
-        one, two = (at_ends[:, a] - at_ends[:, c]).tolist()
-        if one < -slack and two < -slack:
+        at_start, at_end = (at_ends[:, a] - at_ends[:, c]).tolist()
+        if at_start < -slack and at_end < -slack:
             return 0.0, 0.0, [True, True]
-        if one < -slack and one / (one - two) > low:
-            low, cut[0] = one / (one - two), True
-        elif two < -slack and one / (one - two) < high:
-            high, cut[1] = one / (one - two), True
+        if at_start < -slack and at_start / (at_start - at_end) > low:
+            low, cut[0] = at_start / (at_start - at_end), True
+        elif at_end < -slack and at_start / (at_start - at_end) < high:
+            high, cut[1] = at_start / (at_start - at_end), True
     return low, high, cut
 
 
@@ -125,16 +125,16 @@ def _extreme(
     span: tuple[float, float],
     lead: Array,
     pair: tuple[int, int],
-    rivals: list[int],
+    candidates: list[int],
     slack: float,
 ) -> bool:
     """Tell whether of all functions that are equal on the span this pair wins beside it."""
     share = np.array(span)[:, None]
-    here = (1 - share) * at_ends[0] + share * at_ends[1]
+    crossing = (1 - share) * at_ends[0] + share * at_ends[1]
     a, b = pair
     left, right = lead.argmax(), lead.argmin()
-    for c in rivals:
-        if c not in pair and (here[:, c] >= here[:, a] - slack).all():
+    for c in candidates:
+        if c not in pair and (crossing[:, c] >= crossing[:, a] - slack).all():
             if values[left, c] > values[left, a] + slack:
                 return False
             if values[right, c] > values[right, b] + slack:

@@ -1,7 +1,7 @@
-"""Compiled steps of cutting a plane by maxima: on which faces windows have no one winner.
+"""Compiled steps of cutting a plane by maxima: on which faces windows have no one maximum.
 
 Faces and coefficients are as in :mod:`inscape.piecewise.planes.sign_kernels`; a window lists the
-functions that it takes the largest of. Importing this imports numba.
+functions whose maximum it is. Importing this imports numba.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 
 
 @compiled(reorder=False)
-def contested(
+def undecided_windows(
     coef: Array,
     faces: Array,
     first: Array,
@@ -24,16 +24,16 @@ def contested(
     place: Array,
     windows: Array,
     tolerance: Array,
-    choice: Array,
+    pattern: Array,
     count: Array,
     out: Array,
 ) -> int:
-    """Choose the winner of every window on each face; list the windows that have none.
+    """Write the largest function of every window on each face; list the windows without one.
 
-    A winner is largest, within rounding, at all vertices of the face; the first of several.
+    It is largest, within rounding, at all vertices of the face; the first of several.
     Returns how many there are; only as many are written as ``out`` has room for.
     """
-    size, number, rivals = coef.shape[2], len(windows), windows.shape[1]
+    size, number, entries = coef.shape[2], len(windows), windows.shape[1]
     z = np.empty((64, size))
     at = 0
     for n in range(len(faces)):
@@ -51,11 +51,11 @@ def contested(
         for w in range(number):
             # the winner at the first vertex is most often the winner at all
             winner = -1
-            for r in range(rivals):
+            for r in range(entries):
                 k = windows[w, r]
                 leads = True
                 for i in range(length):
-                    for s in range(rivals):
+                    for s in range(entries):
                         o = windows[w, s]
                         if z[i, o] - z[i, k] > tolerance[n, o] + tolerance[n, k]:
                             leads = False
@@ -65,7 +65,7 @@ def contested(
                 if leads:
                     winner = r
                     break
-            choice[f, w] = max(winner, 0)
+            pattern[f, w] = max(winner, 0)
             if winner < 0:
                 if at < len(out):
                     out[at] = w
@@ -75,7 +75,7 @@ def contested(
 
 
 @compiled(reorder=False)
-def still_contested(
+def still_undecided(
     faces: Array,
     source: Array,
     start: Array,
@@ -89,7 +89,7 @@ def still_contested(
     ends: Array,
     place: Array,
     most: int,
-    choice: Array,
+    pattern: Array,
     count: Array,
     out: Array,
     lines: Array,
@@ -97,7 +97,7 @@ def still_contested(
     line_unit: Array,
     line_coef: Array,
 ) -> None:
-    """Choose the winners of listed windows on parts of a face, and a pair of rivals where none is.
+    """Write the maxima of listed windows on parts of a face, and two candidates where none is.
 
     At most ``most`` pairs for a face (``lines``): more are found once it is cut.
     """
@@ -108,17 +108,17 @@ def still_contested(
         length = first[f + 1] - first[f]
         if length > len(z):
             z = np.empty((2 * length, windows.shape[1]))
-        here, before = at, drawn
+        begin, before = at, drawn
         for e in range(start[source[n]], start[source[n] + 1]):
             c, w = entry[e], unit[entry[e]]
             for i in range(length):
                 half = halves[first[f] + i]
                 heights(z[i], coef[c], place[ends[half >> 1, half & 1]])
-            choice[f, w], sure = leader(z[:length], coef[c])
+            pattern[f, w], sure = leader(z[:length], coef[c])
             if sure:
                 continue
             if drawn - before < most:
-                r, s = rivals(z[:length], coef[c], windows[w])
+                r, s = undecided_pair(z[:length], coef[c], windows[w])
                 if r < 0:
                     continue  # rounding left no clear pair: what leads on the whole stays
                 key[drawn] = windows[w, r] * size + windows[w, s]
@@ -129,13 +129,13 @@ def still_contested(
                 drawn += 1
             out[at] = c
             at += 1
-        count[n] = at - here
+        count[n] = at - begin
         lines[n] = drawn - before
 
 
 @part
 def heights(z: Array, coef: Array, at: Array) -> None:
-    """Write what every function of a window is at a vertex."""
+    """Write the value of every function of a window at a vertex."""
     for r in range(len(coef)):
         z[r] = coef[r, 0] * at[0] + coef[r, 1] * at[1] + coef[r, 2]
 
@@ -162,8 +162,8 @@ def leader(z: Array, coef: Array) -> Any:
 
 
 @part
-def rivals(z: Array, coef: Array, window: Array) -> Any:
-    """Return two that each lead the other, and all others, at some vertex; -1 if there are none."""
+def undecided_pair(z: Array, coef: Array, window: Array) -> Any:
+    """Return two functions that are each largest at some vertex; -1 if there are none."""
     for r in range(z.shape[1]):
         for s in range(r + 1, z.shape[1]):
             if window[r] == window[s]:

@@ -1,4 +1,4 @@
-"""Cells that belong together: equal choices beside each other, or equal affine maps."""
+"""Merging of neighbouring cells with equal patterns or equal affine maps."""
 
 from typing import Any
 

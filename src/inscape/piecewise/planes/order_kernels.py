@@ -1,4 +1,4 @@
-"""Compiled steps of putting cells, edges and patterns in their final order, a range at a time."""
+"""Compiled steps of putting cells, edges and patterns in canonical order, a range at a time."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ def edges_in_order(
     out_sides: Array,
     out_made: Array,
 ) -> None:
-    """Write the edges with their cells and makers in a new order."""
+    """Write the edges with their cells and switching units in a new order."""
     for n in range(begin, end):
         e = order[n]
         for a in range(2):

@@ -1,4 +1,4 @@
-"""Which choices the units make on each face, layer by layer, shared by all faces of a parent."""
+"""Activation patterns of the faces, layer by layer, shared by all faces of a parent."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +11,11 @@ Array = npt.NDArray[Any]
 
 @dataclass(eq=False, kw_only=True)
 class History:
-    """Choices of each bend on the faces that it left, and those faces' present descendants.
+    """Activation patterns of each operation on the faces it left, and their descendants.
 
-    ``bits`` of bend k has a row of 64-bit words for each face that there was after bend k (or, for
-    maxima, a row of chosen indices); ``ancestor[k]`` tells for each present face which row is its,
-    and ``origin[k]`` for each row which of the faces before bend k it is a part of.
+    ``rows[k]`` has a row of 64-bit words for each face after operation k (or, for maxima, a row of
+    indices); ``ancestor[k]`` tells for each present face which row is its, and ``origin[k]`` for
+    each row which of the faces before operation k it is a part of.
     """
 
     units: list[int] = field(default_factory=list)
@@ -25,19 +25,19 @@ class History:
     faces: int = 1
 
     def divide(self, parent: Array) -> None:
-        """Follow the faces when they are cut or left out."""
+        """Update the descendants when faces are cut or left out."""
         self.ancestor = [rows[parent] for rows in self.ancestor]
         self.faces = len(parent)
 
     def add(self, rows: Array, units: int, origin: Array) -> None:
-        """Keep the choices of one more bend on the present faces, and which face each came from."""
+        """Add the pattern of the next operation on the present faces, and their parents."""
         self.units.append(units)
         self.rows.append(rows)
         self.origin.append(origin)
         self.ancestor.append(np.arange(len(rows)))
 
-    def choices(self, k: int, faces: Array) -> Array:
-        """Return the choices of all units of bend ``k`` on some faces, one byte each."""
+    def pattern(self, k: int, faces: Array) -> Array:
+        """Return the pattern of operation ``k`` on some faces, one byte for each unit."""
         rows = self.rows[k][self.ancestor[k][faces]]
         if rows.dtype != np.uint64:
             return rows

@@ -80,7 +80,7 @@ def _walk(
         path.append(node)
         if node in stops:
             return path
-        one, two = beside[node]
-        segment = two if one == segment else one
+        first, second = beside[node]
+        segment = second if first == segment else first
         if not free[segment]:
             return path

@@ -17,16 +17,16 @@ def raster(
 
     Rows go up from ``low``; ``shape`` is rows and columns.
     """
-    found = np.full(shape, -1, np.int64)
+    pixels = np.full(shape, -1, np.int64)
     pixel = (high - low) / np.array([shape[1], shape[0]])
-    _filled((place - low) / pixel - 0.5, corners, first, found)
-    return found
+    _filled((place - low) / pixel - 0.5, corners, first, pixels)
+    return pixels
 
 
 @compiled(reorder=False)
-def _filled(place: Array, corners: Array, first: Array, found: Array) -> None:
+def _filled(place: Array, corners: Array, first: Array, pixels: Array) -> None:
     """Write the number of each convex cell to the whole places inside it, row by row."""
-    rows, columns = found.shape
+    rows, columns = pixels.shape
     for cell in range(len(first) - 1):
         begin, end = first[cell], first[cell + 1]
         bottom, top = np.inf, -np.inf
@@ -49,4 +49,4 @@ def _filled(place: Array, corners: Array, first: Array, found: Array) -> None:
             for column in range(
                 max(0, int(np.ceil(left))), min(columns - 1, int(np.floor(right))) + 1
             ):
-                found[row, column] = cell
+                pixels[row, column] = cell

@@ -103,10 +103,10 @@ def listed(coef: Array, over: Array, unit: Array, kept: Array) -> None:
             k = 64 * w
             while left:
                 if left & np.uint64(1):
-                    x, y, one = coef[n, 0, k], coef[n, 1, k], coef[n, 2, k]
-                    s = abs(x) + abs(y) + abs(one)
+                    x, y, constant = coef[n, 0, k], coef[n, 1, k], coef[n, 2, k]
+                    s = abs(x) + abs(y) + abs(constant)
                     unit[at] = k
-                    kept[at, 0], kept[at, 1], kept[at, 2] = x, y, one
+                    kept[at, 0], kept[at, 1], kept[at, 2] = x, y, constant
                     kept[at, 3] = ROUNDING * np.sqrt(coef[n, 3, k] + s * s)
                     at += 1
                 left >>= np.uint64(1)
@@ -133,12 +133,12 @@ def still_crossed(
 ) -> int:
     """List the functions that still change sign on parts of a face, of those on the face's list.
 
-    ``source`` names the list of each face. Vertices that had no sign before are judged here.
+    ``source`` names the list of each face. Vertices without a sign get theirs here.
     """
     at = 0
     for n in range(len(faces)):
         f = faces[n]
-        here = at
+        begin = at
         for i in range(start[source[n]], start[source[n] + 1]):
             k = entry[i]
             word, bit = unit[k] >> 6, np.uint64(unit[k] & 63)
@@ -159,5 +159,5 @@ def still_crossed(
             if above and below:
                 out[at] = k
                 at += 1
-        count[n] = at - here
+        count[n] = at - begin
     return at

@@ -1,4 +1,4 @@
-"""Cut a plane by units that bend at the zero of a function: ReLU and its like."""
+"""Cut a plane by units with their kink at the zero of a function: ReLU and similar."""
 
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.piecewise.planes import sign_kernels
-from inscape.piecewise.planes.arrangement import MOST_LINES, Work, head, rest, starts
-from inscape.piecewise.planes.subdivision import Lines
+from inscape.piecewise.planes.arrangement import MOST_LINES, Arrangement, head, rest, starts
+from inscape.piecewise.planes.subdivision import FaceLines
 
 Array = npt.NDArray[Any]
 
@@ -16,20 +16,20 @@ Array = npt.NDArray[Any]
 class _Signs:
     """Signs of all functions at the vertices, and whether each is above zero on each face."""
 
-    def __init__(self, work: Work, units: int) -> None:
+    def __init__(self, work: Arrangement, units: int) -> None:
         words = (units + 63) // 64
         self.plus = np.zeros((len(work.plane.place), words), np.uint64)
         self.minus = np.zeros_like(self.plus)
         self.on = np.zeros((work.plane.faces, words), np.uint64)
 
 
-def cut_by_signs(work: Work, at: int) -> Iterator[None]:
-    """Cut all faces by all units of a bend, each at the zero of its function."""
+def cut_by_signs(work: Arrangement, at: int) -> Iterator[None]:
+    """Cut all faces by all units of an operation, each at the zero of its pre-activation."""
     units = work.source.size(at)
     signs = _Signs(work, units)
     work.source.begun(at, work.plane.faces)
-    found = yield from _listed(work, at, signs)
-    counts, unit, coef = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    blocks = yield from _listed(work, at, signs)
+    counts, unit, coef = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     start, entry = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(unit))
     on, lists = signs.on[: work.plane.faces], (start, unit, coef)
     gain = (1.0 - work.source.slopes(at))[unit, None]
@@ -37,11 +37,11 @@ def cut_by_signs(work: Work, at: int) -> Iterator[None]:
     change = np.concatenate([gain * coef[:, :3], grown], 1)[:, None]
     is_first = True
     while len(entry):
-        some_start, some = head(start, entry, MOST_LINES)
-        lines = Lines(
-            start=some_start, key=unit[some], unit=unit[some], coef=coef[some],
+        head_start, entries = head(start, entry, MOST_LINES)
+        lines = FaceLines(
+            start=head_start, key=unit[entries], unit=unit[entries], coef=coef[entries],
             plus=signs.plus, minus=signs.minus, on=on,
-            alike=is_first and len(some) == len(entry),
+            alike=is_first and len(entries) == len(entry),
         )  # fmt: skip
         is_first = False
         parent, on = work.cut(lines, at)
@@ -54,7 +54,7 @@ def cut_by_signs(work: Work, at: int) -> Iterator[None]:
 
 
 def _listed(
-    work: Work, at: int, signs: _Signs
+    work: Arrangement, at: int, signs: _Signs
 ) -> Generator[None, None, list[tuple[Array, Array, Array]]]:
     """Return how many functions cross each face, which, and their coefficients there."""
     plane = work.plane
@@ -78,7 +78,7 @@ def _listed(
 
 
 def _narrowed(
-    work: Work,
+    work: Arrangement,
     active: Array,
     parent: Array,
     left: tuple[Array, Array],
@@ -86,7 +86,7 @@ def _narrowed(
     signs: _Signs,
     on: Array,
 ) -> Generator[None, None, tuple[Array, Array]]:
-    """Return which of the lines that wait for their parents cross the faces."""
+    """Return which of the lines listed for the parents cross the faces."""
     plane, (start, entry), (_, unit, coef) = work.plane, left, lists
     where = (plane.first, plane.halves, plane.ends, plane.place, signs.plus, signs.minus, on)
 
@@ -99,6 +99,6 @@ def _narrowed(
         )
         return count, out[:total]
 
-    found = yield from work.over(len(active), part, 256)
-    counts, some = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return starts(active, counts, plane.faces), some
+    blocks = yield from work.over(len(active), part, 256)
+    counts, entries = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return starts(active, counts, plane.faces), entries

@@ -1,4 +1,4 @@
-"""What a network answers on a plane of its input space, as numbers that a figure can draw."""
+"""Outputs of a network on a plane of its input space, as arrays that a figure can draw."""
 
 from dataclasses import dataclass
 

@@ -13,7 +13,7 @@ from inscape._core.compiled import compiled, part
 
 Array = npt.NDArray[Any]
 
-#: Entries of ``Graph.size``; the sides are the first half-edges, their origins the first vertices.
+#: Entries of ``HalfEdgeGraph.size``; sides are the first half-edges, from the first vertices.
 SIDES, VERTICES, HALVES, PARTS = range(4)
 #: Entries of ``Out.used``.
 FACES, LOOPS, EDGES, PLACES = range(4)
@@ -47,7 +47,7 @@ class Crossing(NamedTuple):
 
 
 class Out(NamedTuple):
-    """Room for the parts of faces, their half-edges, and inner edges and vertices."""
+    """Buffers for the parts of faces, their half-edges, and inner edges and vertices."""
 
     first: Array
     halves: Array
@@ -59,8 +59,8 @@ class Out(NamedTuple):
     used: Array
 
 
-class Graph(NamedTuple):
-    """The graph of one face."""
+class HalfEdgeGraph(NamedTuple):
+    """The half-edges of one face while lines cut it into parts."""
 
     origin: Array  # of half-edges
     next: Array
@@ -81,8 +81,8 @@ class Graph(NamedTuple):
 
 @part(arrays=True)
 def graph_of(most: int, words: int) -> Any:
-    """Return room for so many half-edges, vertices and parts."""
-    return Graph(
+    """Return buffers for so many half-edges, vertices and parts."""
+    return HalfEdgeGraph(
         np.empty(most, np.int64),
         np.empty(most, np.int64),
         np.empty(most, np.int64),
@@ -103,7 +103,7 @@ def graph_of(most: int, words: int) -> Any:
 
 @part
 def lay_out(g: Any, old: Any, on: Array, f: int) -> None:
-    """Begin the graph of a face with its sides, in order."""
+    """Initialise the graph of a face with its sides, in order."""
     n = 0
     for i in range(old.first[f], old.first[f + 1]):
         e, back = old.halves[i] >> 1, old.halves[i] & 1
@@ -128,7 +128,7 @@ def lay_out(g: Any, old: Any, on: Array, f: int) -> None:
 
 @part
 def known_sign(g: Any, old: Any, lines: Any, i: int, v: int, sign: int) -> int:
-    """Return on which side of a line a vertex on the outline lies, as the whole plane has it."""
+    """Return on which side of a line a vertex on the outline lies, as all its faces see it."""
     e = g.cut_edge[v]
     if e >= 0:
         for c in range(old.offset[e], old.offset[e + 1]):
@@ -247,9 +247,9 @@ def crossings(g: Any, above: int) -> tuple[int, int]:
 
 
 @part
-def nearer(g: Any, one: int, other: int) -> bool:
+def nearer(g: Any, first: int, second: int) -> bool:
     """Tell whether the origin of one half-edge is nearer to the line than that of another."""
-    return bool(abs(g.value[g.origin[one]]) < abs(g.value[g.origin[other]]))
+    return bool(abs(g.value[g.origin[first]]) < abs(g.value[g.origin[second]]))
 
 
 @part
@@ -309,17 +309,17 @@ def write_out(g: Any, out: Any, f: int, outer_edges: int, op: int) -> None:
         out.ends[n, 0], out.ends[n, 1] = g.name[g.origin[h]], g.name[g.origin[h + 1]]
         out.made[n, 0], out.made[n, 1] = op, g.unit[h]
         out.used[EDGES] += 1
-    for one in range(g.size[PARTS]):
+    for face in range(g.size[PARTS]):
         n = out.used[FACES]
         out.first[n], out.parent[n] = out.used[LOOPS], f
         for w in range(g.on.shape[1]):
-            out.on[n, w] = g.on[one, w]
-        h = g.half[one]
+            out.on[n, w] = g.on[face, w]
+        h = g.half[face]
         while True:
             out.halves[out.used[LOOPS]] = g.edge[h]
             out.used[LOOPS] += 1
             h = g.next[h]
-            if h == g.half[one]:
+            if h == g.half[face]:
                 break
         out.used[FACES] += 1
 

@@ -13,7 +13,7 @@ from inscape.piecewise.planes.threads import Workers
 
 Array = npt.NDArray[Any]
 
-#: Faces of one bufferful.
+#: Faces of one buffer.
 ROOM = 2**17
 
 
@@ -21,7 +21,7 @@ ROOM = 2**17
 class Subdivision:
     """Convex faces that cover a polygon (``halves``: 2 * edge, + 1 where walked backwards).
 
-    ``made`` names what cut an edge: the bend and the unit of it; -1 for the sides of the polygon.
+    ``made`` names what cut an edge: the operation and its unit; -1 for the sides of the polygon.
     """
 
     place: Array
@@ -78,10 +78,10 @@ class Subdivision:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Lines:
-    """What is to cut each face: a list of affine functions with their keys, and known signs.
+class FaceLines:
+    """The lines that cut each face: a list of affine functions with keys, and known signs.
 
-    ``alike``: what cuts an edge is in the lists of both its faces.
+    ``alike``: the lines that cut an edge are in the lists of both its faces.
     """
 
     start: Array
@@ -121,7 +121,7 @@ class _Cuts:
 
 
 def cut(
-    old: Subdivision, lines: Lines, op: int, workers: Workers, most: int
+    old: Subdivision, lines: FaceLines, op: int, workers: Workers, most: int
 ) -> tuple[Subdivision, Array, Array]:
     """Cut every face by its lines; return the finer faces, their parents and their signs.
 
@@ -136,28 +136,28 @@ def cut(
         if sum(made) >= most:
             return []
         span = np.searchsorted(work, [begin, end]).tolist()
-        found = list(_cut_faces(old, lines, cuts, op, (span[0], span[1]), most))
-        made.append(sum(len(some["parent"]) for some in found))
-        return found
+        buffers = list(_cut_faces(old, lines, cuts, op, (span[0], span[1]), most))
+        made.append(sum(len(buffer["parent"]) for buffer in buffers))
+        return buffers
 
     parts = workers.over(int(work[-1]), part, 4096)
     return _joined(old, cuts, _reached(parts, most), workers)
 
 
 def _reached(parts: list[list[dict[str, Array]]], most: int) -> list[dict[str, Array]]:
-    """Return the bufferfuls in order, up to ``most`` faces or the first gap."""
+    """Return the buffers in order, up to ``most`` faces or the first gap."""
     kept: list[dict[str, Array]] = []
     faces = 0
     for part in parts:
-        for some in part:
+        for buffer in part:
             if faces >= most:
                 return kept
-            kept.append(some)
-            faces += len(some["parent"])
+            kept.append(buffer)
+            faces += len(buffer["parent"])
     return kept
 
 
-def _cut_edges(old: Subdivision, lines: Lines, workers: Workers) -> _Cuts:
+def _cut_edges(old: Subdivision, lines: FaceLines, workers: Workers) -> _Cuts:
     """Cut the edges where the lines of their faces cross them."""
     n, sides, both = len(old.ends), old.sides, not lines.alike
     count = np.empty(n, np.int64)
@@ -167,8 +167,8 @@ def _cut_edges(old: Subdivision, lines: Lines, workers: Workers) -> _Cuts:
     key, share = np.empty(offset[-1], np.int64), np.empty(offset[-1])
     group, groups = np.empty(offset[-1], np.int64), np.empty(n, np.int64)
     seen = (old.ends, sides, old.place, lines.start, lines.key, lines.coef, lines.plus, lines.minus)
-    found = (both, offset, key, share, group, groups)
-    workers.over(n, lambda a, b: edge_kernels.edge_cuts(a, b, *seen, *found), 4096)
+    written = (both, offset, key, share, group, groups)
+    workers.over(n, lambda a, b: edge_kernels.edge_cuts(a, b, *seen, *written), 4096)
     before = np.concatenate([[0], np.cumsum(groups)])
     vertex, child = len(old.place) + before[:-1], np.arange(n) + before[:-1]
     total = int(before[-1])
@@ -183,9 +183,9 @@ def _cut_edges(old: Subdivision, lines: Lines, workers: Workers) -> _Cuts:
 
 
 def _cut_faces(
-    old: Subdivision, lines: Lines, cuts: _Cuts, op: int, span: tuple[int, int], most: int
+    old: Subdivision, lines: FaceLines, cuts: _Cuts, op: int, span: tuple[int, int], most: int
 ) -> Iterator[dict[str, Array]]:
-    """Yield the parts of the faces of a span, a bufferful at a time."""
+    """Yield the parts of the faces of a span, a buffer at a time."""
     from inscape.piecewise.planes import split_kernels  # imports numba
 
     begin, end = span
@@ -217,17 +217,17 @@ def _cut_faces(
 
 
 def _joined(
-    old: Subdivision, cuts: _Cuts, found: list[dict[str, Array]], workers: Workers
+    old: Subdivision, cuts: _Cuts, buffers: list[dict[str, Array]], workers: Workers
 ) -> tuple[Subdivision, Array, Array]:
-    """Put bufferfuls together: inner edges and vertices are numbered after those before them."""
+    """Concatenate buffers: inner edges and vertices are numbered after those before them."""
     old_edges, old_vertices = len(cuts.ends), len(old.place) + len(cuts.place)
     before = {"place": [old.place, cuts.place], "ends": [cuts.ends], "made": [cuts.made]}
     begin: dict[str, list[int]] = {}
     whole: dict[str, Array] = {}
-    for name, one in found[0].items():
-        parts = [*before.get(name, []), *(some[name] for some in found)]
+    for name, array in buffers[0].items():
+        parts = [*before.get(name, []), *(buffer[name] for buffer in buffers)]
         begin[name] = np.cumsum([0, *map(len, parts)]).tolist()[len(before.get(name, [])) :]
-        whole[name] = np.empty((begin[name][-1] + (name == "first"), *one.shape[1:]), one.dtype)
+        whole[name] = np.empty((begin[name][-1] + (name == "first"), *array.shape[1:]), array.dtype)
     whole["first"][-1] = begin["halves"][-1]
 
     def put(k: int) -> None:
@@ -236,7 +236,7 @@ def _joined(
             "halves": (2 * old_edges, 2 * (begin["ends"][k] - old_edges)),
             "ends": (old_vertices, begin["place"][k] - old_vertices),
         }
-        for name, part in found[k].items():
+        for name, part in buffers[k].items():
             into = whole[name][begin[name][k] : begin[name][k + 1]]
             if name in shifts:
                 edge_kernels.shifted(part.reshape(-1), *shifts[name], into.reshape(-1))
@@ -247,13 +247,13 @@ def _joined(
         for name, parts in before.items():
             np.concatenate(parts, out=whole[name][: begin[name][0]])
 
-    workers.each([put_old, *(partial(put, k) for k in range(len(found)))])
+    workers.each([put_old, *(partial(put, k) for k in range(len(buffers)))])
     parent, on = whole.pop("parent"), whole.pop("on")
     return Subdivision(**whole), parent, on
 
 
 def dissolved(plane: Subdivision, root: Array) -> tuple[Subdivision, Array]:
-    """Take out the edges within each group of faces; return the kept face of each group.
+    """Remove the edges within each group of faces; return the kept face of each group.
 
     The groups must be convex. ``root`` names for each face the lowest of its group.
     """

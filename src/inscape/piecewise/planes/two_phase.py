@@ -1,4 +1,4 @@
-"""Two steps over blocks of faces in threads, where the second looks at what the first has left."""
+"""Two steps over blocks of faces in threads, where the second reads results of the first."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Turns:
     def __init__(self, faces: int, size: int, end: Deadline = NEVER) -> None:
         self.faces, self.size = faces, size
         self.blocks = -(-faces // size)
-        self.found: dict[int, Any] = {}
+        self.results: dict[int, Any] = {}
         self._next, self._lock = 0, Lock()
         self._begun = np.zeros(self.blocks, bool)
         self.begin(end)
@@ -33,10 +33,10 @@ class Turns:
         self._end, self._least = end, self._next + 1
 
     def run(self, first: Step, second: Step) -> None:
-        """Take blocks; each is left for the second step until the next one had its first.
+        """Process blocks; the second step of each waits until the next block had its first.
 
         So the blocks before it, which other threads have, are mostly done by then. The steps are
-        told which of two rooms is the block's.
+        passed which of two buffers is the block's.
         """
         waiting: list[tuple[int, int]] = []
         room = 0
@@ -67,4 +67,4 @@ class Turns:
         for block, room in waiting:
             while not self._begun[:block].all():
                 time.sleep(NAP)
-            self.found[block] = second(self._some(block), room)
+            self.results[block] = second(self._some(block), room)
