@@ -86,9 +86,9 @@ def all_of(forms, before=lambda x: x):
     return f
 
 
-@pytest.mark.parametrize("forms", [AFFINE, KINKED], ids=["affine", "bends"])
+@pytest.mark.parametrize("forms", [AFFINE, KINKED], ids=["affine", "kinks"])
 def test_all_forms_are_read_and_cut(forms):
-    # a bend after them all asks how large their summands are
+    # a kink after them all needs the sizes of their summands
     def f(x):
         y = all_of(forms, torch.relu if forms is AFFINE else lambda h: h)(x)
         return torch.cat([y, torch.relu(y - 0.1)], 1)
@@ -97,26 +97,26 @@ def test_all_forms_are_read_and_cut(forms):
     net = piecewise(f, x)
     assert len(net.ops) == 1 + (1 if forms is AFFINE else len(KINKED))
     assert_close(net.values(x, net.patterns(x)), f(x).detach())
-    found = lines(net, x[:1], x[1:2])
+    result = lines(net, x[:1], x[1:2])
     t = torch.linspace(0, 1, 301, dtype=torch.float64)
-    right = torch.searchsorted(found.t, t).clamp(1, len(found.t) - 1)
-    share = ((t - found.t[right - 1]) / (found.t[right] - found.t[right - 1]))[:, None]
-    ours = torch.lerp(found.values[right - 1], found.values[right], share)
+    right = torch.searchsorted(result.t, t).clamp(1, len(result.t) - 1)
+    share = ((t - result.t[right - 1]) / (result.t[right] - result.t[right - 1]))[:, None]
+    ours = torch.lerp(result.values[right - 1], result.values[right], share)
     assert_close(ours, f(torch.lerp(x[:1], x[1:2], t[:, None])).detach())
 
 
-def test_a_plane_through_bends():
-    some = {name: KINKED[name] for name in ("amin", "adaptive_max_pool2d", "softshrink")}
+def test_a_plane_through_kinks():
+    forms = {name: KINKED[name] for name in ("amin", "adaptive_max_pool2d", "softshrink")}
 
     def f(x):
-        return all_of(some)(x).sum(1, keepdim=True)
+        return all_of(forms)(x).sum(1, keepdim=True)
 
     corners = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]).double() / 4
-    found = plane_regions(f, corners, domain=corners)
-    assert found.complete
-    assert_close(float(found.areas.sum()), 0.25)
-    ours = found.values(torch.arange(found.cells), found.centroids)
-    assert_close(ours, f(found.centroids).detach())
+    result = plane_regions(f, corners, domain=corners)
+    assert result.complete
+    assert_close(float(result.areas.sum()), 0.25)
+    ours = result.values(torch.arange(result.cells), result.centroids)
+    assert_close(ours, f(result.centroids).detach())
 
 
 class Written(nn.Module):

@@ -32,14 +32,16 @@ class Undrawn(Result):
 
 def results() -> dict[str, Result]:
     rng = torch.Generator().manual_seed(0)
-    some = torch.rand(60, generator=rng)
+    values = torch.rand(60, generator=rng)
     at = torch.linspace(-1, 1, 9, dtype=torch.float64)
     curve = torch.stack([at.abs(), at.sin(), at**3], dim=1)
     return {
-        "gradient_norm": GradientNorm(norms=some, outputs=1, seed=0),
-        "path_length": PathLength(lengths=some + 0.5, distances=some, knots=10, outputs=1, seed=0),
-        "gradient_path_length": GradientPathLength(lengths=some, knots=10, outputs=2, seed=0),
-        "weights_product": WeightsProduct(terms=some[:5], outputs=1),
+        "gradient_norm": GradientNorm(norms=values, outputs=1, seed=0),
+        "path_length": PathLength(
+            lengths=values + 0.5, distances=values, knots=10, outputs=1, seed=0
+        ),
+        "gradient_path_length": GradientPathLength(lengths=values, knots=10, outputs=2, seed=0),
+        "weights_product": WeightsProduct(terms=values[:5], outputs=1),
         "total_variation": TotalVariation(at=at, values=curve, exact=True),
         "slope_variation": SlopeVariation(at=at, slopes=curve[1:], exact=True),
         "not_applicable": NotApplicable(what="weights_product", reason="it has three layers"),

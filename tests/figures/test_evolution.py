@@ -46,15 +46,17 @@ def test_stills_are_some_of_the_steps_the_first_and_the_last_among_them(evolutio
     cells = evolution.cells.tolist()
     assert titles == [f"step {6 * k}: {cells[2 * k]} cells" for k in range(3)]
     for place, ax in zip((0, 2, 4), figure.axes, strict=True):
-        (mosaic,) = [one for one in ax.collections if isinstance(one, PolyCollection)]
+        (mosaic,) = [
+            collection for collection in ax.collections if isinstance(collection, PolyCollection)
+        ]
         assert len(mosaic.get_paths()) == cells[place]
     assert len(stills(evolution, 99).axes) == 5
 
 
 def test_colours_are_those_of_the_last_step_where_the_pattern_is(evolution):
     first, last = evolution.regions_at(0), evolution.regions_at(-1)
-    for one in (by_pattern(last, last), by_pattern(last)):
-        assert np.array_equal(one, by_pattern(last))
+    for colors in (by_pattern(last, last), by_pattern(last)):
+        assert np.array_equal(colors, by_pattern(last))
     old = {
         bytes(p): t for p, t in zip(first.patterns.numpy(), by_pattern(first, last), strict=True)
     }
@@ -76,7 +78,7 @@ def test_moving_picture_has_a_frame_for_each_step(evolution, tmp_path, suffix):
         for k in range(5):
             moving.seek(k)
             frames.append(np.asarray(moving.convert("RGB")).astype(int))
-    assert all(np.abs(one - two).max() > 50 for one, two in itertools.pairwise(frames))
+    assert all(np.abs(first - second).max() > 50 for first, second in itertools.pairwise(frames))
 
 
 def test_times_add_up_and_the_last_stays_longest(evolution, tmp_path):
@@ -92,8 +94,8 @@ def test_times_add_up_and_the_last_stays_longest(evolution, tmp_path):
 
 def test_one_step_is_a_picture(tmp_path):
     run = fit(dense(2, 4, 1), X, Y, epochs=1, record=1)
-    one = region_evolution(run.model, X, trajectory=run.trajectory, steps=[1])
-    with Image.open(animate(one, tmp_path / "still.GIF", pixels=80)) as picture:
+    single = region_evolution(run.model, X, trajectory=run.trajectory, steps=[1])
+    with Image.open(animate(single, tmp_path / "still.GIF", pixels=80)) as picture:
         assert getattr(picture, "n_frames", 1) == 1
 
 

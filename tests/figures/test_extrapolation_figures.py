@@ -19,7 +19,7 @@ def bowl(x):
 
 
 @pytest.fixture(scope="module")
-def found():
+def result():
     x = points(30, 2)
     return extrapolation(dense(2, 6, 1), x, bowl(x), queries=2 * points(40, 2, seed=2), target=bowl)
 
@@ -28,17 +28,17 @@ def legend(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-def test_errors_are_drawn_by_zone_with_a_curve_for_each_model(found):
-    ax = draw(found)
+def test_errors_are_drawn_by_zone_with_a_curve_for_each_model(result):
+    ax = draw(result)
     names = legend(ax)
     assert names[-4:] == ["network", "gaussian process", "nearest neighbour", "linear"]
-    assert len(names) == 4 + len(set(found.zones.tolist()))
+    assert len(names) == 4 + len(set(result.zones.tolist()))
     drawn = torch.cat(
         [torch.tensor(c.get_offsets().data) for c in ax.collections[: len(names) - 4]]
     )
-    assert torch.allclose(drawn[:, 0].sort().values, found.distances.sort().values)
+    assert torch.allclose(drawn[:, 0].sort().values, result.distances.sort().values)
     assert ax.get_yscale() == "log"
-    assert caption(found).startswith("Errors against the distance")
+    assert caption(result).startswith("Errors against the distance")
     assert rendered(ax)
 
 
@@ -72,12 +72,12 @@ def test_maps_are_bright_where_the_error_is_small():
 
 def test_barriers_are_drawn_with_the_line_between_the_ends():
     x = points(20, 2)
-    one, two = dense(2, 6, 1), dense(2, 6, 1, seed=1)
-    ax = draw(interpolation(one, x, total(x), other=two, solve=True, align=True))
+    first, second = dense(2, 6, 1), dense(2, 6, 1, seed=1)
+    ax = draw(interpolation(first, x, total(x), other=second, solve=True, align=True))
     assert len(ax.lines) == 3
     assert [text.split(";")[0] for text in legend(ax)] == ["as it is", "last layer solved"]
     assert "aligned" in ax.get_xlabel()
-    assert rendered(draw(aligned(one, one.state_dict(), two.state_dict())[1]))
+    assert rendered(draw(aligned(first, first.state_dict(), second.state_dict())[1]))
 
 
 @pytest.mark.parametrize("f", [lambda x: torch.sin(9 * x), lambda x: 2 * x])

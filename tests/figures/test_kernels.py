@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape.figures import caption, draw, has_figure, rendered
 from inscape.figures.attribution import parts, pushers
-from inscape.figures.kernels import attribution, band, cloud, matrix, nearest, waterfall
+from inscape.figures.kernels import attribution, cloud, matrix, nearest, posterior, waterfall
 from inscape.kernels import (
     PathKernel,
     Rbf,
@@ -45,58 +45,58 @@ def trained():
 
 
 def test_matrix_shows_the_trace():
-    found = tangent_kernel(dense(2, 6, 2), X)
-    (picture,) = draw(found).get_images()
-    assert_close(torch.as_tensor(picture.get_array()), found.trace)
-    assert caption(found) == "The trace of the tangent kernel between all points."
+    result = tangent_kernel(dense(2, 6, 2), X)
+    (picture,) = draw(result).get_images()
+    assert_close(torch.as_tensor(picture.get_array()), result.trace)
+    assert caption(result) == "The trace of the tangent kernel between all points."
 
 
 def test_matrix_brings_a_class_together_and_centres_signed_values():
-    found = tangent_kernel(dense(2, 6, 1), X, outputs="trace", normalised=True)
-    ax = matrix(found, labels=LABELS)
+    result = tangent_kernel(dense(2, 6, 1), X, outputs="trace", normalised=True)
+    ax = matrix(result, labels=LABELS)
     order = [0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11]
     (picture,) = ax.get_images()
-    assert_close(torch.as_tensor(picture.get_array()), found.trace[order][:, order])
+    assert_close(torch.as_tensor(picture.get_array()), result.trace[order][:, order])
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "1", "2"]
     assert list(ax.get_xticks()) == [1.5, 5.5, 9.5]
     low, high = picture.get_clim()
-    assert low == -high or (low == 0 and found.trace.min() >= 0)
+    assert low == -high or (low == 0 and result.trace.min() >= 0)
 
 
 def test_matrix_refuses_labels_of_two_sets():
-    found = tangent_kernel(dense(2, 6, 1), X, others=X[:4], outputs="trace")
+    result = tangent_kernel(dense(2, 6, 1), X, others=X[:4], outputs="trace")
     with pytest.raises(ValueError, match=r"12 labels for a kernel of shape \(12, 4\): leave"):
-        matrix(found, labels=LABELS)
+        matrix(result, labels=LABELS)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5])
 def test_parts_add_up_to_the_prediction(decay):
-    found = split(decay=decay)
+    result = split(decay=decay)
     for query in range(3):
         for output in range(2):
-            amounts = [amount for _, amount, _ in parts(found, query, output, count=3)]
-            change = found.final[query, output] - found.initial[query, output]
+            amounts = [amount for _, amount, _ in parts(result, query, output, count=3)]
+            change = result.final[query, output] - result.initial[query, output]
             assert math.fsum(amounts) == pytest.approx(float(change))
-    names = [name for name, _, _ in parts(found, 0, 0, count=3)]
+    names = [name for name, _, _ in parts(result, 0, 0, count=3)]
     assert names[-1] == "residual"
     assert ("weight decay" in names) == (decay > 0)
     assert "penalties" not in names
 
 
 def test_samples_without_a_name_stand_together():
-    found = split()
-    added = found.samples[0, :, 1]
-    up, down = pushers(found, 0, 1, count=2)
-    named = {name: amount for name, amount, _ in parts(found, 0, 1, count=2)}
+    result = split()
+    added = result.samples[0, :, 1]
+    up, down = pushers(result, 0, 1, count=2)
+    named = {name: amount for name, amount, _ in parts(result, 0, 1, count=2)}
     rest = [float(added[k]) for k in range(12) if k not in (*up, *down)]
     assert named["8 others together"] == pytest.approx(math.fsum(rest))
-    assert not any("others" in name for name, _, _ in parts(found, 0, 1, count=12))
+    assert not any("others" in name for name, _, _ in parts(result, 0, 1, count=12))
 
 
 def test_pushers_are_the_strongest_on_either_side():
-    found = split()
-    added = found.samples[1, :, 0]
-    up, down = pushers(found, 1, 0, count=2)
+    result = split()
+    added = result.samples[1, :, 0]
+    up, down = pushers(result, 1, 0, count=2)
     assert up == added.argsort(descending=True)[:2].tolist()
     assert down == added.argsort()[:2].tolist()
     few = split(samples=1)
@@ -105,34 +105,34 @@ def test_pushers_are_the_strongest_on_either_side():
 
 
 def test_waterfall_goes_from_start_to_end():
-    found = split()
-    ax = waterfall(found, 2, 1, count=3)
+    result = split()
+    ax = waterfall(result, 2, 1, count=3)
     ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
     starts = [bar.get_x() for bar in ax.patches]
-    assert starts[0] == float(found.initial[2, 1])
+    assert starts[0] == float(result.initial[2, 1])
     assert_close(starts[1:], ends[:-1])
-    assert ends[-1] == pytest.approx(float(found.final[2, 1]))
+    assert ends[-1] == pytest.approx(float(result.final[2, 1]))
     low, high = ax.get_xlim()
     assert low < min(starts + ends)
     assert high > max(starts + ends)
 
 
 def test_figure_of_a_real_training_shows_the_output_that_moved_most():
-    model, y, way = trained()
-    found = path_kernel(model, X, y, trajectory=way, queries=X[:2])
-    ax = draw(found)
+    model, y, trajectory = trained()
+    result = path_kernel(model, X, y, trajectory=trajectory, queries=X[:2])
+    ax = draw(result)
     assert ax.get_xlabel() == "output 0 at query 0"
     assert ax.get_yticklabels()[-1].get_text() == "after training"
-    assert has_figure(found)
+    assert has_figure(result)
 
 
 @pytest.mark.parametrize("shape", [(16,), (1, 4, 4), (3, 4, 4)])
 def test_attribution_shows_pictures_with_their_amounts(shape):
-    found, x = split(), torch.rand(12, *shape)
-    figure = attribution(found, 1, 0, x, queries=x[:3], count=3)
-    up, down = pushers(found, 1, 0, count=3)
+    result, x = split(), torch.rand(12, *shape)
+    figure = attribution(result, 1, 0, x, queries=x[:3], count=3)
+    up, down = pushers(result, 1, 0, count=3)
     titles = [ax.get_title() for ax in figure.get_axes() if ax.get_images()]
-    amounts = [f"{float(found.samples[1, k, 0]):+.3g}" for k in (*up, *down)]
+    amounts = [f"{float(result.samples[1, k, 0]):+.3g}" for k in (*up, *down)]
     assert titles[0].startswith("query 1")
     assert titles[1:] == amounts
     picture = figure.get_axes()[2].get_images()[0].get_array()
@@ -157,64 +157,64 @@ def test_attribution_refuses(unchecked):
 
 
 def test_bars_of_neighbours_count_every_query():
-    found = neighbours(dense(2, 6, 1), X, count=4)
-    ax = draw(found)
+    result = neighbours(dense(2, 6, 1), X, count=4)
+    ax = draw(result)
     assert sum(bar.get_height() for bar in ax.patches) == 12
     shared = sum(k * bar.get_height() for k, bar in enumerate(ax.patches))
-    assert shared == pytest.approx(float(found.agreement.sum()) * 4)
+    assert shared == pytest.approx(float(result.agreement.sum()) * 4)
     assert ax.get_legend().get_texts()[1].get_text() == f"by chance: {4 * 4 / 11:.3g}"
 
 
 def test_nearest_shows_both_lists():
     x = points(12, 9)
-    found = neighbours(dense(9, 6, 1), x, queries=x[:2] + 0.1, count=3)
-    figure = nearest(found, x, x[:2] + 0.1, query=1)
+    result = neighbours(dense(9, 6, 1), x, queries=x[:2] + 0.1, count=3)
+    figure = nearest(result, x, x[:2] + 0.1, query=1)
     axes = figure.get_axes()
     assert len(axes) == 7
     numbers = [int(ax.get_xlabel().split()[0]) for ax in axes[1:]]
-    assert numbers == [*found.by_kernel[1].tolist(), *found.by_distance[1].tolist()]
-    for ax, row in zip(axes[1:4], found.cosines[1].tolist(), strict=True):
+    assert numbers == [*result.by_kernel[1].tolist(), *result.by_distance[1].tolist()]
+    for ax, row in zip(axes[1:4], result.cosines[1].tolist(), strict=True):
         assert ax.get_title() == f"cos {row:.3f}"
 
 
 @pytest.mark.parametrize("classes", [3, 12])
 def test_cloud_has_every_point_once(classes):
     ax = cloud(X, torch.arange(12) % classes)
-    assert sum(len(some.get_offsets()) for some in ax.collections) == 12
+    assert sum(len(collection.get_offsets()) for collection in ax.collections) == 12
     assert len(ax.get_legend().get_texts()) == classes
 
 
 def test_drift_draws_both_ends():
-    model, _, way = trained()
-    found = kernel_drift(model, X, trajectory=way)
-    ax = draw(found)
+    model, _, trajectory = trained()
+    result = kernel_drift(model, X, trajectory=trajectory)
+    ax = draw(result)
     lines = [torch.as_tensor(line.get_ydata()) for line in ax.lines[:6]]
-    expected = [getattr(found, name)[:, k] for name in ("correlation", "cosine", "change")
+    expected = [getattr(result, name)[:, k] for name in ("correlation", "cosine", "change")
                 for k in (0, 1)]  # fmt: skip
     assert_close(lines, expected)
-    assert ax.get_legend().get_texts()[2].get_text() == f"change: {found.summary().value:.3g}"
+    assert ax.get_legend().get_texts()[2].get_text() == f"change: {result.summary().value:.3g}"
 
 
 def test_band_is_the_mean_and_two_deviations():
     x, y = points(6, 1), points(6, seed=3)
-    found = gaussian_process(x, y, kernel=Rbf(length_scale=0.3), noise=1e-4)
+    result = gaussian_process(x, y, kernel=Rbf(length_scale=0.3), noise=1e-4)
     at = torch.linspace(-1, 1, 5).double()
-    ax = band(found, at=at)
-    mean, variance = found.predict(at[:, None])
+    ax = posterior(result, at=at)
+    mean, variance = result.predict(at[:, None])
     assert_close(torch.as_tensor(ax.lines[0].get_ydata()), mean)
     edge = torch.as_tensor(ax.collections[0].get_paths()[0].vertices)
     assert_close(edge[:, 1].max(), (mean + 2 * variance.sqrt()).max())
     assert_close(edge[:, 1].min(), (mean - 2 * variance.sqrt()).min())
     assert_close(torch.as_tensor(ax.lines[1].get_ydata()), y)
-    assert len(draw(found).lines[0].get_xdata()) == 400
+    assert len(draw(result).lines[0].get_xdata()) == 400
 
 
 def test_process_of_many_inputs_shows_labels_left_out():
     y = points(12, 2, seed=3)
-    found = gaussian_process(X, y, noise=1e-2)
-    ax = draw(found)
+    result = gaussian_process(X, y, noise=1e-2)
+    ax = draw(result)
     for k in range(2):
         drawn = torch.as_tensor(ax.containers[k].lines[0].get_xydata())
-        assert_close(drawn, torch.stack([y[:, k], found.left_out()[0][:, k]], dim=1))
+        assert_close(drawn, torch.stack([y[:, k], result.left_out()[0][:, k]], dim=1))
     with pytest.raises(ValueError, match=r"one input and one output, found 2 and 2: use draw"):
-        band(found)
+        posterior(result)

@@ -12,14 +12,16 @@ Y = MODEL(X).detach()
 
 
 def test_the_curve_is_that_of_the_result_and_the_chosen_step_is_marked():
-    for found in (node_pruning(MODEL, X, Y), magnitude_pruning(MODEL, X, Y)):
-        ax = draw(found)
-        assert has_figure(found)
-        assert caption(found).endswith(".")
+    for result in (node_pruning(MODEL, X, Y), magnitude_pruning(MODEL, X, Y)):
+        ax = draw(result)
+        assert has_figure(result)
+        assert caption(result).endswith(".")
         curve = torch.as_tensor(ax.lines[0].get_xydata())
-        torch.testing.assert_close(curve, torch.stack([found.shares, found.scores], 1))
+        torch.testing.assert_close(curve, torch.stack([result.shares, result.scores], 1))
         chosen = ax.lines[2].get_xydata().tolist()
-        assert chosen == [[float(found.shares[found.chosen]), float(found.scores[found.chosen])]]
+        assert chosen == [
+            [float(result.shares[result.chosen]), float(result.scores[result.chosen])]
+        ]
         assert ax.get_ylabel() == "fraction of variance explained"
 
 
@@ -30,8 +32,8 @@ def test_widths_stand_beside_some_points():
 
 
 def test_each_size_tells_how_many_sub_networks_are_good():
-    found = exhaustive_pruning(MODEL, X, Y, slack=1e-9)
-    ax = draw(found)
+    result = exhaustive_pruning(MODEL, X, Y, slack=1e-9)
+    ax = draw(result)
     words = [text.get_text() for text in ax.texts]
     assert words == ["0 of 6", "0 of 15", "0 of 20", "0 of 15", "0 of 6", "1 of 1"]
-    assert ax.lines[0].get_xydata()[:, 1].tolist() == found.scores.tolist()
+    assert ax.lines[0].get_xydata()[:, 1].tolist() == result.scores.tolist()

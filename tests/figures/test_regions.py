@@ -34,7 +34,7 @@ def regions():
 
 
 def of(ax, kind):
-    return [one for one in ax.collections if isinstance(one, kind)]
+    return [collection for collection in ax.collections if isinstance(collection, kind)]
 
 
 def test_every_cell_is_a_polygon_with_an_edge_in_its_own_colour(regions):
@@ -50,9 +50,9 @@ def test_every_cell_is_a_polygon_with_an_edge_in_its_own_colour(regions):
     assert caption(regions).startswith("The linear regions; similar activation patterns")
 
 
-def test_lines_are_told_apart_by_the_bend_that_made_them(regions):
+def test_lines_are_told_apart_by_the_operation_that_made_them(regions):
     ax = mosaic(regions, color="plain")
-    drawn = {to_hex(one.get_color()[0]): one for one in of(ax, LineCollection)}
+    drawn = {to_hex(collection.get_color()[0]): collection for collection in of(ax, LineCollection)}
     assert set(drawn) == {color.lower() for color in CATEGORIES[:2]}
     for op, color in enumerate(CATEGORIES[:2]):
         made = int((regions.switching_units[:, 0] == op).sum())
@@ -105,10 +105,10 @@ def test_pixels_are_coloured_by_the_exact_value(regions):
     rows, columns = values.shape
     u = -1 + 2 * (torch.arange(columns, dtype=torch.float64) + 0.5) / columns
     v = -1 + 2 * (torch.arange(rows, dtype=torch.float64) + 0.5) / rows
-    some = torch.randint(0, rows, (300, 2), generator=torch.Generator().manual_seed(0))
-    at = torch.stack([u[some[:, 1]], v[some[:, 0]]], 1)
-    found = torch.from_numpy(np.asarray(values)[some[:, 0], some[:, 1]])
-    assert_close(found, NET(at).detach()[:, 0])
+    sample = torch.randint(0, rows, (300, 2), generator=torch.Generator().manual_seed(0))
+    at = torch.stack([u[sample[:, 1]], v[sample[:, 0]]], 1)
+    result = torch.from_numpy(np.asarray(values)[sample[:, 0], sample[:, 1]])
+    assert_close(result, NET(at).detach()[:, 0])
     assert not np.ma.getmaskarray(values).any()
 
 
@@ -167,7 +167,7 @@ def test_shapes_stay_shapes_where_asked(regions, monkeypatch):
     ax = mosaic(regions, vector=True)
     assert not ax.images
     assert len(of(ax, PolyCollection)[0].get_paths()) == regions.cells
-    drawn = [path for one in of(ax, PathCollection) for path in one.get_paths()]
+    drawn = [path for collection in of(ax, PathCollection) for path in collection.get_paths()]
     assert max(map(len, drawn)) == 8
     inner = int((regions.switching_units[:, 0] >= 0).sum())
     assert sum(map(len, drawn)) == 2 * inner
@@ -195,7 +195,7 @@ def embedded(svg):
 def test_boundary_lies_on_top(regions):
     line = decision_boundary(regions)
     ax = mosaic(regions, boundary=True)
-    top = max(of(ax, LineCollection), key=lambda one: one.get_zorder())
+    top = max(of(ax, LineCollection), key=lambda collection: collection.get_zorder())
     drawn = np.concatenate(top.get_segments())
     assert_close(torch.from_numpy(drawn), line.points)
 
@@ -236,11 +236,13 @@ def test_several_outputs_share_two_components_or_one_is_chosen():
 @pytest.mark.parametrize("color", ["pattern", "map", "area", "value", "plain"])
 @pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
 def test_every_colour_in_every_form_gives_the_same_bytes_again(regions, color, suffix):
-    one, two = (rendered(mosaic(regions, color=color, boundary=True), suffix) for _ in range(2))
-    assert one == two
+    first, second = (
+        rendered(mosaic(regions, color=color, boundary=True), suffix) for _ in range(2)
+    )
+    assert first == second
 
 
-def test_network_without_bends_is_one_cell():
+def test_network_without_kinks_is_one_cell():
     regions = plane_regions(torch.nn.Linear(2, 1).double().eval(), BOX, domain=BOX)
     for color in ("pattern", "map", "area", "value", "plain"):
         ax = mosaic(regions, color=color, boundary=True)

@@ -9,15 +9,15 @@ from inscape.regions.closed_regions import from_weights
 
 
 def test_outline_in_the_plane_with_both_circles():
-    found = closed_regions(expanded_simplex(2).network(radius=2.0), torch.zeros(1, 2))
-    ax = draw(found)
-    assert has_figure(found)
+    result = closed_regions(expanded_simplex(2).network(radius=2.0), torch.zeros(1, 2))
+    ax = draw(result)
+    assert has_figure(result)
     assert ax.get_title().startswith("hexagon, R = 1.15")
     inner, outer, ring = (np.array(line.get_xydata()) for line in ax.lines)
     assert np.allclose(np.linalg.norm(outer, axis=1), 2.0)
     assert np.allclose(np.linalg.norm(inner, axis=1), np.sqrt(3))
     assert len(ring) == 7
-    assert caption(found).startswith("What is enclosed")
+    assert caption(result).startswith("What is enclosed")
 
 
 def test_corners_by_their_distance_in_space():

@@ -18,14 +18,14 @@ from inscape.regions.tropical import tropical
 
 
 def test_coefficients_are_images_side_by_side():
-    found = local_maps(dense(6, 5, 3), points(4, 6), image=(2, 3))
-    ax = draw(found)
+    result = local_maps(dense(6, 5, 3), points(4, 6), image=(2, 3))
+    ax = draw(result)
     picture = torch.as_tensor(np.asarray(ax.images[0].get_array().filled(np.nan)))
     assert picture.shape == (2, 3 * 3 + 2)
-    assert_close(picture[:, 4:7], found.images[0, 1])
+    assert_close(picture[:, 4:7], result.images[0, 1])
     assert picture[:, 3].isnan().all()
     low, high = ax.images[0].get_clim()
-    assert low == -high == -float(found.images[0].abs().max())
+    assert low == -high == -float(result.images[0].abs().max())
     assert ax.get_title() == "what each pixel adds to outputs 0 to 2, at the first point"
 
 
@@ -35,40 +35,40 @@ def test_many_outputs_stand_in_two_rows_and_channels_are_added():
 
 
 def test_slopes_without_an_image_are_rows_sorted_by_map():
-    found = local_maps(dense(2, 5, 1), points(30, 2))
-    ax = draw(found)
-    order = found.labels.sort(stable=True).indices
+    result = local_maps(dense(2, 5, 1), points(30, 2))
+    ax = draw(result)
+    order = result.labels.sort(stable=True).indices
     shown = torch.as_tensor(np.asarray(ax.images[0].get_array()))
-    assert_close(shown, found.jacobians[order, 0])
+    assert_close(shown, result.jacobians[order, 0])
 
 
-def test_region_of_the_plane_is_its_polygon_with_edges_by_bend():
-    found = region_at(dense(2, 6, 6, 1), points(3, 2))
-    ax = draw(found)
+def test_region_of_the_plane_is_its_polygon_with_edges_by_operation():
+    result = region_at(dense(2, 6, 6, 1), points(3, 2))
+    ax = draw(result)
     filled, circle = (patch for patch in ax.patches if isinstance(patch, Polygon))
-    corners = found.polygon(3 * max(found.radius, float(found.distances.max())))
+    corners = result.polygon(3 * max(result.radius, float(result.distances.max())))
     assert_close(torch.as_tensor(filled.get_xy()[:-1]), corners)
-    assert len(ax.lines) == len(found.distances) + 1
+    assert len(ax.lines) == len(result.distances) + 1
     names = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert names == {f"made by nonlinear layer {k + 1}" for k in found.by_layer()}
-    rest = torch.as_tensor(circle.get_xy()) - found.point
-    assert_close(rest.norm(dim=1), torch.full((len(rest),), found.ball).double())
+    assert names == {f"made by nonlinear layer {k + 1}" for k in result.by_layer()}
+    rest = torch.as_tensor(circle.get_xy()) - result.point
+    assert_close(rest.norm(dim=1), torch.full((len(rest),), result.ball).double())
 
 
 def test_faces_in_more_dimensions_stand_at_their_distances():
-    found = region_at(dense(3, 8, 6, 1), points(3, 3))
-    ax = draw(found)
+    result = region_at(dense(3, 8, 6, 1), points(3, 3))
+    ax = draw(result)
     bars = np.concatenate([line.get_xdata() for line in ax.lines[::2]])
     dots = np.concatenate([line.get_xdata() for line in ax.lines[1::2]])
-    assert_close(torch.as_tensor(bars), found.distances)
-    assert_close(torch.as_tensor(dots), found.facet_distances)
-    assert ax.get_yticklabels()[0].get_text() == f"nonlinear layer 1\n{found.by_layer()[0]} faces"
+    assert_close(torch.as_tensor(bars), result.distances)
+    assert_close(torch.as_tensor(dots), result.facet_distances)
+    assert ax.get_yticklabels()[0].get_text() == f"nonlinear layer 1\n{result.by_layer()[0]} faces"
 
 
 def test_grid_is_drawn_where_it_lies():
-    found = grid_regions(torch.abs, torch.tensor([[-1.0, -1], [1, 1]]), grid=4, exact=5)
-    ax = draw(found)
-    assert np.array_equal(ax.images[0].get_array(), found.labels.numpy())
+    result = grid_regions(torch.abs, torch.tensor([[-1.0, -1], [1, 1]]), grid=4, exact=5)
+    ax = draw(result)
+    assert np.array_equal(ax.images[0].get_array(), result.labels.numpy())
     assert ax.images[0].get_extent() == pytest.approx([-1.6, 1.6, -1.6, 1.6])
     assert ax.get_title() == "4 regions by jacobian, 20.0% of 5 missed"
 
@@ -83,9 +83,9 @@ def test_both_maxima_and_the_network_of_one_input():
 
 
 def test_terms_stand_at_their_slopes():
-    found = tropical(dense(2, 6, 2), points(2, 2))
-    ax = draw(found)
-    for part, dots in zip(found.terms(0), ax.collections, strict=True):
+    result = tropical(dense(2, 6, 2), points(2, 2))
+    ax = draw(result)
+    for part, dots in zip(result.terms(0), ax.collections, strict=True):
         assert_close(torch.as_tensor(np.asarray(dots.get_offsets())), part[0])
 
 

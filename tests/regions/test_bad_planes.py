@@ -25,10 +25,10 @@ def test_a_closed_ring_is_a_polygon():
     twice = SQUARE.repeat_interleave(2, 0)
     plain = plane_regions(NET, SQUARE, domain=SQUARE)
     for corners in (ring, twice, ring.flip(0)):
-        found = plane_regions(NET, SQUARE, domain=corners)
-        assert len(found.domain) == 4
-        assert found.cells == plain.cells
-        assert_close(found.areas.sum(), plain.areas.sum())
+        result = plane_regions(NET, SQUARE, domain=corners)
+        assert len(result.domain) == 4
+        assert result.cells == plain.cells
+        assert_close(result.areas.sum(), plain.areas.sum())
 
 
 def test_one_corner_many_times_has_no_area():
@@ -43,8 +43,8 @@ def test_data_of_another_width_are_named(ask):
 
 
 def test_a_model_of_another_precision_is_still_not_applicable():
-    found = plane_regions(dense(2, 5, 1, act=torch.nn.Tanh).float(), points(4, 2))
-    assert "found 'tanh'" in found.reason
+    result = plane_regions(dense(2, 5, 1, act=torch.nn.Tanh).float(), points(4, 2))
+    assert "found 'tanh'" in result.reason
 
 
 @pytest.mark.parametrize("ask", [plane_regions, grid_regions])

@@ -23,12 +23,12 @@ def stacked(*functions):
     return lambda x: torch.cat([f(x[:, :1], x[:, 1:]) for f in functions], 1)
 
 
-def found(*functions, domain=BOX, **settings):
+def boundary_of(*functions, domain=BOX, **settings):
     return boundary(stacked(*functions), BOX, domain=domain, **settings)
 
 
 def test_diamond_is_one_closed_line_through_its_four_corners():
-    diamond = found(lambda x, y: x.abs() + y.abs() - 1, domain=2 * BOX)
+    diamond = boundary_of(lambda x, y: x.abs() + y.abs() - 1, domain=2 * BOX)
     assert diamond.closed.tolist() == [True]
     assert_close(diamond.lengths, torch.tensor([4 * math.sqrt(2)], dtype=torch.float64))
     corners = {tuple(point) for point in diamond.points.tolist()}
@@ -37,7 +37,7 @@ def test_diamond_is_one_closed_line_through_its_four_corners():
 
 
 def test_diamond_that_touches_the_domain_is_the_same_diamond():
-    assert found(lambda x, y: x.abs() + y.abs() - 1).length == pytest.approx(4 * math.sqrt(2))
+    assert boundary_of(lambda x, y: x.abs() + y.abs() - 1).length == pytest.approx(4 * math.sqrt(2))
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_diamond_that_touches_the_domain_is_the_same_diamond():
         (lambda x, y: x.abs() - y.abs(), 4 * math.sqrt(2), 4),  # a saddle: four rays from 0
         (lambda x, y: (x + 1e-14).abs() - y.abs(), 4 * math.sqrt(2), 4),  # one in rounding
         (lambda x, y: x.relu() + y.relu() - 1, math.sqrt(2), 1),  # ends on the sides of the domain
-        (lambda x, y: torch.maximum(x, y), 2.0, 1),  # an edge of the plane has a bend at 0
+        (lambda x, y: torch.maximum(x, y), 2.0, 1),  # an edge of the plane has a kink at 0
         (lambda x, y: x + 2.0, 0.0, 0),
     ],
 )
 def test_level_sets_known_in_closed_form(f, length, lines):
-    line = found(f)
+    line = boundary_of(f)
     assert line.length == pytest.approx(length, abs=1e-12)
     assert len(line.lengths) == lines
     assert not line.closed.any()
@@ -105,7 +105,7 @@ def test_level_sets_known_in_closed_form(f, length, lines):
     ],
 )  # fmt: skip
 def test_decisions_known_in_closed_form(functions, length, pairs):
-    line = found(*functions)
+    line = boundary_of(*functions)
     assert line.length == pytest.approx(length, abs=1e-12)
     assert sorted(set(map(tuple, line.between.tolist()))) == pairs
     assert len(line.lengths) == len(pairs)
@@ -179,11 +179,11 @@ def test_decision_is_a_tie_at_every_point_and_differs_beside_it(outputs):
             assert gap(net, middle).max() < 1e-12
             step = (at[1:] - at[:-1])[long]
             across = 1e-7 * torch.stack([-step[:, 1], step[:, 0]], 1) / step.norm(dim=1)[:, None]
-            one, two = (decision(net, middle[long] + way) for way in (across, -across))
+            first, second = (decision(net, middle[long] + offset) for offset in (across, -across))
         a, b = line.between[k].tolist()
         expected = {a, b} if outputs > 1 else {0, 1}
-        assert (one != two).all()
-        assert set(one.tolist()) | set(two.tolist()) == expected
+        assert (first != second).all()
+        assert set(first.tolist()) | set(second.tolist()) == expected
 
 
 def gap(net, at):
@@ -212,10 +212,10 @@ def test_nothing_is_missed_between_the_points_of_a_grid(outputs):
     )
     changes = 0
     for i, j in itertools.product(range(40), range(41)):
-        for one, two in (((i, j), (i + 1, j)), ((j, i), (j, i + 1))):
-            if decided[one] != decided[two]:
+        for first, second in (((i, j), (i + 1, j)), ((j, i), (j, i + 1))):
+            if decided[first] != decided[second]:
                 changes += 1
-                assert shapely.LineString([grid[one], grid[two]]).distance(drawn) < 1e-12
+                assert shapely.LineString([grid[first], grid[second]]).distance(drawn) < 1e-12
     assert changes > 20
 
 
@@ -258,9 +258,9 @@ def test_budget_that_is_reached_is_said():
 
 
 def test_rows_tell_the_lines_and_none_are_a_row_too():
-    (row,) = found(lambda x, y: x + 2).rows()
+    (row,) = boundary_of(lambda x, y: x + 2).rows()
     assert row["length"] == 0.0
-    (row,) = found(lambda x, y: x).rows()
+    (row,) = boundary_of(lambda x, y: x).rows()
     assert row == {"points": 2, "length": 2.0, "closed": False, "one": 0, "other": None}
 
 
@@ -274,8 +274,8 @@ def test_what_is_no_plane_or_not_piecewise_linear_does_not_apply():
 def test_regions_narrower_than_rounding_are_refused_not_jumped_over(size):
     model, x = dense(2, 3, 2, act=nn.Hardtanh), size * points(3, 2)
     if size < 1e10:
-        found = boundary(model, x)
-        middles = found.points @ found.axes + found.origin
+        result = boundary(model, x)
+        middles = result.points @ result.axes + result.origin
         values = model(middles).detach()
         assert_close(values[:, 0], values[:, 1], rtol=0, atol=1e-9 * size)
     else:
@@ -320,7 +320,7 @@ def changes_along(t, z):
             best = set(torch.nonzero(middle >= middle.max() - 1e-10)[:, 0].tolist())
             if high - low > 1e-9:
                 seen.append((float(torch.lerp(t[k], t[k + 1], low)), best))
-    return [at for (_, one), (at, two) in itertools.pairwise(seen) if not one & two]
+    return [at for (_, first), (at, second) in itertools.pairwise(seen) if not first & second]
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 3])
@@ -338,7 +338,7 @@ def test_degenerate_networks_change_where_the_lines_that_cross_them_say(outputs,
         z = torch.cat([z, torch.zeros_like(z)], 1) if outputs == 1 else z
         expected = [torch.lerp(a[k], b[k], at) for at in changes_along(cut.t[low:high], z)]
         met = shapely.LineString([a[k].numpy(), b[k].numpy()]).intersection(drawn)
-        found = shapely.get_coordinates(met)
-        assert len(found) == len(expected)
+        result = shapely.get_coordinates(met)
+        assert len(result) == len(expected)
         for point in expected:
-            assert np.abs(found - point.numpy()).max(1).min() < 1e-9
+            assert np.abs(result - point.numpy()).max(1).min() < 1e-9

@@ -34,11 +34,11 @@ class Rivals(nn.Module):
 @pytest.mark.parametrize("regions", [30, 100])
 def test_cells_of_a_budget_have_their_own_maps(kind, regions):
     net = Rivals(kind).eval()
-    found = plane_regions(net, BOX, domain=BOX, regions=regions)
-    assert not found.complete
-    assert found.cells <= regions
-    at = found.centroids
-    torch.testing.assert_close(found.values(torch.arange(found.cells), at), net(at).detach())
+    result = plane_regions(net, BOX, domain=BOX, regions=regions)
+    assert not result.complete
+    assert result.cells <= regions
+    at = result.centroids
+    torch.testing.assert_close(result.values(torch.arange(result.cells), at), net(at).detach())
 
 
 class Sum(nn.Module):
@@ -51,8 +51,8 @@ class Sum(nn.Module):
 def test_boundaries_of_a_budget_lie_where_they_should():
     net = nn.Sequential(Rivals("maximum"), Sum()).eval()
     level = float(net(plane_regions(net, BOX, domain=BOX, regions=60).centroids).detach().median())
-    found = boundary(net, BOX, domain=BOX, regions=60, level=level)
-    assert not found.complete
-    assert len(found.points) > 2
-    places = found.origin + found.points @ found.axes
+    result = boundary(net, BOX, domain=BOX, regions=60, level=level)
+    assert not result.complete
+    assert len(result.points) > 2
+    places = result.origin + result.points @ result.axes
     torch.testing.assert_close(net(places).detach(), torch.full((len(places), 1), level).double())

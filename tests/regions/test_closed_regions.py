@@ -43,16 +43,16 @@ def module(net: Units) -> nn.Sequential:
 @pytest.mark.parametrize("make", BOTH)
 def test_ideal_networks_have_their_shape(make, n, leak):
     shape = make(n)
-    found = decided(units(shape.network(radius=1.5, leak=leak), leak))
-    assert found.sides[0] == 1
-    assert found.shape == shape.kind
-    assert len(found.region()) == shape.vertex_count
-    assert_close(found.outer[0].item(), 1.5)
-    assert_close(found.inner[0].item(), 1.5 / shape.ratio)
-    assert bool(found.whole[0]) == (leak == 0 or make is expanded_simplex)
+    result = decided(units(shape.network(radius=1.5, leak=leak), leak))
+    assert result.sides[0] == 1
+    assert result.shape == shape.kind
+    assert len(result.region()) == shape.vertex_count
+    assert_close(result.outer[0].item(), 1.5)
+    assert_close(result.inner[0].item(), 1.5 / shape.ratio)
+    assert bool(result.whole[0]) == (leak == 0 or make is expanded_simplex)
     ours, ideal = (
         np.array(sorted(np.round(c, 9).tolist()))
-        for c in (found.region().numpy() + 0.0, shape.coordinates(1.5) + 0.0)
+        for c in (result.region().numpy() + 0.0, shape.coordinates(1.5) + 0.0)
     )
     assert np.allclose(ours, ideal)
 
@@ -63,18 +63,18 @@ def test_plane_against_the_exact_boundary():
     seen = dict.fromkeys(corners, 0)
     for k in range(12):
         net = closing_units(2, [0.0, 0.05][k % 2], rng)
-        found = decided(net)
-        far = 4 + 4 * (float(found.corners.abs().max()) if found.count else 0.0)
+        result = decided(net)
+        far = 4 + 4 * (float(result.corners.abs().max()) if result.count else 0.0)
         window = far * torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]]).double()
         line = boundary(module(net), window, domain=window)
         rings = [line.polyline(i)[:-1] for i in range(len(line.closed)) if line.closed[i]]
-        assert [len(ring) for ring in rings] == [corners[found.shape]] * found.count
+        assert [len(ring) for ring in rings] == [corners[result.shape]] * result.count
         for ring in rings:
-            ours = found.region()
+            ours = result.region()
             assert_close(torch.cdist(ring, ours).amin(1), torch.zeros(len(ring)).double())
-            assert module(net)(ours.mean(0)[None]).sign().item() == found.sides[0]
+            assert module(net)(ours.mean(0)[None]).sign().item() == result.sides[0]
             assert is_convex(ours)
-        seen[found.shape] += 1
+        seen[result.shape] += 1
     assert min(seen.values()) >= 2
 
 
@@ -107,14 +107,14 @@ def test_space_against_every_vertex_in_fractions():
     seen = set()
     for k in range(40):
         net = closing_units(3, [0.0, 0.05][k % 2], rng)
-        found = decided(net)
-        if not found.count or not found.whole[0]:
+        result = decided(net)
+        if not result.count or not result.whole[0]:
             continue
         exact = np.array(sorted(zeros(net))).astype(float)
-        ours = found.region().numpy()
+        ours = result.region().numpy()
         assert len(exact) == len(ours)
         assert np.allclose(exact, ours[np.lexsort(ours.T[::-1])], atol=1e-7)
-        seen.add((found.shape, len(ours)))
+        seen.add((result.shape, len(ours)))
     assert {("hyperoctahedron", 6), ("expanded simplex", 12)} <= seen
 
 
@@ -123,7 +123,7 @@ def zeros(net: Units) -> set[tuple[Fraction, ...]]:
     rows = [list(map(Fraction, row)) for row in net.weight.tolist()]
     bias, out = (list(map(Fraction, v.tolist())) for v in (net.bias, net.out))
     end, leak = Fraction(net.end), Fraction(net.leak)
-    found = set()
+    result = set()
     for state in product((0, 1), repeat=len(bias)):
         slopes = [a * (1 if on else leak) for a, on in zip(out, state, strict=True)]
         normal = [sum(s * row[k] for s, row in zip(slopes, rows, strict=True)) for k in range(3)]
@@ -137,8 +137,8 @@ def zeros(net: Units) -> set[tuple[Fraction, ...]]:
                 for row, b in zip(rows, bias, strict=True)
             ]
             if all(z >= 0 if on else z <= 0 for z, on in zip(at, state, strict=True)):
-                found.add(tuple(x))
-    return found
+                result.add(tuple(x))
+    return result
 
 
 def solved(rows, sides):
@@ -156,7 +156,7 @@ def solved(rows, sides):
         [[*row[:k], side, *row[k + 1 :]] for row, side in zip(rows, sides, strict=True)]
         for k in range(3)
     ]
-    return [determinant(*some) / whole for some in swapped]
+    return [determinant(*columns) / whole for columns in swapped]
 
 
 @pytest.mark.parametrize("leak", [0.0, 0.2])
@@ -199,13 +199,13 @@ def test_region_changes_its_shape_as_the_level_rises():
         net[2].weight.copy_(-torch.tensor([[1.0, 1.2, 1.4]]))
         net[2].bias.fill_(0.0)
     shapes = [closed_regions(net, torch.zeros(1, 2), level=-h) for h in (2.9, 3.1, 3.7, 4.3)]
-    assert [found.shape for found in shapes] == [
+    assert [result.shape for result in shapes] == [
         "open",
         "hyperoctahedron",
         "expanded simplex",
         "expanded simplex",
     ]
-    assert [found.inside.tolist() for found in shapes] == [[], [1], [2], [3]]
+    assert [result.inside.tolist() for result in shapes] == [[], [1], [2], [3]]
 
 
 def test_between_both_shapes_in_space():
@@ -214,9 +214,9 @@ def test_between_both_shapes_in_space():
         net[0].bias.fill_(1.0)
         net[2].weight.copy_(-torch.tensor([[1.0, 1.1, 1.2, 1.3]]))
         net[2].bias.fill_(4.5)  # above the two lowest of 4, 4.4, 4.8, 5.2
-    found = closed_regions(net, torch.zeros(1, 3))
-    assert found.shape == "between"
-    assert len(found.region()) == 10  # 5 of the 6 lines
+    result = closed_regions(net, torch.zeros(1, 3))
+    assert result.shape == "between"
+    assert len(result.region()) == 10  # 5 of the 6 lines
     assert len(bounded_regions(units(net, 0.0))) == 1
 
 
@@ -224,10 +224,10 @@ def test_regular_shapes_are_the_roundest():
     rng = np.random.default_rng(3)
     best = {"hyperoctahedron": 9.0, "expanded simplex": 9.0}
     for k in range(100):
-        found = decided(closing_units(2, [0.0, 0.02][k % 2], rng))
-        if found.count:
-            ratio = float(found.outer / found.inner)
-            best[found.shape] = min(best[found.shape], ratio)
+        result = decided(closing_units(2, [0.0, 0.02][k % 2], rng))
+        if result.count:
+            ratio = float(result.outer / result.inner)
+            best[result.shape] = min(best[result.shape], ratio)
     assert sqrt(2) <= best["hyperoctahedron"] < 3
     assert 2 / sqrt(3) <= best["expanded simplex"] < 2.5
 
@@ -244,9 +244,9 @@ def test_order_and_scale_of_units_do_not_matter():
             net.end,
             net.leak,
         )
-        one, two = decided(net), decided(other)
-        assert (one.shape, one.sides.tolist()) == (two.shape, two.sides.tolist())
-        assert_close(one.corners, two.corners)
+        first, second = decided(net), decided(other)
+        assert (first.shape, first.sides.tolist()) == (second.shape, second.sides.tolist())
+        assert_close(first.corners, second.corners)
 
 
 def test_zigzag_on_a_line_closes_one_region_of_each_side():
@@ -283,16 +283,16 @@ def test_maps_before_the_kinks_are_joined():
     net = nn.Sequential(nn.Flatten(), nn.Linear(4, 4, bias=False).double(), *inner).eval()
     with torch.no_grad():
         net[1].weight.copy_(torch.eye(4).flip(0) * 2)
-    found = closed_regions(net, torch.zeros(1, 1, 2, 2).double())
-    assert_close(found.outer, torch.tensor([0.5]).double())
-    assert_close(net(found.corners.reshape(-1, 1, 2, 2)), torch.zeros(20, 1).double())
+    result = closed_regions(net, torch.zeros(1, 1, 2, 2).double())
+    assert_close(result.outer, torch.tensor([0.5]).double())
+    assert_close(net(result.corners.reshape(-1, 1, 2, 2)), torch.zeros(20, 1).double())
 
 
 def test_many_inputs_have_no_inner_radius_and_very_many_are_refused():
-    found = closed_regions(expanded_simplex(17).network(), torch.zeros(1, 17).double())
-    assert (found.shape, len(found.corners)) == ("expanded simplex", 306)
-    assert found.inner.isnan().all()
-    assert [row["inner"] for row in found.rows()] == [None]
+    result = closed_regions(expanded_simplex(17).network(), torch.zeros(1, 17).double())
+    assert (result.shape, len(result.corners)) == ("expanded simplex", 306)
+    assert result.inner.isnan().all()
+    assert [row["inner"] for row in result.rows()] == [None]
     wide = closed_regions(expanded_simplex(33).network(), torch.zeros(1, 33).double())
     assert isinstance(wide, NotApplicable)
     assert "at most 32 inputs for one unit more than inputs, found 33" in wide.reason
@@ -320,9 +320,9 @@ def test_cells_of_constant_units():
     ],
 )
 def test_other_networks_are_told_why_not(model, inputs, reason):
-    found = closed_regions(model, points(3, inputs))
-    assert isinstance(found, NotApplicable)
-    assert reason in found.reason
+    result = closed_regions(model, points(3, inputs))
+    assert isinstance(result, NotApplicable)
+    assert reason in result.reason
 
 
 def test_errors_say_what_to_do():

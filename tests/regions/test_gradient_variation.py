@@ -30,44 +30,44 @@ def by_sampling(a, b, knots=20_000):
 
 def test_the_gradient_of_an_absolute_value_turns_by_two():
     walk = torch.tensor([[-1.0, 5.0], [1.0, 5.0]]).double()
-    found = line_regions(lambda x: x[:, :1].abs() + 3 * x[:, 1:].abs(), walk, gradients=True)
-    assert_close(found.gradient_variation, torch.tensor([2.0]).double())
-    assert found.vertex_jumps.tolist() == []
+    result = line_regions(lambda x: x[:, :1].abs() + 3 * x[:, 1:].abs(), walk, gradients=True)
+    assert_close(result.gradient_variation, torch.tensor([2.0]).double())
+    assert result.vertex_jumps.tolist() == []
 
 
 def test_variation_across_the_line_counts():
     # the kink x = y is crossed along x: the slope jumps by 1, the gradient by sqrt 2
     walk = torch.tensor([[-1.0, 0.0], [1.0, 0.0]]).double()
-    found = line_regions(half(1.0, -1.0), walk, gradients=True)
-    assert_close(found.slope_variation, torch.tensor([1.0]).double())
-    assert_close(found.gradient_variation, torch.tensor([2.0]).double().sqrt())
+    result = line_regions(half(1.0, -1.0), walk, gradients=True)
+    assert_close(result.slope_variation, torch.tensor([1.0]).double())
+    assert_close(result.gradient_variation, torch.tensor([2.0]).double().sqrt())
 
 
 def test_a_polyline_against_sampling_with_its_vertices():
     walk = points(4, 3)
-    found = line_regions(NET, walk, closed=True, gradients=True)
+    result = line_regions(NET, walk, closed=True, gradients=True)
     sampled = [by_sampling(a, b) for a, b in zip(walk, walk.roll(-1, 0), strict=True)]
-    assert_close(found.gradient_variation, torch.stack(sampled))
-    assert found.vertex_jumps.tolist() == pytest.approx([0.0] * 4, abs=1e-12)
-    assert found.total_gradient_variation() == pytest.approx(float(sum(sampled)))
+    assert_close(result.gradient_variation, torch.stack(sampled))
+    assert result.vertex_jumps.tolist() == pytest.approx([0.0] * 4, abs=1e-12)
+    assert result.total_gradient_variation() == pytest.approx(float(sum(sampled)))
 
 
 def test_the_gradient_jumps_at_a_vertex_on_a_kink():
     f = half(1.0, 0.0)
     through, back = ([[-1.0, 0.0], [0.0, 0.0], end] for end in ([1.0, 1.0], [-1.0, 1.0]))
     for walk, jump in ((through, 1.0), (back, 0.0)):
-        found = line_regions(f, torch.tensor(walk).double(), gradients=True)
-        assert found.vertex_jumps.tolist() == [jump]
-        assert found.total_gradient_variation() == jump
+        result = line_regions(f, torch.tensor(walk).double(), gradients=True)
+        assert result.vertex_jumps.tolist() == [jump]
+        assert result.total_gradient_variation() == jump
     ring = line_regions(f, torch.tensor(through[1:]).double(), closed=True, gradients=True)
     assert ring.vertex_jumps.tolist() == [0.0, 0.0]
 
 
 def test_a_closed_polyline_jumps_at_its_first_vertex():
     walk = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [-1.0, 1.0]]).double()
-    found = line_regions(half(1.0, 0.0), walk, closed=True, gradients=True)
-    assert found.vertex_jumps.tolist() == [0.0, 0.0, 0.0, 1.0]
-    assert found.gradient_variation.tolist() == [0.0, 0.0, 1.0, 0.0]
+    result = line_regions(half(1.0, 0.0), walk, closed=True, gradients=True)
+    assert result.vertex_jumps.tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert result.gradient_variation.tolist() == [0.0, 0.0, 1.0, 0.0]
 
 
 def test_chords_have_their_gradient_path_length():
@@ -75,9 +75,9 @@ def test_chords_have_their_gradient_path_length():
     exact = gradient_path_length(NET, x, pairs=40, exact=True)
     a, b = draw_pairs(x, 40, seed=0)
     apart = (a != b).any(1)
-    found = line_regions(NET, a[apart], to=b[apart], gradients=True)
-    assert_close(found.gradient_variation, exact.lengths[apart])
-    assert len(found.vertex_jumps) == 0
+    result = line_regions(NET, a[apart], to=b[apart], gradients=True)
+    assert_close(result.gradient_variation, exact.lengths[apart])
+    assert len(result.vertex_jumps) == 0
 
 
 def test_memory_does_not_change_it():

@@ -8,7 +8,7 @@ from cases import dense, points
 from inscape._core.result import NotApplicable
 from inscape.errors import UnsupportedModelError
 from inscape.piecewise.planes.frame import Frame, through
-from inscape.regions._labels import Neighbours
+from inscape.regions._labels import GridNeighbours
 from inscape.regions._precision import in_precision
 from inscape.regions.grid_regions import grid_regions
 
@@ -33,18 +33,18 @@ def flooded(same):
 
 def test_quadrants_of_the_plane():
     for method in ("jacobian", "pattern"):
-        found = grid_regions(torch.abs, SQUARE, grid=8, method=method, exact=4)
-        assert found.labels[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-        assert found.labels[-1].tolist() == [2, 2, 2, 2, 3, 3, 3, 3]
-        assert (found.count, found.distinct, found.missed) == (4, 4, 0.0)
-        shares = [row["share"] for row in found.rows()]
+        result = grid_regions(torch.abs, SQUARE, grid=8, method=method, exact=4)
+        assert result.labels[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+        assert result.labels[-1].tolist() == [2, 2, 2, 2, 3, 3, 3, 3]
+        assert (result.count, result.distinct, result.missed) == (4, 4, 0.0)
+        shares = [row["share"] for row in result.rows()]
         assert shares == [0.25] * 4
 
 
 @pytest.mark.parametrize("neighbours", ["4", "8", "row"])
 def test_labels_are_components_under_the_neighbourhood(neighbours):
     net, p = dense(2, 7, 5, 2), 14
-    found = grid_regions(net, 2 * points(9, 2), grid=p, neighbours=neighbours)
+    result = grid_regions(net, 2 * points(9, 2), grid=p, neighbours=neighbours)
     cells = grid_regions(net, 2 * points(9, 2), grid=p, method="pattern").labels
 
     def reach(a, b):
@@ -56,10 +56,10 @@ def test_labels_are_components_under_the_neighbourhood(neighbours):
             return max(rows, abs(columns)) == 1
         return rows + abs(columns) == 1
 
-    assert found.count == flooded((p, reach, lambda a, b: cells[a] == cells[b]))
-    assert found.distinct == len(cells.unique())
-    for label in range(found.count):
-        assert len(cells[found.labels == label].unique()) == 1
+    assert result.count == flooded((p, reach, lambda a, b: cells[a] == cells[b]))
+    assert result.distinct == len(cells.unique())
+    for label in range(result.count):
+        assert len(cells[result.labels == label].unique()) == 1
 
 
 def test_wider_neighbourhoods_join_more():
@@ -74,11 +74,11 @@ def test_finer_grids_miss_less():
     net = dense(2, 16, 16, 1)
     grids = [grid_regions(net, SQUARE, grid=p, method="pattern") for p in (12, 40, 120, 400)]
     exact = grids[-1].distinct
-    found = [grid_regions(net, SQUARE, grid=p, neighbours="8", exact=exact) for p in (12, 40, 120)]
-    missed = [one.missed for one in found]
+    result = [grid_regions(net, SQUARE, grid=p, neighbours="8", exact=exact) for p in (12, 40, 120)]
+    missed = [grid.missed for grid in result]
     assert missed[0] > missed[1] > missed[2] > 0
-    assert [one.distinct for one in found] == [one.distinct for one in grids[:3]]
-    assert f"{missed[0]:.1%} of {exact} missed" in str(found[0])
+    assert [grid.distinct for grid in result] == [grid.distinct for grid in grids[:3]]
+    assert f"{missed[0]:.1%} of {exact} missed" in str(result[0])
 
 
 def test_a_tolerance_hides_small_kinks_from_slopes_but_not_from_patterns():
@@ -115,10 +115,10 @@ def test_half_precision_breaks_regions_where_the_tolerance_is_finer_than_its_rou
 
 def test_rounded_weights_are_another_network_in_full_precision():
     net = dense(2, 8, 8, 1)
-    found = grid_regions(net, SQUARE, grid=24, weights="float16")
+    result = grid_regions(net, SQUARE, grid=24, weights="float16")
     other = dense(2, 8, 8, 1).half().double()
-    assert torch.equal(found.labels, grid_regions(other, SQUARE, grid=24).labels)
-    assert found.weights == "float16"
+    assert torch.equal(result.labels, grid_regions(other, SQUARE, grid=24).labels)
+    assert result.weights == "float16"
     rounded, _, before = in_precision(net, SQUARE, "float64", weights="float16")
     assert before is None
     assert torch.equal(rounded[0].weight, other[0].weight)
@@ -126,29 +126,29 @@ def test_rounded_weights_are_another_network_in_full_precision():
 
 
 def test_maps_that_differ_in_one_number_are_different():
-    compare = Neighbours("4", 2, 1e-3, torch.eye(2).double())
+    compare = GridNeighbours("4", 2, 1e-3, torch.eye(2).double())
     compare.pairs(torch.tensor([[0.5, 1.0], [0.5, 2.0]]).double())
     assert compare.distinct(torch.tensor([0, 1])) == 2
 
 
 def test_the_grid_spans_the_domain_and_by_default_the_points_with_a_margin():
-    found = grid_regions(dense(2, 3, 1), points(5, 2), domain=BOX, grid=5)
-    assert found.u.tolist() == found.v.tolist() == [-1.0, -0.5, 0.0, 0.5, 1.0]
-    found = grid_regions(dense(2, 3, 1), SQUARE, grid=5)
-    assert found.u.tolist() == pytest.approx([-1.2, -0.6, 0.0, 0.6, 1.2])
+    result = grid_regions(dense(2, 3, 1), points(5, 2), domain=BOX, grid=5)
+    assert result.u.tolist() == result.v.tolist() == [-1.0, -0.5, 0.0, 0.5, 1.0]
+    result = grid_regions(dense(2, 3, 1), SQUARE, grid=5)
+    assert result.u.tolist() == pytest.approx([-1.2, -0.6, 0.0, 0.6, 1.2])
 
 
 def test_slices_of_a_large_space_are_those_of_the_network_on_it():
     net = dense(7, 9, 6, 2)
-    found = grid_regions(net, points(3, 7), grid=30, method="pattern")
+    result = grid_regions(net, points(3, 7), grid=30, method="pattern")
 
     def inside(z):
-        return net(found.origin + z @ found.axes)
+        return net(result.origin + z @ result.axes)
 
-    (a, b), (c, d) = found.u[[0, -1]].tolist(), found.v[[0, -1]].tolist()
+    (a, b), (c, d) = result.u[[0, -1]].tolist(), result.v[[0, -1]].tolist()
     box = torch.tensor([[a, c], [b, d]], dtype=torch.float64)
     flat = grid_regions(inside, SQUARE, grid=30, domain=box, method="pattern")
-    assert torch.equal(found.labels, flat.labels)
+    assert torch.equal(result.labels, flat.labels)
     again = grid_regions(
         net,
         points(5, 7, seed=9),
@@ -157,7 +157,7 @@ def test_slices_of_a_large_space_are_those_of_the_network_on_it():
         grid=30,
         method="pattern",
     )
-    assert torch.equal(found.labels, again.labels)
+    assert torch.equal(result.labels, again.labels)
 
 
 def test_images_are_cut_by_planes_too():
@@ -175,8 +175,8 @@ def test_smooth_networks_have_a_region_for_each_point():
 
 
 def test_a_line_has_no_plane():
-    found = grid_regions(dense(1, 3, 1), points(4, 1))
-    assert found.status == "not applicable: a plane needs at least two inputs"
+    result = grid_regions(dense(1, 3, 1), points(4, 1))
+    assert result.status == "not applicable: a plane needs at least two inputs"
 
 
 def test_errors_say_what_to_do():
@@ -204,17 +204,17 @@ def test_errors_say_what_to_do():
 
 
 def test_different_maps_of_many_coefficients_are_told_apart():
-    from inscape.regions._labels import Neighbours, directions
+    from inscape.regions._labels import GridNeighbours, directions
 
     size, side = 3000, 6
     rows = points(side * side, size, seed=5)
     rows = rows / rows.norm(dim=1, keepdim=True)
     rows[1:] = rows[:1] + 0.02 * rows[1:]  # 3% apart: far more than the tolerance, yet near
-    found = Neighbours("row", side, 0.01, directions(size))
-    pairs = [found.pairs(row) for row in rows.reshape(side, side, size)]
+    result = GridNeighbours("row", side, 0.01, directions(size))
+    pairs = [result.pairs(row) for row in rows.reshape(side, side, size)]
     labels = joined_labels(side * side, pairs)
-    assert found.distinct(labels) == side * side
-    again = Neighbours("4", side, 0.01, directions(size))
+    assert result.distinct(labels) == side * side
+    again = GridNeighbours("4", side, 0.01, directions(size))
     same = rows[:1].expand(side * side, -1).reshape(side, side, size)
     labels = joined_labels(side * side, [again.pairs(row) for row in same])
     assert again.distinct(labels) == 1

@@ -46,8 +46,8 @@ def test_hull_of_the_vertices_has_these_facets_radii_and_volume(make, n):
     assert len(planes) == shape.facet_count == len(shape.facets)
     assert np.allclose(np.linalg.norm(corners, axis=1), 1)
     assert isclose((-planes[:, -1]).min(), sqrt(shape.inner_square), rel_tol=1e-8)
-    found = sorted({round(float(d) ** 2, 6) for d in planes[:, -1]})
-    assert found == sorted({round(float(d), 6) for d in shape.facet_distances().values()})
+    result = sorted({round(float(d) ** 2, 6) for d in planes[:, -1]})
+    assert result == sorted({round(float(d), 6) for d in shape.facet_distances().values()})
     assert isclose(hull.volume, shape.volume, rel_tol=1e-9)
 
 

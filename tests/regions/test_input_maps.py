@@ -30,22 +30,22 @@ def images():
 
 
 def test_maps_of_images_are_those_at_the_centroids(images):
-    net, found = images
-    matrices, constants = found.input_maps(net)
-    x = found.frame.at(found.centroids)
-    local = local_maps(net, x, points=found.cells)
-    assert found.cells > 50
+    net, result = images
+    matrices, constants = result.input_maps(net)
+    x = result.frame.at(result.centroids)
+    local = local_maps(net, x, points=result.cells)
+    assert result.cells > 50
     assert_close(matrices, local.jacobians)
     assert_close(constants, local.intercepts)
 
 
 def test_maps_give_the_network_and_the_slopes_of_the_plane(images):
-    net, found = images
-    some = torch.tensor([5, 0, 17])
-    matrices, constants = found.input_maps(net, some)
-    x = found.frame.at(found.centroids[some])
+    net, result = images
+    cells = torch.tensor([5, 0, 17])
+    matrices, constants = result.input_maps(net, cells)
+    x = result.frame.at(result.centroids[cells])
     assert_close((matrices @ x[:, :, None])[:, :, 0] + constants, net(x).detach())
-    assert_close(matrices @ found.axes.T, found.slopes[some])
+    assert_close(matrices @ result.axes.T, result.slopes[cells])
 
 
 def test_pooling_and_clamps_have_maps_in_input_space():
@@ -54,21 +54,21 @@ def test_pooling_and_clamps_have_maps_in_input_space():
     )
     torch.manual_seed(0)
     net, x = net.double().eval(), points(3, 36).reshape(3, 1, 6, 6)
-    found = plane_regions(net, x)
-    matrices, constants = found.input_maps(net)
-    at = found.frame.at(found.centroids)
+    result = plane_regions(net, x)
+    matrices, constants = result.input_maps(net)
+    at = result.frame.at(result.centroids)
     assert_close((matrices @ at.flatten(1)[:, :, None])[:, :, 0] + constants, net(at).detach())
-    assert_close(matrices @ found.axes.flatten(1).T, found.slopes)
+    assert_close(matrices @ result.axes.flatten(1).T, result.slopes)
 
 
 def test_another_network_is_refused(images):
-    _, found = images
+    _, result = images
     with pytest.raises(
         ValueError, match=r"found one with \(5,\) units and 3 outputs for \(12, 8\)"
     ):
-        found.input_maps(dense(784, 5, 3))
+        result.input_maps(dense(784, 5, 3))
     with pytest.raises(ValueError, match="found other values: has it been trained since"):
-        found.input_maps(dense(784, 12, 8, 3, seed=7))
+        result.input_maps(dense(784, 12, 8, 3, seed=7))
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_values_without_gradients_are_refused(beside, words):
 
 
 def test_what_does_not_fit_is_refused(images):
-    net, found = images
+    net, result = images
     with pytest.raises(BudgetError, match="the maps must take at most 1000 bytes, but those of"):
-        found.input_maps(net, memory=1000)
+        result.input_maps(net, memory=1000)
     with pytest.raises(ValueError, match=r"cells must be numbers from 0 to \d+, found -1"):
-        found.input_maps(net, torch.tensor([-1]))
+        result.input_maps(net, torch.tensor([-1]))

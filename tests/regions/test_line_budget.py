@@ -25,22 +25,22 @@ def spent(f, x, seconds, **settings):
         return line_regions(f, x, seconds=seconds, **settings)
 
 
-def assert_prefix(found, whole):
+def assert_prefix(result, whole):
     """Everything that was found is what the whole has at its beginning."""
-    assert not found.complete
-    assert found.ended_by == "seconds"
-    assert found.asked == len(whole.cells)
-    segments, knots, pieces = len(found.cells), len(found.t), len(found.slopes)
-    assert_close(found.t, whole.t[:knots], rtol=0, atol=1e-12)
-    assert_close(found.values, whole.values[:knots])
-    assert_close(found.slopes, whole.slopes[:pieces])
-    assert torch.equal(found.cells[:-1], whole.cells[: segments - 1])
-    assert_close(found.variation[:-1], whole.variation[: segments - 1])
-    assert torch.equal(found.starts, whole.starts[:segments])
-    last = (found.points()[-1] - found.starts[-1]).norm()
-    length = found.lengths[:-1].sum() + last
-    assert found.covered == pytest.approx(float(length / whole.lengths.sum()))
-    assert 0 < found.covered < 1
+    assert not result.complete
+    assert result.ended_by == "seconds"
+    assert result.asked == len(whole.cells)
+    segments, knots, pieces = len(result.cells), len(result.t), len(result.slopes)
+    assert_close(result.t, whole.t[:knots], rtol=0, atol=1e-12)
+    assert_close(result.values, whole.values[:knots])
+    assert_close(result.slopes, whole.slopes[:pieces])
+    assert torch.equal(result.cells[:-1], whole.cells[: segments - 1])
+    assert_close(result.variation[:-1], whole.variation[: segments - 1])
+    assert torch.equal(result.starts, whole.starts[:segments])
+    last = (result.points()[-1] - result.starts[-1]).norm()
+    length = result.lengths[:-1].sum() + last
+    assert result.covered == pytest.approx(float(length / whole.lengths.sum()))
+    assert 0 < result.covered < 1
 
 
 @pytest.mark.parametrize("seconds", [30, 60, 100])
@@ -72,25 +72,25 @@ def test_what_is_asked_of_each_piece_ends_with_the_time_too(monkeypatch):
     options = {"patterns": True, "maps": True, "gradients": True}
     whole = line_regions(f, x, **options)
     monkeypatch.setattr(evaluation, "MOST", 8)
-    found = spent(f, x, 60, **options)
-    assert_prefix(found, whole)
-    pieces = len(found.slopes)
+    result = spent(f, x, 60, **options)
+    assert_prefix(result, whole)
+    pieces = len(result.slopes)
     for name in ("patterns", "maps", "biases"):
-        assert_close(getattr(found, name), getattr(whole, name)[:pieces])
-    assert_close(found.gradient_variation[:-1], whole.gradient_variation[: len(found.cells) - 1])
-    assert_close(found.vertex_jumps, whole.vertex_jumps[: len(found.cells) - 1])
+        assert_close(getattr(result, name), getattr(whole, name)[:pieces])
+    assert_close(result.gradient_variation[:-1], whole.gradient_variation[: len(result.cells) - 1])
+    assert_close(result.vertex_jumps, whole.vertex_jumps[: len(result.cells) - 1])
 
 
 def test_the_summary_is_a_mean_of_whole_segments_or_a_lower_bound():
     f, x = dense(3, 10, 10, 2), points(20, 3)
-    found = spent(f, x, 100)
-    assert len(found.cells) > 2
-    said = found.summary()
-    ended = found.t[found.offsets[1:] - 1] == 1
-    assert (said.kind, said.value) == ("estimate", float(found.cells[ended].double().mean()))
-    assert said.basis == f"{found.covered:.1%} of 19 lines, then the budget (seconds) was spent"
-    one = spent(f, x[:2], 30).summary()
-    assert (one.kind, one.value) == ("lower bound", 1.0)
+    result = spent(f, x, 100)
+    assert len(result.cells) > 2
+    said = result.summary()
+    ended = result.t[result.offsets[1:] - 1] == 1
+    assert (said.kind, said.value) == ("estimate", float(result.cells[ended].double().mean()))
+    assert said.basis == f"{result.covered:.1%} of 19 lines, then the budget (seconds) was spent"
+    summary = spent(f, x[:2], 30).summary()
+    assert (summary.kind, summary.value) == ("lower bound", 1.0)
 
 
 def test_too_short_a_time_says_where_it_went():
@@ -141,10 +141,10 @@ def test_chains_of_matrices_refine_too(monkeypatch):
 
 def test_enough_time_is_no_budget():
     f, x = dense(3, 10, 10, 2), points(20, 3)
-    found, whole = spent(f, x, 1e9), line_regions(f, x)
-    assert found.complete
-    assert (found.covered, found.ended_by) == (1.0, "complete")
-    assert_close(found.t, whole.t, rtol=0, atol=1e-12)
+    result, whole = spent(f, x, 1e9), line_regions(f, x)
+    assert result.complete
+    assert (result.covered, result.ended_by) == (1.0, "complete")
+    assert_close(result.t, whole.t, rtol=0, atol=1e-12)
 
 
 def test_no_time_is_refused():

@@ -29,12 +29,12 @@ def thesis_example(x):
 
 
 def test_thesis_example_has_the_printed_values_and_its_parabola_does_not_apply():
-    found = line_regions(spline, INTERVAL)
-    assert found.t.tolist() == [0.0, 0.25, 0.75, 1.0]
-    assert found.values.flatten().tolist() == [1.0, 0.0, 0.0, 1.0]
-    assert found.slopes.flatten().tolist() == [-1.0, 0.0, 1.0]
-    assert found.variation.tolist() == [2.0]
-    assert found.slope_variation.tolist() == [2.0]
+    result = line_regions(spline, INTERVAL)
+    assert result.t.tolist() == [0.0, 0.25, 0.75, 1.0]
+    assert result.values.flatten().tolist() == [1.0, 0.0, 0.0, 1.0]
+    assert result.slopes.flatten().tolist() == [-1.0, 0.0, 1.0]
+    assert result.variation.tolist() == [2.0]
+    assert result.slope_variation.tolist() == [2.0]
     other = line_regions(thesis_example, INTERVAL)
     assert isinstance(other, NotApplicable)
     assert "must be made of affine operations" in other.reason
@@ -44,21 +44,21 @@ def test_thesis_example_has_the_printed_values_and_its_parabola_does_not_apply()
 def test_one_input_gives_the_one_dimensional_measures(case):
     f, x, _ = CASES[case]()
     ends = torch.stack([x.min(0).values, x.max(0).values])
-    found = line_regions(f, ends)
-    assert float(found.variation) == pytest.approx(total_variation(f, x).summary().value)
-    assert float(found.slope_variation) == pytest.approx(slope_variation(f, x).summary().value)
+    result = line_regions(f, ends)
+    assert float(result.variation) == pytest.approx(total_variation(f, x).summary().value)
+    assert float(result.slope_variation) == pytest.approx(slope_variation(f, x).summary().value)
 
 
 def test_polyline_goes_through_its_vertices_and_home_when_closed():
     f, x, _ = CASES["deep relu"]()
-    found, closed = line_regions(f, x), line_regions(f, x, closed=True)
-    assert torch.equal(found.starts, x[:-1])
-    assert torch.equal(found.stops, x[1:])
+    result, closed = line_regions(f, x), line_regions(f, x, closed=True)
+    assert torch.equal(result.starts, x[:-1])
+    assert torch.equal(result.stops, x[1:])
     assert torch.equal(closed.stops[-1], x[0])
-    assert len(closed.cells) == len(found.cells) + 1 == len(x)
+    assert len(closed.cells) == len(result.cells) + 1 == len(x)
     with torch.no_grad():
-        assert_close(found.values, f(found.points()))
-    assert_close(found.lengths, (x[1:] - x[:-1]).norm(dim=1))
+        assert_close(result.values, f(result.points()))
+    assert_close(result.lengths, (x[1:] - x[:-1]).norm(dim=1))
 
 
 def test_segments_may_be_given_by_both_ends_or_drawn():
@@ -75,28 +75,28 @@ def test_segments_may_be_given_by_both_ends_or_drawn():
 
 def test_slopes_are_the_gradient_along_the_line_by_arc_length():
     f, x, _ = CASES["two-layer, three outputs"]()
-    found = line_regions(f, x, maps=True)
-    segment = torch.repeat_interleave(torch.arange(len(found.cells)), found.cells)
+    result = line_regions(f, x, maps=True)
+    segment = torch.repeat_interleave(torch.arange(len(result.cells)), result.cells)
     first = torch.arange(len(segment)) + segment
-    middle = (found.points()[first] + found.points()[first + 1]) / 2
-    way = ((found.stops - found.starts) / found.lengths[:, None])[segment]
+    middle = (result.points()[first] + result.points()[first + 1]) / 2
+    direction = ((result.stops - result.starts) / result.lengths[:, None])[segment]
     gradients = jacobians(f, middle)
-    assert_close(found.slopes, (gradients @ way[:, :, None])[:, :, 0])
-    assert_close(found.maps, gradients)
+    assert_close(result.slopes, (gradients @ direction[:, :, None])[:, :, 0])
+    assert_close(result.maps, gradients)
     share = torch.rand(len(segment), 1, generator=torch.Generator().manual_seed(0)).double()
-    inside = torch.lerp(found.points()[first], found.points()[first + 1], share)
+    inside = torch.lerp(result.points()[first], result.points()[first + 1], share)
     with torch.no_grad():
-        y = (found.maps @ inside[:, :, None])[:, :, 0] + found.biases
+        y = (result.maps @ inside[:, :, None])[:, :, 0] + result.biases
         assert_close(y, f(inside))
 
 
-def test_patterns_differ_between_neighbours_in_the_units_that_bend():
+def test_patterns_differ_between_neighbours_in_the_units_that_switch():
     f, x, _ = CASES["deep relu"]()
-    found = line_regions(f, x, patterns=True)
-    assert found.patterns.shape == (int(found.cells.sum()), 12)
-    segment = torch.repeat_interleave(torch.arange(len(found.cells)), found.cells)
-    flips = (found.patterns[1:] != found.patterns[:-1]).sum(1)
-    assert bool((flips[segment.diff() == 0] == 1).all())  # no two units bend at one place here
+    result = line_regions(f, x, patterns=True)
+    assert result.patterns.shape == (int(result.cells.sum()), 12)
+    segment = torch.repeat_interleave(torch.arange(len(result.cells)), result.cells)
+    flips = (result.patterns[1:] != result.patterns[:-1]).sum(1)
+    assert bool((flips[segment.diff() == 0] == 1).all())  # no two units switch at one place
 
 
 @pytest.mark.parametrize(
@@ -110,20 +110,20 @@ def test_patterns_differ_between_neighbours_in_the_units_that_bend():
 def test_maps_of_lines_inside_a_kink_are_those_of_the_pattern_there(f, end, slope):
     end = torch.tensor([end], dtype=torch.float64)
     starts = -end * torch.linspace(0.1, 0.9, 50).double()[:, None]
-    found = line_regions(f, starts, to=end.expand(50, 2), maps=True, patterns=True)
-    assert_close(found.maps, torch.tensor([[slope]] * 50, dtype=torch.float64))
-    assert not found.patterns.any()
-    assert_close(found.biases, torch.zeros(50, 1).double())
+    result = line_regions(f, starts, to=end.expand(50, 2), maps=True, patterns=True)
+    assert_close(result.maps, torch.tensor([[slope]] * 50, dtype=torch.float64))
+    assert not result.patterns.any()
+    assert_close(result.biases, torch.zeros(50, 1).double())
 
 
 def test_dense_sampling_never_beats_the_exact_variation():
     f, x, _ = CASES["deep relu"]()
-    found = line_regions(f, x)
+    result = line_regions(f, x)
     t = torch.linspace(0, 1, 20_001, dtype=torch.float64)[:, None]
     for i in range(len(x) - 1):
         with torch.no_grad():
             secants = float(f(torch.lerp(x[i], x[i + 1], t)).diff(dim=0).norm(dim=1).sum())
-        assert -1e-12 < float(found.variation[i]) - secants < 1e-3  # corners of 1/20,000
+        assert -1e-12 < float(result.variation[i]) - secants < 1e-3  # corners of 1/20,000
 
 
 @pytest.mark.parametrize("small", [0, 2**15], ids=["compiled", "plain"])
@@ -133,30 +133,30 @@ def test_order_and_scale_of_hidden_units_do_not_matter(small, monkeypatch):
     other = copy.deepcopy(f)
     linear = [m for m in other if isinstance(m, nn.Linear)]
     with torch.no_grad():
-        for one, two in itertools.pairwise(linear):
+        for first, second in itertools.pairwise(linear):
             order = torch.randperm(6, generator=torch.Generator().manual_seed(3))
             scale = torch.logspace(-8, 7, 6).double()
-            one.weight.copy_(one.weight[order])
-            one.bias.copy_(one.bias[order])
-            two.weight.copy_(two.weight[:, order])
-            one.weight *= scale[:, None]
-            one.bias *= scale
-            two.weight /= scale
-    found, expected = line_regions(other, x), line_regions(f, x)
+            first.weight.copy_(first.weight[order])
+            first.bias.copy_(first.bias[order])
+            second.weight.copy_(second.weight[:, order])
+            first.weight *= scale[:, None]
+            first.bias *= scale
+            second.weight /= scale
+    result, expected = line_regions(other, x), line_regions(f, x)
     for name in ("t", "values", "slopes", "cells", "merged", "variation", "slope_variation"):
-        assert_close(getattr(found, name), getattr(expected, name))
+        assert_close(getattr(result, name), getattr(expected, name))
 
 
-def test_cells_and_merged_pieces_differ_where_a_bend_does_not_show():
+def test_cells_and_merged_pieces_differ_where_a_kink_does_not_show():
     f = dense(2, 6, 1)
     with torch.no_grad():
-        f[2].weight[0, 2] = 0.0  # this unit bends, and nobody listens
+        f[2].weight[0, 2] = 0.0  # this unit has a kink, which the output does not read
     ends = 5 * points(20, 2)
-    found = line_regions(f, ends)
+    result = line_regions(f, ends)
     unit = (ends @ f[0].weight[2] + f[0].bias[2]).detach()
     crossed = ((unit[1:] > 0) != (unit[:-1] > 0)).long()
     assert crossed.sum() > 3
-    assert torch.equal(found.cells - found.merged, crossed)
+    assert torch.equal(result.cells - result.merged, crossed)
 
 
 def test_prelu_of_slope_one_makes_cells_that_merge():
@@ -164,54 +164,54 @@ def test_prelu_of_slope_one_makes_cells_that_merge():
     with torch.no_grad():
         f[0].weight.fill_(1.0)
         f[0].bias.copy_(torch.tensor([-1.0, 0.0, 1.0]))
-    found = line_regions(f, INTERVAL)
-    assert found.cells.tolist() == [4]
-    assert found.merged.tolist() == [1]
-    assert found.summary().value == 4.0
-    assert found.summary().basis == "1 segments, 1 when merged"
+    result = line_regions(f, INTERVAL)
+    assert result.cells.tolist() == [4]
+    assert result.merged.tolist() == [1]
+    assert result.summary().value == 4.0
+    assert result.summary().basis == "1 segments, 1 when merged"
 
 
 @pytest.mark.filterwarnings("ignore:the model is in float16")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_other_precision_is_converted_and_said(dtype):
     f, x, _ = CASES["deep relu"]()
-    found = line_regions(f.to(dtype), x.to(dtype))
-    assert found.converted == "float32"
+    result = line_regions(f.to(dtype), x.to(dtype))
+    assert result.converted == "float32"
     exact = line_regions(f.double(), x.to(dtype).double())
     assert exact.converted is None
-    assert torch.equal(found.t, exact.t)
+    assert torch.equal(result.t, exact.t)
 
 
 def test_images_and_pooling():
     torch.manual_seed(0)
     f = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(8, 2))
     f, x = f.double().eval(), points(4, 1, 6, 6)
-    found = line_regions(f, x, maps=True)
-    assert found.maps.shape == (int(found.cells.sum()), 2, 36)
+    result = line_regions(f, x, maps=True)
+    assert result.maps.shape == (int(result.cells.sum()), 2, 36)
     with torch.no_grad():
-        assert_close(found.values, f(found.points()))
+        assert_close(result.values, f(result.points()))
 
 
 @pytest.mark.parametrize("inputs", [1, 3, 400])
 def test_a_segment_without_kinks_has_no_change_of_gradient(inputs):
     model, x = dense(inputs, 1, 3, act=nn.Hardtanh), 1e-3 * points(9, inputs)
-    found = line_regions(model, x, pairs=1, gradients=True)
-    assert found.cells == 1
-    assert found.gradient_variation.tolist() == [0.0]
+    result = line_regions(model, x, pairs=1, gradients=True)
+    assert result.cells == 1
+    assert result.gradient_variation.tolist() == [0.0]
 
 
 def test_rows_and_save_tell_of_every_piece(tmp_path):
     f, x, _ = CASES["two-layer"]()
-    found = line_regions(f, x, patterns=True, maps=True)
-    rows = list(found.rows())
-    assert len(rows) == int(found.cells.sum())
-    assert sum(row["length"] for row in rows) == pytest.approx(float(found.lengths.sum()))
+    result = line_regions(f, x, patterns=True, maps=True)
+    rows = list(result.rows())
+    assert len(rows) == int(result.cells.sum())
+    assert sum(row["length"] for row in rows) == pytest.approx(float(result.lengths.sum()))
     travelled = sum(row["length"] * row["slope"] for row in rows)
-    assert travelled == pytest.approx(float(found.variation.sum()))
-    again = inscape.load(found.save(tmp_path / "lines.json"))
+    assert travelled == pytest.approx(float(result.variation.sum()))
+    again = inscape.load(result.save(tmp_path / "lines.json"))
     assert isinstance(again, LineRegions)
-    assert torch.equal(again.maps, found.maps)
-    assert again.patterns.dtype == found.patterns.dtype
+    assert torch.equal(again.maps, result.maps)
+    assert again.patterns.dtype == result.patterns.dtype
 
 
 def test_bad_segments_are_named():

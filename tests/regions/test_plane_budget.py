@@ -15,7 +15,14 @@ from inscape._core.anytime import finished, step_within
 from inscape._core.deadline import clock
 from inscape.piecewise.graph.affine_maps import AffineMap
 from inscape.piecewise.graph.network import Piecewise, piecewise
-from inscape.piecewise.planes import arrangement, budget, coefficients, cutting, subdivision, tidy
+from inscape.piecewise.planes import (
+    arrangement,
+    budget,
+    coefficients,
+    cutting,
+    in_canonical_order,
+    subdivision,
+)
 from inscape.piecewise.planes.patterns import History
 from inscape.piecewise.planes.threads import Workers
 from inscape.regions import boundary, plane_regions
@@ -40,14 +47,14 @@ def convolution(channels=2):
     return model, torch.randn(3, 1, 14, 14, dtype=torch.float64)
 
 
-def assert_right(found, model):
+def assert_right(result, model):
     """The cells are apart, and each has the map that the network has in its middle."""
-    assert float(found.areas.sum()) <= float(4 * found.covered) * (1 + 1e-9)
-    values = found.values(torch.arange(found.cells), found.centroids)
-    torch.testing.assert_close(values, model(found.frame.at(found.centroids)).detach())
-    for cell in range(min(found.cells, 5)):
-        slopes = torch.autograd.functional.jacobian(model, found.centroids[cell : cell + 1])
-        torch.testing.assert_close(found.slopes[cell], slopes[0, :, 0])
+    assert float(result.areas.sum()) <= float(4 * result.covered) * (1 + 1e-9)
+    values = result.values(torch.arange(result.cells), result.centroids)
+    torch.testing.assert_close(values, model(result.frame.at(result.centroids)).detach())
+    for cell in range(min(result.cells, 5)):
+        slopes = torch.autograd.functional.jacobian(model, result.centroids[cell : cell + 1])
+        torch.testing.assert_close(result.slopes[cell], slopes[0, :, 0])
 
 
 def steps_of(model, **more):
@@ -87,10 +94,12 @@ def test_small_steps_give_the_cells_of_one_large_step(monkeypatch):
     with clock(ticking()):
         cut = finished(steps_of(model))
     whole = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
-    found = planes._result(tidy(cut), whole.frame, SQUARE, SQUARE, piecewise(model, SQUARE))
-    assert (found.cells, found.complete) == (whole.cells, True)
-    torch.testing.assert_close(found.areas, whole.areas)
-    torch.testing.assert_close(found.slopes, whole.slopes)
+    result = planes._result(
+        in_canonical_order(cut), whole.frame, SQUARE, SQUARE, piecewise(model, SQUARE)
+    )
+    assert (result.cells, result.complete) == (whole.cells, True)
+    torch.testing.assert_close(result.areas, whole.areas)
+    torch.testing.assert_close(result.slopes, whole.slopes)
 
 
 def ticking(step=1.0):
@@ -105,22 +114,22 @@ def test_a_time_is_spent_on_ever_larger_windows_and_the_largest_is_whole(monkeyp
     model = dense(60, 12)
     now = ticking()
     with clock(now):
-        found = plane_regions(model, SQUARE, domain=SQUARE, seconds=seconds, threads=1)
+        result = plane_regions(model, SQUARE, domain=SQUARE, seconds=seconds, threads=1)
     assert now() <= 1.1 * seconds + 10  # one look is a second here
-    assert (found.complete, found.ended_by) == (False, "seconds")
-    assert torch.equal(found.asked, SQUARE)
-    side = float(found.domain[2, 0])
-    torch.testing.assert_close(found.domain, side * SQUARE)
-    assert found.covered == pytest.approx(side**2)
-    assert 0 < found.covered < 1
-    alone = plane_regions(model, SQUARE, domain=found.domain, threads=1)
-    assert (found.cells, alone.complete) == (alone.cells, True)
-    torch.testing.assert_close(found.areas, alone.areas)
-    assert_right(found, model)
-    said = found.summary()
+    assert (result.complete, result.ended_by) == (False, "seconds")
+    assert torch.equal(result.asked, SQUARE)
+    side = float(result.domain[2, 0])
+    torch.testing.assert_close(result.domain, side * SQUARE)
+    assert result.covered == pytest.approx(side**2)
+    assert 0 < result.covered < 1
+    alone = plane_regions(model, SQUARE, domain=result.domain, threads=1)
+    assert (result.cells, alone.complete) == (alone.cells, True)
+    torch.testing.assert_close(result.areas, alone.areas)
+    assert_right(result, model)
+    said = result.summary()
     assert said.kind == "lower bound"
     assert said.basis.startswith(
-        f"{found.covered:.1%} of the window, then the budget (seconds) was spent"
+        f"{result.covered:.1%} of the window, then the budget (seconds) was spent"
     )
 
 
@@ -149,20 +158,20 @@ def test_a_boundary_in_time_is_that_of_its_window(monkeypatch):
     monkeypatch.setattr(arrangement, "BATCH", 16)
     model = dense(60, 12)
     with clock(ticking()):
-        found = boundary(model, SQUARE, domain=SQUARE, seconds=60.0, threads=1)
-    assert (found.complete, found.ended_by) == (False, "seconds")
-    alone = boundary(model, SQUARE, domain=found.domain, threads=1)
-    assert found.length == pytest.approx(alone.length)
+        result = boundary(model, SQUARE, domain=SQUARE, seconds=60.0, threads=1)
+    assert (result.complete, result.ended_by) == (False, "seconds")
+    alone = boundary(model, SQUARE, domain=result.domain, threads=1)
+    assert result.length == pytest.approx(alone.length)
 
 
 def test_enough_time_covers_all_and_says_so():
     model = dense(12, 12)
     with clock(ticking(1e-6)):
-        found = plane_regions(model, SQUARE, domain=SQUARE, seconds=100.0, threads=1)
+        result = plane_regions(model, SQUARE, domain=SQUARE, seconds=100.0, threads=1)
     whole = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
-    assert (found.complete, found.ended_by, found.covered) == (True, "complete", 1.0)
+    assert (result.complete, result.ended_by, result.covered) == (True, "complete", 1.0)
     assert whole.ended_by == "complete"
-    assert found.cells == whole.cells
+    assert result.cells == whole.cells
 
 
 def test_other_budgets_are_named():
@@ -173,12 +182,12 @@ def test_other_budgets_are_named():
     assert (small.complete, small.ended_by) == (False, "memory")
     with clock(ticking(1e-6)):
         both = plane_regions(model, SQUARE, domain=SQUARE, regions=50, seconds=100.0, threads=1)
-        one = plane_regions(
+        single = plane_regions(
             Apex().eval(), SQUARE, domain=SQUARE, regions=1, seconds=100.0, threads=1
         )
     assert (both.ended_by, both.cells <= 50) == ("regions", True)
     assert float(both.areas.sum()) == pytest.approx(float(4 * both.covered))
-    assert (one.ended_by, one.cells) == ("regions", 1)
+    assert (single.ended_by, single.cells) == ("regions", 1)
 
 
 class Apex(nn.Module):
@@ -189,17 +198,17 @@ class Apex(nn.Module):
 
 
 def test_ranges_are_taken_some_at_a_time_where_somebody_looks_at_the_clock():
-    one = object.__new__(arrangement.Work)
-    one.workers, one.watched = Workers(1), True
+    faces = object.__new__(arrangement.Arrangement)
+    faces.workers, faces.watched = Workers(1), True
     with clock(ticking()):
-        steps = one.over(35, lambda a, b: (a, b), 5, some=10)
+        steps = faces.over(35, lambda a, b: (a, b), 5, batch=10)
         assert len([next(steps) for _ in range(4)]) == 4
         with pytest.raises(StopIteration) as end:
             next(steps)
     assert end.value.value == [(0, 10), (10, 20), (20, 30), (30, 35)]
-    one.watched = False
-    assert finished(one.over(95, lambda a, b: (a, b), 5)) == [(0, 95)]
-    assert finished(one.over(0, lambda a, b: (a, b), 5)) == [(0, 0)]
+    faces.watched = False
+    assert finished(faces.over(95, lambda a, b: (a, b), 5)) == [(0, 95)]
+    assert finished(faces.over(0, lambda a, b: (a, b), 5)) == [(0, 0)]
 
 
 def test_the_clock_begins_with_the_call_and_an_export_that_takes_it_all_is_told(monkeypatch):
@@ -245,21 +254,21 @@ def test_for_a_few_faces_no_columns_are_made(monkeypatch):
         lambda self, units, *more: asked.append(len(units)) or columns(self, units, *more),
     )
     monkeypatch.setattr(coefficients, "ROWS", 1)
-    found = plane_regions(model, x, regions=1, threads=1)
+    result = plane_regions(model, x, regions=1, threads=1)
     assert asked == [0]  # one cell is not cut by the maxima
-    torch.testing.assert_close(found.slopes, want.slopes)
-    values = found.values(torch.zeros(1, dtype=torch.int64), found.centroids)
-    torch.testing.assert_close(values, model(found.frame.at(found.centroids)).detach())
+    torch.testing.assert_close(result.slopes, want.slopes)
+    values = result.values(torch.zeros(1, dtype=torch.int64), result.centroids)
+    torch.testing.assert_close(values, model(result.frame.at(result.centroids)).detach())
 
 
 def test_full_columns_give_the_cells_of_the_whole_matrix(monkeypatch):
     model = dense(12, 12)
     whole = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
     monkeypatch.setattr(AffineMap, "_matrix", lambda *_: iter(()))
-    found = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
-    assert found.cells == whole.cells
-    torch.testing.assert_close(found.areas, whole.areas)
-    torch.testing.assert_close(found.slopes, whole.slopes)
+    result = plane_regions(model, SQUARE, domain=SQUARE, threads=1)
+    assert result.cells == whole.cells
+    torch.testing.assert_close(result.areas, whole.areas)
+    torch.testing.assert_close(result.slopes, whole.slopes)
 
 
 def test_small_windows_have_three_points_nearby_which_are_measured_once(monkeypatch):
@@ -269,8 +278,8 @@ def test_small_windows_have_three_points_nearby_which_are_measured_once(monkeypa
         Piecewise, "in_turn", lambda self, x, *rest: rows.append(len(x)) or measured(self, x, *rest)
     )
     monkeypatch.setattr(cutting, "CLOSE", 0.01)
-    found = [r for r in plane_regions.refine(model, x) if r is not None]
-    assert found[-1].complete
+    result = [r for r in plane_regions.refine(model, x) if r is not None]
+    assert result[-1].complete
     assert rows[0] == 3
     assert rows.count(3) == 1 < len(rows)  # wider windows have their corners too
     assert set(rows) == {3, 10}
@@ -282,16 +291,18 @@ def test_the_graph_gives_faces_alike_to_the_last_bit_in_any_company():
     points = torch.randn(3, 40, dtype=torch.float64)
     history, bits = History(), np.random.default_rng(0).integers(0, 2**30, (50, 1))
     history.add(bits.astype(np.uint64), 30, np.zeros(50, np.int64))
-    graph = coefficients.Graph(piecewise(model, points), points, coefficients.Near(points), history)
+    graph = coefficients.GraphCoefficients(
+        piecewise(model, points), points, coefficients.Near(points), history
+    )
     finished(graph.measured())
     whole, faces = np.empty((50, 4, 10)), np.arange(50)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     graph.coefficients(1, faces, whole)
     for begin, end in [(0, 1), (3, 5), (7, 16), (30, 50)]:
-        some = np.empty((end - begin, 4, 10))
-        graph.coefficients(1, faces[begin:end], some)
-        np.testing.assert_array_equal(some, whole[begin:end])
+        block = np.empty((end - begin, 4, 10))
+        graph.coefficients(1, faces[begin:end], block)
+        np.testing.assert_array_equal(block, whole[begin:end])
     torch.set_num_threads(before)
 
 

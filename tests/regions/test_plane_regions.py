@@ -85,19 +85,19 @@ CASES = dict(edge_cases())
 @pytest.mark.parametrize("name", CASES)
 def test_cells_are_those_of_rational_arithmetic(name, slope):
     layers = CASES[name]
-    found = plane_regions(net(*layers, slope=slope), SQUARE, domain=SQUARE)
+    result = plane_regions(net(*layers, slope=slope), SQUARE, domain=SQUARE)
     expected = planes.cells(layers, SQUARE.tolist(), [slope] * (len(layers) - 1))
-    assert found.cells == len(expected)
-    ours = torch.cat([found.pattern(k) for k in range(len(layers) - 1)], 1).tolist()
-    areas = {tuple(bits): area for bits, area in zip(ours, found.areas.tolist(), strict=True)}
+    assert result.cells == len(expected)
+    ours = torch.cat([result.pattern(k) for k in range(len(layers) - 1)], 1).tolist()
+    areas = {tuple(bits): area for bits, area in zip(ours, result.areas.tolist(), strict=True)}
     assert areas.keys() == {pattern for pattern, _, _ in expected}
     for cell, bits in enumerate(ours):
-        _, polygon, maps = next(one for one in expected if one[0] == tuple(bits))
+        _, polygon, maps = next(known for known in expected if known[0] == tuple(bits))
         assert_close(areas[tuple(bits)], float(planes.area(polygon)), rtol=1e-9, atol=1e-12)
         slopes = torch.tensor([[float(m[0]), float(m[1])] for m in maps], dtype=torch.float64)
         intercepts = torch.tensor([float(m[2]) for m in maps], dtype=torch.float64)
-        assert_close(found.slopes[cell], slopes)
-        assert_close(found.intercepts[cell], intercepts)
+        assert_close(result.slopes[cell], slopes)
+        assert_close(result.intercepts[cell], intercepts)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_cells_are_those_of_rational_arithmetic(name, slope):
 )
 def test_counts_known_from_three_systems(widths, count):
     model = initialised(2, *widths, 1)
-    found = plane_regions(model, SQUARE, domain=SQUARE, threads=2)
-    assert found.cells == count
-    assert found.complete
-    assert_laws(found, model)
+    result = plane_regions(model, SQUARE, domain=SQUARE, threads=2)
+    assert result.cells == count
+    assert result.complete
+    assert_laws(result, model)
 
 
 class Everything(nn.Module):
@@ -118,14 +118,14 @@ class Everything(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.lift = nn.Linear(2, 2 * 36)
-        self.one, self.two = nn.Conv2d(2, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding=1)
+        self.first, self.second = nn.Conv2d(2, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding=1)
         self.norm, self.kink = nn.BatchNorm2d(3), nn.PReLU(3)
         self.last = nn.Linear(12, 2)
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.lift(x).reshape(-1, 2, 6, 6)
-        h = functional.relu(self.norm(self.one(h)))
-        h = h + functional.leaky_relu(self.two(h), 0.2)
+        h = functional.relu(self.norm(self.first(h)))
+        h = h + functional.leaky_relu(self.second(h), 0.2)
         h = functional.max_pool2d(self.kink(h), 3, 2, 1)
         h = functional.relu6(6 * h)
         h = functional.interpolate(h, scale_factor=2.0, mode="bilinear")
@@ -141,22 +141,22 @@ def everything(seed=0):
     return model.double().eval()
 
 
-def assert_laws(found, model):
+def assert_laws(result, model):
     """Hold a complete arrangement against what must be true of every one."""
-    assert len(found.vertices) - len(found.edges) + found.cells == 1  # Euler, outside left out
-    assert_close(float(found.areas.sum()), float(area_of(found.domain)) * found.frame.area)
-    assert float(found.areas.min()) > 0
-    centre = found.centroids
+    assert len(result.vertices) - len(result.edges) + result.cells == 1  # Euler, outside left out
+    assert_close(float(result.areas.sum()), float(area_of(result.domain)) * result.frame.area)
+    assert float(result.areas.min()) > 0
+    centre = result.centroids
     with torch.no_grad():
-        expected = model(found.frame.at(centre)).flatten(1)
+        expected = model(result.frame.at(centre)).flatten(1)
     scale = float(expected.abs().max())
-    cells = torch.arange(found.cells)
-    assert float((found.values(cells, centre) - expected).abs().max()) <= 1e-12 * scale
-    inner = (found.neighbours >= 0).all(1)
-    ends, sides = found.edges[inner].long(), found.neighbours[inner].long()
+    cells = torch.arange(result.cells)
+    assert float((result.values(cells, centre) - expected).abs().max()) <= 1e-12 * scale
+    inner = (result.neighbours >= 0).all(1)
+    ends, sides = result.edges[inner].long(), result.neighbours[inner].long()
     for end in range(2):
-        at = found.vertices[ends[:, end]]
-        left, right = (found.values(sides[:, side], at) for side in range(2))
+        at = result.vertices[ends[:, end]]
+        left, right = (result.values(sides[:, side], at) for side in range(2))
         assert float((left - right).abs().max()) <= 1e-12 * scale  # continuous over every edge
 
 
@@ -167,17 +167,17 @@ def area_of(corners):
 
 def test_every_operation_at_once():
     model = everything()
-    found = plane_regions(model, SQUARE, domain=0.3 * SQUARE)
-    assert found.cells > 300
-    assert_laws(found, model)
-    all_bends = torch.cat([found.pattern(k) for k in range(len(found.ops))], 1)
-    assert len(all_bends.unique(dim=0)) == found.cells  # no cell is cut in two
-    inside = Frame(origin=found.origin, axes=found.axes).at(found.centroids)
+    result = plane_regions(model, SQUARE, domain=0.3 * SQUARE)
+    assert result.cells > 300
+    assert_laws(result, model)
+    all_patterns = torch.cat([result.pattern(k) for k in range(len(result.ops))], 1)
+    assert len(all_patterns.unique(dim=0)) == result.cells  # no cell is cut in two
+    inside = Frame(origin=result.origin, axes=result.axes).at(result.centroids)
     from inscape.piecewise.graph.network import piecewise
 
     expected = piecewise(model, SQUARE).patterns(inside)
-    for k, choices in enumerate(expected):
-        assert torch.equal(found.pattern(k), choices)
+    for k, pattern in enumerate(expected):
+        assert torch.equal(result.pattern(k), pattern)
 
 
 def test_a_maximum_of_three_planes_is_three_cells():
@@ -185,10 +185,10 @@ def test_a_maximum_of_three_planes_is_three_cells():
         u, v = x[:, :1], x[:, 1:]
         return functional.max_pool1d(torch.cat([u, v, -u - v], 1)[:, None], 3)[:, 0]
 
-    found = plane_regions(f, SQUARE, domain=SQUARE)
-    assert (found.cells, found.regions) == (3, 3)
-    assert_laws(found, f)
-    assert_close(found.areas.sum(), torch.tensor(4.0, dtype=torch.float64))
+    result = plane_regions(f, SQUARE, domain=SQUARE)
+    assert (result.cells, result.regions) == (3, 3)
+    assert_laws(result, f)
+    assert_close(result.areas.sum(), torch.tensor(4.0, dtype=torch.float64))
 
 
 def test_relu_and_max_pool_in_either_order_differ_in_cells_only():
@@ -197,8 +197,8 @@ def test_relu_and_max_pool_in_either_order_differ_in_cells_only():
     def pool(h):
         return functional.max_pool1d(h[:, None], 2)[:, 0].sum(1, keepdim=True)
 
-    one = plane_regions(lambda x: pool((x @ weight.T).relu()), SQUARE, domain=SQUARE)
-    two = plane_regions(
+    first = plane_regions(lambda x: pool((x @ weight.T).relu()), SQUARE, domain=SQUARE)
+    second = plane_regions(
         lambda x: (
             pool(x @ weight.T).relu()
             if False
@@ -207,70 +207,70 @@ def test_relu_and_max_pool_in_either_order_differ_in_cells_only():
         SQUARE,
         domain=SQUARE,
     )
-    assert one.regions == two.regions
-    assert one.cells > two.cells
-    assert_close(one.integral(), two.integral())
+    assert first.regions == second.regions
+    assert first.cells > second.cells
+    assert_close(first.integral(), second.integral())
 
 
 def test_cells_without_effect_merge():
     layers = [([[1, 0], [0, 1], [1, 1]], [0, 0, 0]), ([[1, 1, 0]], [0])]
-    found = plane_regions(net(*layers), SQUARE, domain=SQUARE)
-    assert (found.cells, found.regions) == (6, 4)
+    result = plane_regions(net(*layers), SQUARE, domain=SQUARE)
+    assert (result.cells, result.regions) == (6, 4)
     straight = plane_regions(nn.Sequential(nn.Linear(2, 5), nn.PReLU(init=1.0)).eval(), SQUARE)
     assert straight.regions == 1
     assert straight.cells > 1
 
 
 def test_a_dead_network_is_one_cell():
-    found = plane_regions(lambda x: (x[:, :1] * 0 - 1).relu(), SQUARE, domain=SQUARE)
-    assert (found.cells, found.regions) == (1, 1)
-    assert found.integral().tolist() == [0.0]
+    result = plane_regions(lambda x: (x[:, :1] * 0 - 1).relu(), SQUARE, domain=SQUARE)
+    assert (result.cells, result.regions) == (1, 1)
+    assert result.integral().tolist() == [0.0]
 
 
 def rearranged(model, seed=0):
     """Return the network with hidden units in another order and at other scales."""
     draw = torch.Generator().manual_seed(seed)
     linears = [m for m in model if isinstance(m, nn.Linear)]
-    for one, two in itertools.pairwise(linears):
-        order = torch.randperm(one.out_features, generator=draw)
-        scale = 10 ** (4 * torch.rand(one.out_features, generator=draw, dtype=torch.float64) - 2)
-        one.weight.data = (scale[:, None] * one.weight.data)[order]
-        one.bias.data = (scale * one.bias.data)[order]
-        two.weight.data = (two.weight.data / scale)[:, order]
+    for first, second in itertools.pairwise(linears):
+        order = torch.randperm(first.out_features, generator=draw)
+        scale = 10 ** (4 * torch.rand(first.out_features, generator=draw, dtype=torch.float64) - 2)
+        first.weight.data = (scale[:, None] * first.weight.data)[order]
+        first.bias.data = (scale * first.bias.data)[order]
+        second.weight.data = (second.weight.data / scale)[:, order]
     return model
 
 
 def test_order_and_scale_of_units_change_only_their_labels():
-    one = plane_regions(initialised(2, 24, 24, 2), SQUARE, domain=SQUARE)
-    two = plane_regions(rearranged(initialised(2, 24, 24, 2)), SQUARE, domain=SQUARE)
-    assert torch.equal(one.first, two.first)
-    assert torch.equal(one.corners, two.corners)
-    assert torch.equal(one.neighbours, two.neighbours)
-    assert torch.equal(one.switching_units[:, 0], two.switching_units[:, 0])
+    first = plane_regions(initialised(2, 24, 24, 2), SQUARE, domain=SQUARE)
+    second = plane_regions(rearranged(initialised(2, 24, 24, 2)), SQUARE, domain=SQUARE)
+    assert torch.equal(first.first, second.first)
+    assert torch.equal(first.corners, second.corners)
+    assert torch.equal(first.neighbours, second.neighbours)
+    assert torch.equal(first.switching_units[:, 0], second.switching_units[:, 0])
     for name in ("vertices", "slopes", "intercepts", "areas"):
-        assert_close(getattr(one, name), getattr(two, name), rtol=1e-9, atol=1e-11)
+        assert_close(getattr(first, name), getattr(second, name), rtol=1e-9, atol=1e-11)
 
 
 def test_polygons_are_those_of_shapely():
     shapely = pytest.importorskip("shapely")
-    found = plane_regions(dense(2, 12, 8, 1), SQUARE, domain=SQUARE)
-    shapes = [shapely.Polygon(found.polygon(k).numpy()) for k in range(found.cells)]
+    result = plane_regions(dense(2, 12, 8, 1), SQUARE, domain=SQUARE)
+    shapes = [shapely.Polygon(result.polygon(k).numpy()) for k in range(result.cells)]
     assert all(shape.is_valid for shape in shapes)
-    assert_close(torch.tensor([s.area for s in shapes], dtype=torch.float64), found.areas)
+    assert_close(torch.tensor([s.area for s in shapes], dtype=torch.float64), result.areas)
     together = shapely.union_all(shapes)
     assert math.isclose(together.area, 4.0, rel_tol=1e-12)
     assert_close(
         torch.tensor([[s.centroid.x, s.centroid.y] for s in shapes], dtype=torch.float64),
-        found.centroids, rtol=1e-7, atol=1e-9,
+        result.centroids, rtol=1e-7, atol=1e-9,
     )  # fmt: skip
 
 
 def test_slice_through_three_points_of_an_image_space():
     model, x = dense(9, 16, 8, 3, seed=4), points(5, 9)
-    found = plane_regions(model, x)
-    assert_laws(found, model)
-    assert_close(found.frame.of(x[:1]), torch.zeros(1, 2, dtype=torch.float64))
-    assert_close(found.frame.gram, torch.eye(2, dtype=torch.float64))
+    result = plane_regions(model, x)
+    assert_laws(result, model)
+    assert_close(result.frame.of(x[:1]), torch.zeros(1, 2, dtype=torch.float64))
+    assert_close(result.frame.gram, torch.eye(2, dtype=torch.float64))
     slanted = Frame(origin=x[0], axes=torch.stack([x[1] - x[0], x[2] - x[0]]))
     triangle = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     inside = plane_regions(model, x, plane=slanted, domain=triangle)
@@ -278,15 +278,15 @@ def test_slice_through_three_points_of_an_image_space():
     a, b = x[1] - x[0], x[2] - x[0]
     true_area = float((a @ a * (b @ b) - (a @ b) ** 2).sqrt()) / 2
     assert_close(float(inside.areas.sum()), true_area)
-    assert inside.cells <= found.cells
+    assert inside.cells <= result.cells
 
 
 def test_two_threads_find_the_same():
     model = initialised(2, 64, 64, 1)
-    one, two = (plane_regions(model, SQUARE, domain=SQUARE, threads=k) for k in (1, 2))
-    assert torch.equal(one.vertices, two.vertices)
-    assert torch.equal(one.corners, two.corners)
-    assert torch.equal(one.slopes, two.slopes)
+    first, second = (plane_regions(model, SQUARE, domain=SQUARE, threads=k) for k in (1, 2))
+    assert torch.equal(first.vertices, second.vertices)
+    assert torch.equal(first.corners, second.corners)
+    assert torch.equal(first.slopes, second.slopes)
 
 
 def test_a_small_window_far_from_zero_keeps_its_cells():
@@ -296,23 +296,23 @@ def test_a_small_window_far_from_zero_keeps_its_cells():
         [1000.0, -1000.0], dtype=torch.float64
     )
     there = torch.tensor([1000.0, -1000.0], dtype=torch.float64)
-    one = plane_regions(model, SQUARE, domain=1e-3 * SQUARE)
-    two = plane_regions(shifted, SQUARE + there, domain=1e-3 * SQUARE + there)
-    assert one.cells == two.cells
-    assert_close(one.areas, two.areas, rtol=1e-4, atol=1e-12)  # inputs of 1000 keep 13 digits
+    first = plane_regions(model, SQUARE, domain=1e-3 * SQUARE)
+    second = plane_regions(shifted, SQUARE + there, domain=1e-3 * SQUARE + there)
+    assert first.cells == second.cells
+    assert_close(first.areas, second.areas, rtol=1e-4, atol=1e-12)  # inputs of 1000 keep 13 digits
 
 
 def test_budgets_end_early_and_say_so():
     model = initialised(2, 128, 128, 128, 1)
-    found = plane_regions(model, SQUARE, domain=SQUARE, regions=1000)
-    assert not found.complete
-    assert 500 <= found.cells <= 1000
-    assert 0 < found.covered < 1
-    assert "then the budget" in found.summary().basis
-    assert found.summary().kind == "lower bound"
-    centre = found.centroids
+    result = plane_regions(model, SQUARE, domain=SQUARE, regions=1000)
+    assert not result.complete
+    assert 500 <= result.cells <= 1000
+    assert 0 < result.covered < 1
+    assert "then the budget" in result.summary().basis
+    assert result.summary().kind == "lower bound"
+    centre = result.centroids
     with torch.no_grad():
-        assert_close(found.values(torch.arange(found.cells), centre), model(centre))
+        assert_close(result.values(torch.arange(result.cells), centre), model(centre))
     by_memory = plane_regions(model, SQUARE, domain=SQUARE, memory=2**20)
     assert not by_memory.complete
     assert by_memory.cells < 1000
@@ -320,23 +320,23 @@ def test_budgets_end_early_and_say_so():
 
 def test_a_network_with_a_billion_regions_keeps_to_its_budget():
     model = initialised(2, *[512] * 6, 1)
-    found = plane_regions(model, SQUARE, domain=1000 * SQUARE, regions=2000, seconds=20.0)
-    assert 1 <= found.cells <= 2000
-    assert not found.complete
+    result = plane_regions(model, SQUARE, domain=1000 * SQUARE, regions=2000, seconds=20.0)
+    assert 1 <= result.cells <= 2000
+    assert not result.complete
 
 
 def test_half_precision_is_converted_and_said():
     with pytest.warns(UserWarning, match="the model is in float16: measured as a copy in float32"):
-        found = plane_regions(nn.Sequential(nn.Linear(2, 4), nn.ReLU()).half().eval(), SQUARE)
-    assert found.converted == "float32"
+        result = plane_regions(nn.Sequential(nn.Linear(2, 4), nn.ReLU()).half().eval(), SQUARE)
+    assert result.converted == "float32"
     assert plane_regions(dense(2, 4, 1), SQUARE).converted is None
 
 
 def test_other_models_get_the_reason():
-    found = plane_regions(nn.Sequential(nn.Linear(2, 3), nn.Softmax(1)).eval(), SQUARE.float())
-    assert isinstance(found, NotApplicable)
-    assert "'softmax' in module '1'" in found.reason
-    assert "analyse the logits" in found.reason
+    result = plane_regions(nn.Sequential(nn.Linear(2, 3), nn.Softmax(1)).eval(), SQUARE.float())
+    assert isinstance(result, NotApplicable)
+    assert "'softmax' in module '1'" in result.reason
+    assert "analyse the logits" in result.reason
     curved = plane_regions(nn.Sequential(nn.Linear(2, 3), nn.Tanh()).eval(), SQUARE.float())
     assert isinstance(curved, NotApplicable)
     assert "'tanh' in module '1'" in curved.reason
@@ -389,13 +389,13 @@ def test_bad_planes_and_budgets_are_refused():
 
 
 def test_rows_and_neighbours():
-    found = plane_regions(dense(2, 5, 1), SQUARE, domain=SQUARE)
-    rows = list(found.rows())
-    assert len(rows) == found.cells
+    result = plane_regions(dense(2, 5, 1), SQUARE, domain=SQUARE)
+    rows = list(result.rows())
+    assert len(rows) == result.cells
     assert_close(sum(row["area"] for row in rows), 4.0)
-    assert set(np.unique(found.switching_units[:, 0])) <= {-1, 0}
-    outer = (found.neighbours < 0).any(1)
-    assert torch.equal(outer, found.switching_units[:, 0] < 0)
+    assert set(np.unique(result.switching_units[:, 0])) <= {-1, 0}
+    outer = (result.neighbours < 0).any(1)
+    assert torch.equal(outer, result.switching_units[:, 0] < 0)
 
 
 def test_convolutions_come_out_alike_by_columns_and_by_the_graph(monkeypatch):
@@ -424,10 +424,10 @@ def test_a_maximum_over_a_whole_map():
     def f(x):
         return functional.max_pool2d(lift(x).reshape(-1, 2, 20, 20), 20).flatten(1)
 
-    found = plane_regions(f, SQUARE, domain=SQUARE)
-    assert int(found.pattern(0).max()) > 255
-    assert_laws(found, f)
-    assert found.cells == found.regions
+    result = plane_regions(f, SQUARE, domain=SQUARE)
+    assert int(result.pattern(0).max()) > 255
+    assert_laws(result, f)
+    assert result.cells == result.regions
 
 
 def test_units_that_are_zero_where_the_window_is_probed():
@@ -438,10 +438,10 @@ def test_units_that_are_zero_where_the_window_is_probed():
             nn.MaxPool1d(4, 2, 1), nn.Flatten(), nn.Linear(6, 6), nn.ReLU(),
             nn.Unflatten(1, (1, 6)), nn.MaxPool1d(3), nn.Flatten(),
         ).double().eval()  # fmt: skip
-    found = plane_regions(model, SQUARE, domain=3 * SQUARE)
-    assert found.complete
-    assert found.cells < 300
-    assert_laws(found, model)
+    result = plane_regions(model, SQUARE, domain=3 * SQUARE)
+    assert result.complete
+    assert result.cells < 300
+    assert_laws(result, model)
 
 
 def test_wide_windows_do_not_add_cells_of_rounding():
@@ -468,9 +468,9 @@ def test_sums_that_cancel_cut_nothing():
         ([[1, 1, 1]], [0]),
     ]
     window = SQUARE + torch.tensor([0.0137, -0.0211], dtype=torch.float64)
-    found = plane_regions(net(*layers), SQUARE, domain=window)
-    assert (found.cells, found.regions) == (4, 4)
-    assert found.cells == len(planes.cells(layers, window.tolist()))
+    result = plane_regions(net(*layers), SQUARE, domain=window)
+    assert (result.cells, result.regions) == (4, 4)
+    assert result.cells == len(planes.cells(layers, window.tolist()))
 
 
 def test_merging_goes_by_the_rounding_of_the_two_maps():
@@ -486,8 +486,8 @@ def test_merging_goes_by_the_rounding_of_the_two_maps():
 
 
 def test_domains_far_away_and_stars():
-    found = plane_regions(lambda x: (x - 1e8).relu(), SQUARE, domain=(SQUARE + 1e8).flip(0))
-    assert found.cells == 4
+    result = plane_regions(lambda x: (x - 1e8).relu(), SQUARE, domain=(SQUARE + 1e8).flip(0))
+    assert result.cells == 4
     angles = torch.arange(5, dtype=torch.float64) * 4 * math.pi / 5
     star = torch.stack([angles.sin(), angles.cos()], 1)
     with pytest.raises(ValueError, match="crosses itself"):
@@ -498,8 +498,8 @@ def test_planes_with_gradients_or_in_single_precision_will_do():
     x = points(3, 4)
     model = dense(4, 6, 1)
     plane = Frame(origin=x[0].float(), axes=(x[1:] - x[0]).requires_grad_())
-    found = plane_regions(model, x, plane=plane, domain=SQUARE.clone().requires_grad_())
-    assert found.vertices.dtype == torch.float64
-    assert not found.axes.requires_grad
+    result = plane_regions(model, x, plane=plane, domain=SQUARE.clone().requires_grad_())
+    assert result.vertices.dtype == torch.float64
+    assert not result.axes.requires_grad
     with pytest.raises(ValueError, match="threads must be at least 1, found -1"):
         plane_regions(model, x, threads=-1)

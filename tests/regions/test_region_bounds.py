@@ -53,14 +53,14 @@ def test_one_small_k_for_all_layers_would_not_bound():
         net[2].bias.fill_(-1.7)
     x = 3 * points(20_000, 2)
     cells = torch.cat(piecewise(net, x).patterns(x), 1).unique(dim=0)
-    found = region_bounds(net, x, count=len(cells))
-    assert 8 < found.count <= found.upper == 14
+    result = region_bounds(net, x, count=len(cells))
+    assert 8 < result.count <= result.upper == 14
 
 
 def test_lower_bound_lies_below_the_upper_one():
     for widths in product((2, 3, 5, 8), repeat=3):
-        found = bounds(*widths, dimension=2)
-        assert found.lower <= found.upper
+        result = bounds(*widths, dimension=2)
+        assert result.lower <= result.upper
     assert bounds(5, 5, dimension=2).lower == (5 // 2) ** 2 * arrangement(5, 2)
     assert bounds(6, dimension=3).lower == bounds(6, dimension=3).upper == 42
     assert bounds(5, 1, dimension=2).lower is None
@@ -80,9 +80,9 @@ def test_a_folding_network_reaches_the_lower_bound():
     x = torch.linspace(-0.5, 1.5, 100_001).double()[:, None]
     patterns = torch.cat(piecewise(net, x).patterns(x), 1)
     cells = int((patterns[1:] != patterns[:-1]).any(1).sum()) + 1
-    found = region_bounds(net, x, count=cells)
-    assert found.lower == 3 * 4
-    assert found.lower <= cells <= found.upper == 16
+    result = region_bounds(net, x, count=cells)
+    assert result.lower == 3 * 4
+    assert result.lower <= cells <= result.upper == 16
 
 
 def test_powers_of_the_width_s30():
@@ -96,9 +96,9 @@ def test_counts_of_random_networks_lie_below():
     net = dense(2, 5, 4, 1)
     x = 5 * points(50_000, 2)
     cells = len(torch.cat(piecewise(net, x).patterns(x), 1).unique(dim=0))
-    found = region_bounds(net, x, count=cells)
-    assert found.widths == (5, 4)
-    assert 5 < cells <= found.upper
+    result = region_bounds(net, x, count=cells)
+    assert result.widths == (5, 4)
+    assert 5 < cells <= result.upper
 
 
 def test_a_plane_through_a_large_space_has_smaller_bounds():
@@ -108,21 +108,21 @@ def test_a_plane_through_a_large_space_has_smaller_bounds():
 
 
 def test_huge_numbers_stay_exact_and_can_be_saved(tmp_path):
-    found = bounds(*[4096] * 8, dimension=3072, count=7)
-    assert found.upper > 10**4300
-    assert found.upper % 2 == bounds(*[4096] * 8, dimension=3072).upper % 2
-    rows = {row["what"]: row for row in found.rows()}
+    result = bounds(*[4096] * 8, dimension=3072, count=7)
+    assert result.upper > 10**4300
+    assert result.upper % 2 == bounds(*[4096] * 8, dimension=3072).upper % 2
+    rows = {row["what"]: row for row in result.rows()}
     assert rows["upper bound (2.26)"]["value"].startswith("10^")
     assert rows["count"]["value"] == "7"
-    path = found.save(tmp_path / "bounds.json")
+    path = result.save(tmp_path / "bounds.json")
     assert json.loads(path.read_text())["fields"]["count"] == 7
 
 
 def test_graphs_without_bounds_are_said():
     pool = nn.Sequential(nn.MaxPool1d(2), nn.Flatten()).eval()
-    found = region_bounds(pool, points(2, 1, 4))
-    assert isinstance(found, NotApplicable)
-    assert "a chain of affine maps" in found.reason
+    result = region_bounds(pool, points(2, 1, 4))
+    assert isinstance(result, NotApplicable)
+    assert "a chain of affine maps" in result.reason
     assert isinstance(region_bounds(dense(2, 3, 1, act=nn.Tanh), points(2, 2)), NotApplicable)
 
 

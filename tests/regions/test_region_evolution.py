@@ -38,10 +38,12 @@ def test_every_step_has_the_regions_of_the_network_at_that_step(run, evolution):
     assert evolution.steps.tolist() == [0, 3, 6, 9, 12]
     for place, step in enumerate(evolution.steps.tolist()):
         expected = plane_regions(model_at(run, step), X, domain=BOX)
-        found = evolution.regions_at(place)
+        result = evolution.regions_at(place)
         for field in fields(expected):
-            one, two = getattr(found, field.name), getattr(expected, field.name)
-            same = torch.equal(one, two) if isinstance(one, torch.Tensor) else one == two
+            first, second = getattr(result, field.name), getattr(expected, field.name)
+            same = (
+                torch.equal(first, second) if isinstance(first, torch.Tensor) else first == second
+            )
             assert same, field.name
         assert int(evolution.cells[place]) == expected.cells
         assert int(evolution.regions[place]) == expected.regions
@@ -62,8 +64,8 @@ def test_patterns_are_compared_with_the_last_ones_at_places_of_a_grid(run, evolu
     at = torch.cartesian_prod(side, side)
 
     def patterns(model):
-        one = model[0](at)
-        return [one > 0, model[2](one.relu()) > 0]
+        hidden = model[0](at)
+        return [hidden > 0, model[2](hidden.relu()) > 0]
 
     final = patterns(run.model)
     for place, step in enumerate(evolution.steps.tolist()):
@@ -93,10 +95,10 @@ def test_frozen_first_layer_settles_at_once():
     model = dense(2, 6, 5, 1)
     model[0].requires_grad_(False)
     run = fit(model, X, Y, optimizer="adam", lr=0.05, epochs=6, record=2)
-    found = region_evolution(model, X, trajectory=run.trajectory, tolerance=0.0)
-    assert found.differs[:, 0].tolist() == [0.0] * 4
-    assert int(found.settled[0]) == 0
-    assert int(found.settled[1]) > 0
+    result = region_evolution(model, X, trajectory=run.trajectory, tolerance=0.0)
+    assert result.differs[:, 0].tolist() == [0.0] * 4
+    assert int(result.settled[0]) == 0
+    assert int(result.settled[1]) > 0
 
 
 def test_steps_are_spread_or_named(run):
@@ -118,9 +120,9 @@ def test_rows_summary_and_file(evolution, tmp_path):
 
 
 def test_budget_that_is_reached_is_said(run):
-    found = region_evolution(run.model, X, trajectory=run.trajectory, regions=5, steps=2)
-    assert not found.complete.any()
-    assert found.summary().kind == "lower bound"
+    result = region_evolution(run.model, X, trajectory=run.trajectory, regions=5, steps=2)
+    assert not result.complete.any()
+    assert result.summary().kind == "lower bound"
 
 
 def test_model_is_left_as_it_was(run):

@@ -32,12 +32,12 @@ def prelu(slope):
 
 
 def test_xor_network_s9_s10():
-    found = tropical(xor(), points(1, 2))
-    assert found.expression() == "max{-1, x1 + x2 + 1} - max{0, 2 x1 + 2 x2}"
-    assert found.tropical_expression() == "(-1 ⊕ 1 ⊗ x1 ⊗ x2) ⊘ (0 ⊕ x1^2 ⊗ x2^2)"
+    result = tropical(xor(), points(1, 2))
+    assert result.expression() == "max{-1, x1 + x2 + 1} - max{0, 2 x1 + 2 x2}"
+    assert result.tropical_expression() == "(-1 ⊕ 1 ⊗ x1 ⊗ x2) ⊘ (0 ⊕ x1^2 ⊗ x2^2)"
     s = torch.tensor([-3.0, -2.0, -1.0, 0.0, 1.0]).double()
     x = torch.stack([s, torch.zeros(5).double()], 1)
-    assert found(x).flatten().tolist() == [-1.0, -1.0, 0.0, 1.0, 0.0]
+    assert result(x).flatten().tolist() == [-1.0, -1.0, 0.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_difference_of_the_maxima_is_the_network(widths, act):
             for part in net:
                 if isinstance(part, nn.PReLU):
                     part.weight.fill_(act().weight.item())
-    found = tropical(net, points(1, widths[0]))
+    result = tropical(net, points(1, widths[0]))
     for scale in (0.1, 1.0, 30.0):
         x = scale * points(2000, widths[0], seed=7)
-        assert_close(found.values(x), net(x).detach(), rtol=1e-9, atol=1e-9 * scale)
-        assert_close(found(x), found.values(x))
+        assert_close(result.values(x), net(x).detach(), rtol=1e-9, atol=1e-9 * scale)
+        assert_close(result(x), result.values(x))
 
 
 def test_abs_units_and_networks_without_kinks():
@@ -74,9 +74,9 @@ def test_abs_units_and_networks_without_kinks():
         def forward(self, x):
             return (1 - x.abs().sum(1, keepdim=True)).abs()
 
-    found = tropical(Tent().eval(), points(1, 2))
+    result = tropical(Tent().eval(), points(1, 2))
     x = 2 * points(500, 2)
-    assert_close(found(x), Tent()(x))
+    assert_close(result(x), Tent()(x))
     net = nn.Linear(2, 2).double().eval()
     affine = tropical(net, points(1, 2))
     assert_close(affine(x), net(x).detach())
@@ -84,8 +84,8 @@ def test_abs_units_and_networks_without_kinks():
 
 
 def test_every_term_is_somewhere_the_largest_alone():
-    found = tropical(dense(2, 6, 6, 1), points(1, 2))
-    for slopes, constants in found.terms(0):
+    result = tropical(dense(2, 6, 6, 1), points(1, 2))
+    for slopes, constants in result.terms(0):
         far = np.vstack([np.column_stack([slopes, constants]), [0, 0, -1e4]])
         hull = ConvexHull(far)
         upper = np.unique(hull.simplices[hull.equations[:, -2] > 1e-9])
@@ -94,9 +94,9 @@ def test_every_term_is_somewhere_the_largest_alone():
 
 def test_terms_are_no_more_than_the_cells_of_the_layers():
     net = dense(2, 6, 1)
-    found = tropical(net, points(1, 2))
+    result = tropical(net, points(1, 2))
     signs = (net[2].weight > 0).sum().item()
-    (plus, _), (minus, _) = found.terms(0)
+    (plus, _), (minus, _) = result.terms(0)
     assert len(plus) == most_terms([2] * signs, 2)
     assert len(minus) == most_terms([2] * (6 - signs), 2)
 
@@ -108,9 +108,9 @@ def test_permuted_and_rescaled_units_give_the_same_terms():
         other[0].weight.copy_((net[0].weight * scale[:, None])[order])
         other[0].bias.copy_((net[0].bias * scale)[order])
         other[2].weight.copy_((net[2].weight / scale)[:, order])
-    one, two = tropical(net, points(1, 2)), tropical(other, points(1, 2))
-    assert_close(one.plus_slopes, two.plus_slopes)
-    assert_close(one.minus_constants, two.minus_constants)
+    first, second = tropical(net, points(1, 2)), tropical(other, points(1, 2))
+    assert_close(first.plus_slopes, second.plus_slopes)
+    assert_close(first.minus_constants, second.minus_constants)
 
 
 @pytest.mark.parametrize("d", [1, 2, 7])
@@ -143,10 +143,10 @@ def test_close_terms_of_an_envelope_are_kept_where_they_count():
 def test_images_and_several_outputs():
     net = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)).double().eval()
     x = points(50, 1, 2, 2)
-    found = tropical(net, x)
-    assert_close(found(x), net(x).detach())
-    assert {row["output"] for row in found.rows()} == {0, 1}
-    assert {"part", "constant", "x4"} <= next(iter(found.rows())).keys()
+    result = tropical(net, x)
+    assert_close(result(x), net(x).detach())
+    assert {row["output"] for row in result.rows()} == {0, 1}
+    assert {"part", "constant", "x4"} <= next(iter(result.rows())).keys()
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -194,18 +194,18 @@ def test_refuses_before_building(monkeypatch):
 
 
 def test_errors_say_what_to_do():
-    found = tropical(xor(), points(1, 2))
+    result = tropical(xor(), points(1, 2))
     with pytest.raises(ValueError, match="output must be one of 1, found 1: choose 0 to 0"):
-        found.expression(1)
+        result.expression(1)
     with pytest.raises(ValueError, match="terms must be at least 1, found 0"):
         tropical(xor(), points(1, 2), terms=0)
 
 
 def test_graphs_that_are_no_chain_are_said():
     pool = nn.Sequential(nn.MaxPool1d(2), nn.Flatten()).eval()
-    found = tropical(pool, points(2, 1, 4))
-    assert isinstance(found, NotApplicable)
-    assert "a chain of affine maps" in found.reason
+    result = tropical(pool, points(2, 1, 4))
+    assert isinstance(result, NotApplicable)
+    assert "a chain of affine maps" in result.reason
     assert isinstance(tropical(dense(2, 3, 1, act=nn.Tanh), points(2, 2)), NotApplicable)
 
 
@@ -214,6 +214,6 @@ def test_text_leaves_out_nothing_and_shows_signs():
     with torch.no_grad():
         net[0].weight.copy_(torch.tensor([[-1.5, 1.0]]))
         net[0].bias.fill_(-0.25)
-    found = tropical(net, points(1, 2))
-    assert found.expression() == "max{-1.5 x1 + x2 - 0.25, 0} - max{0}"
-    assert found.tropical_expression() == "(-0.25 ⊗ x1^-1.5 ⊗ x2 ⊕ 0) ⊘ (0)"
+    result = tropical(net, points(1, 2))
+    assert result.expression() == "max{-1.5 x1 + x2 - 0.25, 0} - max{0}"
+    assert result.tropical_expression() == "(-0.25 ⊗ x1^-1.5 ⊗ x2 ⊕ 0) ⊘ (0)"

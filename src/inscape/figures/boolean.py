@@ -72,7 +72,9 @@ def swaps_by_inputs(histograms: Mapping[int, Sequence[int]], ax: Axes) -> None:
     """Draw the fraction of the classes with each number of swaps, a line for each n."""
     for at, (n, counts) in enumerate(sorted(histograms.items())):
         fractions = np.array(counts) / sum(counts)
-        ax.plot(range(len(fractions)), fractions, "o", markersize=3.5, label=f"n = {n}", **_look(at))
+        ax.plot(
+            range(len(fractions)), fractions, "o", markersize=3.5, label=f"n = {n}", **_look(at)
+        )
     ax.set_yscale("log")
     ax.set(xlabel="swaps", ylabel="fraction of the classes")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -8,7 +8,7 @@ from inscape.figures.style import BLUE, VERMILION, quiet_grid
 
 
 def distribution(ax: Axes, values: Tensor, summary: Summary, *, mark: str = "mean") -> None:
-    """Draw a histogram of values that are at least 0, with their mean and its confidence interval."""
+    """Draw a histogram of nonnegative values, with their mean and its confidence interval."""
     numbers = values.double().cpu().numpy()
     extent = float(numbers.max() - numbers.min())
     narrow = extent <= 1e-6 * float(abs(numbers).max())

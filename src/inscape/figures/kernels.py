@@ -1,4 +1,4 @@
-"""Figures of the kernels family: matrices, neighbours, drift, posteriors, and (next door) samples."""
+"""Figures of the kernels family: kernels, neighbours, drift, posteriors and samples."""
 
 from typing import Any
 

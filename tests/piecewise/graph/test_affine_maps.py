@@ -1,4 +1,4 @@
-"""Affine maps between bends: whole where they are full, columns within room, in steps."""
+"""Affine maps between kinks: dense where they are full, columns within a budget, in steps."""
 
 import numpy as np
 import pytest
@@ -74,25 +74,25 @@ def test_full_columns_come_whole_and_others_sparse(monkeypatch):
     net, units = normed(40), np.array([2, 3, 7, 39])
     step = steps_of(net, ROOM)[0]
     assert step.dense is None
-    found = finished(step.columns(units, ROOM))
-    np.testing.assert_allclose(found.whole[found.slot[units]], exact(net, 0).T[units], rtol=1e-12)
+    result = finished(step.columns(units, ROOM))
+    np.testing.assert_allclose(result.whole[result.slot[units]], exact(net, 0).T[units], rtol=1e-12)
     conv = net_of(nn.Conv1d(1, 2, 3), nn.ReLU(), nn.Conv1d(2, 2, 3), nn.ReLU(), nn.Flatten(),
                   nn.Linear(72, 1), shape=(1, 40))  # fmt: skip
     step, want = steps_of(conv, ROOM)[0], exact(conv, 0)
-    found, at = finished(step.columns(units, ROOM)), np.zeros_like(want[:, units])
-    assert found.whole is None
-    for k, j in enumerate(found.slot[units]):
-        span = slice(found.start[j], found.start[j + 1])
-        at[found.index[span], k] = found.value[span]
+    result, at = finished(step.columns(units, ROOM)), np.zeros_like(want[:, units])
+    assert result.whole is None
+    for k, j in enumerate(result.slot[units]):
+        span = slice(result.start[j], result.start[j + 1])
+        at[result.index[span], k] = result.value[span]
     np.testing.assert_allclose(at, want[:, units], atol=1e-14)
 
 
 def test_what_goes_straight_into_a_maximum_has_columns_without_any_run(monkeypatch):
     step, units = steps_of(pooled(), ROOM)[0], np.array([5, 6, 100])
     monkeypatch.setattr(step, "_run", None)
-    found = finished(step.columns(units, ROOM))
-    np.testing.assert_array_equal(found.index, units)
-    np.testing.assert_array_equal(found.value, np.ones(3))
+    result = finished(step.columns(units, ROOM))
+    np.testing.assert_array_equal(result.index, units)
+    np.testing.assert_array_equal(result.value, np.ones(3))
 
 
 def test_columns_are_made_in_steps_and_look_at_the_room_between_parts(monkeypatch):

@@ -24,7 +24,7 @@ from inscape.regions import plane_regions
 SCALE = 2.0
 
 
-def bent(x):
+def kinked(x):
     return torch.relu(x)
 
 
@@ -48,7 +48,7 @@ class Net(nn.Module):
         y = self.activation(self.layer(x) + self.other(x) + self.beside[0](x))
         for _ in range(self.depth):
             y = (self.factor * SCALE * y + self.shift + self.offset).clamp(max=self.most)
-        return bent(y) + self.settings.slope * y
+        return kinked(y) + self.settings.slope * y
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def halved(x):
 
 PATCHES = {
     "a global number": (f"{__name__}.SCALE", 3.0),
-    "a global function": (f"{__name__}.bent", halved),
+    "a global function": (f"{__name__}.kinked", halved),
     "a number of the class": (f"{__name__}.Net.factor", 5.0),
     "a forward of the class": (f"{__name__}.Net.forward", lambda self, x: self.layer(x)),
     "a forward of torch": ("torch.nn.Linear.forward", lambda self, x: x @ self.weight.T),
@@ -279,7 +279,7 @@ def test_graphs_are_few_and_those_dropped_are_freed(exports, monkeypatch):
     for width in (2, 3, 4):
         program = export(dense(2, width, 1), x)
         mode = program.input.meta["val"].fake_mode
-        graphs.append([weakref.ref(thing) for thing in (program.input, mode, mode.shape_env)])
+        graphs.append([weakref.ref(referent) for referent in (program.input, mode, mode.shape_env)])
     del program, mode
     gc.collect()
     assert len(cache._GRAPHS) == 2
@@ -332,11 +332,11 @@ def test_a_trace_of_something_else_is_refused():
     def draws(x):
         return torch.relu(x) * np.random.default_rng().normal()
 
-    with pytest.raises(UnsupportedModelError) as told:
+    with pytest.raises(UnsupportedModelError) as error:
         export(draws, points(5, 2))
-    assert "torch.export traces must compute what the model computes" in str(told.value)
-    assert "they differ by" in str(told.value)
-    assert "take out of its forward what differs from call to call" in str(told.value)
+    assert "torch.export traces must compute what the model computes" in str(error.value)
+    assert "they differ by" in str(error.value)
+    assert "take out of its forward what differs from call to call" in str(error.value)
 
 
 def test_what_is_told_to_the_exporter_alone_is_not_believed():

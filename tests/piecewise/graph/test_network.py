@@ -219,10 +219,10 @@ def test_anything_but_one_tensor_is_refused(reader, name):
 
 def same(net, x):
     """Hold what is read of a network, cached or not, against the network."""
-    found = piecewise(net, x)
-    assert_close(found.values(x), net(x).detach())
-    assert_close(found.values(x, found.patterns(x)), net(x).detach())
-    return found
+    result = piecewise(net, x)
+    assert_close(result.values(x), net(x).detach())
+    assert_close(result.values(x, result.patterns(x)), net(x).detach())
+    return result
 
 
 def test_a_network_is_read_once():
@@ -258,9 +258,9 @@ def test_other_widths_are_seen():
     for tensor, kept in ((net[0].weight, 3), (net[0].bias, 3)):
         tensor.data = tensor.data[:kept]
     net[2].weight.data = net[2].weight.data[:, :3]
-    found = layers(same(net, x))
-    assert found is not None
-    assert found.weights[0].shape == (1, 3)
+    result = layers(same(net, x))
+    assert result is not None
+    assert result.weights[0].shape == (1, 3)
 
 
 LOW, HIGH = torch.tensor([0.3, 0.2]).double(), torch.tensor([-0.2, 0.6]).double()
@@ -290,7 +290,7 @@ KINKED = {
 
 
 @pytest.mark.parametrize("name", KINKED)
-def test_bends_give_what_torch_gives(name):
+def test_piecewise_linear_operations_give_what_torch_gives(name):
     f, x = KINKED[name], points(50, 2)
     net = piecewise(f, x)
     assert_close(net.values(x, net.patterns(x)), f(x))
@@ -308,14 +308,14 @@ def test_one_pattern_does_for_many_points(name):
 
 
 @pytest.mark.parametrize("name", ["max", "min", "clamp, the wrong way round"])
-def test_the_bends_of_a_line(name):
+def test_the_kinks_of_a_line(name):
     f, x = KINKED[name], points(2, 2)
-    found = cut(export(f, x), x[0], x[1])
+    result = cut(export(f, x), x[0], x[1])
     t = torch.linspace(0, 1, 1001, dtype=torch.float64)[:, None]
     expected = f(torch.lerp(x[0], x[1], t))
-    right = torch.searchsorted(found.t, t[:, 0]).clamp(1, len(found.t) - 1)
-    share = ((t[:, 0] - found.t[right - 1]) / (found.t[right] - found.t[right - 1]))[:, None]
-    assert_close(torch.lerp(found.values[right - 1], found.values[right], share), expected)
+    right = torch.searchsorted(result.t, t[:, 0]).clamp(1, len(result.t) - 1)
+    share = ((t[:, 0] - result.t[right - 1]) / (result.t[right] - result.t[right - 1]))[:, None]
+    assert_close(torch.lerp(result.values[right - 1], result.values[right], share), expected)
 
 
 def test_places_of_the_largest_are_refused():

@@ -1,4 +1,4 @@
-"""Sizes of summands against matrices of absolute values, and choices that rounding cannot make."""
+"""Sizes of summands against absolute values, and patterns that rounding cannot decide."""
 
 import pytest
 import torch
@@ -36,10 +36,10 @@ def test_sizes_of_a_chain_are_those_of_its_matrices():
 def test_fixed_patterns_are_followed_beyond_their_cells():
     f, x = dense(3, 7, 5, 2), points(6, 3)
     net = piecewise(f, x)
-    patterns = [one.flip(0) for one in net.patterns(x)]
+    patterns = [pattern.flip(0) for pattern in net.patterns(x)]
     for at in (0, 1):
-        found = with_sizes(net, x, at, each(x), patterns)[0]
-        assert_close(found, net.functions(x, at, patterns))
+        result = with_sizes(net, x, at, each(x), patterns)[0]
+        assert_close(result, net.functions(x, at, patterns))
 
 
 def normed():
@@ -119,5 +119,5 @@ def test_windows_that_rounding_draws_apart_take_the_first():
 def test_what_is_no_doubt_is_the_plain_pattern():
     f, x = dense(3, 20, 20, 1), points(50, 3)
     net = piecewise(f, x)
-    for one, two in zip(settled_patterns(net, x), net.patterns(x), strict=True):
-        assert torch.equal(one, two)
+    for first, second in zip(settled_patterns(net, x), net.patterns(x), strict=True):
+        assert torch.equal(first, second)

@@ -67,7 +67,7 @@ def affine(weight, bias, h):
 
 
 def split(lo, hi, z, slope):
-    """Cut a piece at the zeros strictly inside it, and bend it."""
+    """Cut a piece at the zeros strictly inside it, and apply the ReLU."""
     zeros = {-p / q for p, q in z if q and lo < -p / q < hi}
     for left, right in pairwise([lo, *sorted(zeros), hi]):
         middle = (left + right) / 2
@@ -93,13 +93,13 @@ def rounded(model, *, zero_biases=False):
 
 def check(model, a, b):
     net = piecewise(model, a)
-    for found in (lines(net, a, b), CutSegments(**cut_graph(Rows(net, a, b, 2**20), NARROW))):
+    for result in (lines(net, a, b), CutSegments(**cut_graph(Rows(net, a, b, 2**20), NARROW))):
         for i in range(len(a)):
             t, values, slopes = rational_pieces(model, a[i], b[i])
-            own = slice(int(found.offsets[i]), int(found.offsets[i + 1]))
-            assert_close(found.t[own], numbers([t])[0], rtol=0, atol=1e-12)
-            assert_close(found.values[own], numbers(values), rtol=0, atol=1e-11)
-            assert_close(found.slopes[found.segment == i], numbers(slopes), rtol=0, atol=1e-11)
+            own = slice(int(result.offsets[i]), int(result.offsets[i + 1]))
+            assert_close(result.t[own], numbers([t])[0], rtol=0, atol=1e-12)
+            assert_close(result.values[own], numbers(values), rtol=0, atol=1e-11)
+            assert_close(result.slopes[result.segment == i], numbers(slopes), rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("act", [nn.ReLU, lambda: nn.LeakyReLU(0.25)], ids=["relu", "leaky"])
@@ -128,10 +128,10 @@ def test_segment_through_the_origin_of_a_network_without_biases_has_one_knot():
             if isinstance(m, nn.Linear):
                 m.bias.zero_()
     end = points(20, 3)
-    for way in (cut, by_graph):
-        found = way(model, -0.3 * end, end)
-        assert found.pieces.tolist() == [2] * 20
-        assert_close(found.t[1::3], torch.full((20,), 0.3 / 1.3, dtype=torch.float64))
+    for method in (cut, by_graph):
+        result = method(model, -0.3 * end, end)
+        assert result.pieces.tolist() == [2] * 20
+        assert_close(result.t[1::3], torch.full((20,), 0.3 / 1.3, dtype=torch.float64))
 
 
 def test_segment_inside_the_hyperplane_of_a_unit():
@@ -143,10 +143,10 @@ def test_segment_inside_the_hyperplane_of_a_unit():
     with torch.no_grad():  # the same, with numbers that round
         model[0].weight[0], model[0].bias[0] = torch.tensor([0.1, -0.3]), 0.7
     ends = torch.tensor([[-7.0, 0.0], [0.2, 2.4]], dtype=torch.float64)
-    for way in (cut, by_graph):
-        found = way(model, ends[:1], ends[1:])
-        expected = way(without_first_unit(model), ends[:1], ends[1:])
-        assert_close(found.t, expected.t)
+    for method in (cut, by_graph):
+        result = method(model, ends[:1], ends[1:])
+        expected = method(without_first_unit(model), ends[:1], ends[1:])
+        assert_close(result.t, expected.t)
 
 
 def without_first_unit(model):
@@ -163,25 +163,25 @@ def without_first_unit(model):
 @pytest.mark.parametrize("act", [nn.ReLU, nn.PReLU, nn.LeakyReLU], ids=["relu", "prelu", "leaky"])
 def test_slopes_are_the_gradients_inside_and_values_those_of_the_network(act):
     f, a, b = dense(20, 40, 40, 40, 3, act=act), points(30, 20), points(30, 20, seed=2)
-    found = cut(f, a, b)
-    share = torch.rand(len(found.segment), generator=torch.Generator().manual_seed(0)).double()
-    t = found.t[found.start] + (0.1 + 0.8 * share) * found.widths
-    x = torch.lerp(a[found.segment], b[found.segment], t[:, None])
-    slopes = (jacobians(f, x) @ (b - a)[found.segment][:, :, None])[:, :, 0]
+    result = cut(f, a, b)
+    share = torch.rand(len(result.segment), generator=torch.Generator().manual_seed(0)).double()
+    t = result.t[result.start] + (0.1 + 0.8 * share) * result.widths
+    x = torch.lerp(a[result.segment], b[result.segment], t[:, None])
+    slopes = (jacobians(f, x) @ (b - a)[result.segment][:, :, None])[:, :, 0]
     scale = float(slopes.abs().max())
-    assert_close(found.slopes, slopes, rtol=0, atol=1e-12 * scale)
+    assert_close(result.slopes, slopes, rtol=0, atol=1e-12 * scale)
     rows = Rows(piecewise(f, a), a, b, 2**20)
-    knots = torch.repeat_interleave(torch.arange(30), found.offsets.diff())
-    assert_close(found.values, rows.values(knots, found.t), rtol=0, atol=1e-12 * scale)
+    knots = torch.repeat_interleave(torch.arange(30), result.offsets.diff())
+    assert_close(result.values, rows.values(knots, result.t), rtol=0, atol=1e-12 * scale)
 
 
 def test_every_knot_is_a_zero_of_a_unit_and_every_zero_is_a_knot():
     f, a, b = dense(4, 12, 12, 1), points(10, 4), points(10, 4, seed=2)
-    found = cut(f, a, b)
+    result = cut(f, a, b)
     net = piecewise(f, a)
-    inside = (found.t > 0) & (found.t < 1)
-    knots = torch.repeat_interleave(torch.arange(10), found.offsets.diff())
-    x = torch.lerp(a[knots], b[knots], found.t[:, None])
+    inside = (result.t > 0) & (result.t < 1)
+    knots = torch.repeat_interleave(torch.arange(10), result.offsets.diff())
+    x = torch.lerp(a[knots], b[knots], result.t[:, None])
     z = torch.cat([net.functions(x, 0), net.functions(x, 1)], 1)
     assert float(z[inside].abs().amin(1).max()) < 1e-13
     dense_t = torch.linspace(0, 1, 4001, dtype=torch.float64)[:, None]
@@ -189,7 +189,7 @@ def test_every_knot_is_a_zero_of_a_unit_and_every_zero_is_a_knot():
         x = torch.lerp(a[i], b[i], dense_t)
         on = torch.cat([net.functions(x, 0), net.functions(x, 1)], 1) > 0
         seen = int((on[1:] != on[:-1]).any(1).sum())
-        assert seen <= int(found.pieces[i]) - 1 <= seen + 3  # a grid may see two knots as one
+        assert seen <= int(result.pieces[i]) - 1 <= seen + 3  # a grid may see two knots as one
 
 
 def test_small_tasks_are_not_compiled(monkeypatch):
@@ -202,10 +202,10 @@ def test_small_tasks_are_not_compiled(monkeypatch):
 
 def test_both_ways_to_cut_agree():
     f, a, b = dense(6, 30, 30, 2), points(40, 6), points(40, 6, seed=3)
-    one, two = cut(f, a, b), by_graph(f, a, b)
-    assert torch.equal(one.offsets, two.offsets)
+    first, second = cut(f, a, b), by_graph(f, a, b)
+    assert torch.equal(first.offsets, second.offsets)
     for name in ("t", "values", "slopes"):
-        assert_close(getattr(one, name), getattr(two, name), rtol=1e-9, atol=1e-11)
+        assert_close(getattr(first, name), getattr(second, name), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("size", [1, 2**6, 2**9])
@@ -236,12 +236,12 @@ class Residual(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.one, self.two = nn.Conv2d(1, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding=1)
+        self.first, self.second = nn.Conv2d(1, 3, 3, padding=1), nn.Conv2d(3, 3, 3, padding=1)
         self.last = nn.Linear(12, 2)
 
     def forward(self, x):
-        h = nn.functional.max_pool2d(self.one(x), 3, stride=2, padding=1)
-        h = h + torch.relu(self.two(h))
+        h = nn.functional.max_pool2d(self.first(x), 3, stride=2, padding=1)
+        h = h + torch.relu(self.second(h))
         h = nn.functional.max_pool2d(torch.relu(h), 2)
         return torch.maximum(self.last(h.flatten(1)).clamp(-0.3, 0.4), x.mean((1, 2, 3))[:, None])
 
@@ -250,25 +250,25 @@ def test_convolutions_with_pooling_and_residuals_against_fine_sampling():
     torch.manual_seed(0)
     f, a, b = Residual().double().eval(), points(6, 1, 8, 8), points(6, 1, 8, 8, seed=2)
     assert layers(piecewise(f, a)) is None
-    found = cut(f, a, b)
-    x = Rows(piecewise(f, a), a, b, 2**20).at(found.segment, found.middles)
-    slopes = (jacobians(f, x) @ (b - a).flatten(1)[found.segment][:, :, None])[:, :, 0]
-    assert_close(found.slopes, slopes, rtol=0, atol=1e-12 * float(slopes.abs().max()))
+    result = cut(f, a, b)
+    x = Rows(piecewise(f, a), a, b, 2**20).at(result.segment, result.middles)
+    slopes = (jacobians(f, x) @ (b - a).flatten(1)[result.segment][:, :, None])[:, :, 0]
+    assert_close(result.slopes, slopes, rtol=0, atol=1e-12 * float(slopes.abs().max()))
     fine = torch.linspace(0, 1, 20_001, dtype=torch.float64).reshape(-1, 1, 1, 1)
     for i in range(6):
         with torch.no_grad():
             secants = float(f(torch.lerp(a[i], b[i], fine)).diff(dim=0).norm(dim=1).sum())
-        # Secants never beat the truth, and come near to it: one step at each of the bends.
-        assert -1e-12 < float(found.variation()[i]) - secants < 1e-3
+        # Secants never beat the truth, and come near to it: one step at each of the kinks.
+        assert -1e-12 < float(result.variation()[i]) - secants < 1e-3
 
 
 def test_neighbouring_pieces_have_different_patterns():
     torch.manual_seed(1)
     f, a, b = Residual().double().eval(), points(6, 1, 8, 8), points(6, 1, 8, 8, seed=2)
-    found, net = cut(f, a, b), piecewise(f, a)
-    at = Rows(net, a, b, 2**20).at(found.segment, found.middles)
+    result, net = cut(f, a, b), piecewise(f, a)
+    at = Rows(net, a, b, 2**20).at(result.segment, result.middles)
     patterns = torch.cat(net.patterns(at), 1)
-    assert bool((patterns[found.inner] != patterns[found.inner - 1]).any(1).all())
+    assert bool((patterns[result.inner] != patterns[result.inner - 1]).any(1).all())
 
 
 def test_ties_in_a_window_go_to_the_first_and_make_no_cell():
@@ -289,15 +289,15 @@ def test_window_cuts_are_the_upper_envelope_of_its_functions():
             z = lines_of[0] + x * lines_of[1]
             return nn.functional.max_pool1d(z[:, None], 6)[:, 0]
 
-        found = cut(f, torch.zeros(1, 1).double(), torch.ones(1, 1).double())
+        result = cut(f, torch.zeros(1, 1).double(), torch.ones(1, 1).double())
         lines_in = {(Fraction(p), Fraction(r) - Fraction(p)) for p, r in zip(left, right)}  # noqa: B905
         crossings = {(q - p) / (s - r) for p, s in lines_in for q, r in lines_in if s != r}
         inside = sorted(c for c in crossings if 0 < c < 1)
-        kinks = [c for c in inside if bends_at(lines_in, c)]
-        assert_close(found.t[1:-1], torch.tensor([float(c) for c in kinks], dtype=torch.float64))
+        kinks = [c for c in inside if kinks_at(lines_in, c)]
+        assert_close(result.t[1:-1], torch.tensor([float(c) for c in kinks], dtype=torch.float64))
 
 
-def bends_at(functions, c):
+def kinks_at(functions, c):
     """Tell whether the largest of the functions has two slopes at c."""
     top = max(p + q * c for p, q in functions)
     return len({q for p, q in functions if p + q * c == top}) > 1
@@ -307,12 +307,14 @@ def test_coincident_knots_count_once_and_cancelling_ones_merge():
     f = nn.Sequential(nn.Linear(1, 2), nn.ReLU(), nn.Linear(2, 1)).double().eval()
     with torch.no_grad():
         f[0].weight.copy_(torch.tensor([[3.0], [7.0]]))
-        f[0].bias.copy_(torch.tensor([-1.0, -7.0 / 3.0], dtype=torch.float64))  # both bend at 1/3
+        f[0].bias.copy_(
+            torch.tensor([-1.0, -7.0 / 3.0], dtype=torch.float64)
+        )  # both have their kink at 1/3
         f[2].weight.copy_(torch.tensor([[7.0, -3.0]]))  # and cancel
     ends = torch.tensor([[-2.0], [2.0]], dtype=torch.float64)
-    found = cut(f, ends[:1], ends[1:])
-    assert found.pieces.tolist() == [2]
-    assert found.merged().tolist() == [1]
+    result = cut(f, ends[:1], ends[1:])
+    assert result.pieces.tolist() == [2]
+    assert result.merged().tolist() == [1]
 
 
 def test_slopes_that_only_rounding_tells_apart_merge():
@@ -321,10 +323,10 @@ def test_slopes_that_only_rounding_tells_apart_merge():
         model[0].weight[10:20], model[0].bias[10:20] = -model[0].weight[:10], -model[0].bias[:10]
         model[2].weight[:, 10:20] = -model[2].weight[:, :10]  # relu(z) - relu(-z) is z
         model[0].bias[20] = 100.0  # always on
-    for way in (cut, by_graph):
-        found = way(model, points(30, 3), 3 * points(30, 3, seed=2))
-        assert int(found.pieces.sum()) > 60
-        assert found.merged().tolist() == [1] * 30
+    for method in (cut, by_graph):
+        result = method(model, points(30, 3), 3 * points(30, 3, seed=2))
+        assert int(result.pieces.sum()) > 60
+        assert result.merged().tolist() == [1] * 30
 
 
 def test_unit_that_is_zero_but_for_rounding_makes_no_knots():
@@ -333,39 +335,39 @@ def test_unit_that_is_zero_but_for_rounding_makes_no_knots():
         model[0].weight[10:], model[0].bias[10:] = model[0].weight[:10], model[0].bias[:10]
         model[2].weight[0, 10:], model[2].bias[0] = -model[2].weight[0, :10], 0.0
     a, b = points(50, 3), 3 * points(50, 3, seed=2)
-    found = [way(model, a, b) for way in (cut, by_graph)]
+    result = [method(model, a, b) for method in (cut, by_graph)]
     with torch.no_grad():
         model[2].weight[0] = 0.0  # zero to the last digit
     expected = cut(model, a, b)
-    for one in found:
-        assert torch.equal(one.offsets, expected.offsets)
-        assert_close(one.t, expected.t)
+    for cuts in result:
+        assert torch.equal(cuts.offsets, expected.offsets)
+        assert_close(cuts.t, expected.t)
 
 
-def test_zero_length_and_networks_without_bends_are_one_piece():
+def test_zero_length_and_networks_without_kinks_are_one_piece():
     f, a = dense(3, 8, 1), points(4, 3)
     assert cut(f, a, a).pieces.tolist() == [1] * 4
     assert float(cut(f, a, a).variation().max()) == 0.0
     g = nn.Linear(3, 2).double().eval()
-    found = cut(g, a, a + 1)
-    assert found.pieces.tolist() == [1] * 4
-    assert_close(found.slopes, (g(a + 1) - g(a)).detach())
+    result = cut(g, a, a + 1)
+    assert result.pieces.tolist() == [1] * 4
+    assert_close(result.slopes, (g(a + 1) - g(a)).detach())
 
 
 def test_functional_in_place_and_reused_forms_are_the_same():
     f, a, b = dense(3, 8, 8, 1), points(5, 3), points(5, 3, seed=2)
-    one, _, two, _, three = f
+    first, _, second, _, three = f
     same = nn.ReLU(inplace=True)
     forms = (
-        nn.Sequential(one, same, two, same, three).eval(),
-        lambda x: three(torch.relu_(two(nn.functional.relu(one(x))))),
-        lambda x: three(two(one(x).clamp(min=0)).clamp_min_(0)),
+        nn.Sequential(first, same, second, same, three).eval(),
+        lambda x: three(torch.relu_(second(nn.functional.relu(first(x))))),
+        lambda x: three(second(first(x).clamp(min=0)).clamp_min_(0)),
     )
     expected = cut(f, a, b)
     for form in forms:
-        found = cut(form, a, b)
-        assert torch.equal(found.t, expected.t)
-        assert torch.equal(found.slopes, expected.slopes)
+        result = cut(form, a, b)
+        assert torch.equal(result.t, expected.t)
+        assert torch.equal(result.slopes, expected.slopes)
 
 
 @pytest.mark.parametrize("small", [0, 2**15], ids=["compiled", "plain"])
@@ -388,6 +390,6 @@ def test_maps_of_a_chain_are_found_a_few_unit_vectors_at_a_time(monkeypatch):
     parts = nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(48, 2)
     net = piecewise(nn.Sequential(*parts).double().eval(), points(3, 1, 6, 6))
     monkeypatch.setattr("inscape.piecewise.graph.matrix_chain.BLOCK", 5 * 48)  # five of 48 at once
-    found = layers(net)
-    assert_close(torch.from_numpy(found.weights[0]), parts[3].weight.detach())
-    assert_close(torch.from_numpy(found.biases[0]), parts[3].bias.detach())
+    result = layers(net)
+    assert_close(torch.from_numpy(result.weights[0]), parts[3].weight.detach())
+    assert_close(torch.from_numpy(result.biases[0]), parts[3].bias.detach())

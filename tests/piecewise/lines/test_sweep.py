@@ -51,10 +51,10 @@ def test_windows_of_any_size_give_the_same_knots(most, monkeypatch):
     whole = cut(f, a, b)
     assert int(whole.pieces.min()) > 5
     monkeypatch.setattr(evaluation, "MOST", most)
-    found = cut(f, a, b)
-    assert torch.equal(found.offsets, whole.offsets)
+    result = cut(f, a, b)
+    assert torch.equal(result.offsets, whole.offsets)
     for name in ("t", "values", "slopes"):
-        assert_close(getattr(found, name), getattr(whole, name), rtol=1e-10, atol=1e-12)
+        assert_close(getattr(result, name), getattr(whole, name), rtol=1e-10, atol=1e-12)
 
 
 def by_rows(x):
@@ -66,8 +66,8 @@ def by_rows(x):
 
 
 def in_parts(x):
-    one, two = torch.relu(x).chunk(2, 1)
-    return one - 3 * two.clamp(-0.2, 0.3) + 1
+    first, second = torch.relu(x).chunk(2, 1)
+    return first - 3 * second.clamp(-0.2, 0.3) + 1
 
 
 FORMS = {
@@ -83,14 +83,14 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_derivatives_have_no_constants_and_values_are_those_of_the_network(name):
     f, a, b = FORMS[name], points(8, 4), points(8, 4, seed=2)
-    found = cut(f, a, b)
-    assert int(found.pieces.sum()) > 16
+    result = cut(f, a, b)
+    assert int(result.pieces.sum()) > 16
     rows = Rows(piecewise(f, a), a, b, 2**20)
-    knots = torch.repeat_interleave(torch.arange(8), found.offsets.diff())
-    assert_close(found.values, f(rows.at(knots, found.t)).flatten(1))
-    middle = rows.at(found.segment, found.middles)
-    slopes = (jacobians(f, middle) @ (b - a)[found.segment][:, :, None])[:, :, 0]
-    assert_close(found.slopes, slopes)
+    knots = torch.repeat_interleave(torch.arange(8), result.offsets.diff())
+    assert_close(result.values, f(rows.at(knots, result.t)).flatten(1))
+    middle = rows.at(result.segment, result.middles)
+    slopes = (jacobians(f, middle) @ (b - a)[result.segment][:, :, None])[:, :, 0]
+    assert_close(result.slopes, slopes)
 
 
 def priced(monkeypatch, f, x):
@@ -112,11 +112,11 @@ def priced(monkeypatch, f, x):
 def test_a_time_is_held_and_used(seconds, monkeypatch):
     f, a, b = Convolutions(), points(1, 1, 6, 6), 2 * points(1, 1, 6, 6, seed=2)
     whole, clock = cut(f, a, b), priced(monkeypatch, f, a)
-    found = cut(f, a, b, deadline=Deadline(seconds, clock))
-    assert len(found.slopes) < len(whole.slopes)
-    knots = len(found.t)
-    assert_close(found.t, whole.t[:knots], rtol=0, atol=1e-12)
-    assert_close(found.slopes, whole.slopes[: knots - 1])
+    result = cut(f, a, b, deadline=Deadline(seconds, clock))
+    assert len(result.slopes) < len(whole.slopes)
+    knots = len(result.t)
+    assert_close(result.t, whole.t[:knots], rtol=0, atol=1e-12)
+    assert_close(result.slopes, whole.slopes[: knots - 1])
     assert clock() <= seconds + 2  # what was begun is stopped between two operations
     assert knots - 2 >= (seconds - 20) / 3  # at most three evaluations each, but for the last batch
 
@@ -124,18 +124,18 @@ def test_a_time_is_held_and_used(seconds, monkeypatch):
 def test_the_first_pieces_are_found_however_short_the_time(monkeypatch):
     f, a, b = Convolutions(), points(2, 1, 6, 6), points(2, 1, 6, 6, seed=2)
     clock = priced(monkeypatch, f, a)
-    found = cut(f, a, b, deadline=Deadline(1e-9, clock))
-    assert found.pieces.tolist() == [1]
-    assert 0 < float(found.covered) < 1
+    result = cut(f, a, b, deadline=Deadline(1e-9, clock))
+    assert result.pieces.tolist() == [1]
+    assert 0 < float(result.covered) < 1
     assert clock() < 8
 
 
 def test_no_layer_is_evaluated_twice(monkeypatch):
     f, a, b = Convolutions(), points(1, 1, 6, 6), points(1, 1, 6, 6, seed=2)
     clock = priced(monkeypatch, f, a)
-    found = cut(f, a, b)
-    assert len(found.slopes) > 40
-    assert clock() <= 3 * len(found.slopes)
+    result = cut(f, a, b)
+    assert len(result.slopes) > 40
+    assert clock() <= 3 * len(result.slopes)
 
 
 def test_a_piece_costs_one_row_of_every_layer(monkeypatch):
@@ -148,8 +148,8 @@ def test_a_piece_costs_one_row_of_every_layer(monkeypatch):
         return affine(self, node, values, number, points)
 
     monkeypatch.setattr(SegmentSweep, "affine", counted)
-    found = cut(f, a, b)
-    assert max(rows) == int(found.pieces.sum()) + len(a) + 1
+    result = cut(f, a, b)
+    assert max(rows) == int(result.pieces.sum()) + len(a) + 1
 
 
 @pytest.mark.parametrize("long", [1, 10**6])

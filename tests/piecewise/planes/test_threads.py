@@ -10,9 +10,9 @@ from inscape.piecewise.planes.threads import RANGES, Workers
 
 @pytest.fixture(params=[1, 2, 3])
 def workers(request):
-    some = Workers(request.param)
-    yield some
-    some.close()
+    pool = Workers(request.param)
+    yield pool
+    pool.close()
 
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 5000, 100_003])
@@ -23,12 +23,12 @@ def test_ranges_make_up_the_work_in_order(workers, size):
         seen[a:b] += 1
         return a, b
 
-    found = workers.over(size, work, 512)
+    result = workers.over(size, work, 512)
     assert (seen == 1).all()
-    assert [a for a, _ in found] == [0, *[b for _, b in found][:-1]]
-    assert found[-1][1] == size
+    assert [a for a, _ in result] == [0, *[b for _, b in result][:-1]]
+    assert result[-1][1] == size
     most = 1 if workers.threads == 1 else RANGES * workers.threads
-    assert len(found) == max(1, min(most, size // 512))
+    assert len(result) == max(1, min(most, size // 512))
 
 
 def test_tasks_run_beside_each_other_and_answer_in_order():
