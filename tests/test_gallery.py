@@ -63,18 +63,18 @@ STORIES = {
     " and found.swaps == 5",
     "plot_stationary": "[str(v) for v in found.levels] == ['0', '8/3', '4'] and len(minima) == 41",
     "plot_local_maps": "different > 200 and alike[same].mean() > 0.9 and alike[~same].mean() < 0.1",
-    "plot_region_at": "inside == 0 and found.ball < 0.05 * nearest and found.status == 'ok'",
+    "plot_region_at": "inside == 0 and region.ball < 0.05 * nearest and region.status == 'ok'",
     "plot_grid_regions": "exact == 490 and missed == sorted(missed, reverse=True)"
-    " and missed[-1] > 0 and found[-1].count > exact",
+    " and missed[-1] > 0 and grids[-1].count > exact",
     "plot_tropical": "apart < 1e-12",
-    "plot_closed_regions": "sorted(found) == ['expanded simplex', 'hyperoctahedron'] and"
-    " all(((net(data.x) > 0) == (y > 0.5)).sum() == 400 for net in found.values())",
-    "plot_region_bounds": "all(a.count <= a.upper for a in found)"
-    " and found[-1].lower > 1000 * found[-1].count",
-    "plot_plane_regions": "found.complete and found.cells > 1000 >= found.regions / 2",
-    "plot_boundary": "found.cells > 3000 and length > 10",
-    "plot_region_evolution": "found.settled[0] <= found.settled[1] < found.settled[2]"
-    " and float(found.lengths[-1]) > 7",
+    "plot_closed_regions": "sorted(networks) == ['expanded simplex', 'hyperoctahedron'] and"
+    " all(((net(data.x) > 0) == (y > 0.5)).sum() == 400 for net in networks.values())",
+    "plot_region_bounds": "all(a.count <= a.upper for a in bounds)"
+    " and bounds[-1].lower > 1000 * bounds[-1].count",
+    "plot_plane_regions": "regions.complete and regions.cells > 1000 >= regions.regions / 2",
+    "plot_boundary": "regions.cells > 3000 and length > 10",
+    "plot_region_evolution": "evolution.settled[0] <= evolution.settled[1] < evolution.settled[2]"
+    " and float(evolution.lengths[-1]) > 7",
     "plot_line_regions": "kinds[1][2].cells[0] > kinds[0][2].cells[0]"
     " and kinds[1][2].variation[0] > 1.9",
     "plot_gradient_norm": "everywhere[(grid.norm(dim=1) - 0.6).abs() < 0.05].mean() > 4 * mean",

@@ -1,9 +1,9 @@
 """
-Boundary: exact, and straight on every piece
-============================================
+Boundary: exact, and straight on every linear region
+====================================================
 
-Three networks that differ in size separate the same noisy classes. The line at which their
-decision changes is known exactly; the largest one pays for its freedom with length.
+Three networks that differ in size separate the same noisy classes. Their decision
+boundaries are computed exactly; that of the largest network is the longest.
 """
 
 import matplotlib.pyplot as plt
@@ -27,10 +27,10 @@ with styled():
         net = mlp(2, width, width, 1, init="he_normal", seed=1)
         rate = {"optimizer": "adam", "lr": 0.02, "schedule": cosine(600)}
         fit(net, data.x, y, loss="bce_logits", epochs=600, **rate)
-        found = plane_regions(net, data.x)
-        length = decision_boundary(found).length
-        mosaic(found, ax, color="value", lines=False, boundary=True, bar=False)
+        regions = plane_regions(net, data.x)
+        length = decision_boundary(regions).length
+        mosaic(regions, ax, color="value", lines=False, boundary=True, bar=False)
         for (u, v), mark in zip(marks, "o^", strict=True):
             ax.scatter(u, v, s=7, marker=mark, c="w", edgecolors="k", linewidths=0.4)
-        ax.set_title(f"width {width}: {found.cells} cells, length {length:.1f}")
+        ax.set_title(f"width {width}: {regions.cells} cells, length {length:.1f}")
 plt.show()

@@ -17,18 +17,18 @@ from inscape.training import fit
 
 data = circle_versus_annulus(n=400, seed=3)
 y = data.y[:, None].float()
-found = {}
+networks = {}
 for seed in (4, 6):
     net = mlp(2, 3, 1, seed=seed)
     fit(net, data.x, y, loss="bce_logits", optimizer="adam", lr=0.02, epochs=700, progress=False)
-    found.setdefault(closed_regions(net.eval(), data.x).shape, net)
+    networks.setdefault(closed_regions(net.eval(), data.x).shape, net)
 
 with styled():
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.6), layout="constrained")
     for ax, shape in zip(axes, ("hyperoctahedron", "expanded simplex"), strict=True):
-        region = closed_regions(found[shape], data.x)
+        region = closed_regions(networks[shape], data.x)
         region.plot(ax)
-        for w, b in zip(found[shape][0].weight.data, found[shape][0].bias.data, strict=True):
+        for w, b in zip(networks[shape][0].weight.data, networks[shape][0].bias.data, strict=True):
             foot = -b * w / w.dot(w)
             ax.axline(foot, foot + torch.stack([-w[1], w[0]]), color=FAINT, lw=0.7)
         for side, colour, mark in ((1, BLUE, "o"), (0, VERMILION, "s")):

@@ -18,16 +18,18 @@ box = torch.tensor([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=torch.float64)
 exact = plane_regions(net, box, domain=box).cells
 
 sizes = (16, 32, 64, 128, 256)
-found = [grid_regions(net, box, domain=box, grid=p, neighbours="4", exact=exact) for p in sizes]
-missed = [one.missed for one in found]
+grids = [grid_regions(net, box, domain=box, grid=p, neighbours="4", exact=exact) for p in sizes]
+missed = [result.missed for result in grids]
 
 with styled():
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.2), layout="constrained")
-    found[1].plot(left)
+    grids[1].plot(left)
     right.axhline(exact, color=VERMILION, linewidth=1, linestyle=(0, (5, 2)))
     right.text(sizes[0], exact, f"exact: {exact}", color=VERMILION, va="bottom")
-    right.plot(sizes, [one.distinct for one in found], "o-", color=BLUE, label="different regions")
-    right.plot(sizes, [one.count for one in found], "s--", color=ORANGE, label="parts shown")
+    right.plot(
+        sizes, [result.distinct for result in grids], "o-", color=BLUE, label="different regions"
+    )
+    right.plot(sizes, [result.count for result in grids], "s--", color=ORANGE, label="parts shown")
     right.set_xscale("log", base=2)
     right.set(xlabel="points along a side", ylabel="regions")
     right.legend(loc="lower right")

@@ -24,11 +24,11 @@ kinds.append(("trained", BLUE, line_regions(net, ends)))
 
 with styled():
     figure, axes = plt.subplots(2, 1, figsize=(5.6, 4.6), layout="constrained", sharex=True)
-    for name, color, found in kinds:
-        label = f"{name}: {int(found.cells[0])} pieces, path length {float(found.variation):.2f}"
-        axes[0].plot(found.t, found.values, color=color, marker=".", label=label)
-        steps = torch.cat([found.slopes[:, 0], found.slopes[-1:, 0]])
-        axes[1].step(found.t, steps, where="post", color=color)
+    for name, color, lines in kinds:
+        label = f"{name}: {int(lines.cells[0])} pieces, path length {float(lines.variation):.2f}"
+        axes[0].plot(lines.t, lines.values, color=color, marker=".", label=label)
+        steps = torch.cat([lines.slopes[:, 0], lines.slopes[-1:, 0]])
+        axes[1].step(lines.t, steps, where="post", color=color)
     axes[0].set(ylabel="output")
     axes[0].legend()
     axes[1].set(xlabel="fraction of the path from the four to the nine", ylabel="slope")

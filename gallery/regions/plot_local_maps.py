@@ -1,6 +1,6 @@
 """
-Local maps: what a network looks at, digit by digit
-===================================================
+Local maps: the affine map of a network at each digit
+=====================================================
 
 Around each picture a ReLU network is an affine map: one image of coefficients for each class.
 Nearly every digit has a map of its own, and yet the maps of one class are alike.
@@ -19,10 +19,10 @@ data = digits()
 net = mlp(64, 64, 10)
 x = data.x.flatten(1)
 fit(net, x, data.y, loss="cross_entropy", optimizer="adam", lr=0.003, batch=64, epochs=30)
-found = local_maps(net, x[:300], image=(8, 8))
-different = int(found.summary().value)
+maps = local_maps(net, x[:300], image=(8, 8))
+different = int(maps.summary().value)
 
-own = found.images[torch.arange(300), data.y[:300]]
+own = maps.images[torch.arange(300), data.y[:300]]
 flat = torch.nn.functional.normalize(own.flatten(1))
 alike, same = flat @ flat.T, data.y[:300, None] == data.y[None, :300]
 

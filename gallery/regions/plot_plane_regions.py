@@ -1,10 +1,10 @@
 """
-Plane regions: a mosaic of flat pieces
-======================================
+Plane regions: every linear region of a classifier
+==================================================
 
-A ReLU network is flat on each piece of its input space. Cells with similar activation patterns
-have similar colours; in the dual, each cell is a dot at its slopes, joined to its neighbours (up
-to 5000 cells; of more, the dots alone).
+A ReLU network is affine on each linear region of its input space. Cells with similar activation
+patterns have similar colours; in the dual, each cell is a dot at its slopes, joined to its
+neighbours (up to 5000 cells; of more, the dots alone).
 """
 
 import matplotlib.pyplot as plt
@@ -20,16 +20,16 @@ data = xor_circles(n=400)
 net = mlp(2, 16, 16, 16, 1, init="he_normal", seed=1)
 y = data.y[:, None].float()
 fit(net, data.x, y, loss="bce_logits", optimizer="adam", lr=0.01, epochs=400, schedule=cosine(400))
-found = plane_regions(net, data.x)
+regions = plane_regions(net, data.x)
 
 with styled():
     figure, axes = plt.subplots(2, 2, figsize=(8.4, 8), layout="constrained")
-    mosaic(found, axes[0, 0], boundary=True)
-    axes[0, 0].set_title(f"{found.cells} activation patterns, and where the decision changes")
-    mosaic(found, axes[0, 1], color="plain", bar=False)
+    mosaic(regions, axes[0, 0], boundary=True)
+    axes[0, 0].set_title(f"{regions.cells} activation patterns, and where the decision changes")
+    mosaic(regions, axes[0, 1], color="plain", bar=False)
     axes[0, 1].set_title("where units switch: layers blue, orange, green")
-    mosaic(found, axes[1, 0], color="map")
+    mosaic(regions, axes[1, 0], color="map")
     axes[1, 0].set_title("hue: where the slope points; strength: how steep")
-    dual(found, axes[1, 1], color="map")
+    dual(regions, axes[1, 1], color="map")
     axes[1, 1].set_title("the dual: a dot for each cell at its slopes")
 plt.show()

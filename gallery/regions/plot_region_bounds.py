@@ -15,16 +15,18 @@ from inscape.regions import plane_regions, region_bounds
 
 box = torch.tensor([[-9, -9], [9, -9], [9, 9], [-9, 9]], dtype=torch.float64)
 depths = (1, 2, 3, 4, 5)
-found = []
+bounds = []
 for depth in depths:
     net = mlp(2, *[16] * depth, 1, dtype=torch.float64)
-    found.append(region_bounds(net, box, count=plane_regions(net, box, domain=box).cells))
+    bounds.append(region_bounds(net, box, count=plane_regions(net, box, domain=box).cells))
 
 with styled():
     figure, ax = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
-    ax.plot(depths, [one.upper for one in found], "v-", color=BLUE, label="at most")
-    ax.plot(depths, [one.lower for one in found], "^--", color=ORANGE, label="some reach")
-    ax.plot(depths, [one.count for one in found], "o-", color=VERMILION, label="random weights")
+    ax.plot(depths, [bound.upper for bound in bounds], "v-", color=BLUE, label="at most")
+    ax.plot(depths, [bound.lower for bound in bounds], "^--", color=ORANGE, label="some reach")
+    ax.plot(
+        depths, [bound.count for bound in bounds], "o-", color=VERMILION, label="random weights"
+    )
     ax.set_yscale("log")
     ax.set(xlabel="hidden layers of 16 units", ylabel="linear regions of the plane")
     ax.set_xticks(depths)

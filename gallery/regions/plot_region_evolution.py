@@ -2,8 +2,8 @@
 Region evolution: early layers settle first
 ===========================================
 
-While a network learns to tell two classes apart, its pieces crowd around the boundary. The pattern
-of the first layer is soon what it will be at the end; that of the last one moves much longer.
+While a network learns to tell two classes apart, its linear regions crowd around the boundary. The
+activation pattern of the first layer is soon final; that of the last one changes much longer.
 """
 
 import matplotlib.pyplot as plt
@@ -20,16 +20,16 @@ net = mlp(2, 16, 16, 16, 1, init="he_normal", seed=1)
 y = data.y[:, None].float()
 rate = {"optimizer": "adam", "lr": 0.005, "schedule": cosine(400), "record": 10}
 run = fit(net, data.x, y, loss="bce_logits", epochs=400, **rate)
-found = region_evolution(net, data.x, trajectory=run.trajectory, steps=21)
+evolution = region_evolution(net, data.x, trajectory=run.trajectory, steps=21)
 # inscape.figures.animation.animate(found, "training.webp") makes a moving picture of it.
 
 with styled():
     figure = plt.figure(figsize=(9.2, 5.4), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1))
     for ax, place in zip(above.subplots(1, 4), (0, 2, 5, 20), strict=True):
-        still(found, place, ax)
+        still(evolution, place, ax)
     left, ax = below.subplots(1, 2)
-    found.plot(left)
-    ax.plot(found.steps, found.lengths, "o-", markersize=3)
+    evolution.plot(left)
+    ax.plot(evolution.steps, evolution.lengths, "o-", markersize=3)
     ax.set(xlabel="step", ylabel="length of the boundary", ylim=(0, None))
 plt.show()

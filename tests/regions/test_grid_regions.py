@@ -37,8 +37,8 @@ def test_quadrants_of_the_plane():
         assert result.labels[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
         assert result.labels[-1].tolist() == [2, 2, 2, 2, 3, 3, 3, 3]
         assert (result.count, result.distinct, result.missed) == (4, 4, 0.0)
-        shares = [row["share"] for row in result.rows()]
-        assert shares == [0.25] * 4
+        fractions = [row["fraction"] for row in result.rows()]
+        assert fractions == [0.25] * 4
 
 
 @pytest.mark.parametrize("neighbours", ["4", "8", "row"])

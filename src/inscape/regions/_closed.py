@@ -130,8 +130,8 @@ def _spans(net: ExactLayer) -> bool:
     signs = {number > 0 for number in net.dependence}
     if len(signs) > 1:
         return False
-    shares = [abs(k / a) for k, a in zip(net.dependence, net.weights, strict=True)]
-    return net.leak * max(shares) < min(shares)
+    ratios = [abs(k / a) for k, a in zip(net.dependence, net.weights, strict=True)]
+    return net.leak * max(ratios) < min(ratios)
 
 
 def _around(net: ExactLayer, j: int, side: int) -> Closed | None:

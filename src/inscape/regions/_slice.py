@@ -20,8 +20,8 @@ class Slice:
 
     def ticks(self, count: int) -> Float64[Tensor, "2 p"]:
         """Return equidistant values of both coordinates, ends included."""
-        share = torch.linspace(0, 1, count, dtype=torch.float64)
-        return self.low[:, None] + (self.high - self.low)[:, None] * share
+        fraction = torch.linspace(0, 1, count, dtype=torch.float64)
+        return self.low[:, None] + (self.high - self.low)[:, None] * fraction
 
     def row(self, u: Float64[Tensor, " p"], v: Float64[Tensor, ""]) -> Float64[Tensor, "p *d"]:
         """Return the inputs along one line of the grid."""

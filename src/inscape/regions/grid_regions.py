@@ -72,7 +72,7 @@ class GridRegions(Result):
         """Yield one row for each region: its fraction of the grid."""
         sizes = torch.bincount(self.labels.flatten()).tolist()
         for label, size in enumerate(sizes):
-            yield {"region": label, "points": size, "share": size / self.labels.numel()}
+            yield {"region": label, "points": size, "fraction": size / self.labels.numel()}
 
     def summary(self) -> Summary:
         """Return the number of different regions that the grid shows."""

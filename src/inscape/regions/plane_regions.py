@@ -194,11 +194,11 @@ def _centroids(place: Any, corners: Any, first: Any) -> Any:
     twice = p[:, 0] * q[:, 1] - p[:, 1] * q[:, 0]
     total = np.add.reduceat(twice, first[:-1])
     moment = np.add.reduceat((p + q) * twice[:, None], first[:-1])
-    share = np.divide(
+    centroid = np.divide(
         moment, 3 * total[:, None], out=np.zeros_like(moment), where=total[:, None] > 0
     )
     middle = np.add.reduceat(p, first[:-1]) / np.diff(first)[:, None]
-    return at[first[:-1]] + size * np.where(total[:, None] > 0, share, middle)
+    return at[first[:-1]] + size * np.where(total[:, None] > 0, centroid, middle)
 
 
 def _power_of_two(value: float) -> float:
@@ -318,9 +318,9 @@ def cut_plane(
     try:
         for _ in (preparing := TimedSteps(cutter.prepare(), turn)):
             yield shown
-        for window_found in windows(cutter.cut, finished, _count, preparing.result, turn):
-            if window_found is not None and window_found != known:
-                known = window_found
+        for covered in windows(cutter.cut, finished, _count, preparing.result, turn):
+            if covered is not None and covered != known:
+                known = covered
                 shown = replace(known[0], ended_by=known[1])  # type: ignore[type-var]
             yield shown
     except SpentError as error:

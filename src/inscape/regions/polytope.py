@@ -306,8 +306,8 @@ def polygon(normals: Array, slacks: Array, reach: float) -> Array:
         for k, corner in enumerate(corners):
             before = over[k - 1]
             if (before <= 0) != (over[k] <= 0):
-                share = before / (before - over[k])
-                kept.append(corners[k - 1] + share * (corner - corners[k - 1]))
+                fraction = before / (before - over[k])
+                kept.append(corners[k - 1] + fraction * (corner - corners[k - 1]))
             if over[k] <= 0:
                 kept.append(corner)
         corners = np.array(kept).reshape(-1, 2)

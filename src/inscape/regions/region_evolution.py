@@ -111,7 +111,7 @@ class RegionEvolution(Result):
                 "regions": int(self.regions[i]),
                 "boundary": float(self.lengths[i]),
                 "complete": bool(self.complete[i]),
-                **{f"differs {k}": share for k, share in enumerate(self.differs[i].tolist())},
+                **{f"differs {k}": fraction for k, fraction in enumerate(self.differs[i].tolist())},
             }
 
     def summary(self) -> Summary:
@@ -262,12 +262,12 @@ def _differs(planes: list[PlaneRegions], grid: int) -> tuple[Float64[Tensor, "st
         ]
     )
     seen = torch.from_numpy(under[:, (under >= 0).all(0)])
-    shares = torch.zeros(len(planes), len(last.units), dtype=torch.float64)
+    fractions = torch.zeros(len(planes), len(last.units), dtype=torch.float64)
     for op in range(len(last.units)):
         final = last.pattern(op)[seen[-1]]
         for i, plane in enumerate(planes):
-            shares[i, op] = (plane.pattern(op)[seen[i]] != final).double().mean()
-    return shares, seen.shape[1]
+            fractions[i, op] = (plane.pattern(op)[seen[i]] != final).double().mean()
+    return fractions, seen.shape[1]
 
 
 def _settled(

@@ -87,7 +87,7 @@ class AffineMap:
         if self.units * self.size > LARGEST:
             return None
         units = np.arange(self.units)
-        if self._share(units) <= FULL:
+        if self._density(units) <= FULL:
             return None
         columns = yield from self.columns(units, room)
         return None if columns is None else columns.whole
@@ -117,7 +117,7 @@ class AffineMap:
                 value=np.ones(len(units)), whole=None,
             )  # fmt: skip
         index, value = [np.empty(0, np.int64)], [np.empty(0)]
-        is_full = self._share(units) > FULL
+        is_full = self._density(units) > FULL
         whole = np.empty((len(units), self.size) if is_full else (0, self.size))
         taken = whole.nbytes
         for begin in range(0, len(units), ROWS):
@@ -141,7 +141,7 @@ class AffineMap:
             whole=whole if is_full else None,
         )
 
-    def _share(self, units: Ints) -> float:
+    def _density(self, units: Ints) -> float:
         """Estimate the fraction of nonzero entries in the columns of given units."""
         if not len(units):
             return 0.0

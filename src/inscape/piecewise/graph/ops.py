@@ -122,8 +122,10 @@ def is_random(node: fx.Node) -> bool:
     """Tell whether a node draws at random: dropout does where it was not told of eval mode."""
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
-    share = next((p for key in ("p", "dropout_p") if (p := setting(node, key)) is not None), None)
-    return share != 0 and not any(setting(node, key) is False for key in ("train", "training"))
+    fraction = next(
+        (p for key in ("p", "dropout_p") if (p := setting(node, key)) is not None), None
+    )
+    return fraction != 0 and not any(setting(node, key) is False for key in ("train", "training"))
 
 
 def is_affine(node: fx.Node, moving: Callable[[fx.Node], bool]) -> bool:

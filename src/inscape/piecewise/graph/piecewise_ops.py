@@ -252,7 +252,7 @@ def _pooled(node: fx.Node) -> Int64[Tensor, "w k"]:
 
 
 def _adapted(node: fx.Node) -> Int64[Tensor, "w k"]:
-    """Return the windows of adaptive max pooling: equal shares of each side, rounded outwards."""
+    """Return the windows of adaptive max pooling: equal parts of each side, rounded outwards."""
     shape, places = _shape(node.args[0]), _shape(node)[1:]
     axes = [
         [list(range(o * size // count, -(-(o + 1) * size // count))) for o in range(count)]

@@ -26,21 +26,21 @@ def _winner(left: Array, right: Array, window: Array, noise: float) -> int:
 @part
 def _next(left: Array, right: Array, window: Array, holder: int, noise: float) -> Any:
     """Return the function that becomes the maximum next from left to right, and where."""
-    best, share = -1, np.inf
+    best, fraction = -1, np.inf
     for j in window:
         gain = right[j] - right[holder]
         if gain <= noise:
             continue
         lead = max(left[holder] - left[j], 0.0)
         at = lead / (lead + gain)
-        if at < share or (at == share and right[j] > right[best]):
-            best, share = j, at
-    return best, share
+        if at < fraction or (at == fraction and right[j] > right[best]):
+            best, fraction = j, at
+    return best, fraction
 
 
 @compiled(reorder=False)
 def window_changes(
-    functions: Array, noise: Array, group: Array, windows: Array, piece: Array, share: Array
+    functions: Array, noise: Array, group: Array, windows: Array, piece: Array, fraction: Array
 ) -> int:
     """Write where between neighbouring rows the maximum of a window switches; return how often.
 
@@ -64,7 +64,7 @@ def window_changes(
                 if holder < 0:
                     break
                 if count < len(piece):
-                    piece[count], share[count] = r, at
+                    piece[count], fraction[count] = r, at
                 count += 1
     return count
 

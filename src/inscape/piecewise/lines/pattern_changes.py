@@ -64,8 +64,8 @@ def _window_changes(
         windows.contiguous().numpy(),
     )
     while True:
-        piece, share = np.empty(room, np.int64), np.empty(room)
-        count = window_changes(*given, piece, share)
+        piece, fraction = np.empty(room, np.int64), np.empty(room)
+        count = window_changes(*given, piece, fraction)
         if count <= room:
-            return torch.from_numpy(piece[:count]), torch.from_numpy(share[:count])
+            return torch.from_numpy(piece[:count]), torch.from_numpy(fraction[:count])
         room = count

@@ -128,9 +128,9 @@ def _refuse_curved(program: Program, a: Tensor, b: Tensor, t: Tensor, values: Te
     """Check the network inside every piece, so that no misread operation passes as exact."""
     scale = 1 + float(values.abs().max())
     tolerance = scale * torch.finfo(a.dtype).eps ** 0.5
-    for share in INSIDE:
-        inside = _values(program, a, b, torch.lerp(t[:-1], t[1:], share))
-        if float((inside - torch.lerp(values[:-1], values[1:], share)).abs().max()) > tolerance:
+    for fraction in INSIDE:
+        inside = _values(program, a, b, torch.lerp(t[:-1], t[1:], fraction))
+        if float((inside - torch.lerp(values[:-1], values[1:], fraction)).abs().max()) > tolerance:
             raise UnsupportedModelError(
                 "the network must be linear between its knots, but it is not: ask for an estimate."
             )

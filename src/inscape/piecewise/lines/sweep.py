@@ -145,9 +145,9 @@ class SegmentSweep(Flow):
         there = {node: each(values[node], knots.values) for node in read}
         scale = summands(self.net, at, self.constants(knots.groups), sizes)
         functions = self._functions(op, knots, there)
-        piece, share = changes(op, functions, scale.expand(knots.groups, -1), knots.group)
-        after, source, share = _refined(knots, piece, share, most, self._narrow)
-        if len(after.t) == len(knots.t) and not bool(share.any()):
+        piece, fraction = changes(op, functions, scale.expand(knots.groups, -1), knots.group)
+        after, source, fraction = _refined(knots, piece, fraction, most, self._narrow)
+        if len(after.t) == len(knots.t) and not bool(fraction.any()):
             return knots, values, sizes, there
         number = torch.arange(len(knots.t)) - knots.group  # of the piece right of a knot
         pieces = knots.groups + number[source[after.left]]
@@ -176,17 +176,17 @@ class SegmentSweep(Flow):
 
 
 def _refined(
-    knots: Knots, piece: Tensor, share: Tensor, most: int, narrow: float
+    knots: Knots, piece: Tensor, fraction: Tensor, most: int, narrow: float
 ) -> tuple[Knots, Int64[Tensor, " k"], Float64[Tensor, " k"]]:
     """Return the first pieces between knots and new ones, and the old knot left of each new one.
 
     The last array is how far each lies from there to the next old one, as a fraction.
     """
     low, high = knots.t[piece], knots.t[piece + 1]
-    new = low + (high - low) * share
+    new = low + (high - low) * fraction
     inside = (new > low + narrow) & (new < high - narrow)
     source = torch.cat([torch.arange(len(knots.t)), piece[inside]])
-    share = torch.cat([torch.zeros_like(knots.t), share[inside]])
+    fraction = torch.cat([torch.zeros_like(knots.t), fraction[inside]])
     t, segment = torch.cat([knots.t, new[inside]]), knots.segment[source]
     order = torch.from_numpy(np.lexsort((t.numpy(), segment.numpy())))
     t, segment = t[order], segment[order]
@@ -197,4 +197,4 @@ def _refined(
     count = int(((~begins).cumsum(0) <= most).sum())
     count -= bool(begins[count - 1])  # nothing of that segment is left
     kept = kept[:count]
-    return Knots(segment[kept], t[kept]), source[order][kept], share[order][kept]
+    return Knots(segment[kept], t[kept]), source[order][kept], fraction[order][kept]

@@ -3,7 +3,7 @@
 On every face each function of a layer is affine in the plane: three coefficients, for x, for y and
 constant. A fourth row carries the squares that rounding grows from: what went into the function's
 sum, and into the sums before. A list tells for each face which columns of a matrix are added, and
-``share`` the weight of each in the four rows (into the last, of the column's squares).
+``weight`` how much of each goes into the four rows (into the last, of the column's squares).
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def chosen(
     rows: Array,
     begin: Array,
     column: Array,
-    share: Array,
+    weight: Array,
 ) -> None:
     """List the units with a nonzero state, of those that cross the parent of each face.
 
@@ -50,7 +50,7 @@ def chosen(
             if r > 0:
                 column[at] = j
                 for a in range(4):
-                    share[at, a] = change[i, r - 1, a]
+                    weight[at, a] = change[i, r - 1, a]
                 at += 1
     begin[len(rows)] = at
 
@@ -63,7 +63,7 @@ def passing(
     slope: Array,
     begin: Array,
     column: Array,
-    share: Array,
+    weight: Array,
 ) -> None:
     """List the units with a nonzero output on each face where all crossing units are off."""
     at = 0
@@ -77,8 +77,12 @@ def passing(
                 x, y, constant = coef[n, 0, k], coef[n, 1, k], coef[n, 2, k]
                 s = abs(x) + abs(y) + abs(constant)
                 column[at] = k
-                share[at, 0], share[at, 1], share[at, 2] = factor * x, factor * y, factor * constant
-                share[at, 3] = factor * factor * (coef[n, 3, k] + s * s)
+                weight[at, 0], weight[at, 1], weight[at, 2] = (
+                    factor * x,
+                    factor * y,
+                    factor * constant,
+                )
+                weight[at, 3] = factor * factor * (coef[n, 3, k] + s * s)
                 at += 1
     begin[len(coef)] = at
 
@@ -89,7 +93,7 @@ def summed(
     source: Array,
     begin: Array,
     column: Array,
-    share: Array,
+    weight: Array,
     matrix: Array,
     out: Array,
 ) -> None:
@@ -109,10 +113,25 @@ def summed(
             while i + 4 <= end:
                 p, q = matrix[column[i]], matrix[column[i + 1]]
                 r, s = matrix[column[i + 2]], matrix[column[i + 3]]
-                px, py, p1, pv = share[i, 0], share[i, 1], share[i, 2], share[i, 3]
-                qx, qy, q1, qv = share[i + 1, 0], share[i + 1, 1], share[i + 1, 2], share[i + 1, 3]
-                rx, ry, r1, rv = share[i + 2, 0], share[i + 2, 1], share[i + 2, 2], share[i + 2, 3]
-                sx, sy, s1, sv = share[i + 3, 0], share[i + 3, 1], share[i + 3, 2], share[i + 3, 3]
+                px, py, p1, pv = weight[i, 0], weight[i, 1], weight[i, 2], weight[i, 3]
+                qx, qy, q1, qv = (
+                    weight[i + 1, 0],
+                    weight[i + 1, 1],
+                    weight[i + 1, 2],
+                    weight[i + 1, 3],
+                )
+                rx, ry, r1, rv = (
+                    weight[i + 2, 0],
+                    weight[i + 2, 1],
+                    weight[i + 2, 2],
+                    weight[i + 2, 3],
+                )
+                sx, sy, s1, sv = (
+                    weight[i + 3, 0],
+                    weight[i + 3, 1],
+                    weight[i + 3, 2],
+                    weight[i + 3, 3],
+                )
                 for k in range(low, high):
                     t, u, v, w = p[k], q[k], r[k], s[k]
                     x = o[0, k] + px * t + qx * u + rx * v + sx * w
@@ -123,7 +142,7 @@ def summed(
                 i += 4
             while i < end:
                 p = matrix[column[i]]
-                px, py, p1, pv = share[i, 0], share[i, 1], share[i, 2], share[i, 3]
+                px, py, p1, pv = weight[i, 0], weight[i, 1], weight[i, 2], weight[i, 3]
                 for k in range(low, high):
                     t = p[k]
                     x, y, constant = o[0, k] + px * t, o[1, k] + py * t, o[2, k] + p1 * t
@@ -138,7 +157,7 @@ def summed_sparsely(
     source: Array,
     begin: Array,
     column: Array,
-    share: Array,
+    weight: Array,
     slot: Array,
     start: Array,
     index: Array,
@@ -152,7 +171,7 @@ def summed_sparsely(
             for k in range(size):
                 out[n, a, k] = base[source[n], a, k]
         for i in range(begin[n], begin[n + 1]):
-            x, y, constant, grown = share[i, 0], share[i, 1], share[i, 2], share[i, 3]
+            x, y, constant, grown = weight[i, 0], weight[i, 1], weight[i, 2], weight[i, 3]
             j = slot[column[i]]
             for c in range(start[j], start[j + 1]):
                 k, w = index[c], value[c]

@@ -169,7 +169,7 @@ class _Lists(NamedTuple):
 
     begin: Ints
     column: Ints
-    share: Floats
+    weight: Floats
 
 
 def _lists(faces: int, longest: int) -> _Lists:
@@ -243,7 +243,7 @@ class ChainCoefficients:
             return
         if columns.whole is not None:
             slot = columns.slot[lists.column[: lists.begin[len(source)]]]
-            sums.summed(base, source, lists.begin, slot, lists.share, columns.whole, out)
+            sums.summed(base, source, lists.begin, slot, lists.weight, columns.whole, out)
             return
         sparse = (columns.slot, columns.start, columns.index, columns.value)
         sums.summed_sparsely(base, source, *lists, *sparse, out)

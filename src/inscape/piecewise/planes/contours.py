@@ -76,24 +76,24 @@ def _crossings(cover: Cover, tied: Array, edges: Array) -> Crossings:
     start, stop = (cover.values[cover.ends[edges, k]] for k in (0, 1))
     goal = tied[cover.ends[edges, 1]]
     now = np.where(tied[cover.ends[edges, 0]], stop, -np.inf).argmax(1)
-    crossed, shares, going = [], [], np.arange(len(edges))
+    crossed, fractions, going = [], [], np.arange(len(edges))
     for _ in range(cover.values.shape[1]):
         going = going[~goal[going, now[going]]]
         if not len(going):
             break
-        share, following = _overtaken(start[going], stop[going], now[going])
+        fraction, following = _overtaken(start[going], stop[going], now[going])
         now[going] = following
         crossed.append(going)
-        shares.append(share)
+        fractions.append(fraction)
     which = np.concatenate([np.zeros(0, np.int64), *crossed])
-    share = np.concatenate([np.zeros(0), *shares])
-    order = np.lexsort((share, which))
-    which, share = which[order], share[order, None]
+    fraction = np.concatenate([np.zeros(0), *fractions])
+    order = np.lexsort((fraction, which))
+    which, fraction = which[order], fraction[order, None]
     a, b = cover.ends[edges[which]].T
     return Crossings(
         edge=edges[which],
-        place=(1 - share) * cover.place[a] + share * cover.place[b],
-        values=(1 - share) * cover.values[a] + share * cover.values[b],
+        place=(1 - fraction) * cover.place[a] + fraction * cover.place[b],
+        values=(1 - fraction) * cover.values[a] + fraction * cover.values[b],
     )
 
 
@@ -104,10 +104,10 @@ def _overtaken(start: Array, stop: Array, now: Array) -> tuple[Array, Array]:
     gain = stop - stop[rows, now][:, None]
     lead = np.maximum(lead, 0.0)
     ahead = gain > 0
-    share = np.where(ahead, lead / np.where(ahead, lead + gain, 1.0), np.inf)
-    first = share.min(1)
+    fraction = np.where(ahead, lead / np.where(ahead, lead + gain, 1.0), np.inf)
+    first = fraction.min(1)
     # of those that pass at one point, the one that is ahead at the end of the edge
-    level = share <= first[:, None] + TIE
+    level = fraction <= first[:, None] + TIE
     return first, np.where(level, stop, -np.inf).argmax(1)
 
 

@@ -63,7 +63,7 @@ def edge_cuts(
     both: bool,
     offset: Array,
     cut_key: Array,
-    cut_share: Array,
+    cut_fraction: Array,
     cut_group: Array,
     groups: Array,
 ) -> None:
@@ -104,15 +104,15 @@ def edge_cuts(
                         seen = seen or cut_key[c] == key[i]
                     if seen:
                         continue
-                share = za / (za - zb) if za != zb else 0.5
-                if not 0.0 < share < 1.0:
-                    share = min(max(share, 1e-15), 1 - 1e-15) if share == share else 0.5
+                fraction = za / (za - zb) if za != zb else 0.5
+                if not 0.0 < fraction < 1.0:
+                    fraction = min(max(fraction, 1e-15), 1 - 1e-15) if fraction == fraction else 0.5
                 c = base + number
-                while c > base and cut_share[c - 1] > share:
-                    cut_share[c], cut_key[c] = cut_share[c - 1], cut_key[c - 1]
+                while c > base and cut_fraction[c - 1] > fraction:
+                    cut_fraction[c], cut_key[c] = cut_fraction[c - 1], cut_key[c - 1]
                     cut_group[c] = cut_group[c - 1]
                     c -= 1
-                cut_share[c], cut_key[c], cut_group[c] = share, key[i], i
+                cut_fraction[c], cut_key[c], cut_group[c] = fraction, key[i], i
                 number += 1
         # cut_group holds the entry of the list until here; now it becomes the place's number
         group = -1
@@ -125,7 +125,7 @@ def edge_cuts(
                 new = abs(z) > coef[i, 3]
             if new:
                 group += 1
-                s = cut_share[c]
+                s = cut_fraction[c]
                 x = place[a, 0] + s * (place[b, 0] - place[a, 0])
                 y = place[a, 1] + s * (place[b, 1] - place[a, 1])
             cut_group[c] = group
@@ -142,7 +142,7 @@ def edges_split(
     made: Array,
     place: Array,
     offset: Array,
-    cut_share: Array,
+    cut_fraction: Array,
     cut_group: Array,
     groups: Array,
     vertex: Array,
@@ -160,7 +160,7 @@ def edges_split(
         for c in range(offset[e], offset[e + 1]):
             if cut_group[c] > group:
                 group = cut_group[c]
-                s, v = cut_share[c], vertex[e] + group - old
+                s, v = cut_fraction[c], vertex[e] + group - old
                 new_place[v, 0] = place[a, 0] + s * (place[b, 0] - place[a, 0])
                 new_place[v, 1] = place[a, 1] + s * (place[b, 1] - place[a, 1])
         for k in range(number + 1):

@@ -69,8 +69,8 @@ def divided(
             continue
         both = np.flatnonzero(tied[:, a] & tied[:, b])
         nodes = []
-        for share, inside in ((low, cut[0]), (high, cut[1])):
-            place = (1 - share) * ends[0] + share * ends[1]
+        for fraction, inside in ((low, cut[0]), (high, cut[1])):
+            place = (1 - fraction) * ends[0] + fraction * ends[1]
             gap = np.abs(where[both] - place).max(1, initial=0.0)
             if len(both) and (not inside or gap.min() <= near):
                 nodes.append(int(numbers[both[gap.argmin()]]))
@@ -98,9 +98,9 @@ def _chord(corners: Array, values: Array, lead: Array) -> tuple[Array, Array]:
     """Return both points of the rim at which two functions are equal, with all values there."""
     after = np.roll(np.arange(len(lead)), -1)
     change = np.flatnonzero((lead > 0) != (lead[after] > 0))[[0, -1]]
-    share = (lead[change] / (lead[change] - lead[after[change]]))[:, None]
-    ends = (1 - share) * corners[change] + share * corners[after[change]]
-    return ends, (1 - share) * values[change] + share * values[after[change]]
+    fraction = (lead[change] / (lead[change] - lead[after[change]]))[:, None]
+    ends = (1 - fraction) * corners[change] + fraction * corners[after[change]]
+    return ends, (1 - fraction) * values[change] + fraction * values[after[change]]
 
 
 def _clipped(
@@ -129,8 +129,8 @@ def _extreme(
     slack: float,
 ) -> bool:
     """Tell whether of all functions that are equal on the span this pair wins beside it."""
-    share = np.array(span)[:, None]
-    crossing = (1 - share) * at_ends[0] + share * at_ends[1]
+    fraction = np.array(span)[:, None]
+    crossing = (1 - fraction) * at_ends[0] + fraction * at_ends[1]
     a, b = pair
     left, right = lead.argmax(), lead.argmin()
     for c in candidates:

@@ -164,17 +164,17 @@ def _cut_edges(old: Subdivision, lines: FaceLines, workers: Workers) -> _Cuts:
     counted = (sides, lines.start, both, count)
     workers.over(n, lambda a, b: edge_kernels.edge_counts(a, b, *counted), 4096)
     offset = np.concatenate([[0], np.cumsum(count)])
-    key, share = np.empty(offset[-1], np.int64), np.empty(offset[-1])
+    key, fraction = np.empty(offset[-1], np.int64), np.empty(offset[-1])
     group, groups = np.empty(offset[-1], np.int64), np.empty(n, np.int64)
     seen = (old.ends, sides, old.place, lines.start, lines.key, lines.coef, lines.plus, lines.minus)
-    written = (both, offset, key, share, group, groups)
+    written = (both, offset, key, fraction, group, groups)
     workers.over(n, lambda a, b: edge_kernels.edge_cuts(a, b, *seen, *written), 4096)
     before = np.concatenate([[0], np.cumsum(groups)])
     vertex, child = len(old.place) + before[:-1], np.arange(n) + before[:-1]
     total = int(before[-1])
     ends, made = np.empty((n + total, 2), np.int32), np.empty((n + total, 2), np.int32)
     place = np.empty((total, 2))
-    source = (old.ends, old.made, old.place, offset, share, group, groups, vertex, child)
+    source = (old.ends, old.made, old.place, offset, fraction, group, groups, vertex, child)
     workers.over(n, lambda a, b: edge_kernels.edges_split(a, b, *source, ends, made, place), 4096)
     return _Cuts(
         offset=offset, key=key, group=group, groups=groups, child=child,

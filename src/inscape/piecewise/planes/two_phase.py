@@ -11,7 +11,7 @@ import numpy.typing as npt
 from inscape._core.deadline import NEVER, Deadline
 
 Array = npt.NDArray[Any]
-Step = Callable[[Array, int], Any]
+BlockStep = Callable[[Array, int], Any]
 
 #: Seconds until a thread looks again whether the others have come far enough.
 NAP = 2e-5
@@ -32,7 +32,7 @@ class Turns:
         """Begin a step that takes one block at least, and others until its end."""
         self._end, self._least = end, self._next + 1
 
-    def run(self, first: Step, second: Step) -> None:
+    def run(self, first: BlockStep, second: BlockStep) -> None:
         """Process blocks; the second step of each waits until the next block had its first.
 
         So the blocks before it, which other threads have, are mostly done by then. The steps are
@@ -63,7 +63,7 @@ class Turns:
     def _some(self, block: int) -> Array:
         return np.arange(block * self.size, min((block + 1) * self.size, self.faces))
 
-    def _finish(self, waiting: list[tuple[int, int]], second: Step) -> None:
+    def _finish(self, waiting: list[tuple[int, int]], second: BlockStep) -> None:
         for block, room in waiting:
             while not self._begun[:block].all():
                 time.sleep(NAP)
