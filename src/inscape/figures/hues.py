@@ -54,7 +54,7 @@ _CONES_TO_RGB = np.array(
 def by_pattern(result: PlaneRegions, like: PlaneRegions | None = None) -> Array:
     """Return a colour for each activation pattern, the same in all figures of one network.
 
-    Every unit that is on turns the colour a little its own way, so that cells which share most of
+    Every unit that is on shifts the hue in its own direction, so that cells which share most of
     their pattern look alike; the pattern as a whole decides how light the cell is.
     """
     own = _turns(result)
@@ -71,10 +71,10 @@ def _turns(result: PlaneRegions) -> Array:
     draw = np.random.default_rng(0)
     turn = np.zeros((result.cells, 2))
     for op, units in enumerate(result.units):
-        ways = draw.normal(size=(units, 2)) / 2.0**op
+        directions = draw.normal(size=(units, 2)) / 2.0**op
         pattern = result.pattern(op).numpy()
         for at in range(0, len(pattern), BLOCK):
-            turn[at : at + BLOCK] += pattern[at : at + BLOCK].astype(np.float64) @ ways
+            turn[at : at + BLOCK] += pattern[at : at + BLOCK].astype(np.float64) @ directions
     return turn
 
 

@@ -11,7 +11,7 @@ from inscape.errors import BudgetError
 
 R = TypeVar("R")
 
-#: Seconds of a step where whoever consumes it has not said how long they wait.
+#: Seconds of a step where the caller has set no time for it.
 STEP = 0.5
 
 

@@ -1,4 +1,4 @@
-"""A copy of a module in another precision: regions are told apart by small differences."""
+"""A copy of a module in another precision: regions are distinguished by small differences."""
 
 from collections.abc import Iterator
 from copy import deepcopy

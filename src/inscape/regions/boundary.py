@@ -20,7 +20,7 @@ from inscape.piecewise.planes.contours import Cover, contours
 from inscape.piecewise.planes.polylines import Chains
 from inscape.regions.plane_regions import PlaneRegions, cut_plane
 
-#: Jump of the outputs across an edge, beside the largest there, that rounding does not make.
+#: Jump of the outputs across an edge, relative to the largest there, beyond rounding.
 JUMP = 1e-3
 
 
@@ -234,7 +234,7 @@ def _refuse_jumps(
     """Refuse regions across whose edges the function jumps: some in between were lost.
 
     Regions narrower than the rounding of coordinates (a unit that saturates, at data of 1e17) have
-    no area in float64, and no boundary that could be told.
+    no area in float64, and no boundary that could be computed.
     """
     shared = regions.neighbours.amin(1) >= 0
     sides = regions.neighbours[shared].T

@@ -1,4 +1,4 @@
-"""Grid regions: regions of a plane told apart on a grid of points, by slope or by pattern."""
+"""Grid regions: regions of a plane counted on a grid of points, by Jacobian or by pattern."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def grid_regions(
         f: Function of a batch; a module in eval mode will do.
         x: Points: those of a two-dimensional input space give the window, of any other the first
             three (not on a line) the plane.
-        plane: Plane to look at, e.g. ``through(points)``; by default the whole of a
+        plane: Plane of the grid, e.g. ``through(points)``; by default the whole of a
             two-dimensional input space, or the plane through the first three points.
         domain: Corners in the plane's coordinates; the grid lies on the rectangle around them. By
             default a box around the points, a tenth wider.

@@ -1,7 +1,7 @@
 """Ideal shapes: the roundest closed regions of a layer one unit wider than its inputs, exactly.
 
 The hyperoctahedron and the expanded simplex of section 4.1 as explicit polytopes in any dimension.
-Vertices and facets are whole numbers, squares of radii and volumes fractions, so that nothing
+Vertices and facets are integers, squares of radii and volumes fractions, so that nothing
 rounds; and each is the decision region of a network that can be written down.
 """
 
@@ -40,7 +40,7 @@ class IdealShape:
 
     @property
     def vertices(self) -> Whole:
-        """Return the vertices as rows of whole numbers."""
+        """Return the vertices as rows of integers."""
         n = self.dimension
         if self.kind == "hyperoctahedron":
             unit = np.eye(n, dtype=np.int64)

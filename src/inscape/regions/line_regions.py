@@ -182,7 +182,7 @@ def line_regions(
     layers costs less than its evaluation at the breakpoints; any other graph two to three such
     evaluations, less where most breakpoints are in its last layers. Lines are cut from their
     beginning on, window by window, each exact through all layers: what is covered when the time is
-    over is exact. ``line_regions.refine`` yields ever longer prefixes.
+    over is exact. ``line_regions.refine`` yields growing prefixes.
 
     Args:
         f: A piecewise-linear network in eval mode.
@@ -219,7 +219,7 @@ def line_regions(
     details = Details(rows, patterns=patterns, maps=maps, gradients=gradients)
     try:
         joined = to is None and pairs is None
-        result: Any = None  # whoever consumes steps comes again
+        result: Any = None  # yielded again where a step is over
         for cuts in _growing(rows, details, turn):
             if cuts is not None:
                 checks.finite(cuts.slopes.sum(1), "pieces")
@@ -236,7 +236,7 @@ def line_regions(
 def _growing(rows: Rows, details: Details, turn: Turn) -> Iterator[CutSegments | None]:
     """Yield a growing number of pieces, by a quarter each time; None where a step is over.
 
-    Where nobody waits, only what is found in the end.
+    Without a waiting caller, only the final pieces.
     """
     cutting = cutting_of(rows.net, rows.a, rows.b, memory=rows.memory)
     shown, shows = 0, stoppable()

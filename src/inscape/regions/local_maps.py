@@ -40,12 +40,12 @@ SAME = 1e-9
 class LocalMaps(Result):
     """The affine map v(x0) + J(x0) (x - x0) at each point x0, and which units are on there.
 
-    ``labels`` numbers the maps in the order in which the points meet them: by their patterns where
+    ``labels`` numbers the maps in the order of the points: by their patterns where
     the network is piecewise linear, by their coefficients otherwise. ``patterns`` holds the state
     of every unit, operation after operation (``units`` of them each), or None with the reason in
     ``note``. On a kink (``on_kink``) the map is that of the pattern there: a unit at zero is off,
     of equal ones the first is the largest. Of ``drawn_from`` points that were given, those in
-    ``points`` were looked at.
+    ``points`` were used.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -115,7 +115,7 @@ class LocalMaps(Result):
     work=lambda n, c: min(n, 1000) * (2 + 2 * c),
     samples="points",
     setup=1.0,
-    meaning="The data points that were looked at meet {value} different affine maps.",
+    meaning="The data points that were used have {value} different affine maps.",
     cites="sattelberg2026linearity, Eqs. (5.3), (5.7), (5.25)",
     exempt=("patterns",),
     by_default=False,
@@ -143,7 +143,7 @@ def local_maps(
         f: Function of a batch; a module in eval mode will do.
         x: Points of the data.
         points: How many of them to use: of more, this many are drawn without replacement, and all
-            in their order if there are no more. By default at most 1000 are looked at.
+            in their order if there are no more. By default at most 1000 are used.
         patterns: Whether to read the activation patterns too, where the network has them.
         image: Shape of the coefficient images; the shape of one input unless given.
         seed: Seed of the draw of points.
@@ -259,7 +259,7 @@ def _settle(net: Piecewise, x: Tensor, on_kink: Tensor, slopes: Tensor) -> None:
 
 
 def _rounded(x: Tensor, values: Tensor, slopes: Tensor) -> Tensor:
-    """Return the coefficients of each map as whole numbers of its tolerance."""
+    """Return the coefficients of each map as integer multiples of its tolerance."""
     intercepts = values - torch.einsum("ncd,nd->nc", slopes, x.flatten(1))
     maps = torch.cat([slopes.flatten(1), intercepts], 1)
     scale = SAME * float(maps.abs().max()) or 1.0

@@ -148,7 +148,7 @@ class PlaneRegions(Result):
 
         Sattelberg's Eqs. (5.6) and (5.7), as corrected (S12, S13). Exact up to rounding: the graph
         is run with the pattern of each cell, so that no cell is too small. The maps hold on the
-        regions of the input space that the plane cuts, beside the plane too. Costs a forward and
+        regions of the input space that the plane cuts, off the plane too. Costs a forward and
         ``c`` backward passes for each cell.
 
         Args:
@@ -241,7 +241,7 @@ def plane_regions(
     Layer by layer, every cell is cut by the units whose function changes sign on it. Neighbours
     differ by one unit, so their maps differ by a rank-one update, and the cost of a cell grows with
     the width and not with its square. A budget of regions or memory ends early, with the cells
-    found. A time is spent on ever larger windows around the centre of the domain, each complete:
+    found. A time is spent on growing windows around the centre of the domain, each complete:
     the largest is returned, and ``plane_regions.refine`` yields them one after the other.
 
     Args:
@@ -313,7 +313,7 @@ def cut_plane(
     if not turn.is_watched:
         yield finished(all_steps(cutter.cut(1.0, strict=False, watched=False)))
         return
-    shown: Any = None  # whoever consumes steps comes again
+    shown: Any = None  # yielded again where a step is over
     known: tuple[R, Ending] | None = None
     try:
         for _ in (preparing := TimedSteps(cutter.prepare(), turn)):

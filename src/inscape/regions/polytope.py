@@ -20,7 +20,7 @@ TOUCH = 1e-9
 RAYS = 4
 #: Numbers in the largest least-squares problem: unlike linear programmes they cannot be stopped.
 SQUARES = 2**22
-#: Seconds that a linear programme takes for each of its numbers before it looks at the clock.
+#: Seconds that a linear programme takes for each of its entries before it checks the time.
 SETUP = 5e-7
 #: Numbers of a product of normals and rays: about twenty milliseconds.
 PRODUCT = 2**28
@@ -203,7 +203,7 @@ def _first(speed: Array, slacks: Array) -> npt.NDArray[np.int64]:
 def _decide(
     k: int, normals: Array, slacks: Array, keeps: Flags, sure: Flags, budget: ProgrammeBudget
 ) -> None:
-    """Find out whether half-space ``k`` makes a face, and any others on the way."""
+    """Decide whether half-space ``k`` is a face, and mark others that the search proves."""
     if not budget.left():
         return
     if normals.size <= SQUARES:

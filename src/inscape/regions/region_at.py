@@ -54,8 +54,8 @@ class RegionAt(Result):
 
     range: ClassVar[Range] = NONNEGATIVE
     nonfinite: ClassVar[Mapping[str, str]] = {
-        "facet_distances": "NaN where the time did not do",
-        "inscribed": "infinite in a region without end, NaN where the time did not do",
+        "facet_distances": "NaN where the time ran out",
+        "inscribed": "infinite in an unbounded region, NaN where the time ran out",
     }
 
     point: Float64[Tensor, " D"]
@@ -103,7 +103,7 @@ class RegionAt(Result):
             return "the cell has no inside: the point lies on several kinks at once"
         spent = []
         if self.examined < self.constraints:
-            spent.append(f"only {self.examined} of {self.constraints} half-spaces were looked at")
+            spent.append(f"only {self.examined} of {self.constraints} half-spaces were examined")
         left = int((~self.proven).sum())
         if self.faces == "irredundant" and left:
             spent.append(f"{left} of {len(self.proven)} faces may be redundant")
@@ -208,10 +208,10 @@ def region_at(
         box: Lowest and highest value of every input, whose sides then bound the region too.
         programmes: Least-squares and linear programmes that may be solved.
         seconds: Time from the call on; what is not decided then is kept and said, the nearest
-            faces are decided first. Where it does not do for all half-spaces, those that seem
-            nearest are looked at. With 0 all half-spaces are found, and nothing more.
+            faces are decided first. Where it is too short for all half-spaces, those that seem
+            nearest are examined. With 0 all half-spaces are found, and nothing more.
         memory: Bytes that the half-spaces and programmes with them may take, 4 GiB by default;
-            where it does not do, the nearest are looked at.
+            where it is too little, the nearest are examined.
 
     >>> import torch
     >>> found = region_at(torch.abs, torch.tensor([[2.0, -1.0]]))
@@ -233,7 +233,7 @@ def region_at(
         net, point, budget, memory,
         box=None if box is None else _box(box, flat), remove=faces == "irredundant", facets=facets,
     )  # fmt: skip
-    result: Any = None  # whoever consumes steps comes again
+    result: Any = None  # yielded again where a step is over
     for is_more in in_turns(search, turn):
         if is_more:
             result = _result(search, net, faces=faces, index=index)

@@ -45,7 +45,7 @@ def arrangement(planes: int, dimension: int) -> int:
 class RegionBounds(Result):
     """Bounds for ``widths`` of the hidden layers on a space of ``dimension``, and a count if known.
 
-    The bounds are properties: exact whole numbers of any size. Rows hold their logarithms too.
+    The bounds are properties: exact integers of any size. Rows hold their logarithms too.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -57,7 +57,7 @@ class RegionBounds(Result):
 
     @property
     def upper(self) -> int:
-        r"""Return what no network of these widths exceeds, Sattelberg's Eq. (2.26).
+        r"""Return the upper bound for networks of these widths, Sattelberg's Eq. (2.26).
 
         .. math:: \prod_{l=1}^{L} \sum_{i=0}^{k_l} \binom{N_l}{i}, \quad
                   k_l = \min(N_0, N_1, \ldots, N_{l-1})
@@ -76,7 +76,7 @@ class RegionBounds(Result):
 
     @property
     def lower(self) -> int | None:
-        r"""Return what some ReLU network of these widths reaches, Sattelberg's Eq. (2.27).
+        r"""Return a number that some ReLU network of these widths reaches, Sattelberg's Eq. (2.27).
 
         .. math:: \left(\prod_{i=1}^{L-1} \lfloor N_i / N_0 \rfloor^{N_0}\right)
                   \sum_{j=0}^{N_0} \binom{N_L}{j}
@@ -133,7 +133,7 @@ class RegionBounds(Result):
 
 
 def _text(value: int) -> str:
-    """Return a whole number, or its size where it is too long to read."""
+    """Return an integer as text, or its size where it is too long to read."""
     power = log10(value) if value else 0.0
     return str(value) if power < 20 else f"10^{power:.2f}"
 
@@ -161,7 +161,7 @@ def region_bounds(
               \sum_{j=0}^{N_0} \binom{N_L}{j} \leq \max_\theta R(\theta) \leq
               \prod_{l=1}^{L} \sum_{i=0}^{k_l} \binom{N_l}{i}
 
-    Exact whole numbers, from the widths of a chain of affine maps with units of one kink between
+    Exact integers, from the widths of a chain of affine maps with units of one kink between
     them; nothing is computed from the weights. Not applicable to other graphs.
 
     Args:
@@ -169,7 +169,7 @@ def region_bounds(
         x: Points of the data, which give the shape of an input.
         dimension: Dimension of the slice of the input space in which regions are counted (2 for a
             plane); all of the space unless given.
-        count: A count to set beside the bounds, such as that of ``plane_regions``.
+        count: A count to compare with the bounds, such as that of ``plane_regions``.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))

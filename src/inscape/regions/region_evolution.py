@@ -180,7 +180,7 @@ def region_evolution(
         model: The network that was trained, in eval mode; a copy of it takes the recorded weights.
         x: Points that give the plane and the window, as for ``plane_regions``.
         trajectory: The recorded training, as ``fit(..., record=...)`` returns it.
-        steps: Number of checkpoints to look at, spread evenly, or the steps themselves.
+        steps: Number of checkpoints to use, evenly spaced, or the steps themselves.
         plane: Plane to cut; by default that of a two-dimensional input space, or through the first
             three points.
         domain: Corners of a convex polygon in the plane's coordinates; by default a box around the

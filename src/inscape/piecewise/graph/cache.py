@@ -137,7 +137,7 @@ def _keep(key: Hashable, fresh: Exported, kind: FunctionStructure, *, same_bits:
 
 
 def _is_same(tensor: Tensor, constant: Tensor) -> bool:
-    """Tell whether two tensors have the same memory, seen in the same way."""
+    """Tell whether two tensors are the same view of the same memory."""
     if tensor is constant:
         return True
     seen, also = (

@@ -119,7 +119,7 @@ def setting(node: fx.Node, name: str) -> Any:
 
 
 def is_random(node: fx.Node) -> bool:
-    """Tell whether a node draws at random: dropout does where it was not told of eval mode."""
+    """Tell whether a node draws at random: dropout does unless it is in eval mode."""
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
     fraction = next(

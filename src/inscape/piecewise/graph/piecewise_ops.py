@@ -228,7 +228,7 @@ def _shape(node: Any) -> tuple[int, ...]:
 
 
 def _along(node: fx.Node) -> Int64[Tensor, "w k"]:
-    """Return which entries of its flat input each output of amax or amin looks at."""
+    """Return which entries of its flat input each output of amax or amin reads."""
     shape = _shape(node.args[0])
     dims = setting(node, "dim")
     gone = [dim % (len(shape) + 1) - 1 for dim in (dims if isinstance(dims, list) else [dims])]
@@ -272,9 +272,9 @@ _LARGEST: dict[str, Callable[[fx.Node], Int64[Tensor, "w k"]]] = {
 
 
 def _windows(shape: Sequence[int], axes: Sequence[list[list[int]]]) -> Int64[Tensor, "w k"]:
-    """Return which entries of a flat input each output looks at, from its places on each axis.
+    """Return which entries of a flat input each output reads, from its indices on each axis.
 
-    A window with fewer entries than others repeats its last one, which wins nothing.
+    A window with fewer entries than others repeats its last one, which changes no maximum.
     """
     channels, sizes = shape[0], shape[1:]
     widest = prod(max(map(len, axis)) for axis in axes)

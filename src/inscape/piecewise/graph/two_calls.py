@@ -1,7 +1,7 @@
 """The graph of a function for batches of any size, from calls with two sizes.
 
 For code that ``torch.export`` cannot follow: batch sizes as plain numbers, TorchScript inside,
-functions of ``torch.func``, hooks that look at values, numbers of Python made of weights. Numbers
+functions of ``torch.func``, hooks that read values, Python numbers computed from weights. Numbers
 that differ between the calls as the batch sizes do are multiples of the batch size.
 """
 
@@ -34,7 +34,7 @@ def traced_twice(f: Function, x: Tensor) -> Program:
     """Return the graph of ``f`` for batches of any size; without its hooks, where they read values.
 
     Raises ``UnrecordableError`` where the operations depend on the values of the input, or on the
-    batch size in another way than as its multiples.
+    batch size other than as its multiples.
     """
     with without_leftovers(), silence():
         try:
@@ -101,7 +101,7 @@ def _same(
     """Return arguments that two graphs have in common, with multiples of the batch size."""
     if isinstance(value, fx.Node):
         if others.get(value) is not other:
-            raise UnrecordableError("what an operation reads depends on the batch size")
+            raise UnrecordableError("the inputs of an operation depend on the batch size")
         return nodes[value]
     if isinstance(value, dict):
         return {key: _same(part, other[key], nodes, others, size) for key, part in value.items()}

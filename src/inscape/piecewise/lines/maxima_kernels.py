@@ -45,7 +45,7 @@ def window_changes(
     """Write where between neighbouring rows the maximum of a window switches; return how often.
 
     ``noise`` has a row for each group of rows and a column for each window; nothing lies after a
-    row whose group is -1. More are counted than written where the room does not do. A maximum is
+    row whose group is -1. More are counted than written where the buffer is too small. A maximum is
     convex: the largest at both ends is the largest in between.
     """
     count = 0

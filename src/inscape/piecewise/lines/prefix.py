@@ -81,7 +81,7 @@ def windows(rows: Rows, narrow: float, deadline: Deadline = NEVER) -> Iterator[S
     """Yield parts of the segments, one after the other, and None after each operation of one.
 
     A part ends at a knot, or where its segment does. How much goes into one depends on the time
-    that is left; where the caller may stop, it is ever more.
+    that is left; where the caller may stop, it grows.
     """
     sweep, pace, segment, t = SegmentSweep(rows, narrow), _Pace(rows.most), 0, 0.0
     while segment < len(rows.a):

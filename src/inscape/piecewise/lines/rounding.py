@@ -97,7 +97,7 @@ def _settled(
 ) -> Integer[Tensor, "n units"]:
     """Return the activation pattern of the operation after those given, ties decided.
 
-    ``most`` is the rounding error of all rows together; only rows within it are looked at closely.
+    ``most`` is the rounding error of all rows together; only rows within it are examined.
     """
     at = len(before)
     op, pattern = net.ops[at], net.ops[at].pattern(functions)

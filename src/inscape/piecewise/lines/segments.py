@@ -31,7 +31,7 @@ EQUAL = 2.0**-40
 #: Units on all segments together up to which compiling does not pay.
 SMALL = 2**15
 
-#: Chunks of pieces that a thread takes before it looks at the clock.
+#: Chunks of pieces that a thread processes before it checks the time.
 LEAVES = 8
 
 #: Pieces in which the result is checked against the network itself.

@@ -176,8 +176,8 @@ def _source(
 def near_of(points: Float64[Tensor, "3 *d"], corners: Array, known: Near | None = None) -> Near:
     """Return the corners and the centre of the window, and these with some signs turned.
 
-    Those of a window that is small beside its distance from zero are taken for its centre. What is
-    ``known`` is returned where its points are the same but for rounding.
+    Of a window that is small relative to its distance from zero, those of its centre are returned.
+    What is ``known`` is returned where its points are the same but for rounding.
     """
     at_corner = torch.from_numpy(corners).to(points)
     shape = [-1, *[1] * (points.ndim - 1)]

@@ -48,7 +48,7 @@ class Turns:
                 waiting, room = [(block, room)], 1 - room
             self._finish(waiting, second)
         except BaseException:
-            self._begun[:] = True  # nobody waits for what does not come
+            self._begun[:] = True  # no thread waits for a step that failed
             raise
 
     def _taken(self) -> int | None:
