@@ -23,7 +23,7 @@ from inscape.piecewise.planes import (
     in_canonical_order,
     subdivision,
 )
-from inscape.piecewise.planes.patterns import History
+from inscape.piecewise.planes.patterns import PatternHistory
 from inscape.piecewise.planes.threads import Workers
 from inscape.regions import boundary, plane_regions
 
@@ -289,10 +289,10 @@ def test_the_graph_gives_faces_alike_to_the_last_bit_in_any_company():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(40, 30), nn.ReLU(), nn.Linear(30, 10)).double().eval()
     points = torch.randn(3, 40, dtype=torch.float64)
-    history, bits = History(), np.random.default_rng(0).integers(0, 2**30, (50, 1))
+    history, bits = PatternHistory(), np.random.default_rng(0).integers(0, 2**30, (50, 1))
     history.add(bits.astype(np.uint64), 30, np.zeros(50, np.int64))
     graph = coefficients.GraphCoefficients(
-        piecewise(model, points), points, coefficients.Near(points), history
+        piecewise(model, points), points, coefficients.NearbyPoints(points), history
     )
     finished(graph.measured())
     whole, faces = np.empty((50, 4, 10)), np.arange(50)

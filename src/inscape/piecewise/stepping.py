@@ -38,7 +38,7 @@ def within(
         steps.close()
 
 
-class Turn:
+class StepClock:
     """The clock of an anytime computation: the present step, and the deadline of all steps."""
 
     def __init__(self, seconds: float | None) -> None:

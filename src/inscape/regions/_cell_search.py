@@ -12,7 +12,7 @@ from inscape._core import BudgetError
 from inscape._core.anytime import stoppable
 from inscape._core.progress import progress
 from inscape.piecewise.graph.network import Piecewise
-from inscape.piecewise.stepping import Turn
+from inscape.piecewise.stepping import StepClock
 from inscape.regions._faces import PROGRAMME, Array, Faces, Whole, merged, sides, together
 from inscape.regions._units import Units
 from inscape.regions.polytope import (
@@ -231,7 +231,7 @@ class CellSearch:
                 bar.advance()
 
 
-def in_turns(search: CellSearch, turn: Turn) -> Iterator[bool]:
+def in_turns(search: CellSearch, turn: StepClock) -> Iterator[bool]:
     """Run the search; yield True where there is a new result, False where only a step is over.
 
     The results do not depend on how long they took.

@@ -56,7 +56,7 @@ class ExactLayer:
 
 
 @dataclass(frozen=True)
-class Closed:
+class BoundedRegion:
     """A bounded region: on which side of zero, the vertices in it, its corners, and its cells.
 
     ``fixed`` is the unit that does not change its state in it, if there is one; ``whole`` tells
@@ -90,7 +90,7 @@ def layer(weight: Array, bias: Array, out: Array, end: float, leak: float) -> Ex
     )
 
 
-def closed(net: ExactLayer) -> list[Closed]:
+def closed(net: ExactLayer) -> list[BoundedRegion]:
     """Return the bounded regions of both signs; more than one only in one dimension."""
     regions = []
     for side in (1, -1):
@@ -106,7 +106,7 @@ def closed(net: ExactLayer) -> list[Closed]:
     return regions
 
 
-def _positive(net: ExactLayer, side: int) -> Closed | None:
+def _positive(net: ExactLayer, side: int) -> BoundedRegion | None:
     """Return the bounded region in which the output is positive, if there is one."""
     if 0 in net.weights:
         return None
@@ -119,7 +119,7 @@ def _positive(net: ExactLayer, side: int) -> Closed | None:
         lines = [pair for pair in combinations(units, 2) if set(pair) & set(inside)]
         corners = [corner for i, j in lines for corner in _ends(net, i, j)]
         lone = inside[0] if len(inside) == 1 and net.height else None
-        return Closed(side, inside, tuple(corners), lone, True)
+        return BoundedRegion(side, inside, tuple(corners), lone, True)
     if len(raised) > 1 or not net.height:
         return None
     return _around(net, raised[0], side)
@@ -134,7 +134,7 @@ def _spans(net: ExactLayer) -> bool:
     return net.leak * max(ratios) < min(ratios)
 
 
-def _around(net: ExactLayer, j: int, side: int) -> Closed | None:
+def _around(net: ExactLayer, j: int, side: int) -> BoundedRegion | None:
     """Return the hyperoctahedron around the vertex of the one unit with a positive weight."""
     top = net.at_vertex(j)
     if top <= 0:
@@ -155,7 +155,7 @@ def _around(net: ExactLayer, j: int, side: int) -> Closed | None:
             if moved * peak <= 0:
                 return None
             corners.append((i, j, step, moved))
-    return Closed(side, (j,), tuple(corners), j, net.leak == 0)
+    return BoundedRegion(side, (j,), tuple(corners), j, net.leak == 0)
 
 
 def _ends(net: ExactLayer, i: int, j: int) -> list[Corner]:
@@ -199,7 +199,13 @@ def places(corners: Sequence[Corner], weight: Array, bias: Array) -> Array:
 
 
 def inner_radius(
-    region: Closed, weight: Array, bias: Array, out: Array, end: float, leak: float, centre: Array
+    region: BoundedRegion,
+    weight: Array,
+    bias: Array,
+    out: Array,
+    end: float,
+    leak: float,
+    centre: Array,
 ) -> float:
     """Return the distance from a centre to the nearest facet of a closed region.
 

@@ -13,7 +13,7 @@ from inscape.piecewise.graph.affine_maps import AffineMap, affine_steps
 from inscape.piecewise.graph.network import Piecewise
 from inscape.piecewise.planes import Cells, CutBudget, Frame
 from inscape.piecewise.planes.budget import Ending
-from inscape.piecewise.planes.coefficients import Near
+from inscape.piecewise.planes.coefficients import NearbyPoints
 from inscape.piecewise.planes.cutting import cutting, near_of
 from inscape.piecewise.planes.graph_coefficients import radii
 from inscape.regions._domain import window
@@ -34,7 +34,7 @@ class PlaneCutter:
     memory: int
     threads: int | None
     steps: Sequence[AffineMap] | None = None
-    near: Near | None = None
+    near: NearbyPoints | None = None
 
     def prepare(self) -> Generator[None, None, Forecast]:
         """Build the affine maps once for all windows; return the forecast of their times."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from inscape._core import BudgetError, UnsupportedModelError
 from inscape.functional.jacobians import jacobians
-from inscape.piecewise.lines.evaluation import Rows, differentiable, settled_patterns
+from inscape.piecewise.lines.evaluation import SegmentEvaluation, differentiable, settled_patterns
 from inscape.piecewise.lines.gradient_jumps import Jumps, summed
 from inscape.piecewise.lines.segments import CutSegments
 
@@ -22,10 +22,12 @@ WATCHED = 16
 GRADIENTS = "leave gradients out"
 
 
-class Details:
+class PieceDetails:
     """Patterns, maps and gradient jumps, as requested, of a growing number of pieces."""
 
-    def __init__(self, rows: Rows, *, patterns: bool, maps: bool, gradients: bool) -> None:
+    def __init__(
+        self, rows: SegmentEvaluation, *, patterns: bool, maps: bool, gradients: bool
+    ) -> None:
         self._rows, self._net = rows, rows.net
         self._wants_patterns, self._wants_maps = patterns, maps
         self._patterns: list[Tensor] = []

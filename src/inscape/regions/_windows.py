@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from inscape._core.anytime import stoppable
 from inscape.piecewise.planes.budget import Ending, SpentError
-from inscape.piecewise.stepping import Turn
+from inscape.piecewise.stepping import StepClock
 
 C = TypeVar("C")
 R = TypeVar("R")
@@ -117,7 +117,7 @@ def windows(
     finish: Callable[[C], R],
     count: Callable[[C], int],
     forecast: Forecast,
-    turn: Turn,
+    turn: StepClock,
 ) -> Iterator[tuple[R, Ending] | None]:
     """Yield the results of growing windows, with what ended them; None where a step is over.
 
@@ -160,7 +160,7 @@ def windows(
         side = following
 
 
-def _following(forecast: Forecast, turn: Turn, too_wide: float | None) -> float | None:
+def _following(forecast: Forecast, turn: StepClock, too_wide: float | None) -> float | None:
     """Return the side of the next window; None where none is worth its time."""
     last, deadline = forecast.covered[-1], turn.deadline
     if too_wide is not None:  # for a budget other than the time
@@ -181,7 +181,7 @@ def _following(forecast: Forecast, turn: Turn, too_wide: float | None) -> float 
 class TimedSteps(Generic[C]):
     """Work within a time limit, paused whenever a step is over; then its ``result``."""
 
-    def __init__(self, work: Generator[None, None, C], turn: Turn, after: float = 0.0) -> None:
+    def __init__(self, work: Generator[None, None, C], turn: StepClock, after: float = 0.0) -> None:
         self._work, self._turn, self._after = work, turn, after
         self.result: C
 

@@ -17,7 +17,7 @@ from inscape._core.result import NONNEGATIVE, Range
 from inscape.piecewise.planes import Frame
 from inscape.piecewise.planes.budget import Ending
 from inscape.piecewise.planes.contours import Cover, contours
-from inscape.piecewise.planes.polylines import Chains
+from inscape.piecewise.planes.polylines import Polylines
 from inscape.regions.plane_regions import PlaneRegions, cut_plane
 
 #: Jump of the outputs across an edge, relative to the largest there, beyond rounding.
@@ -256,7 +256,7 @@ def _refuse_jumps(
 
 def _result(
     regions: PlaneRegions,
-    chains: Chains,
+    chains: Polylines,
     between: np.typing.NDArray[np.int64],
     *,
     level: float | None,

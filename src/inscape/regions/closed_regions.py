@@ -21,7 +21,7 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.piecewise.graph.matrix_chain import Layers, layers, matrix
+from inscape.piecewise.graph.matrix_chain import MatrixChain, layers, matrix
 from inscape.piecewise.graph.network import piecewise
 from inscape.regions._closed import closed, inner_radius, layer, places
 from inscape.regions._precision import name_of
@@ -174,7 +174,7 @@ def closed_regions(
     )
 
 
-def _refusal(chained: Layers | None, inputs: int, outputs: int) -> str:
+def _refusal(chained: MatrixChain | None, inputs: int, outputs: int) -> str:
     """Return why a network is not one that this can decide; an empty text if it is."""
     if chained is None or len(chained.slopes) != 1 or outputs != 1:
         return "it takes one hidden layer of units with one kink, and one output"

@@ -26,7 +26,7 @@ from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.functional.jacobians import MEMORY, Probe, chunks, jacobians, probe
 from inscape.piecewise.graph.network import piecewise
-from inscape.piecewise.lines.evaluation import Rows
+from inscape.piecewise.lines.evaluation import SegmentEvaluation
 from inscape.piecewise.planes.frame import Frame
 from inscape.regions._labels import GridNeighbours, Pairs, directions, joined
 from inscape.regions._precision import in_precision
@@ -245,7 +245,7 @@ def _by_pattern(
     """Label the points of the grid by their activation patterns."""
     net = piecewise(f, x)
     u, v = part.ticks(grid)
-    rows = Rows(net, x[:1], x[:1], memory).most
+    rows = SegmentEvaluation(net, x[:1], x[:1], memory).most
     kinds: dict[bytes, int] = {}
     labels: list[int] = []
     with progress(grid, label="rows of the grid") as bar:

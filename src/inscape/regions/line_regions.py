@@ -25,10 +25,10 @@ from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.functional.jacobians import norm
 from inscape.piecewise.graph.network import piecewise
-from inscape.piecewise.lines.evaluation import ROOM, Rows
+from inscape.piecewise.lines.evaluation import ROOM, SegmentEvaluation
 from inscape.piecewise.lines.segments import CutSegments, Cutting, cutting_of
-from inscape.piecewise.stepping import Turn
-from inscape.regions._line_maps import Details
+from inscape.piecewise.stepping import StepClock
+from inscape.regions._line_maps import PieceDetails
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
 
@@ -205,7 +205,7 @@ def line_regions(
     >>> found.t.tolist(), found.slopes.flatten().tolist()
     ([0.0, 0.25, 1.0], [0.0, 1.0])
     """
-    turn = Turn(seconds)
+    turn = StepClock(seconds)
     checks.whole(1, memory=memory)
     checks.points(x)
     a, b = _segments(x, to, closed=closed, pairs=pairs, seed=seed)
@@ -215,8 +215,8 @@ def line_regions(
         yield refusal("line_regions", f, x, error)
         return
     turn.exported()
-    rows = Rows(net, a, b, memory)
-    details = Details(rows, patterns=patterns, maps=maps, gradients=gradients)
+    rows = SegmentEvaluation(net, a, b, memory)
+    details = PieceDetails(rows, patterns=patterns, maps=maps, gradients=gradients)
     try:
         joined = to is None and pairs is None
         result: Any = None  # yielded again where a step is over
@@ -233,7 +233,9 @@ def line_regions(
         yield refusal("line_regions", f, x, error)
 
 
-def _growing(rows: Rows, details: Details, turn: Turn) -> Iterator[CutSegments | None]:
+def _growing(
+    rows: SegmentEvaluation, details: PieceDetails, turn: StepClock
+) -> Iterator[CutSegments | None]:
     """Yield a growing number of pieces, by a quarter each time; None where a step is over.
 
     Without a waiting caller, only the final pieces.
@@ -257,7 +259,7 @@ def _growing(rows: Rows, details: Details, turn: Turn) -> Iterator[CutSegments |
         yield details.of(cutting.lines())
 
 
-def _work(cutting: Cutting, details: Details, turn: Turn) -> Iterator[None]:
+def _work(cutting: Cutting, details: PieceDetails, turn: StepClock) -> Iterator[None]:
     """Cut the segments and process the pieces; in alternation where the time is limited."""
     watched, begun = turn.is_watched, 0
     for _ in cutting.steps(turn.deadline, watched=watched):
@@ -270,7 +272,13 @@ def _work(cutting: Cutting, details: Details, turn: Turn) -> Iterator[None]:
 
 
 def _result(
-    rows: Rows, cuts: CutSegments, details: Details, *, joined: bool, closed: bool, seed: int | None
+    rows: SegmentEvaluation,
+    cuts: CutSegments,
+    details: PieceDetails,
+    *,
+    joined: bool,
+    closed: bool,
+    seed: int | None,
 ) -> LineRegions:
     """Return what is known of the segments."""
     pieces, asked, covered = len(cuts.slopes), len(rows.a), cuts.covered

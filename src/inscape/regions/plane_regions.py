@@ -27,7 +27,7 @@ from inscape._core.result import NONNEGATIVE, Range
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.piecewise.planes import CanonicalCells, Cells, Frame, in_canonical_order
 from inscape.piecewise.planes.budget import Ending, SpentError
-from inscape.piecewise.stepping import Turn
+from inscape.piecewise.stepping import StepClock
 from inscape.regions._cutter import PlaneCutter
 from inscape.regions._domain import plane_of, polygon_of, turns, window
 from inscape.regions._input_maps import input_maps
@@ -288,7 +288,7 @@ def cut_plane(
 
     Without a time limit or a waiting caller, of the whole domain alone.
     """
-    turn = Turn(seconds)
+    turn = StepClock(seconds)
     checks.points(x)
     checks.whole(1, regions=regions, threads=1 if threads is None else threads)
     if memory is not None:

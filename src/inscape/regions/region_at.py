@@ -25,7 +25,7 @@ from inscape._core.checks import Function
 from inscape._core.deadline import Deadline
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.piecewise.graph.network import Piecewise, piecewise
-from inscape.piecewise.stepping import Turn
+from inscape.piecewise.stepping import StepClock
 from inscape.regions._cell_search import ON, CellSearch, Ending, in_turns
 from inscape.regions._faces import Array
 from inscape.regions._precision import name_of
@@ -219,7 +219,7 @@ def region_at(
     ([1.0, 2.0], inf, False)
     """
     checks.at_least(0, programmes=programmes, seconds=seconds)
-    turn = Turn(seconds or None)
+    turn = StepClock(seconds or None)
     budget = ProgrammeBudget(programmes, turn.deadline if seconds else Deadline(float("-inf")))
     checks.one_of(("irredundant", "all"), faces=faces)
     try:

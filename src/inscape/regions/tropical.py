@@ -23,7 +23,7 @@ from inscape._core import (
 from inscape._core.checks import Function
 from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.piecewise.graph.matrix_chain import Layers, layers
+from inscape.piecewise.graph.matrix_chain import MatrixChain, layers
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.regions._expressions import difference, quotient
 from inscape.regions._maxima import Array, Maximum, constant, most_terms, pruned, total
@@ -174,7 +174,7 @@ def _result(net: Piecewise, pairs: list[Pair]) -> Tropical:
     return Tropical(outputs=net.outputs, converted=name_of(net.converted), **fields)
 
 
-def _check_size(chained: Layers, inputs: int, terms: int) -> None:
+def _check_size(chained: MatrixChain, inputs: int, terms: int) -> None:
     """Refuse a network whose maxima may need more terms than allowed."""
     narrowest, cells = inputs, 1
     dimension = min(inputs, len(chained.slopes[0]))
@@ -228,7 +228,7 @@ def _activated_terms(unit: tuple[int, int], slope: float, dimension: int) -> tup
     return 2 * both, both if slope < 0 else unit[1]
 
 
-def _built(net: Piecewise, chained: Layers | None) -> list[Pair]:
+def _built(net: Piecewise, chained: MatrixChain | None) -> list[Pair]:
     """Return every output as a difference of two maxima."""
     d = net.inputs
     probes = torch.cat([torch.zeros(1, d), torch.eye(d)]).double().reshape(-1, *net.input_shape)

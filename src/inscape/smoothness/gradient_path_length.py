@@ -16,7 +16,7 @@ from inscape._core.sampling import draw_pair_numbers
 from inscape.functional.first_layer import FirstLayer, Slopes
 from inscape.functional.jacobians import MEMORY, Probe, live_jacobians, norm, probe
 from inscape.piecewise.graph.network import piecewise
-from inscape.piecewise.lines.evaluation import Rows
+from inscape.piecewise.lines.evaluation import SegmentEvaluation
 from inscape.piecewise.lines.gradient_jumps import turning
 from inscape.piecewise.lines.segments import lines
 from inscape.smoothness._projection import (
@@ -217,7 +217,7 @@ def _exactly(
     net = piecewise(f, x)
     lengths, knots = [], 0
     for a, b in blocks(x, ends):
-        found, rows = lines(net, a, b, memory=memory), Rows(net, a, b, memory)
+        found, rows = lines(net, a, b, memory=memory), SegmentEvaluation(net, a, b, memory)
         lengths.append(turning(rows, found, instead="ask for an estimate")[0])
         knots += len(found.t)
         yield GradientPathLength(

@@ -15,7 +15,7 @@ from inscape.functional.jacobians import jacobians
 from inscape.piecewise.graph.matrix_chain import layers
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.lines import matrix_layers, segments
-from inscape.piecewise.lines.evaluation import Rows, differentiable
+from inscape.piecewise.lines.evaluation import SegmentEvaluation, differentiable
 from inscape.piecewise.lines.prefix import cut_graph
 from inscape.piecewise.lines.segments import NARROW, CutSegments, lines
 
@@ -32,7 +32,7 @@ def cut(f, a, b, **settings):
 
 def by_graph(f, a, b, memory=2**20):
     """Cut without the chain of matrices."""
-    return CutSegments(**cut_graph(Rows(piecewise(f, a), a, b, memory), NARROW))
+    return CutSegments(**cut_graph(SegmentEvaluation(piecewise(f, a), a, b, memory), NARROW))
 
 
 def rational_pieces(model, a, b):
@@ -93,7 +93,10 @@ def rounded(model, *, zero_biases=False):
 
 def check(model, a, b):
     net = piecewise(model, a)
-    for result in (lines(net, a, b), CutSegments(**cut_graph(Rows(net, a, b, 2**20), NARROW))):
+    for result in (
+        lines(net, a, b),
+        CutSegments(**cut_graph(SegmentEvaluation(net, a, b, 2**20), NARROW)),
+    ):
         for i in range(len(a)):
             t, values, slopes = rational_pieces(model, a[i], b[i])
             own = slice(int(result.offsets[i]), int(result.offsets[i + 1]))
@@ -170,7 +173,7 @@ def test_slopes_are_the_gradients_inside_and_values_those_of_the_network(act):
     slopes = (jacobians(f, x) @ (b - a)[result.segment][:, :, None])[:, :, 0]
     scale = float(slopes.abs().max())
     assert_close(result.slopes, slopes, rtol=0, atol=1e-12 * scale)
-    rows = Rows(piecewise(f, a), a, b, 2**20)
+    rows = SegmentEvaluation(piecewise(f, a), a, b, 2**20)
     knots = torch.repeat_interleave(torch.arange(30), result.offsets.diff())
     assert_close(result.values, rows.values(knots, result.t), rtol=0, atol=1e-12 * scale)
 
@@ -251,7 +254,7 @@ def test_convolutions_with_pooling_and_residuals_against_fine_sampling():
     f, a, b = Residual().double().eval(), points(6, 1, 8, 8), points(6, 1, 8, 8, seed=2)
     assert layers(piecewise(f, a)) is None
     result = cut(f, a, b)
-    x = Rows(piecewise(f, a), a, b, 2**20).at(result.segment, result.middles)
+    x = SegmentEvaluation(piecewise(f, a), a, b, 2**20).at(result.segment, result.middles)
     slopes = (jacobians(f, x) @ (b - a).flatten(1)[result.segment][:, :, None])[:, :, 0]
     assert_close(result.slopes, slopes, rtol=0, atol=1e-12 * float(slopes.abs().max()))
     fine = torch.linspace(0, 1, 20_001, dtype=torch.float64).reshape(-1, 1, 1, 1)
@@ -266,7 +269,7 @@ def test_neighbouring_pieces_have_different_patterns():
     torch.manual_seed(1)
     f, a, b = Residual().double().eval(), points(6, 1, 8, 8), points(6, 1, 8, 8, seed=2)
     result, net = cut(f, a, b), piecewise(f, a)
-    at = Rows(net, a, b, 2**20).at(result.segment, result.middles)
+    at = SegmentEvaluation(net, a, b, 2**20).at(result.segment, result.middles)
     patterns = torch.cat(net.patterns(at), 1)
     assert bool((patterns[result.inner] != patterns[result.inner - 1]).any(1).all())
 

@@ -11,7 +11,7 @@ from inscape.functional.jacobians import jacobians
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.graph.program import Program
 from inscape.piecewise.lines import evaluation, sweep
-from inscape.piecewise.lines.evaluation import Rows
+from inscape.piecewise.lines.evaluation import SegmentEvaluation
 from inscape.piecewise.lines.prefix import joined, windows
 from inscape.piecewise.lines.segments import NARROW, CutSegments
 from inscape.piecewise.lines.sweep import Knots, SegmentSweep
@@ -20,7 +20,7 @@ from inscape.piecewise.lines.sweep import Knots, SegmentSweep
 def cut(f, a, b, deadline=NEVER):
     """Cut segments, and stop after the operation at which the time is over."""
     parts = []
-    for part in windows(Rows(piecewise(f, a), a, b, 2**30), NARROW, deadline):
+    for part in windows(SegmentEvaluation(piecewise(f, a), a, b, 2**30), NARROW, deadline):
         parts += [] if part is None else [part]
         if parts and deadline.passed():
             break
@@ -85,7 +85,7 @@ def test_derivatives_have_no_constants_and_values_are_those_of_the_network(name)
     f, a, b = FORMS[name], points(8, 4), points(8, 4, seed=2)
     result = cut(f, a, b)
     assert int(result.pieces.sum()) > 16
-    rows = Rows(piecewise(f, a), a, b, 2**20)
+    rows = SegmentEvaluation(piecewise(f, a), a, b, 2**20)
     knots = torch.repeat_interleave(torch.arange(8), result.offsets.diff())
     assert_close(result.values, f(rows.at(knots, result.t)).flatten(1))
     middle = rows.at(result.segment, result.middles)

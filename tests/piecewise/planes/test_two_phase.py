@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from inscape._core.deadline import NEVER, Deadline
-from inscape.piecewise.planes.two_phase import Turns
+from inscape.piecewise.planes.two_phase import BlockQueue
 
 
 def in_threads(turns, first, second, threads=2):
@@ -13,7 +13,7 @@ def in_threads(turns, first, second, threads=2):
 
 
 def test_the_second_step_comes_after_the_first_of_all_blocks_before():
-    turns, marked = Turns(1000, 7, NEVER), set()
+    turns, marked = BlockQueue(1000, 7, NEVER), set()
 
     def second(faces, room):
         assert marked >= set(range(int(faces[-1]) + 1))
@@ -24,7 +24,7 @@ def test_the_second_step_comes_after_the_first_of_all_blocks_before():
 
 
 def test_without_time_the_first_block_alone_is_done():
-    turns = Turns(1000, 7, Deadline(0.0))
+    turns = BlockQueue(1000, 7, Deadline(0.0))
     in_threads(turns, lambda faces, room: None, lambda faces, room: len(faces))
     assert turns.results == {0: 7}
 
@@ -35,4 +35,4 @@ def test_nobody_waits_for_a_thread_that_failed():
             raise ArithmeticError("broken")
 
     with pytest.raises(ArithmeticError, match="broken"):
-        in_threads(Turns(1000, 7, NEVER), first, lambda faces, room: None)
+        in_threads(BlockQueue(1000, 7, NEVER), first, lambda faces, room: None)

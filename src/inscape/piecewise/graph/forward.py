@@ -14,7 +14,7 @@ from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
 Values = dict[fx.Node, Any]
 
 
-class Flow:
+class ForwardPass:
     """Forward passes of values and derivatives through a graph, its constants computed once.
 
     A batch has rows of values, then rows of derivatives, and a last row for input zero: what an

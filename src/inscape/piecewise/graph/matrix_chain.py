@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Layers:
+class MatrixChain:
     """h_1 = kink(first(x)), h_{l+1} = kink(W_l h_l + b_l), y = W_L h_L + b_L.
 
     A kink keeps what is above zero and multiplies what is not by the slope of its unit. The map
@@ -40,7 +40,7 @@ class Layers:
 
 
 @torch.no_grad()
-def layers(net: Piecewise) -> Layers | None:
+def layers(net: Piecewise) -> MatrixChain | None:
     """Return the network as a chain of matrices; None where it is another graph."""
     if not net.ops or any(op.slope is None for op in net.ops) or not is_chain(net):
         return None
@@ -50,7 +50,7 @@ def layers(net: Piecewise) -> Layers | None:
     if any(m * n > LARGEST for m, n in zip(sizes, [*sizes[1:], net.outputs], strict=True)):
         return None
     maps = [matrix(net, start, end) for start, end in zip(nodes, ends, strict=True)]
-    return Layers(
+    return MatrixChain(
         net=net,
         weights=tuple(weight for weight, _ in maps),
         biases=tuple(bias for _, bias in maps),

@@ -25,7 +25,7 @@ ROOM = 2**30
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SegmentEvaluation:
     """A network at points a + t (b - a) of segments, evaluated in batches."""
 
     net: Piecewise

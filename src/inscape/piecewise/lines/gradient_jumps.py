@@ -9,7 +9,7 @@ from torch import Tensor
 from inscape.errors import UnsupportedModelError
 from inscape.functional.first_layer import Slopes
 from inscape.functional.jacobians import ROWS, jacobians, norm
-from inscape.piecewise.lines.evaluation import Rows, differentiable
+from inscape.piecewise.lines.evaluation import SegmentEvaluation, differentiable
 from inscape.piecewise.lines.segments import CutSegments
 
 #: Pieces at which gradients are compared with the slopes along the segment.
@@ -17,7 +17,12 @@ ASKED = 64
 
 
 def turning(
-    rows: Rows, cuts: CutSegments, *, joined: bool = False, closed: bool = False, instead: str
+    rows: SegmentEvaluation,
+    cuts: CutSegments,
+    *,
+    joined: bool = False,
+    closed: bool = False,
+    instead: str,
 ) -> tuple[Float64[Tensor, " n"], Float64[Tensor, " joints"]]:
     """Return the gradient's variation inside each segment, and its jumps from one to the next.
 
@@ -40,7 +45,7 @@ def summed(
     return inside, jumps[firsts if closed else firsts[:-1]]
 
 
-def jumps(rows: Rows, cuts: CutSegments, *, instead: str) -> Float64[Tensor, " _"]:
+def jumps(rows: SegmentEvaluation, cuts: CutSegments, *, instead: str) -> Float64[Tensor, " _"]:
     """Return the norm of the gradient's jump from each piece to the next.
 
     The first of them has none; after the last follows the first again.
@@ -57,7 +62,7 @@ class Jumps:
     The first piece has none.
     """
 
-    def __init__(self, rows: Rows, instead: str) -> None:
+    def __init__(self, rows: SegmentEvaluation, instead: str) -> None:
         self._rows, self._instead = rows, instead
         self._gradients: Slopes | None = None
         self._sizes = [torch.zeros(1, dtype=torch.float64)]
@@ -96,7 +101,7 @@ class Jumps:
         return torch.cat([self.known(), last])
 
 
-def _refuse_other_slopes(rows: Rows, cuts: CutSegments, instead: str) -> None:
+def _refuse_other_slopes(rows: SegmentEvaluation, cuts: CutSegments, instead: str) -> None:
     """Compare gradients with slopes in some pieces, to refuse models that detach."""
     pieces = len(cuts.segment)
     sample = torch.arange(pieces)[:: -(-pieces // min(ASKED, rows.most))]

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from inscape.piecewise.graph.matrix_chain import Layers
+from inscape.piecewise.graph.matrix_chain import MatrixChain
 from inscape.piecewise.lines.rounding import NOISE, with_sizes
 
 Array = npt.NDArray[Any]
@@ -50,7 +50,7 @@ class _Level:
     parts: tuple[Array, ...]
 
     @classmethod
-    def of(cls, net: Layers, at: int) -> "_Level":
+    def of(cls, net: MatrixChain, at: int) -> "_Level":
         m, after = len(net.slopes[at]), len(net.biases[at])
         before = net.weights[at - 1] if at else np.zeros((m, 0))
         rows = max(16, CHUNK // (2 * m))
@@ -97,7 +97,7 @@ def _room(pieces: int, flips: int) -> tuple[Array, ...]:
 class SegmentCutter:
     """Cuts blocks of segments; one for each thread."""
 
-    def __init__(self, net: Layers, narrow: float) -> None:
+    def __init__(self, net: MatrixChain, narrow: float) -> None:
         self._net, self._narrow = net, narrow
         self._levels = [_Level.of(net, at) for at in range(len(net.slopes))]
         self._last = np.ascontiguousarray(net.weights[-1].T)

@@ -11,8 +11,8 @@ from torch import Tensor
 from inscape._core.anytime import stoppable
 from inscape._core.deadline import NEVER, Clock, Deadline
 from inscape.errors import UnsupportedModelError
-from inscape.piecewise.lines.evaluation import Rows
-from inscape.piecewise.lines.sweep import Knots, SegmentSweep, Swept
+from inscape.piecewise.lines.evaluation import SegmentEvaluation
+from inscape.piecewise.lines.sweep import Knots, SegmentSweep, SweptSegments
 
 R = TypeVar("R")
 
@@ -69,7 +69,7 @@ class _Pace:
             return max(1.0, rows / 8)
         return self.stretch * rows / (2 * self.pieces / self.length + 1)
 
-    def went(self, swept: Swept, length: float, seconds: float) -> None:
+    def went(self, swept: SweptSegments, length: float, seconds: float) -> None:
         """Record the size and time of a window."""
         self.per_row = seconds / (len(swept.knots.t) + len(swept.slopes) + 1)
         self.pieces, self.length = self.pieces + len(swept.slopes), self.length + length
@@ -77,7 +77,9 @@ class _Pace:
         self.windows = min(self.windows + 1, DOUBLINGS)
 
 
-def windows(rows: Rows, narrow: float, deadline: Deadline = NEVER) -> Iterator[Swept | None]:
+def windows(
+    rows: SegmentEvaluation, narrow: float, deadline: Deadline = NEVER
+) -> Iterator[SweptSegments | None]:
     """Yield parts of the segments, one after the other, and None after each operation of one.
 
     A part ends at a knot, or where its segment does. How much goes into one depends on the time
@@ -131,7 +133,7 @@ def _window(segments: int, segment: int, t: float, reach: float, rows: int) -> K
     return Knots(numbers, ends)
 
 
-def _until_a_knot(swept: Swept, asked: Knots) -> Swept | None:
+def _until_a_knot(swept: SweptSegments, asked: Knots) -> SweptSegments | None:
     """Leave out a last piece that ends inside a segment without a knot; None if it is the only."""
     end = float(swept.knots.t[-1])
     if end == 1.0 or end != float(asked.t[-1]):
@@ -139,10 +141,10 @@ def _until_a_knot(swept: Swept, asked: Knots) -> Swept | None:
     if len(swept.slopes) == 1:
         return None
     knots = Knots(swept.knots.segment[:-1], swept.knots.t[:-1])
-    return Swept(knots, swept.values[:-1], swept.slopes[:-1])
+    return SweptSegments(knots, swept.values[:-1], swept.slopes[:-1])
 
 
-def joined(parts: Sequence[Swept]) -> dict[str, Tensor]:
+def joined(parts: Sequence[SweptSegments]) -> dict[str, Tensor]:
     """Return t, offsets, values and slopes of parts that follow one another."""
     t, segment, values = [], [], []
     last = (-1, 0.0)
@@ -162,12 +164,12 @@ def joined(parts: Sequence[Swept]) -> dict[str, Tensor]:
     }
 
 
-def cut_graph(rows: Rows, narrow: float) -> dict[str, Tensor]:
+def cut_graph(rows: SegmentEvaluation, narrow: float) -> dict[str, Tensor]:
     """Return t, offsets, values and slopes of all segments."""
     return joined([part for part in windows(rows, narrow) if part is not None])
 
 
-def _refuse_curved(swept: Swept, rows: Rows) -> None:
+def _refuse_curved(swept: SweptSegments, rows: SegmentEvaluation) -> None:
     """Check slopes against values, and some against the network, to catch misread operations."""
     knots, left = swept.knots, swept.knots.left
     widths = (knots.t[left + 1] - knots.t[left])[:, None]

@@ -15,12 +15,12 @@ from torch import Tensor
 from inscape._core.anytime import stoppable
 from inscape._core.deadline import NEVER, Deadline
 from inscape.functional.jacobians import norm
-from inscape.piecewise.graph.matrix_chain import Layers, layers
+from inscape.piecewise.graph.matrix_chain import MatrixChain, layers
 from inscape.piecewise.graph.network import Piecewise
-from inscape.piecewise.lines.evaluation import ROOM, Rows
+from inscape.piecewise.lines.evaluation import ROOM, SegmentEvaluation
 from inscape.piecewise.lines.matrix_layers import BLOCK, Leaves, SegmentCutter
 from inscape.piecewise.lines.prefix import INSIDE, joined, refuse_off, windows
-from inscape.piecewise.lines.sweep import Swept
+from inscape.piecewise.lines.sweep import SweptSegments
 
 #: Knots nearer than this fraction of their segment are one: coincident kinks count once.
 NARROW = 4000 * float(np.finfo(np.float64).eps)
@@ -169,15 +169,15 @@ def cutting_of(
     matrices = layers(net)
     if matrices and len(a) * sum(map(len, matrices.slopes)) <= SMALL:
         matrices = None
-    rows = Rows(net, a, b, memory)
+    rows = SegmentEvaluation(net, a, b, memory)
     return _GraphCutting(rows) if matrices is None else _ChainCutting(matrices, rows)
 
 
 class _GraphCutting:
     """Segments that are sent through a graph, window by window."""
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows, self._parts = rows, list[Swept]()
+    def __init__(self, rows: SegmentEvaluation) -> None:
+        self._rows, self._parts = rows, list[SweptSegments]()
 
     def steps(self, deadline: Deadline, *, watched: bool) -> Iterator[None]:
         for part in windows(self._rows, NARROW, deadline):
@@ -209,7 +209,7 @@ class _SegmentBlock:
 class _ChainCutting:
     """Segments through a chain of matrices, block by block; each thread has its own block."""
 
-    def __init__(self, net: Layers, rows: Rows) -> None:
+    def __init__(self, net: MatrixChain, rows: SegmentEvaluation) -> None:
         self._net, self._rows, n = net, rows, len(rows.a)
         self._free: list[SegmentCutter] = []
         self._blocks: list[_SegmentBlock] = []
@@ -306,7 +306,7 @@ def _joined(blocks: Sequence[_SegmentBlock]) -> CutSegments:
     return CutSegments(**{name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
-def _refuse_curved(cuts: CutSegments, rows: Rows) -> None:
+def _refuse_curved(cuts: CutSegments, rows: SegmentEvaluation) -> None:
     """Check a chain of matrices against the graph in some pieces, to catch misread operations."""
     rise = cuts.slopes * cuts.widths[:, None]
     sample = torch.arange(len(rise))[:: max(1, len(rise) // ASKED)]

@@ -12,10 +12,10 @@ from jaxtyping import Float64, Int64
 from torch import Tensor, fx
 
 from inscape._core.inference import no_grad
-from inscape.piecewise.graph.forward import Flow, each
+from inscape.piecewise.graph.forward import ForwardPass, each
 from inscape.piecewise.graph.ops import arguments
 from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
-from inscape.piecewise.lines.evaluation import Rows
+from inscape.piecewise.lines.evaluation import SegmentEvaluation
 from inscape.piecewise.lines.pattern_changes import changes, middle_pattern
 from inscape.piecewise.lines.rounding import Values, largest, sizes_after, summands
 
@@ -74,7 +74,7 @@ class Knots:
 
 
 @dataclass(frozen=True, eq=False)
-class Swept:
+class SweptSegments:
     """Segments, or a prefix of them, cut at every kink: outputs at the knots, derivatives by t."""
 
     knots: Knots
@@ -82,7 +82,7 @@ class Swept:
     slopes: Float64[Tensor, "pieces c"]
 
 
-class SegmentSweep(Flow):
+class SegmentSweep(ForwardPass):
     """A graph through which go batches of derivatives on the pieces between knots.
 
     Before an operation the network is affine between the known knots: values there are summed
@@ -92,13 +92,13 @@ class SegmentSweep(Flow):
     is its constant, which derivatives do not have.
     """
 
-    def __init__(self, rows: Rows, narrow: float) -> None:
+    def __init__(self, rows: SegmentEvaluation, narrow: float) -> None:
         super().__init__(rows.net)
         self._rows, self._narrow = rows, narrow
         self._constant_sizes: Values = {}
 
     @no_grad
-    def steps(self, knots: Knots, most: int) -> Generator[None, None, Swept]:
+    def steps(self, knots: Knots, most: int) -> Generator[None, None, SweptSegments]:
         """Return the first ``most`` pieces of the cut segments, one operation at a time."""
         net, a, b = self.net, self._rows.a, self._rows.b
         x = self._rows.at(knots.segment, knots.t)
@@ -120,7 +120,7 @@ class SegmentSweep(Flow):
                     del values[arg], sizes[arg]
         y = values[net.program.output].expand(knots.rows, *values[net.program.output].shape[1:])
         y = y.reshape(knots.rows, -1)
-        return Swept(knots, knots.values(y), y[knots.groups : -1])
+        return SweptSegments(knots, knots.values(y), y[knots.groups : -1])
 
     def _sizes_after(self, node: fx.Node, knots: Knots, sizes: Values) -> Any:
         """Return the sizes of the summands after an affine node."""

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from inscape._core.deadline import NEVER, Deadline
 from inscape.piecewise.planes.budget import CutBudget, Ending, SpentError
 from inscape.piecewise.planes.coefficients import Coefficients
-from inscape.piecewise.planes.patterns import History
+from inscape.piecewise.planes.patterns import PatternHistory
 from inscape.piecewise.planes.subdivision import FaceLines, Subdivision, cut
 from inscape.piecewise.planes.threads import Workers
-from inscape.piecewise.planes.two_phase import Turns
+from inscape.piecewise.planes.two_phase import BlockQueue
 
 Array = npt.NDArray[Any]
 
@@ -42,7 +42,7 @@ class Arrangement:
     def __init__(
         self,
         source: Coefficients,
-        history: History,
+        history: PatternHistory,
         workers: Workers,
         budget: CutBudget,
         plane: Subdivision,
@@ -116,7 +116,7 @@ class Arrangement:
         The second has its turn with a block once the first was called with all blocks before it;
         what it gives is returned.
         """
-        turns = Turns(self.plane.faces, self._block(at))
+        turns = BlockQueue(self.plane.faces, self._block(at))
         self.origin = np.arange(self.plane.faces)
 
         def run(*_: int) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from inscape.piecewise.graph.affine_maps import ROWS, AffineMap, MatrixColumns
 from inscape.piecewise.graph.network import Piecewise
 from inscape.piecewise.planes import coefficient_kernels as sums
-from inscape.piecewise.planes.patterns import History
+from inscape.piecewise.planes.patterns import PatternHistory
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -73,7 +73,7 @@ class Coefficients(Protocol):
         """
 
 
-class Near:
+class NearbyPoints:
     """Points near a window, at which the sizes of the pre-activations are measured.
 
     So a small window far from zero is not taken for a precise one.
@@ -98,7 +98,11 @@ class GraphCoefficients:
     """Coefficients from the exported graph itself, run with the pattern of each face."""
 
     def __init__(
-        self, net: Piecewise, points: Float64[Tensor, "3 *d"], near: Near, history: History
+        self,
+        net: Piecewise,
+        points: Float64[Tensor, "3 *d"],
+        near: NearbyPoints,
+        history: PatternHistory,
     ) -> None:
         self.net, self.points, self.history = net, points, history
         self._near = near

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.piecewise.planes.largest_function import Crossings, Node, divided
-from inscape.piecewise.planes.polylines import Chains, chained
+from inscape.piecewise.planes.polylines import Polylines, chained
 
 Array = npt.NDArray[Any]
 
@@ -47,7 +47,7 @@ class Cover:
         return float(np.ptp(self.place, axis=0).max())
 
 
-def contours(cover: Cover) -> Chains:
+def contours(cover: Cover) -> Polylines:
     """Return where the largest function switches, as polylines."""
     slack = TIE * float(np.abs(cover.values).max(initial=0.0))
     tied = cover.values >= cover.values.max(1, keepdims=True) - slack

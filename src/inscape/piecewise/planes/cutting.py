@@ -20,11 +20,11 @@ from inscape.piecewise.planes.coefficients import (
     ChainCoefficients,
     Coefficients,
     GraphCoefficients,
-    Near,
+    NearbyPoints,
 )
 from inscape.piecewise.planes.graph_coefficients import ForwardCoefficients
 from inscape.piecewise.planes.maxima import cut_by_maxima
-from inscape.piecewise.planes.patterns import History
+from inscape.piecewise.planes.patterns import PatternHistory
 from inscape.piecewise.planes.sign_kernels import ROUNDING
 from inscape.piecewise.planes.signs import cut_by_signs
 from inscape.piecewise.planes.subdivision import Subdivision, polygon
@@ -49,7 +49,7 @@ class Cells:
     """
 
     plane: Subdivision
-    history: History
+    history: PatternHistory
     maps: Array
     noise: Array
     ended_by: Ending
@@ -85,7 +85,7 @@ def cutting(
     budget: CutBudget,
     threads: int = 1,
     steps: Sequence[AffineMap] | None = None,
-    near: Near | None = None,
+    near: NearbyPoints | None = None,
     watched: bool = False,
     on_round: Callable[[str, int], None] = lambda place, faces: None,
 ) -> Generator[None, None, Cells]:
@@ -108,11 +108,11 @@ def _cut(
     budget: CutBudget,
     threads: int,
     steps: Sequence[AffineMap] | None,
-    near: Near,
+    near: NearbyPoints,
     watched: bool,
     on_round: Callable[[str, int], None],
 ) -> Generator[None, None, Cells]:
-    history, workers = History(), Workers(threads)
+    history, workers = PatternHistory(), Workers(threads)
     try:
         if steps is None:
             steps = yield from affine_steps(net, budget.memory // 4)
@@ -157,8 +157,8 @@ def _source(
     net: Piecewise,
     points: Float64[Tensor, "3 *d"],
     axes: Float64[Tensor, "2 *d"],
-    near: Near,
-    history: History,
+    near: NearbyPoints,
+    history: PatternHistory,
     budget: CutBudget,
     steps: Sequence[AffineMap] | None,
 ) -> Generator[None, None, Coefficients]:
@@ -173,7 +173,9 @@ def _source(
     return forward
 
 
-def near_of(points: Float64[Tensor, "3 *d"], corners: Array, known: Near | None = None) -> Near:
+def near_of(
+    points: Float64[Tensor, "3 *d"], corners: Array, known: NearbyPoints | None = None
+) -> NearbyPoints:
     """Return the corners and the centre of the window, and these with some signs turned.
 
     Of a window that is small relative to its distance from zero, those of its centre are returned.
@@ -190,5 +192,5 @@ def near_of(points: Float64[Tensor, "3 *d"], corners: Array, known: Near | None 
     rows = torch.cat([corner, points[:1], torch.zeros_like(x[:1]), x * (2 * signs - 1)])
     if known is not None and known.rows.shape == rows.shape:
         off = float((known.rows - rows).norm())
-        return known if off <= SAME * float(rows.norm()) else Near(rows)
-    return Near(rows)
+        return known if off <= SAME * float(rows.norm()) else NearbyPoints(rows)
+    return NearbyPoints(rows)

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from torch import Tensor, fx
 
 from inscape._core.inference import no_grad
-from inscape.piecewise.graph.forward import Flow, Values
+from inscape.piecewise.graph.forward import ForwardPass, Values
 from inscape.piecewise.graph.network import Piecewise
 from inscape.piecewise.graph.piecewise_ops import PiecewiseOp
 from inscape.piecewise.planes.coefficients import Floats, GraphCoefficients, Ints
@@ -30,7 +30,7 @@ class ForwardCoefficients(GraphCoefficients):
 
     def prepare(self, axes: Float64[Tensor, "2 *d"], memory: int) -> None:
         """Set the directions of the plane, and the bytes that activations may take."""
-        flow, program = Flow(self.net), self.net.program
+        flow, program = ForwardPass(self.net), self.net.program
         self._flow, self._memory = flow, memory
         self._bytes = 0
         place = {node: k for k, node in enumerate(flow.order)}
@@ -140,7 +140,7 @@ def radii(
     square are the axes. So the numbers, sorted for each operation, tell how many cuts a window of
     the plane is going to have.
     """
-    flow, radii = Flow(net), []
+    flow, radii = ForwardPass(net), []
     values: Values = {net.program.input: torch.stack([point, *axes, torch.zeros_like(point)])}
     for node in flow.order:
         at = flow.ops.get(node)

@@ -10,7 +10,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(eq=False, kw_only=True)
-class History:
+class PatternHistory:
     """Activation patterns of each operation on the faces it left, and their descendants.
 
     ``rows[k]`` has a row of 64-bit words for each face after operation k (or, for maxima, a row of

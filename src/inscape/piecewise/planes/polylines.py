@@ -10,7 +10,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Chains:
+class Polylines:
     """Polylines: chain ``i`` has the points from ``first[i]`` to ``first[i + 1]``.
 
     A closed one ends with the point that it begins with. ``between`` are the two functions that
@@ -23,10 +23,10 @@ class Chains:
     closed: Array
 
 
-def chained(place: Array, nodes: Array, between: Array) -> Chains:
+def chained(place: Array, nodes: Array, between: Array) -> Polylines:
     """Join segments between numbered places; the order depends on the numbers alone."""
     if not len(nodes):
-        return Chains(
+        return Polylines(
             points=np.zeros((0, 2)),
             first=np.zeros(1, np.int64),
             between=np.zeros((0, 2), np.int64),
@@ -36,7 +36,7 @@ def chained(place: Array, nodes: Array, between: Array) -> Chains:
     nodes, between = nodes[order], between[order]
     paths, kinds = _paths(nodes, between)
     sizes = [len(path) for path in paths]
-    return Chains(
+    return Polylines(
         points=place[np.concatenate(paths)],
         first=np.concatenate([[0], np.cumsum(sizes)]),
         between=between[kinds],

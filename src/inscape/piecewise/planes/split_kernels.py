@@ -15,11 +15,11 @@ Array = npt.NDArray[Any]
 
 #: Entries of ``HalfEdgeGraph.size``; sides are the first half-edges, from the first vertices.
 SIDES, VERTICES, HALVES, PARTS = range(4)
-#: Entries of ``Out.used``.
+#: Entries of ``FaceBuffers.used``.
 FACES, LOOPS, EDGES, PLACES = range(4)
 
 
-class Old(NamedTuple):
+class UncutFaces(NamedTuple):
     """Faces, and their edges as lines have cut them."""
 
     first: Array
@@ -46,7 +46,7 @@ class Crossing(NamedTuple):
     on: Array  # bits of faces: which units are on
 
 
-class Out(NamedTuple):
+class FaceBuffers(NamedTuple):
     """Buffers for the parts of faces, their half-edges, and inner edges and vertices."""
 
     first: Array
@@ -337,7 +337,9 @@ def fits(out: Any, length: int, lines: int) -> bool:
 
 
 @compiled(reorder=False)
-def faces_split(begin: int, end: int, old: Old, lines: Crossing, out: Out, op: int) -> int:
+def faces_split(
+    begin: int, end: int, old: UncutFaces, lines: Crossing, out: FaceBuffers, op: int
+) -> int:
     """Cut faces by the lines that cross them; return the first face that there was no room for.
 
     Numbers of inner edges and vertices count from the end of the outer ones.

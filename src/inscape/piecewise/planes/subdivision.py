@@ -192,14 +192,14 @@ def _cut_faces(
     made, widest = 0, int(np.diff(lines.start[begin : end + 1]).max(initial=0))
     longest = int(np.diff(old.first[begin : end + 1]).max(initial=0)) + 2 * widest
     edges = (cuts.ends, cuts.place, cuts.groups, cuts.child, cuts.offset, cuts.key, cuts.group)
-    before = split_kernels.Old(old.first, old.halves, old.place, *edges)
+    before = split_kernels.UncutFaces(old.first, old.halves, old.place, *edges)
     crossing = split_kernels.Crossing(
         lines.start, lines.key, lines.unit, lines.coef, lines.plus, lines.minus, lines.on
     )
     while begin < end and made < most:
         crossed = int(lines.start[end] - lines.start[begin])
         room = min(end - begin + 2 * crossed, ROOM, most) + widest**2 + 2
-        out = split_kernels.Out(
+        out = split_kernels.FaceBuffers(
             first=np.empty(room, np.int64),
             halves=np.empty(5 * room + longest + 2 * widest**2 + 2, np.int32),
             parent=np.empty(room, np.int64),

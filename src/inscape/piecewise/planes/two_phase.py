@@ -17,7 +17,7 @@ BlockStep = Callable[[Array, int], Any]
 NAP = 2e-5
 
 
-class Turns:
+class BlockQueue:
     """Blocks of faces that threads take in order, until none are left or a step is at its end."""
 
     def __init__(self, faces: int, size: int, end: Deadline = NEVER) -> None:
