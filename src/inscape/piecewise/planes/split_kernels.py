@@ -337,7 +337,7 @@ def fits(out: Any, length: int, lines: int) -> bool:
 
 
 @compiled(reorder=False)
-def faces_split(
+def split_faces(
     begin: int, end: int, old: UncutFaces, lines: Crossing, out: FaceBuffers, op: int
 ) -> int:
     """Cut faces by the lines that cross them; return the first face that there was no room for.

@@ -209,7 +209,7 @@ def _cut_faces(
             place=np.empty((room, 2)),
             used=np.zeros(4, np.int64),
         )
-        begin = split_kernels.faces_split(begin, end, before, crossing, out, op)
+        begin = split_kernels.split_faces(begin, end, before, crossing, out, op)
         faces, halves, inner, vertices = out.used.tolist()
         made += faces
         sizes = (faces, halves, faces, faces, inner, inner, vertices)
