@@ -472,4 +472,6 @@ def test_a_spent_memory_is_named():
     net, x = dense(12, 60, 40, 3), points(2, 12)
     result = region_at(net, x, memory=48 * 12 * 5)
     assert (result.examined, result.constraints, result.ended_by) == (5, 100, "memory")
-    assert result.status.startswith("budget spent (memory): only 5 of 100 half-spaces were looked")
+    assert result.status.startswith(
+        "budget spent (memory): only 5 of 100 half-spaces were examined"
+    )
