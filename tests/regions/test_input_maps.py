@@ -73,7 +73,10 @@ def test_another_network_is_refused(images):
 
 @pytest.mark.parametrize(
     ("beside", "words"),
-    [(False, "must let gradients reach its input"), (True, "gradient of the model must belong")],
+    [
+        (False, "must let gradients reach its input"),
+        (True, "autograd must return the gradient of the model"),
+    ],
 )
 def test_values_without_gradients_are_refused(beside, words):
     net = Loose(beside=beside).eval()
