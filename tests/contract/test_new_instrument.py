@@ -12,14 +12,9 @@ import pytest
 from doc_blocks import ROOT, blocks
 
 #: What a copy of the tests needs for the contract and the tutorial's own test.
-TESTS = (
-    "conftest.py",
-    "cases.py",
-    "same.py",
-    "elsewhere.py",
-    "shapes.py",
-    "contract/test_every_instrument.py",
-)
+CONTRACT = "tests/contract/test_every_instrument.py"
+HELPERS = [f"tests/{name}.py" for name in ("conftest", "cases", "same", "elsewhere", "shapes")]
+PYTEST = ("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider")
 
 
 def steps() -> dict[str, str]:
