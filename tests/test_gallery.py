@@ -199,10 +199,10 @@ def test_tutorial_on_the_embedded_digits(tmp_path):
     assert found["true"], said
 
 
-def test_each_instrument_has_one_script_of_its_name():
-    wanted = {f"{entry.family}/plot_{entry.name}.py" for entry in entries()}
+def test_each_script_has_the_name_of_an_instrument():
+    known = {f"{entry.family}/plot_{entry.name}.py" for entry in entries()}
     scripts = [path for path in SCRIPTS.values() if path.stem not in OTHERS]
-    assert {path.relative_to(GALLERY).as_posix() for path in scripts} == wanted
+    assert {path.relative_to(GALLERY).as_posix() for path in scripts} <= known
     assert len(list(GALLERY.rglob("plot_*.py"))) == len(SCRIPTS), "two scripts share a name"
 
 

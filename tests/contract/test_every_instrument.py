@@ -188,6 +188,8 @@ def test_declares_what_report_and_list_need(name):
     assert entry.work(1000, 1) > 0
     assert entry.title.endswith(".")
     assert entry.cites
+    assert entry.better in ("larger", "smaller", "neither")
+    assert entry.larger
     doc = inspect.getdoc(entry.function)
     assert ".. math::" in doc
     assert "Args:" in doc

@@ -13,6 +13,7 @@ from inscape._core.inference import outside_inference
 
 Reads = Literal["function", "parameters", "trajectory", "pair", "data"]
 Cost = Literal["instant", "seconds", "minutes", "hours"]
+Better = Literal["larger", "smaller", "neither"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -44,6 +45,8 @@ class Instrument:
     by_default: bool
     least_rows: int
     discrete: bool
+    better: Better
+    larger: str
 
     @property
     def title(self) -> str:
@@ -91,6 +94,8 @@ def instrument(
     by_default: bool = True,
     least_rows: int = 1,
     discrete: bool = False,
+    better: Better = "neither",
+    larger: str = "",
 ) -> Callable[[F], F]:
     """Register a function as an instrument and return it, ready for inputs of any mode.
 
@@ -116,6 +121,8 @@ def instrument(
         least_rows: How many points it needs.
         discrete: Whether it needs values, and gradients by the parameters, at the points alone: it
             may then be measured at token ids.
+        better: Which number is better, a ``"larger"`` or a ``"smaller"`` one, or ``"neither"``.
+        larger: What a larger number means, in a few words: "rougher".
     """
 
     def register(function: F) -> F:
@@ -138,6 +145,8 @@ def instrument(
             by_default=by_default,
             least_rows=least_rows,
             discrete=discrete,
+            better=better,
+            larger=larger,
         )
         return function
 

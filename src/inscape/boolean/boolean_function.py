@@ -83,6 +83,7 @@ def analysis(function: TruthTable) -> BooleanFunction:
 
 @instrument(
     reads="function",
+    larger="a more complex function",
     cost="seconds",
     work=lambda n, c: 64,
     setup=2.0,

@@ -64,6 +64,8 @@ class Lipschitz(Result):
 
 @instrument(
     reads="parameters",
+    better="smaller",
+    larger="a weaker guarantee",
     cost="seconds",
     work=lambda n, c: 4 * min(n, 256) * (1 + 2 * c) + 8000,
     setup=1.0,

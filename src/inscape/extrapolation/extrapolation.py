@@ -140,6 +140,8 @@ class Extrapolation(Result):
 
 @instrument(
     reads="function",
+    better="smaller",
+    larger="more error far from the data",
     cost="seconds",
     work=lambda n, c: min(n, 500),
     setup=1.0,

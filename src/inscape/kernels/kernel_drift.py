@@ -78,6 +78,7 @@ def _trained(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
 
 @instrument(
     reads="trajectory",
+    larger="farther from the kernel at the start",
     cost="minutes",
     work=lambda n, c: 12 * (3.0 * c * min(n, 256) + min(n, 256) ** 2 * c / 100),
     meaning="Training has changed the tangent kernel by {value} times its norm at the start.",

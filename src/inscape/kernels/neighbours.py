@@ -61,6 +61,7 @@ class Neighbours(Result):
 
 @instrument(
     reads="parameters",
+    larger="closer to plain distance",
     cost="seconds",
     work=lambda n, c: 3.0 * c * min(n, 256) + min(n, 256) ** 2 * c / 100,
     meaning="Of the nearest points by the network's gradients, a fraction of {value} is also "

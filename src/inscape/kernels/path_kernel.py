@@ -44,6 +44,7 @@ def _trained(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
 
 @instrument(
     reads="trajectory",
+    larger="made by more examples",
     cost="minutes",
     work=lambda n, c: 100.0 * n * c,
     meaning="Half of what training added to a prediction comes from {value} samples, on average.",

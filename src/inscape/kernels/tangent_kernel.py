@@ -85,6 +85,7 @@ class TangentKernel(Result):
 
 @instrument(
     reads="parameters",
+    larger="more sensitive to its parameters",
     cost="seconds",
     work=lambda n, c: 3.0 * c * min(n, 256) + min(n, 256) ** 2 * c**2 / 100,
     meaning="A small step of all parameters moves the outputs by up to {value} times its length, "

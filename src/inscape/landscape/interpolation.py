@@ -90,6 +90,8 @@ def _nearby(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
 
 @instrument(
     reads="pair",
+    better="smaller",
+    larger="a higher barrier between both networks",
     cost="instant",
     work=lambda n, c: PLACES * n,
     meaning="On the straight line between both networks the loss rises to {value} above the "

@@ -91,6 +91,8 @@ class ExhaustivePruning(Result):
 
 @instrument(
     reads="parameters",
+    better="smaller",
+    larger="less room to prune",
     cost="minutes",
     work=lambda n, c: 2000.0 * n,
     meaning="Some sub-network with {value} units in one hidden layer is as good as the whole one.",

@@ -36,6 +36,8 @@ class MagnitudePruning(PruningCurve):
 
 @instrument(
     reads="parameters",
+    better="smaller",
+    larger="less room to prune",
     cost="seconds",
     work=lambda n, c: 11.0 * n,
     meaning="It is still as good with a fraction of {value} of its weights, after the smallest "

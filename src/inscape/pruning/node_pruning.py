@@ -20,6 +20,8 @@ class NodePruning(UnitCurve):
 
 @instrument(
     reads="parameters",
+    better="smaller",
+    larger="less room to prune",
     cost="minutes",
     work=lambda n, c: 250.0 * min(n, 1000),
     meaning="It is still as good with a fraction of {value} of its weights, after hidden units "

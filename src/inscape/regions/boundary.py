@@ -100,6 +100,7 @@ class Boundary(Result):
 
 @instrument(
     reads="function",
+    larger="a more intricate decision",
     cost="seconds",
     work=lambda n, c: 10_000,
     setup=1.0,

@@ -120,6 +120,7 @@ def shape_of(inside: int, inputs: int) -> str:
 
 @instrument(
     reads="function",
+    larger="a more intricate decision",
     cost="instant",
     work=lambda n, c: 1,
     setup=1.0,

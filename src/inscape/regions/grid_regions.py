@@ -84,6 +84,7 @@ class GridRegions(Result):
 
 @instrument(
     reads="function",
+    larger="more linear regions",
     cost="seconds",
     work=lambda n, c: 64 * 64 * (2 + 2 * c),
     setup=0.5,

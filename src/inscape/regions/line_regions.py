@@ -145,6 +145,7 @@ class LineRegions(Result):
 
 @instrument(
     reads="function",
+    larger="more linear regions",
     cost="instant",
     work=lambda n, c: 10 * n,
     setup=1.0,

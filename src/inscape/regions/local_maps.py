@@ -111,6 +111,7 @@ class LocalMaps(Result):
 
 @instrument(
     reads="function",
+    larger="more linear regions",
     cost="seconds",
     work=lambda n, c: min(n, 1000) * (2 + 2 * c),
     samples="points",

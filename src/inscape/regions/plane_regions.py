@@ -208,6 +208,7 @@ def _power_of_two(value: float) -> float:
 
 @instrument(
     reads="function",
+    larger="more linear regions",
     cost="seconds",
     work=lambda n, c: 10_000,
     setup=1.0,

@@ -166,6 +166,7 @@ class RegionAt(Result):
 
 @instrument(
     reads="function",
+    larger="a larger linear region",
     cost="seconds",
     work=lambda n, c: 2000,
     setup=2.0,

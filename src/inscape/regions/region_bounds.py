@@ -140,6 +140,7 @@ def _text(value: int) -> str:
 
 @instrument(
     reads="parameters",
+    larger="that more linear regions are possible",
     cost="instant",
     work=lambda n, c: 1,
     setup=1.0,

@@ -145,6 +145,7 @@ def _two_states(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
 
 @instrument(
     reads="trajectory",
+    larger="more linear regions",
     cost="minutes",
     work=lambda n, c: 120_000,
     setup=12.0,

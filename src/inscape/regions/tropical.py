@@ -115,6 +115,7 @@ class Tropical(Result):
 
 @instrument(
     reads="function",
+    larger="more linear regions",
     cost="seconds",
     work=lambda n, c: 1,
     setup=2.0,

@@ -121,6 +121,8 @@ class Robustness(Result):
 
 @instrument(
     reads="function",
+    better="larger",
+    larger="more answers that hold under attack",
     cost="seconds",
     work=lambda n, c: min(n, 200) * 430,
     samples="points",

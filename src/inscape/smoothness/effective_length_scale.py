@@ -128,6 +128,7 @@ Answer = EffectiveLengthScale | NotApplicable
 
 @instrument(
     reads="function",
+    larger="smoother",
     cost="seconds",
     work=lambda n, c: 100 * 16 * 6,
     setup=0.2,

@@ -57,6 +57,7 @@ class GradientDeflection(Result):
 
 @instrument(
     reads="function",
+    larger="less even between examples",
     cost="instant",
     work=lambda n, c: 102_000,
     samples="pairs",

@@ -54,6 +54,7 @@ class GradientNorm(Result):
 
 @instrument(
     reads="function",
+    larger="steeper",
     cost="instant",
     work=lambda n, c: min(n, 1000) * (1 + 2 * passes_for(c)),
     samples="points",

@@ -78,6 +78,7 @@ class GradientPathLength(Result):
 
 @instrument(
     reads="function",
+    larger="rougher",
     cost="seconds",
     work=lambda n, c: 100_000 * (1 + 2 * passes_for(c)),
     samples="pairs",

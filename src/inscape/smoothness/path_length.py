@@ -99,6 +99,7 @@ def _sum_of_gaps(values: Float[Tensor, " m"], counts: Int[Tensor, " m"]) -> floa
 
 @instrument(
     reads="function",
+    larger="rougher",
     cost="instant",
     work=lambda n, c: 100_000,
     samples="pairs",

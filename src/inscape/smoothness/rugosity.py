@@ -70,6 +70,7 @@ class Rugosity(Result):
 
 @instrument(
     reads="function",
+    larger="rougher",
     cost="instant",
     work=lambda n, c: 5 * min(n, 1000) * (1 + 2 * passes_for(c)),
     samples="points",

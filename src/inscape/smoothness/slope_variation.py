@@ -50,6 +50,7 @@ def spline_bound(x: Tensor, y: Tensor) -> Bound | None:
 
 @instrument(
     reads="function",
+    larger="rougher",
     cost="instant",
     work=lambda n, c: 10_000,
     setup=0.5,

@@ -45,6 +45,7 @@ class WeightsProduct(Result):
 
 @instrument(
     reads="parameters",
+    larger="rougher at most",
     cost="instant",
     work=lambda n, c: 100,
     setup=0.5,

@@ -47,6 +47,7 @@ class DistanceFromInit(Result):
 
 @instrument(
     reads="parameters",
+    larger="farther from where training began",
     cost="instant",
     work=lambda n, c: 10,
     meaning="Training has moved the parameters by {value} in total from where they started.",

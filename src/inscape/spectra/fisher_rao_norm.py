@@ -65,6 +65,7 @@ class FisherRaoNorm(Result):
 
 @instrument(
     reads="parameters",
+    larger="more sensitive to its parameters",
     cost="instant",
     work=lambda n, c: 6 * min(n, 1000),
     samples="points",

@@ -53,6 +53,8 @@ class SpectralNorm(Result):
 
 @instrument(
     reads="parameters",
+    better="smaller",
+    larger="a weaker guarantee",
     cost="instant",
     work=lambda n, c: 300,
     setup=0.5,

@@ -4,11 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal
 
+from inscape._core import instruments
+from inscape._core.instrument import Better
 from inscape.report.look.parts import Measured, Reference
-
-Better = Literal["larger", "smaller", "neither"]
 
 #: Differences are counted in units of this fraction of the larger number, or of the interval.
 UNIT = 0.05
@@ -38,49 +37,10 @@ class Direction:
         return f"{self.better.capitalize()} is better: larger means {self.larger}."
 
 
-#: Of every instrument, which way its number points.
-DIRECTIONS = {
-    "boolean_function": Direction("neither", "a more complex function"),
-    "boundary": Direction("neither", "a more intricate decision"),
-    "channel_pruning": Direction("smaller", "less room to prune"),
-    "closed_regions": Direction("neither", "a more intricate decision"),
-    "distance_from_init": Direction("neither", "farther from where training began"),
-    "effective_length_scale": Direction("neither", "smoother"),
-    "exhaustive_pruning": Direction("smaller", "less room to prune"),
-    "extrapolation": Direction("smaller", "more error far from the data"),
-    "fisher_rao_norm": Direction("neither", "more sensitive to its parameters"),
-    "gradient_deflection": Direction("neither", "less even between examples"),
-    "gradient_norm": Direction("neither", "steeper"),
-    "gradient_path_length": Direction("neither", "rougher"),
-    "grid_regions": Direction("neither", "more linear regions"),
-    "interpolation": Direction("smaller", "a higher barrier between both networks"),
-    "kernel_drift": Direction("neither", "farther from the kernel at the start"),
-    "line_regions": Direction("neither", "more linear regions"),
-    "lipschitz": Direction("smaller", "a weaker guarantee"),
-    "local_maps": Direction("neither", "more linear regions"),
-    "magnitude_pruning": Direction("smaller", "less room to prune"),
-    "neighbours": Direction("neither", "closer to plain distance"),
-    "node_pruning": Direction("smaller", "less room to prune"),
-    "path_kernel": Direction("neither", "made by more examples"),
-    "path_length": Direction("neither", "rougher"),
-    "plane_regions": Direction("neither", "more linear regions"),
-    "region_at": Direction("neither", "a larger linear region"),
-    "region_bounds": Direction("neither", "that more linear regions are possible"),
-    "region_evolution": Direction("neither", "more linear regions"),
-    "robustness": Direction("larger", "more answers that hold under attack"),
-    "rugosity": Direction("neither", "rougher"),
-    "slope_variation": Direction("neither", "rougher"),
-    "spectral_norm": Direction("smaller", "a weaker guarantee"),
-    "tangent_kernel": Direction("neither", "more sensitive to its parameters"),
-    "total_variation": Direction("neither", "rougher"),
-    "tropical": Direction("neither", "more linear regions"),
-    "weights_product": Direction("neither", "rougher at most"),
-}
-
-
 def direction(name: str) -> Direction | None:
-    """Return which way the number of an instrument points; None of one that others have added."""
-    return DIRECTIONS.get(name)
+    """Return which way the number of an instrument points; None where it does not say."""
+    entry = instruments().get(name)
+    return Direction(entry.better, entry.larger) if entry and entry.larger else None
 
 
 def question(family: str) -> str:
