@@ -26,9 +26,9 @@ from inscape.report.look.attribution_page import amounts, bars, class_bars, sign
 from inscape.report.look.explanation import explain
 from inscape.report.look.page import page
 from inscape.report.look.pulse import pulse
-from inscape.report.look.recorded_training import Recorded
+from inscape.report.look.recorded_training import Asked, Recorded
 from inscape.report.look.session import prepare
-from inscape.report.look.watch import Watch
+from inscape.report.look.watch import Stopped, Watch
 from inscape.report.pictures import thumbnail
 from inscape.report.words import number
 from inscape.training import Trajectory, fit, replay
@@ -250,7 +250,7 @@ def test_regression_without_pictures_is_a_table_of_numbers(regression, network):
 
 
 def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, monkeypatch):
-    monkeypatch.setattr(Recorded, "seconds", lambda self, queries: 5.0 + 5.0 * len(queries))
+    monkeypatch.setattr(Recorded, "seconds", lambda self, asked: 5.0 + 5.0 * len(asked.queries))
     monkeypatch.setattr(Watch, "spent", 0.0)  # a busy machine would leave less
     told = look(
         net, digits, trajectory=way, only="attribution", explain=[0, 1, 2, 3, 4, 5, 6, 7],
@@ -272,20 +272,50 @@ def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, mo
     assert nothing.reason.endswith("; there was no time to search for neighbours")
 
 
+def test_one_is_explained_to_first_order_where_the_exact_sum_takes_too_long(
+    net, digits, way, monkeypatch
+):
+    cost = {"exact": 100.0, "first-order": 1.0}
+    monkeypatch.setattr(Recorded, "seconds", lambda self, asked: cost[asked.mode])
+    monkeypatch.setattr(Watch, "spent", 0.0)
+    modes = []
+
+    def split(self, asked, own=Recorded.split):
+        modes.append(asked.mode)
+        if late and asked.mode == "exact":
+            raise Stopped
+        return own(self, asked)
+
+    monkeypatch.setattr(Recorded, "split", split)
+    for late in (True, False):
+        told = look(net, digits, trajectory=way, only="attribution", budget=40, quiet=True)
+        (one,) = told.attribution.explained
+        assert one.prediction.why.startswith(("wrong", "the only wrong"))
+        assert modes == ["first-order", "exact"]
+        assert len(told.attribution.left_out) == 3
+        words = "to first order, since there was no time for the exact sum"
+        assert (words in Structure(page(told)).text) == (words in str(told)) == late
+        assert ("first_order=1" in told.work) == late
+        assert (abs(one.rest["residual"]) > 1e-10) == late
+        assert one.total == pytest.approx(one.prediction.value)
+        modes.clear()
+
+
 def test_expected_time_grows_with_the_training(net, digits, way):
     known = Recorded(model=net, x=digits.x, y=digits.y, trajectory=way)
     taken = []
 
-    def timed(trajectory, queries):
+    def timed(trajectory, asked):
         taken.append(trajectory.steps)
         return 1.0 + 0.1 * trajectory.steps
 
     object.__setattr__(known, "_timed", timed)
-    assert known.seconds(digits.x_test[:2]) == pytest.approx(1.2 + 15 * 0.1)
-    assert taken == [2, 2, 10]
+    assert known.seconds(None) == pytest.approx(1.2 + 15 * 0.1)
+    assert taken == [1, 2, 10]
     short = known._beginning(10)
     assert_close(short.at(10), replay(way, net, digits.x, digits.y, 10), rtol=0, atol=0)
-    again = known._split(short, digits.x_test[:1])
+    again = known._split(short, Asked(queries=digits.x_test[:1], outputs=(2,)))
+    assert again.samples.shape == (1, 24, 1)
     assert float(again.residual.abs().max()) < 1e-12
 
 

@@ -1,7 +1,7 @@
 """The result of a path kernel, and the sums it is made of."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -128,6 +128,12 @@ class PathKernel(Result):
             for n, values in enumerate(sample):
                 for c, value in enumerate(values):
                     yield {"query": q, "sample": n, "output": c, "added": value}
+
+    def of_outputs(self, outputs: Sequence[int]) -> "PathKernel":
+        """Return the parts of some outputs, in the order that they are named."""
+        columns = list(outputs)
+        parts = {name: part for name, part in vars(self).items() if isinstance(part, Tensor)}
+        return replace(self, **{name: part[..., columns] for name, part in parts.items()})
 
     def _relative(self, part: Float64[Tensor, "q c"]) -> float:
         change = float((self.final - self.initial).abs().max())
