@@ -19,8 +19,8 @@ from inscape.training.trajectory import Trajectory, fingerprint
 #: Updates at the beginning of a training that are gone through to see how long one takes: the
 #: first ones, and so many more.
 FIRST, TIMED = 2, 8
-#: A first update that takes longer than this, in seconds, says enough.
-LONG = 2.5
+#: First updates that take longer than this, in seconds, say enough.
+LONG = 5.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,9 +71,9 @@ class Recorded:
         steps = self.trajectory.steps
         if steps <= FIRST + TIMED:
             return self._timed(self.trajectory, asked)
-        first = self._timed(self._beginning(1), asked)  # pays for what is done once, too
+        first = self._timed(self._beginning(FIRST), asked)  # pays for what is done once, too
         if first > LONG:
-            return first * steps
+            return first * steps / FIRST
         few = self._timed(self._beginning(FIRST), asked)
         many = self._timed(self._beginning(FIRST + TIMED), asked)
         return few + max(many - few, 0.0) / TIMED * steps
