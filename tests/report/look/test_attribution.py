@@ -330,11 +330,12 @@ def test_expected_time_grows_with_the_training(net, digits, way):
         return 1.0 + 0.1 * trajectory.steps
 
     object.__setattr__(known, "_timed", timed)
-    assert known.seconds(None) == pytest.approx(1.2 + 15 * 0.1)
+    asked = Asked(queries=digits.x_test[:1], outputs=(2,))
+    assert known.seconds(asked) == pytest.approx(1.2 + 15 * 0.1)
     assert taken == [2, 2, 10]
     short = known._beginning(10)
     assert_close(short.at(10), replay(way, net, digits.x, digits.y, 10), rtol=0, atol=0)
-    again = known._split(short, Asked(queries=digits.x_test[:1], outputs=(2,)))
+    again = known._split(short, asked)
     assert again.samples.shape == (1, 24, 1)
     assert float(again.residual.abs().max()) < 1e-12
 
