@@ -101,14 +101,13 @@ class BatchFinder:
             return self._collected(x, y)
         if self._index is None:
             self._index = RowIndex(*self._data)
-        rows = self._index.numbers(self._index.hashes(x, y))
-        numbers = torch.tensor(rows)
+        numbers = torch.tensor(self._index.numbers(self._index.hashes(x, y)))
         seen = None if forward is None else forward.x
         if seen is not None and seen.data_ptr() != x.data_ptr() and not _equal(seen, x):
             return self._transformed(numbers, seen, y)
-        if min(rows, default=0) >= 0:
-            return _plain(numbers)
         unknown = numbers < 0
+        if not bool(unknown.any()):
+            return _plain(numbers)
         self._note(
             "some rows of batches are not in the data (an augmentation, or other values); they are "
             "kept in the recording where they are small."

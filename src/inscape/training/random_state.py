@@ -6,7 +6,6 @@ So a step can be repeated without those before it, and nothing of it has to be s
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import torch
 
@@ -38,7 +37,6 @@ def step_seed(seed: int, step: int) -> int:
     return (mixed ^ (mixed >> 31)) >> 1
 
 
-@cache
 def _global_dice(device: torch.device) -> list[torch.Generator]:
     """Return the generators that a module on ``device`` may draw from."""
     if device.type == "cpu":
