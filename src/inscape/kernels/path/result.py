@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float64, Int64
@@ -132,8 +132,12 @@ class PathKernel(Result):
     def of_outputs(self, outputs: Sequence[int]) -> "PathKernel":
         """Return the parts of some outputs, in the order that they are named."""
         columns = list(outputs)
-        parts = {name: part for name, part in vars(self).items() if isinstance(part, Tensor)}
-        return replace(self, **{name: part[..., columns] for name, part in parts.items()})
+        parts: dict[str, Any] = {
+            name: part[..., columns]
+            for name, part in vars(self).items()
+            if isinstance(part, Tensor)
+        }
+        return replace(self, **parts)
 
     def _relative(self, part: Float64[Tensor, "q c"]) -> float:
         change = float((self.final - self.initial).abs().max())
