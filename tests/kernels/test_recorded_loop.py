@@ -77,6 +77,22 @@ def test_layers_and_steps_sum_to_samples(tmp_path):
     assert_close(split.steps.sum(1), split.samples.sum(1) + split.unknown)
 
 
+def test_some_outputs_are_those_among_all(tmp_path):
+    model = with_everything()
+    run = trained(model, torch.optim.Adam(model.parameters(), lr=0.01), tmp_path / "run",
+                  rows=batches(4), accumulate=2)  # fmt: skip
+    x, y = data()
+    given = {"trajectory": run.trajectory, "queries": x[:2]}
+    whole = path_kernel(model, x, y, **given)
+    assert_close(
+        path_kernel(model, x, y, outputs=[2, 0], **given).samples, whole.samples[..., [2, 0]]
+    )
+    assert_close(whole.of_outputs([1]).final, whole.final[:, 1:2])
+    for outputs in ([], [99], [-1]):
+        with pytest.raises(ValueError, match=r"outputs must be numbers from 0 to \d+, at least"):
+            path_kernel(model, x, y, outputs=outputs, **given)
+
+
 def test_what_is_named_beside_samples_is_in_the_rest(tmp_path):
     model = with_everything()
     run = trained(model, torch.optim.SGD(model.parameters(), lr=0.1), tmp_path / "run")

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 import inscape
 from inscape.errors import DataError, UnsupportedModelError
-from inscape.loaders import open_data, open_model
+from inscape.loaders import arguments_of, one_input, open_data, open_model
 from inscape.loaders.matching import one_output
 from inscape.loaders.onnx import comparison
 from inscape.regions import LineRegions, line_regions, local_maps
@@ -139,6 +139,17 @@ def test_several_inputs_are_told_the_line_to_type(tmp_path):
     both = {"left": a, "right": b}
     adapted = inscape.adapt(net, inputs=both)
     assert_close(adapted(adapted.rows(both)), a - b)
+
+
+def test_arrays_with_the_names_of_its_inputs_are_its_inputs(tmp_path):
+    proto = model([node("Add", "a b", "y")], None, inputs={"a": ["n", 3], "b": ["n", 3]})
+    opened = open_model(str(written(tmp_path / "two.onnx", proto)))
+    assert arguments_of(opened.model) == ("a", "b")
+    a, b, y = draw(5, 3), draw(5, 3, seed=1), np.arange(5) % 2
+    np.savez(tmp_path / "two.npz", b=b, a=a, y=y)
+    data = open_data(str(tmp_path / "two.npz"), arguments=arguments_of(opened.model))
+    single, joined = one_input(opened, data, None)
+    assert_close(single.model(joined.x), torch.from_numpy(a + b))
 
 
 def test_rows_of_another_shape_are_refused(small):

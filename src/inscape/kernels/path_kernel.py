@@ -11,12 +11,14 @@ from inscape._core import NotApplicable, checks, instrument
 from inscape._core.progress import Bar, progress
 from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.kernels.path.backward_replay import Adjoint, Recorded, carried_rows, refuse_gaps
+from inscape.kernels.path.gradients_between import General
 from inscape.kernels.path.quadrature import Slopes, per_block
 from inscape.kernels.path.result import Choices, PathKernel, Sums, gathered
 from inscape.kernels.path.training_gradients import (
     Task,
     in_float64,
     refuse_inseparable,
+    refuse_outputs,
     refuse_shape,
     refuse_unknown,
 )
@@ -59,6 +61,7 @@ def path_kernel(
     *,
     trajectory: Trajectory | None = None,
     queries: Tensor | None = None,
+    outputs: Sequence[int] | None = None,
     mode: Literal["exact", "first-order"] = "exact",
     decay: Literal["own", "samples"] = "own",
     by_step: bool = False,
@@ -101,6 +104,8 @@ def path_kernel(
         y: Targets of the training.
         trajectory: The recorded training, as ``fit(..., record=...)`` returns it.
         queries: Inputs whose predictions are split; the first eight of ``x`` by default.
+        outputs: Numbers of the outputs that are split; all by default. Fewer take less time, but
+            for chains of linear maps.
         mode: Whether to integrate along steps, or to take their first order.
         decay: Whether weight decay has its own part, or that part goes to those who made the
             weights: the samples, and the initial weights as ``decay``.
@@ -137,12 +142,16 @@ def path_kernel(
     body = copy.deepcopy(model)
     stand_at(body, trajectory, 0)
     together = _acts_together(body, x, trajectory)
-    task = Task.of(body, x, y, criterion, penalties, trajectory.trainable)
+    task = Task.of(body, x, y, criterion, penalties, trajectory.trainable, outputs)
+    refuse_outputs(outputs, task.shape)
     recorded = Recorded(
         task=task, trajectory=trajectory, loss=loss, penalties=penalties, together=together
     )
     choices = Choices(mode, decay, by_step, by_layer, tolerance)
-    return _split(recorded, queries.double(), choices, memory)
+    split = _split(recorded, queries.double(), choices, memory)
+    if outputs is None or isinstance(task.network, General):
+        return split
+    return split.of_outputs(outputs)
 
 
 def _split(recorded: Recorded, queries: Tensor, choices: Choices, memory: int) -> PathKernel:

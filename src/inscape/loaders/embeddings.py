@@ -273,7 +273,9 @@ def _is_tokens(key: Key, tensor: Tensor) -> bool:
 
 
 def arguments_of(model: nn.Module) -> tuple[str, ...]:
-    """Return the names of what the forward of a model takes."""
+    """Return the names of what a model takes: those of a file, else those of its forward."""
+    if declared := getattr(model, "input_names", ()):
+        return tuple(declared)
     try:
         parameters = inspect.signature(model.forward).parameters.values()
     except (TypeError, ValueError):

@@ -9,6 +9,7 @@ import os
 from dataclasses import replace
 from math import fsum
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -16,6 +17,7 @@ from torch import nn
 from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
+import recorded_loops
 from inscape._core.progress import QUIET, progress
 from inscape.data import Dataset
 from inscape.kernels import neighbours, path_kernel
@@ -23,12 +25,13 @@ from inscape.loaders import open_data
 from inscape.models import mlp
 from inscape.report import look
 from inscape.report.look.attribution_page import amounts, bars, class_bars, signed
+from inscape.report.look.attribution_text import attribution_text
 from inscape.report.look.explanation import explain
 from inscape.report.look.page import page
 from inscape.report.look.pulse import pulse
-from inscape.report.look.recorded_training import Recorded
+from inscape.report.look.recorded_training import Asked, Recorded
 from inscape.report.look.session import prepare
-from inscape.report.look.watch import Watch
+from inscape.report.look.watch import Stopped, Watch
 from inscape.report.pictures import thumbnail
 from inscape.report.words import number
 from inscape.training import Trajectory, fit, replay
@@ -250,7 +253,7 @@ def test_regression_without_pictures_is_a_table_of_numbers(regression, network):
 
 
 def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, monkeypatch):
-    monkeypatch.setattr(Recorded, "seconds", lambda self, queries: 5.0 + 5.0 * len(queries))
+    monkeypatch.setattr(Recorded, "seconds", lambda self, asked: 5.0 + 5.0 * len(asked.queries))
     monkeypatch.setattr(Watch, "spent", 0.0)  # a busy machine would leave less
     told = look(
         net, digits, trajectory=way, only="attribution", explain=[0, 1, 2, 3, 4, 5, 6, 7],
@@ -272,20 +275,68 @@ def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, mo
     assert nothing.reason.endswith("; there was no time to search for neighbours")
 
 
+def test_one_is_explained_to_first_order_where_the_exact_sum_takes_too_long(
+    net, digits, way, monkeypatch
+):
+    cost = {"exact": 100.0, "first-order": 1.0}
+    monkeypatch.setattr(Recorded, "seconds", lambda self, asked: cost[asked.mode])
+    monkeypatch.setattr(Watch, "spent", 0.0)
+    modes = []
+
+    def split(self, asked, own=Recorded.split):
+        modes.append(asked.mode)
+        if late and asked.mode == "exact":
+            raise Stopped
+        return own(self, asked)
+
+    monkeypatch.setattr(Recorded, "split", split)
+    for late in (True, False):
+        told = look(net, digits, trajectory=way, only="attribution", budget=40, quiet=True)
+        (one,) = told.attribution.explained
+        assert one.prediction.why.startswith(("wrong", "the only wrong"))
+        assert modes == ["first-order", "exact"]
+        assert len(told.attribution.left_out) == 3
+        words = "to first order, since there was no time for the exact sum"
+        text = " ".join(attribution_text(told.attribution).split())
+        assert (words in Structure(page(told)).text) == (words in text) == late
+        assert ("first_order=1" in told.work) == late
+        assert (abs(one.rest["residual"]) > 1e-10) == late
+        assert one.total == pytest.approx(one.prediction.value)
+        modes.clear()
+
+
+def test_a_folder_that_a_loop_was_recorded_to_explains_predictions(tmp_path):
+    model = recorded_loops.with_everything()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, eps=1e-3)
+    recorded_loops.trained(model, optimizer, tmp_path / "run", rows=recorded_loops.batches(8))
+    x, y = recorded_loops.data()
+    np.savez(tmp_path / "data.npz", x=x.numpy(), y=y.numpy())
+    told = look(
+        model, tmp_path / "data.npz", trajectory=Trajectory.load(tmp_path / "run"),
+        only="attribution", explain=[0], budget=10**4, quiet=True,
+    ).attribution  # fmt: skip
+    (one,) = told.explained
+    assert "a loop of your own" in told.training
+    assert "running statistics" in one.rest
+    assert one.total == pytest.approx(model(x[:1]).max().item(), abs=1e-10)
+
+
 def test_expected_time_grows_with_the_training(net, digits, way):
     known = Recorded(model=net, x=digits.x, y=digits.y, trajectory=way)
     taken = []
 
-    def timed(trajectory, queries):
+    def timed(trajectory, asked):
         taken.append(trajectory.steps)
         return 1.0 + 0.1 * trajectory.steps
 
     object.__setattr__(known, "_timed", timed)
-    assert known.seconds(digits.x_test[:2]) == pytest.approx(1.2 + 15 * 0.1)
+    asked = Asked(queries=digits.x_test[:1], outputs=(2,))
+    assert known.seconds(asked) == pytest.approx(1.2 + 15 * 0.1)
     assert taken == [2, 2, 10]
     short = known._beginning(10)
     assert_close(short.at(10), replay(way, net, digits.x, digits.y, 10), rtol=0, atol=0)
-    again = known._split(short, digits.x_test[:1])
+    again = known._split(short, asked)
+    assert again.samples.shape == (1, 24, 1)
     assert float(again.residual.abs().max()) < 1e-12
 
 

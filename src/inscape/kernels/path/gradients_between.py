@@ -94,11 +94,23 @@ class General:
 
     nodes = 2
 
-    def __init__(self, model: nn.Module, trainable: Sequence[str]) -> None:
+    def __init__(
+        self, model: nn.Module, trainable: Sequence[str], outputs: Sequence[int] | None = None
+    ) -> None:
+        """Read a module.
+
+        Args:
+            model: The module.
+            trainable: Names of the parameters that were trained.
+            outputs: Numbers of the outputs of queries; all by default. Samples keep all of theirs.
+        """
         self._trained = copy.deepcopy(model).eval()
         for name, parameter in self._trained.named_parameters():
             parameter.requires_grad_(name in trainable)
         self._model = copy.deepcopy(self._trained).double()
+        if outputs is not None:
+            columns = list(outputs)
+            self._model.register_forward_hook(lambda _, __, y: y.flatten(1)[:, columns])
         self._slices: dict[str, slice] = {}
         at = 0
         for name in trainable:

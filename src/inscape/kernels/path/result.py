@@ -1,8 +1,8 @@
 """The result of a path kernel, and the sums it is made of."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float64, Int64
@@ -128,6 +128,16 @@ class PathKernel(Result):
             for n, values in enumerate(sample):
                 for c, value in enumerate(values):
                     yield {"query": q, "sample": n, "output": c, "added": value}
+
+    def of_outputs(self, outputs: Sequence[int]) -> "PathKernel":
+        """Return the parts of some outputs, in the order that they are named."""
+        columns = list(outputs)
+        parts: dict[str, Any] = {
+            name: part[..., columns]
+            for name, part in vars(self).items()
+            if isinstance(part, Tensor)
+        }
+        return replace(self, **parts)
 
     def _relative(self, part: Float64[Tensor, "q c"]) -> float:
         change = float((self.final - self.initial).abs().max())

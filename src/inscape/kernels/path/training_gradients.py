@@ -1,6 +1,7 @@
 """What was trained on what: gradients of samples and of penalties, as the training took them."""
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -43,8 +44,12 @@ class Task:
         loss: Loss,
         penalties: Sequence[tuple[float, Penalty]],
         trainable: Sequence[str],
+        outputs: Sequence[int] | None = None,
     ) -> "Task":
-        """Read the network out of a module, which is not kept."""
+        """Read the network out of a module, which is not kept.
+
+        Chains of linear maps have all outputs of queries, whichever are asked for.
+        """
         body = copied(model, x).eval()
         with torch.no_grad():
             shape = tuple(body(x[:1].clone()).shape[1:])
@@ -55,7 +60,7 @@ class Task:
             loss=loss,
             penalties=penalties,
             trainable=tuple(trainable),
-            network=Chain.of(body, trainable) or General(body, trainable),
+            network=Chain.of(body, trainable) or General(body, trainable, outputs),
             shape=shape,
         )
 
@@ -115,6 +120,16 @@ def refuse_unknown(optimizer: str) -> None:
         raise UnsupportedModelError(
             f"the path kernel knows the updates of sgd, adam and adamw, found {optimizer!r}: "
             "train with one of them."
+        )
+
+
+def refuse_outputs(outputs: Sequence[int] | None, shape: tuple[int, ...]) -> None:
+    """Refuse numbers of outputs that the network does not have."""
+    count = math.prod(shape)
+    if outputs is not None and not (outputs and all(0 <= k < count for k in outputs)):
+        raise ValueError(
+            f"outputs must be numbers from 0 to {count - 1}, at least one, found "
+            f"{list(outputs)}: leave it out to split all outputs."
         )
 
 

@@ -54,6 +54,11 @@ class OnnxNetwork(nn.Module):
         self.eval()
 
     @property
+    def input_names(self) -> tuple[str, ...]:
+        """Return the names of the inputs, in order."""
+        return tuple(given.name for given in self.inputs)
+
+    @property
     def rewritten(self) -> int:
         """Return how many shapes name the number of rows, and now follow it."""
         return sum(node.rows is not None for node in with_inner(self._nodes))
@@ -88,7 +93,7 @@ class OnnxNetwork(nn.Module):
 
     def _checked(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs by name, all of them and no others."""
-        names = [one.name for one in self.inputs]
+        names = self.input_names
         found = dict(zip(names, given, strict=False)) | dict(named)
         if len(given) > len(names) or set(found) != set(names):
             listed = ", ".join(f"{shown(name)}: ..." for name in names)

@@ -18,7 +18,7 @@ from inscape.report.look.attribution import (
     Push,
 )
 from inscape.report.look.predictions import label, predictions
-from inscape.report.look.recorded_training import Recorded
+from inscape.report.look.recorded_training import Asked, Recorded
 from inscape.report.look.similar_examples import by_neighbours, searched_rows
 from inscape.report.look.subject import Subject
 from inscape.report.words import command_for, one_line, seconds
@@ -28,6 +28,12 @@ from inscape.training.trajectory import Trajectory
 COUNT = 5
 #: Share of the budget that explaining by a recorded training may take.
 SHARE = 0.5
+#: Fraction of it that the exact sum may take where only that to first order was foreseen to fit.
+EXACT = 0.25
+
+#: What the work of a look calls an explanation to first order, and what the page says of it.
+FIRST_ORDER = "first_order"
+FIRST_ORDER_WORDS = "; to first order, since there was no time for the exact sum"
 
 NO_RECORD = "there is no record of the training"
 ADVICE = (
@@ -49,6 +55,7 @@ class Plan:
     seconds: float
     needed: float
     searched: int
+    first_order: bool = False
 
     @property
     def words(self) -> str:
@@ -59,7 +66,8 @@ class Plan:
         took = took if took.startswith("under") else f"about {took}"
         if self.recorded is None:
             return f"{what} by {self.searched:,} neighbours ({self.reason}); {took}"
-        return f"{what} by {self.recorded.words}; {took}"
+        how = ", to first order" if self.first_order else ""
+        return f"{what} by {self.recorded.words}{how}; {took}"
 
     def without_time(self) -> "Plan":
         """Return what is left of the plan where there is no time for it."""
@@ -91,13 +99,15 @@ def plan(
     reason, needed = NO_RECORD, 0.0
     if known is not None:
         try:
-            fitting, took, needed = _fitting(subject, known, asked)
+            fitting, took, needed, first_order = _fitting(subject, known, asked)
             subject.counts["explained"] = fitting
+            if first_order:
+                subject.counts[FIRST_ORDER] = 1
             if fitting:
-                late = tuple(one.row for one in asked[fitting:])
+                late = tuple(prediction.row for prediction in asked[fitting:])
                 return Plan(
                     predictions=asked[:fitting], left_out=late, recorded=known, reason="",
-                    seconds=took, needed=needed, searched=0,
+                    seconds=took, needed=needed, searched=0, first_order=first_order,
                 )  # fmt: skip
             reason = f"left out for time: one prediction takes about {seconds(took)}"
         except Exception as error:  # this part may fail, the look may not
@@ -112,26 +122,47 @@ def plan(
 
 def _fitting(
     subject: Subject, known: Recorded, asked: tuple[Prediction, ...]
-) -> tuple[int, float, float]:
-    """Return how many predictions fit the budget, the seconds of those, and of all."""
-    queries = queried(subject, asked)
+) -> tuple[int, float, float, bool]:
+    """Return how many predictions fit the budget, the seconds of those and of all, and the order.
+
+    Where not even one fits exactly, it is tried whether it does to first order.
+    """
     if subject.work is not None:
-        return subject.affordable("explained", 0.0, len(asked)), 0.0, 0.0
+        first_order = bool(subject.work.get(FIRST_ORDER))
+        return subject.affordable("explained", 0.0, len(asked)), 0.0, 0.0, first_order
     allowed = min(SHARE * subject.clock.budget, subject.clock.left)
-    whole = known.seconds(queries)
+    one = known.seconds(queried(subject, asked[:1]))
+    if one > allowed:
+        rough = known.seconds(queried(subject, asked[:1], first_order=True))
+        return int(rough <= allowed), rough, len(asked) * one, True
+    if len(asked) == 1:
+        return 1, one, one, False
+    whole = known.seconds(queried(subject, asked))
     if whole <= allowed:
-        return len(asked), whole, whole
-    one = known.seconds(queries[:1])
-    if one > allowed or len(asked) == 1:
-        return 0, one, whole
+        return len(asked), whole, whole, False
     each = max(whole - one, 1e-9) / (len(asked) - 1)
     count = min(len(asked) - 1, 1 + int((allowed - one) / each))
-    return count, one + each * (count - 1), whole
+    return count, one + each * (count - 1), whole, False
 
 
-def queried(subject: Subject, asked: Sequence[Prediction]) -> Tensor:
-    """Return the inputs of predictions."""
-    return subject.x[[one.row for one in asked]].cpu()
+def queried(subject: Subject, asked: Sequence[Prediction], *, first_order: bool = False) -> Asked:
+    """Return the inputs of predictions, and the outputs that say them."""
+    return Asked(
+        queries=subject.x[[prediction.row for prediction in asked]].cpu(),
+        outputs=tuple(sorted({prediction.output for prediction in asked})),
+        mode="first-order" if first_order else "exact",
+    )
+
+
+def exact_if_in_time(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
+    """Explain the predictions of a plan to first order exactly; interrupted if that takes long.
+
+    The first updates of a training, from which times are foreseen, take longest.
+    """
+    with subject.clock.limit(EXACT * subject.clock.budget):
+        attribution = explain(subject, data, replace(made, first_order=False))
+    subject.counts.pop(FIRST_ORDER, None)
+    return attribution
 
 
 def explain(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
@@ -168,28 +199,34 @@ def _command(subject: Subject, made: Plan, rows: Sequence[int]) -> str:
 
 def _exact(begun: Attribution, subject: Subject, data: OpenedData, made: Plan) -> Attribution:
     assert made.recorded is not None
-    split = made.recorded.split(queried(subject, made.predictions))
+    asked = queried(subject, made.predictions, first_order=made.first_order)
+    split = made.recorded.split(asked)
+    splits = [split.of_outputs([asked.outputs.index(one.output)]) for one in made.predictions]
     explained = tuple(
-        explained_one(split, k, prediction, data) for k, prediction in enumerate(made.predictions)
+        explained_one(splits[k], k, prediction, data)
+        for k, prediction in enumerate(made.predictions)
     )
     amounts = {
-        prediction.row: split.samples[k, :, prediction.output]
-        for k, prediction in enumerate(made.predictions)
+        prediction.row: splits[k].samples[k, :, 0] for k, prediction in enumerate(made.predictions)
     }
-    return replace(begun, explained=explained, training=made.recorded.words, amounts=amounts)
+    words = made.recorded.words + (FIRST_ORDER_WORDS if made.first_order else "")
+    return replace(begun, explained=explained, training=words, amounts=amounts)
 
 
 def explained_one(
     split: PathKernel, query: int, prediction: Prediction, data: OpenedData
 ) -> Explained:
-    """Return one output of a query as the sum of its parts."""
+    """Return the output of a query that a split has as the sum of its parts."""
     from inscape.figures.attribution import pushers
 
-    k = prediction.output
+    k = 0
     added = split.samples[query, :, k]
     sides = pushers(split, query, k, count=COUNT)
     up, down = (
-        tuple(Push(row=n, label=label(data, n, k), amount=float(added[n])) for n in side)
+        tuple(
+            Push(row=n, label=label(data, n, prediction.output), amount=float(added[n]))
+            for n in side
+        )
         for side in sides
     )
     unnamed = added.clone()

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +17,19 @@ from inscape.training.function_names import is_own
 from inscape.training.trajectory import Trajectory, fingerprint
 
 #: Updates at the beginning of a training that are gone through to see how long one takes: the
-#: first ones, which also pay for what is done once, and so many more.
+#: first ones, and so many more.
 FIRST, TIMED = 2, 8
 #: First updates that take longer than this, in seconds, say enough.
-LONG = 2.0
+LONG = 5.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Asked:
+    """Queries that are to be explained, the numbers of their outputs, and how exactly."""
+
+    queries: Tensor
+    outputs: tuple[int, ...]
+    mode: Literal["exact", "first-order"] = "exact"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,32 +61,35 @@ class Recorded:
         loop = self.trajectory.loop
         return words if loop is None else f"{words} (a loop of your own; {loop.verdict})"
 
-    def split(self, queries: Tensor) -> PathKernel:
+    def split(self, asked: Asked) -> PathKernel:
         """Return what every training row has added to the outputs at the queries."""
-        return self._split(self.trajectory, queries)
+        return self._split(self.trajectory, asked)
 
-    def seconds(self, queries: Tensor) -> float:
+    def seconds(self, asked: Asked) -> float:
         """Go through the first updates and return what all of them are expected to take."""
         self._refuse_functions()
         steps = self.trajectory.steps
         if steps <= FIRST + TIMED:
-            return self._timed(self.trajectory, queries)
-        first = self._timed(self._beginning(FIRST), queries)
+            return self._timed(self.trajectory, asked)
+        first = self._timed(self._beginning(FIRST), asked)  # pays for what is done once, too
         if first > LONG:
             return first * steps / FIRST
-        few = self._timed(self._beginning(FIRST), queries)
-        many = self._timed(self._beginning(FIRST + TIMED), queries)
+        few = self._timed(self._beginning(FIRST), asked)
+        many = self._timed(self._beginning(FIRST + TIMED), asked)
         return few + max(many - few, 0.0) / TIMED * steps
 
-    def _timed(self, trajectory: Trajectory, queries: Tensor) -> float:
+    def _timed(self, trajectory: Trajectory, asked: Asked) -> float:
         start = perf_counter()
-        self._split(trajectory, queries)
+        self._split(trajectory, asked)
         return perf_counter() - start
 
-    def _split(self, trajectory: Trajectory, queries: Tensor) -> PathKernel:
-        found = path_kernel(self.model, self.x, self.y, trajectory=trajectory, queries=queries)
-        assert isinstance(found, PathKernel)
-        return found
+    def _split(self, trajectory: Trajectory, asked: Asked) -> PathKernel:
+        split = path_kernel(
+            self.model, self.x, self.y, trajectory=trajectory, queries=asked.queries,
+            outputs=asked.outputs, mode=asked.mode,
+        )  # fmt: skip
+        assert isinstance(split, PathKernel)
+        return split
 
     def _beginning(self, steps: int) -> Trajectory:
         """Return the first updates as a trajectory of their own."""

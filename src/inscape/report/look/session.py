@@ -26,7 +26,7 @@ from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.planes.slices import SlicePicture
 from inscape.report.look.attribution import ATTRIBUTION, Attribution
 from inscape.report.look.checkup import Checkup, checkup
-from inscape.report.look.explanation import Plan, plan
+from inscape.report.look.explanation import Plan, exact_if_in_time, plan
 from inscape.report.look.explanation import explain as explained
 from inscape.report.look.facts import data_facts, model_facts, provenance
 from inscape.report.look.hooks import hooks_kept
@@ -60,6 +60,8 @@ LOADING = 3.0
 LOST = "without_"
 #: Fraction of the budget that is planned for exporting the network.
 EXPORT = 0.05
+#: Explaining by a recorded training is kept so many times the seconds that it was foreseen to take.
+SPARE = 1.25
 #: Fraction of the budget that one extra of the page may take, and that its slice is planned for.
 EXTRA, SLICED = 0.1, 0.08
 
@@ -113,6 +115,7 @@ class Prepared:
     def _look(self, moved: Pulse) -> Look:
         subject, watch = self.subject, self.subject.clock
         measures = Measures(subject, self.chosen, self.work or Work())
+        watch.reserve(self._explaining_seconds)
         slice = min(SLICE, watch.budget / (2 * max(1, 3 * len(self.chosen))))
         schedule = Schedule(watch, slice=slice, told=partial(self._tell, moved, measures))
         rate = partial(scores, subject, self.data)
@@ -146,7 +149,13 @@ class Prepared:
         if not self.page or self.work is not None or watch.over:
             return
         shown = [name for name, task in measures.own.items() if task.answer is not None]
-        watch.reserve(page_seconds(shown, budget=watch.budget))
+        watch.reserve(page_seconds(shown, budget=watch.budget) + self._explaining_seconds)
+
+    @property
+    def _explaining_seconds(self) -> float:
+        """Return the seconds to keep for explaining predictions by a recorded training."""
+        plan = self.explaining
+        return 0.0 if plan is None or plan.recorded is None else SPARE * plan.seconds
 
     def _export(self, schedule: Schedule) -> None:
         """Export the network once for all instruments that read its graph, before their slices.
@@ -174,18 +183,23 @@ class Prepared:
         else:
             schedule.finish(tasks)
 
-    def _extra(self, schedule: Schedule, name: str, make: Callable[[], T]) -> T | None:
-        """Return what one part of the page is made of; where that fails, say so and go on."""
+    def _extra(self, schedule: Schedule, name: str, *makers: Callable[[], T]) -> T | None:
+        """Return what one part of the page is made of; where that fails, say so and go on.
+
+        Later makers make it better, and are called if there is time.
+        """
 
         def start() -> Iterator[Any]:
-            with hooks_kept(self.subject.model):
-                made = make()
-            yield (made,)
+            for make in makers:
+                with hooks_kept(self.subject.model):
+                    made = make()
+                yield (made,)
 
         if self.work is not None and self.work.rows.get(f"{LOST}{name}"):
             self.subject.counts[f"{LOST}{name}"] = 1
             return None
-        task, counts = Task(name=name, role="network", start=start, most=1), self.subject.counts
+        task = Task(name=name, role="network", start=start, most=len(makers))
+        counts = self.subject.counts
         before = set(counts)
         self.extras.append(task)
         self._give(schedule, [task], EXTRA * self.subject.clock.budget)
@@ -205,7 +219,13 @@ class Prepared:
         plan = self.explaining
         if plan is None:
             return None
-        made = self._extra(schedule, ATTRIBUTION, lambda: explained(self.subject, self.data, plan))
+        watch = self.subject.clock
+        watch.reserve(watch.reserved - self._explaining_seconds)
+        given = (self.subject, self.data, plan)
+        makers = [partial(explained, *given)]
+        if plan.first_order and self.work is None:
+            makers.append(partial(exact_if_in_time, *given))
+        made = self._extra(schedule, ATTRIBUTION, *makers)
         if made is None and not self._has_failed(ATTRIBUTION):
             made = explained(self.subject, self.data, plan.without_time())
         return made
