@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from inscape.models import mlp
-from inscape.report.look.recorded_training import Recorded
-from inscape.report.look.watch import Watch
+from inscape.report.look.recorded_training import RecordedTraining
+from inscape.report.look.watch import BudgetWatch
 from inscape.training import Trajectory, fit
 
 NETS = """
@@ -121,8 +121,8 @@ def test_dry_run_says_the_cost(folder):
 
 
 def test_what_does_not_fit_is_left_out_with_its_command(folder, monkeypatch):
-    monkeypatch.setattr(Recorded, "seconds", lambda self, queries: 10.0 * len(queries))
-    monkeypatch.setattr(Watch, "spent", 0.0)  # a busy machine would leave less
+    monkeypatch.setattr(RecordedTraining, "seconds", lambda self, queries: 10.0 * len(queries))
+    monkeypatch.setattr(BudgetWatch, "spent", 0.0)  # a busy machine would leave less
     done = folder(*ALONE, "--explain", "1,2,3", "--budget", 50)
     assert "left out for time: rows 3: inscape look --model nets.py:good" in done.stdout
     assert "--only attribution --explain 1,2,3 --budget 90" in " ".join(done.stdout.split())

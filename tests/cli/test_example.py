@@ -29,7 +29,7 @@ def test_look_without_options(process, tmp_path):
     found = json.loads(done.stdout)
     (test,) = [s for s in found["scores"] if s["rows"] == "test rows" and "network" in s["who"]]
     assert test["accuracy"] > 0.95
-    assert {measure["name"] for measure in found["measures"]} >= {
+    assert {measure["name"] for measure in found["measurements"]} >= {
         "gradient_norm",
         "gradient_path_length",
         "path_length",

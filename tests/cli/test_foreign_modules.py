@@ -131,7 +131,7 @@ def measured(folder, *words: str) -> tuple[dict[str, dict[str, float]], str]:
     given = ["look", *words, "--data", f"{folder}/points.npz", "--json", "--no-page"]
     done = CliRunner().invoke(app, given, prog_name="inscape")
     assert done.exit_code == 0, done.stderr
-    found = json.loads(done.stdout)["measures"]
+    found = json.loads(done.stdout)["measurements"]
     return {measure["name"]: measure["summary"] for measure in found}, done.stderr
 
 

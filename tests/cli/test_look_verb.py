@@ -65,7 +65,7 @@ def points() -> np.ndarray:
 
 
 def numbers(done) -> dict[str, float]:
-    return {m["name"]: m["summary"]["value"] for m in json.loads(done.stdout)["measures"]}
+    return {m["name"]: m["summary"]["value"] for m in json.loads(done.stdout)["measurements"]}
 
 
 def test_says_what_it_does_and_where_the_report_is(look):
@@ -88,7 +88,7 @@ def test_the_terminal_shows_the_table_of_the_report(look):
     head, _, *rows = shown[start:]
     rows, others = rows[: rows.index("")], rows[rows.index("") + 1 :]
     assert others[0].startswith("linear model: not applicable: the model is not a two-layer ReLU")
-    heads = ("measure", "this network", "95% interval", "mark", "at initialisation", "direction")
+    heads = ("instrument", "this network", "95% interval", "mark", "at initialisation", "direction")
     assert all(name in head for name in (*heads, "linear model", "lower bound"))
     page = next(Path("reports").iterdir()).read_text()
     assert {row.split()[0] for row in rows} == {"gradient_norm", "weights_product"}
@@ -103,7 +103,7 @@ def test_the_numbers_are_those_of_python(look):
     found = numbers(look(*QUICK, *words))
     x, y = torch.from_numpy(points()), torch.arange(30) % 3
     again = inscape.look(model(), (x, y), only=list(found), seed=5, quiet=True)
-    assert found == {m.name: m.summary.value for m in again.measures}
+    assert found == {m.name: m.summary.value for m in again.measurements}
 
 
 def test_json_tells_everything(look):
@@ -228,7 +228,7 @@ def test_a_named_data_set(look):
     words = ("look", "--model", "nets.py:flat", "--data", "disc:n=64", "--only", "path_length")
     found = json.loads(look(*words, "--json").stdout)
     assert (found["data"]["name"], found["data"]["task"]) == ("disc", "regression")
-    references = {reference["name"] for reference in found["measures"][0]["references"]}
+    references = {reference["name"] for reference in found["measurements"][0]["references"]}
     assert references == {"initialisation", "linear", "bound"}
     assert Path("reports/nets-flat-disc-n-64.html").is_file()
 
@@ -264,5 +264,5 @@ def test_what_a_model_prints_is_no_result(look, tmp_path):
     )
     words = ("look", "--model", "loud.py:make", "--data", "points.npz", "--json", "--no-page")
     done = look(*words, "--only", "gradient_norm")
-    assert json.loads(done.stdout)["measures"]
+    assert json.loads(done.stdout)["measurements"]
     assert "called" in done.stderr

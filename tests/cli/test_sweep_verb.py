@@ -73,7 +73,7 @@ def test_json_holds_the_numbers_and_stdout_nothing_else(run, folder):
     found = json.loads(done.stdout)
     assert done.exit_code == 0
     assert [model["name"] for model in found["models"]] == ["e-1", "e-2", "e-10"]
-    assert {row["measure"] for row in found["measurements"]} == {
+    assert {row["instrument"] for row in found["measurements"]} == {
         *ONLY.split(","),
         "accuracy",
         "loss",

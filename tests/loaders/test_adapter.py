@@ -187,4 +187,4 @@ def test_a_look_takes_the_logits():
     x, y = torch.randn(40, 4), torch.arange(40) % 3
     look = inscape.look(net, (x, y), budget=60, only="gradient_norm", quiet=True)
     assert any("took its logits" in note for note in look.model.notes)
-    assert look.measures[0].name == "gradient_norm"
+    assert look.measurements[0].name == "gradient_norm"

@@ -175,6 +175,6 @@ def test_a_look_at_a_forest_measures_what_needs_values(tmp_path):
     forest = RandomForestClassifier(5, random_state=0).fit(X, Y)
     look = inscape.look(open_model(forest), (X, Y), budget=30, quiet=True)
     assert not look.failed
-    assert "extrapolation" in {measured.name for measured in look.measures}
+    assert "extrapolation" in {measured.name for measured in look.measurements}
     skipped = {one.name: one.reason for one in look.not_applicable}
     assert "black box" in skipped["gradient_norm"]

@@ -83,7 +83,7 @@ def test_a_look_at_two_inputs_measures_by_both():
     look = inscape.look(net(), whole(), take="sum", only="gradient_norm", budget=60, quiet=True)
     by_hand = inscape.adapt(net(), take="sum", inputs=inputs())
     expected = gradient_norm(by_hand, by_hand.rows(inputs())).summary().value
-    assert look.measures[0].summary.value == pytest.approx(expected, rel=1e-5)
+    assert look.measurements[0].summary.value == pytest.approx(expected, rel=1e-5)
 
 
 def test_an_argument_that_the_file_lacks_is_named(tmp_path):

@@ -242,8 +242,8 @@ def test_a_look_at_tokens_says_where_it_measures():
         net, (ids, ids[:, 0] % 3), budget=60, only=["gradient_norm", "fisher_rao_norm"], quiet=True
     )
     assert any("takes tokens: measured in its embedding 'words'" in n for n in look.model.notes)
-    assert {measured.name for measured in look.measures} == {"gradient_norm", "fisher_rao_norm"}
-    values = {measured.name: measured.summary.value for measured in look.measures}
+    assert {measured.name for measured in look.measurements} == {"gradient_norm", "fisher_rao_norm"}
+    values = {measured.name: measured.summary.value for measured in look.measurements}
     adapted = adapt(net, embedding=True, inputs=ids)
     norm = gradient_norm(adapted, adapted.rows(ids)).summary().value
     assert values["gradient_norm"] == pytest.approx(norm, rel=1e-4)

@@ -17,12 +17,12 @@ from inscape.report.look.hooks import hooks_kept
 from inscape.report.look.page import page
 from inscape.report.look.predictions import _chosen
 from inscape.report.look.pulse import Pulse, pulse
-from inscape.report.look.schedule import Schedule, Task
+from inscape.report.look.schedule import LookTask, TaskSchedule
 from inscape.report.look.session import FITTING, FURTHER, prepare
 from inscape.report.look.subject import opened_data
 from inscape.report.look.tasks import Measures, relative_width
-from inscape.report.look.watch import Stopped, Watch
-from inscape.report.look.work import Work
+from inscape.report.look.watch import BudgetWatch, Interrupted
+from inscape.report.look.work import WorkCounts
 from inscape.smoothness import GradientNorm
 from markup import Structure
 
@@ -113,9 +113,9 @@ def test_an_interrupted_measurement_leaves_no_hook():
     def interrupted():
         with hooks_kept(model):
             model[1].register_forward_hook(lambda *_: None)
-            raise Stopped
+            raise Interrupted
 
-    with pytest.raises(Stopped):
+    with pytest.raises(Interrupted):
         interrupted()
     assert list(model[0]._forward_hooks) == [kept.id]
     assert not model[1]._forward_hooks
@@ -127,7 +127,7 @@ def test_an_instrument_that_is_interrupted_leaves_no_hook(monkeypatch):
 
     def refine(self, model, *data, **settings):
         model[1].register_forward_hook(lambda *_: None)
-        raise Stopped("too much")
+        raise Interrupted("too much")
         yield
 
     monkeypatch.setattr(type(prepared.chosen["gradient_norm"]), "refine", refine)
@@ -175,18 +175,18 @@ def test_memory_is_bounded_where_a_look_is_repeated():
         limits.append(watch._until)
         yield 1
 
-    Schedule(watch, slice=1.0).finish([Task(name="a", role="network", start=start)])
+    TaskSchedule(watch, slice=1.0).finish([LookTask(name="a", role="network", start=start)])
     assert watch._until == float("inf")
     assert limits[0] < float("inf")  # so that the watch interrupts what takes too much
 
 
 def test_what_takes_too_much_memory_ends_in_an_error_where_a_look_is_repeated():
     def start():
-        raise Stopped("too much")
+        raise Interrupted("too much")
         yield
 
-    task = Task(name="a", role="network", start=start)
-    Schedule(Watch(float("inf")), slice=1.0).finish([task])
+    task = LookTask(name="a", role="network", start=start)
+    TaskSchedule(BudgetWatch(float("inf")), slice=1.0).finish([task])
     assert isinstance(task.error, MemoryError)
     assert task.ended
 
@@ -194,7 +194,7 @@ def test_what_takes_too_much_memory_ends_in_an_error_where_a_look_is_repeated():
 def test_progress_of_a_look_that_only_explains_is_that_of_explaining():
     prepared = prepare(NET, rows(40), only="attribution", budget=30)
     prepared = replace(prepared, explaining=replace(prepared.explaining, seconds=20.0))
-    measures = Measures(prepared.subject, {}, Work())
+    measures = Measures(prepared.subject, {}, WorkCounts())
     measures.fitting.ended = True
     with progress(100, label="a", quiet=True) as bar:
         moved = Pulse(bar, 30.0)
@@ -206,9 +206,9 @@ def test_a_linear_model_that_is_not_at_its_minimum_goes_on(monkeypatch):
     x, y = rows(40)
     prepared = prepare(NET, (x, y), only="spectral_norm", budget=30)
     given = []
-    first = Schedule.first
+    first = TaskSchedule.first
     monkeypatch.setattr(
-        Schedule, "first",
+        TaskSchedule, "first",
         lambda self, tasks, seconds=None: (
             given.append(([task.name for task in tasks], seconds)), first(self, tasks, seconds)
         ),

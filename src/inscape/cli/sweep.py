@@ -1,4 +1,4 @@
-"""``inscape sweep``: measure many models alike, and compare them."""
+"""``inscape sweep``: measure many models with the same instruments, and compare them."""
 
 import sys
 from contextlib import redirect_stdout
@@ -42,7 +42,7 @@ Columns = Annotated[
         "--with",
         metavar="CSV",
         help="Your numbers for each model (a column of models, others such as accuracy), to "
-        "correlate every measure with.",
+        "correlate every number with.",
     ),
 ]
 Compare = Annotated[

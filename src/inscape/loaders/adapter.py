@@ -169,12 +169,12 @@ def adapt(
     checks.in_eval_mode(model)
     examples = {key: _spaced(tensor) for key, tensor in given.items()}
     examples = examples or {tokens._key: sample_tokens(model)}
-    found = _found(tokens, examples, None if embedding is True else embedding)
-    _refuse_other_outputs(tokens, found, examples)
+    lookup_embedding = _found(tokens, examples, None if embedding is True else embedding)
+    _refuse_other_outputs(tokens, lookup_embedding, examples)
     return tokens._changed(
-        embedding=found,
+        embedding=lookup_embedding,
         token_parts=parts,
-        parts=None if alone or parts is None else found.embedded_parts(parts),
+        parts=None if alone or parts is None else lookup_embedding.embedded_parts(parts),
     )
 
 

@@ -18,7 +18,7 @@ from inscape.loaders.device import choose_device, choose_dtype
 from inscape.loaders.input_preparation import Preparation, read_preparation
 from inscape.loaders.labels import Labels, Name, Task, read_labels
 from inscape.loaders.parts import Parts
-from inscape.loaders.sources import Source, find_source
+from inscape.loaders.sources import DataSource, find_source
 
 Loss = Literal["mse", "cross_entropy", "bce_logits"]
 LOSSES: dict[str, Loss] = {
@@ -121,31 +121,31 @@ def open_data(
         max_size=max_size,
         arguments=arguments,
     )
-    found = source.arrays
-    _refuse_preparation(found, input_shape=input_shape, divide=divide, normalise=normalise)
+    arrays = source.arrays
+    _refuse_preparation(arrays, input_shape=input_shape, divide=divide, normalise=normalise)
     wish = source.task if labels == "auto" and source.task else labels
-    read = read_labels(found.y, found.y_test, wish=wish, dtype=precision)
+    read = read_labels(arrays.y, arrays.y_test, wish=wish, dtype=precision)
     prepare, notes = read_preparation(
-        found.x, input_shape=input_shape, divide=divide, normalise=normalise
+        arrays.x, input_shape=input_shape, divide=divide, normalise=normalise
     )
     ready = _Ready(prepare=prepare, limit=limit, place=place, dtype=precision)
     data = ready.data(source, read, loss=_loss(loss, read.task))
     settings = {**prepare.settings, "labels": read.task, "loss": loss, "limit": limit}
     return replace(
         data,
-        notes=tuple(dict.fromkeys((*found.notes, *read.notes, *notes, *ready.notes))),
+        notes=tuple(dict.fromkeys((*arrays.notes, *read.notes, *notes, *ready.notes))),
         settings={**settings, "target": target, "dataset": source.settings or None},
     )
 
 
-def _refuse_preparation(found: Arrays, **wishes: Any) -> None:
+def _refuse_preparation(arrays: Arrays, **wishes: Any) -> None:
     """Refuse to scale or to shape several inputs at once."""
-    several = len(found.parts) > 1 or any(part.key != 0 for part in found.parts)
+    several = len(arrays.parts) > 1 or any(part.key != 0 for part in arrays.parts)
     given = [name for name, wish in wishes.items() if wish is not None]
     if several and given:
         raise DataError(
             f"--{given[0].replace('_', '-')} must have one array to apply to, found the inputs "
-            f"{', '.join(str(part.key) for part in found.parts)}: prepare them before saving."
+            f"{', '.join(str(part.key) for part in arrays.parts)}: prepare them before saving."
         )
 
 
@@ -159,7 +159,7 @@ class _Ready:
     dtype: torch.dtype
     notes: list[str] = field(default_factory=list)
 
-    def data(self, source: Source, labels: Labels, *, loss: Loss | None) -> OpenedData:
+    def data(self, source: DataSource, labels: Labels, *, loss: Loss | None) -> OpenedData:
         """Return both splits, not yet with notes and settings."""
         x, y = self.split(source.arrays.x, labels.y, "rows")
         x_test, y_test = None, None
@@ -179,10 +179,10 @@ class _Ready:
             parts=source.arrays.parts,
         )
 
-    def split(self, x: Array, y: Tensor | None, what: str) -> tuple[Tensor, Tensor | None]:
+    def split(self, x: Array, y: Tensor | None, samples: str) -> tuple[Tensor, Tensor | None]:
         """Return inputs and labels of the rows that are kept."""
         if self.limit is not None and len(x) > self.limit:
-            self.notes.append(f"kept {self.limit} of {len(x)} {what}, drawn with seed 0")
+            self.notes.append(f"kept {self.limit} of {len(x)} {samples}, drawn with seed 0")
             rows = torch.randperm(len(x), generator=generator(0))[: self.limit].sort().values
             x, y = x[rows.numpy()], None if y is None else y[rows]
         inputs, notes = self.prepare.apply(x, self.dtype)

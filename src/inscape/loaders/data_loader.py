@@ -15,20 +15,20 @@ from inscape.loaders.arrays import Array, Arrays, from_names, from_pair
 from inscape.loaders.files import short
 
 
-def is_loader(found: object) -> bool:
+def is_loader(data: object) -> bool:
     """Tell a DataLoader, or a torch Dataset that one can be made of."""
-    return isinstance(found, DataLoader | Dataset)
+    return isinstance(data, DataLoader | Dataset)
 
 
-def read_loader(found: Any, *, limit: int | None, arguments: Sequence[str] = ()) -> Arrays:
+def read_loader(data: Any, *, limit: int | None, arguments: Sequence[str] = ()) -> Arrays:
     """Return the rows of a loader, in the order of a shuffle with seed 0 if it shuffles.
 
     Args:
-        found: Yields ``x``, ``(x, y)`` or a dict of batches.
+        data: Yields ``x``, ``(x, y)`` or a dict of batches.
         limit: Stop when there are so many rows.
         arguments: Names that the model's forward has.
     """
-    loader = found if isinstance(found, DataLoader) else DataLoader(found, batch_size=256)
+    loader = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=256)
     batches: list[Arrays] = []
     rows = 0
     with _untouched(loader):

@@ -76,11 +76,11 @@ def _header(path: Path, rows: list[list[float]], line: int, inputs: int) -> list
     return rows[line][:inputs]
 
 
-def _block(path: Path, rows: list[list[float]], columns: int, what: str) -> Tensor:
+def _block(path: Path, rows: list[list[float]], columns: int, role: str) -> Tensor:
     odd = next((row for row in rows if len(row) != columns), None)
     if not rows or odd is not None:
-        found = "the end of the file" if odd is None else f"{len(odd)}"
-        _refuse(path, f"lines of {columns} numbers as the {what}", found)
+        content = "the end of the file" if odd is None else f"{len(odd)}"
+        _refuse(path, f"lines of {columns} numbers as the {role}", content)
     return torch.tensor(rows)
 
 
@@ -99,7 +99,7 @@ def _numbers(means: list[float], ranges: list[float]) -> str:
     return "/".join(",".join(f"{value:.9g}" for value in values) for values in (means, ranges))
 
 
-def _refuse(path: Path, expected: str, found: str) -> NoReturn:
+def _refuse(path: Path, expected: str, content: str) -> NoReturn:
     raise UnsupportedModelError(
-        f"{path} must be a whole .nnet file with {expected}, found {found}: copy it again."
+        f"{path} must be a whole .nnet file with {expected}, found {content}: copy it again."
     )

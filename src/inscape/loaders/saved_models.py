@@ -65,13 +65,13 @@ def _open_torch(path: Path, *, trust: bool, max_size: int | None) -> Found:
             f"{path} must be a model saved by PyTorch, found {phrase(path)}: give --model "
             "FILE.py:FACTORY and a state_dict as --weights, or a .pt2."
         )
-    found = load_torch(path, trust=trust, max_size=max_size)
-    if isinstance(found, Mapping):
-        models = [found[key] for key in KEYS if isinstance(found.get(key), nn.Module)]
+    saved = load_torch(path, trust=trust, max_size=max_size)
+    if isinstance(saved, Mapping):
+        models = [saved[key] for key in KEYS if isinstance(saved.get(key), nn.Module)]
         if not models:
             raise _no_architecture(path)
-        found = models[0]
-    return _trusted(found, path)
+        saved = models[0]
+    return _trusted(saved, path)
 
 
 def _open_torchscript(path: Path, *, trust: bool) -> Found:
@@ -101,22 +101,22 @@ def _open_pickle(path: Path, *, trust: bool) -> Found:
     with importing_from(Path.cwd()), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = joblib.load(path)
+            unpickled = joblib.load(path)
         except Exception as error:
             raise ValueError(
                 f"{path} must be a whole pickle of a scikit-learn model, found one that raised "
                 f"{short(error)}; save it again with "
                 "the versions that are installed here."
             ) from error
-    model, notes = _trusted(found, path)
+    model, notes = _trusted(unpickled, path)
     return model, (*notes, *(str(item.message).partition("\n")[0] for item in caught))
 
 
-def _trusted(found: Any, path: Path) -> Found:
-    if isinstance(found, nn.Module) or is_estimator(found):
-        return found, ("unpickled with its own code, as trusted",)
+def _trusted(saved: Any, path: Path) -> Found:
+    if isinstance(saved, nn.Module) or is_estimator(saved):
+        return saved, ("unpickled with its own code, as trusted",)
     raise UnsupportedModelError(
-        f"{path} must hold an nn.Module or a scikit-learn model, found a {type(found).__name__}: "
+        f"{path} must hold an nn.Module or a scikit-learn model, found a {type(saved).__name__}: "
         "save the network itself."
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Source:
+class DataSource:
     """Arrays, their name and hash, and the kind of their labels where it is known."""
 
     arrays: Arrays
@@ -39,7 +39,7 @@ def find_source(
     max_size: int | None = None,
     arguments: Sequence[str] = (),
     **files: Any,
-) -> Source:
+) -> DataSource:
     """Return the arrays that ``spec`` names or holds, checked.
 
     Args:
@@ -73,7 +73,7 @@ def find_source(
     else:
         arrays, name = from_pair(spec), "(x, y)" if isinstance(spec, tuple | list) else "x"
     check(arrays)
-    return Source(arrays=arrays, name=name, hash=arrays.hash, settings={})
+    return DataSource(arrays=arrays, name=name, hash=arrays.hash, settings={})
 
 
 def columns_of(spec: Any) -> Mapping[str, Any] | None:
@@ -176,11 +176,11 @@ def _is_dataset(spec: object) -> bool:
     return isinstance(spec, Dataset)
 
 
-def _from_dataset(data: Any) -> Source:
+def _from_dataset(data: Any) -> DataSource:
     parts = ("x", "y", "x_test", "y_test")
     held = {part: getattr(data, part) for part in parts}
     arrays = {key: as_array(part, key) for key, part in held.items() if part is not None}
-    return Source(
+    return DataSource(
         arrays=Arrays(
             x=arrays["x"],
             y=arrays.get("y"),

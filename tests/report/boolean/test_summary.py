@@ -8,6 +8,7 @@ import pytest
 from inscape.boolean import npn
 from inscape.boolean.truth_table import TruthTable, parity, random
 from inscape.lab.encoding import cell_key
+from inscape.lab.statistics import proportion_estimate
 from inscape.lab.store import Record, Store
 from inscape.report.boolean import summary, trials
 from inscape.report.boolean.page import page
@@ -18,7 +19,7 @@ from inscape.report.boolean.summary import (
     look_at_function,
     sizes,
 )
-from inscape.report.boolean.trials import seen_before, wilson
+from inscape.report.boolean.trials import seen_before
 from markup import Structure
 
 XOR = TruthTable(2, 6)
@@ -33,7 +34,7 @@ def seen(tmp_path_factory):
 
 
 def test_a_look_knows_the_function(seen):
-    rows = {row["measure"]: row["value"] for row in seen.rows()}
+    rows = {row["quantity"]: row["value"] for row in seen.rows()}
     assert rows == {
         "class": 6,
         "class size": 2,
@@ -48,9 +49,9 @@ def test_a_look_knows_the_function(seen):
     assert seen.smallest.parameters == 9
     assert {one.activation for one in seen.trials} == {"leaky ReLU", "ReLU"}
     for one in seen.trials:
-        assert (one.networks, one.share) == (30, one.found / 30)
-        assert one.low <= one.share <= one.high
-    assert any(one.found for one in seen.trials)
+        assert (one.networks, one.fraction) == (30, one.solved / 30)
+        assert one.low <= one.fraction <= one.high
+    assert any(one.solved for one in seen.trials)
     assert "function 6 of 2 inputs changes 2 times" in description(seen)
     json.dumps(seen.to_dict())
 
@@ -119,7 +120,8 @@ def test_wilson_against_its_formula():
     p, n, z = 0.3, 50, 1.959963984540054
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
-    assert wilson(15, 50) == pytest.approx((middle - half, middle + half))
+    rate = proportion_estimate(15, 50)
+    assert (rate.low, rate.high) == pytest.approx((middle - half, middle + half))
 
 
 def test_records_of_figure_3_5_are_read(tmp_path):
@@ -142,12 +144,12 @@ def test_records_of_figure_3_5_are_read(tmp_path):
             )
         )
     leaky, relu = seen_before(27030, tmp_path)
-    assert (leaky.size, leaky.found, leaky.activation, leaky.scale) == (
+    assert (leaky.size, leaky.solved, leaky.activation, leaky.scale) == (
         "4-4-1",
         7,
         "leaky ReLU",
         "paper",
     )
-    assert (relu.size, relu.found) == ("4-6-1", 9)
+    assert (relu.size, relu.solved) == ("4-6-1", 9)
     assert seen_before(1, tmp_path) == ()
     assert seen_before(27030, tmp_path / "nowhere") == ()

@@ -26,9 +26,9 @@ from inscape.report.look.attribution_page import amounts, bars, class_bars, sign
 from inscape.report.look.explanation import explain
 from inscape.report.look.page import page
 from inscape.report.look.pulse import pulse
-from inscape.report.look.recorded_training import Recorded
+from inscape.report.look.recorded_training import RecordedTraining
 from inscape.report.look.session import prepare
-from inscape.report.look.watch import Watch
+from inscape.report.look.watch import BudgetWatch
 from inscape.report.pictures import thumbnail
 from inscape.report.words import number
 from inscape.training import Trajectory, fit, replay
@@ -124,7 +124,7 @@ def test_rows_that_are_named_are_explained_with_or_without_other_instruments(net
     some = look(net, digits, trajectory=way, only="gradient_norm", explain=[7, 2], quiet=True)
     assert [one.prediction.row for one in some.attribution.explained] == [7, 2]
     assert some.attribution.explained[0].prediction.why == "asked for"
-    assert [measured.name for measured in some.measures] == ["gradient_norm"]
+    assert [measured.name for measured in some.measurements] == ["gradient_norm"]
     assert look(net, digits, only="gradient_norm", trajectory=way, quiet=True).attribution is None
     none = look(net, digits, only="attribution", explain=[], trajectory=way, quiet=True)
     assert none.attribution is None
@@ -250,8 +250,8 @@ def test_regression_without_pictures_is_a_table_of_numbers(regression, network):
 
 
 def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, monkeypatch):
-    monkeypatch.setattr(Recorded, "seconds", lambda self, queries: 5.0 + 5.0 * len(queries))
-    monkeypatch.setattr(Watch, "spent", 0.0)  # a busy machine would leave less
+    monkeypatch.setattr(RecordedTraining, "seconds", lambda self, queries: 5.0 + 5.0 * len(queries))
+    monkeypatch.setattr(BudgetWatch, "spent", 0.0)  # a busy machine would leave less
     told = look(
         net, digits, trajectory=way, only="attribution", explain=[0, 1, 2, 3, 4, 5, 6, 7],
         budget=40, quiet=True, command="inscape look a:b --explain 0,1",
@@ -273,7 +273,7 @@ def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, mo
 
 
 def test_expected_time_grows_with_the_training(net, digits, way):
-    known = Recorded(model=net, x=digits.x, y=digits.y, trajectory=way)
+    known = RecordedTraining(model=net, x=digits.x, y=digits.y, trajectory=way)
     taken = []
 
     def timed(trajectory, queries):
@@ -297,7 +297,9 @@ def test_labels_are_known_in_the_form_of_the_training(form):
     tail = [nn.Flatten(0)] if form == "numbers" else []
     model = nn.Sequential(*mlp(2, 3, 2 if form == "one-hot" else 1, dtype=x.dtype), *tail)
     run = fit(model, x, forms[form], epochs=3, record=1, progress=False)
-    known = Recorded.of(model, open_data((x, y), labels="classes", dtype=x.dtype), run.trajectory)
+    known = RecordedTraining.of(
+        model, open_data((x, y), labels="classes", dtype=x.dtype), run.trajectory
+    )
     assert torch.equal(known.y, forms[form])
 
 
@@ -307,7 +309,7 @@ def test_real_labels_are_known_as_column_or_as_row(regression):
         model = nn.Sequential(*mlp(3, 2, 1, dtype=torch.float64), *tail)
         run = fit(model, regression.x, y, epochs=2, record=1, progress=False)
         data = open_data((regression.x, regression.y), dtype=torch.float64)
-        assert torch.equal(Recorded.of(model, data, run.trajectory).y, y)
+        assert torch.equal(RecordedTraining.of(model, data, run.trajectory).y, y)
 
 
 def changed(model: nn.Module) -> nn.Module:

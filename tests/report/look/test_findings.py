@@ -398,7 +398,7 @@ def test_a_rule_that_fails_is_told_and_the_others_speak():
     seen = checkup(linear=with_errors(LABELS, 60), problems=("Something was not tried.",))
     broken = look(seen=seen)
     del broken.model  # which one rule reads
-    broken.measures = (measure("plane_regions", 132.0, kind="exact"),)
+    broken.measurements = (measure("plane_regions", 132.0, kind="exact"),)
     assert "better than linear" in {finding.rule for finding in findings(broken)}
     first, second = unchecked(broken)
     assert first == "Something was not tried."

@@ -47,7 +47,7 @@ USUAL = {
 
 
 def by_name(found):
-    return {measured.name: measured for measured in found.measures}
+    return {measured.name: measured for measured in found.measurements}
 
 
 def test_numbers_are_those_of_the_instruments_on_the_test_rows(seen, network, regression):
@@ -150,7 +150,7 @@ def test_model_data_and_random_state_are_left_as_they_were(network, regression):
 
 def test_no_time_means_commands_instead_of_numbers(network, regression):
     found = look(network, regression, budget=0.0, quiet=True, command="inscape look a:b --out c")
-    assert found.measures == ()
+    assert found.measurements == ()
     late = {late.name: late for late in found.left_out if late.name != "attribution"}
     assert set(late) == USUAL
     budgets = {name: max(10, ceil(1.5 * one.seconds)) for name, one in late.items()}
@@ -167,7 +167,7 @@ def test_a_look_is_repeated_by_the_work_that_it_took(network, regression):
     again = look(network, regression, only=only, quiet=True, work=short.work)
     assert again.work == short.work
     assert short.command == f"inscape.look(model, data, seed=0, work={short.work!r})"
-    for one, two in zip(short.measures, again.measures, strict=True):
+    for one, two in zip(short.measurements, again.measurements, strict=True):
         assert (one.name, one.summary) == (two.name, two.summary)
         for held, twice in zip(one.references, two.references, strict=True):
             assert (held.value, held.low, held.high) == (twice.value, twice.low, twice.high)
@@ -205,10 +205,12 @@ def test_a_slow_network_is_measured_within_the_budget(seconds, network, regressi
     with clock(lambda: slow.now):
         found = look(slow, regression, budget=60.0, only=SAMPLED, quiet=True)
         assert slow.now <= 60 * 1.1
-    assert [m.name for m in found.measures] == SAMPLED
-    known = [m.summary for m in found.measures if not m.summary.basis.endswith(ALIKE)]
+    assert [m.name for m in found.measurements] == SAMPLED
+    known = [m.summary for m in found.measurements if not m.summary.basis.endswith(ALIKE)]
     assert all(summary.high > summary.low for summary in known)
-    assert all(summary in known for summary in (m.summary for m in found.measures) if summary.value)
+    assert all(
+        summary in known for summary in (m.summary for m in found.measurements) if summary.value
+    )
     assert not found.failed
 
 
@@ -234,7 +236,7 @@ def test_an_instrument_that_fails_does_not_stop_the_rest(network, regression, mo
     found = look(
         network, regression, only=["path_length", "gradient_norm", "weights_product"], quiet=True
     )
-    assert [measured.name for measured in found.measures] == ["weights_product"]
+    assert [measured.name for measured in found.measurements] == ["weights_product"]
     assert [(s.name, s.reason) for s in found.failed] == [
         ("path_length", "RuntimeError: out of memory")
     ]
@@ -258,7 +260,7 @@ class Gain(nn.Module):
 
 
 def test_network_that_cannot_be_drawn_anew_is_still_measured(regression):
-    (measured,) = look(Gain().eval(), regression, only="gradient_norm", quiet=True).measures
+    (measured,) = look(Gain().eval(), regression, only="gradient_norm", quiet=True).measurements
     assert measured.summary.value == 2.0
     assert measured.reference("initialisation").reason == (
         "not available: parameter 'gain' belongs to no module with reset_parameters"
@@ -281,7 +283,7 @@ class Written(nn.Module):
 
 def test_same_function_written_otherwise_gives_the_same_numbers(seen, network, regression):
     other = look(Written(network).eval(), regression, quiet=True, work="batch=1600")
-    for one, two in zip(other.measures, seen.measures, strict=True):
+    for one, two in zip(other.measurements, seen.measurements, strict=True):
         assert one.name == two.name
         # The matrices of the layers are found in another way, to the last bit but one.
         assert one.summary.value == pytest.approx(two.summary.value, rel=1e-14)
@@ -298,8 +300,8 @@ def test_pair_of_tensors_will_do():
     x = torch.linspace(-1, 1, 20)[:, None]
     found = look(mlp(1, 4, 1), (x, x.abs()), quiet=True)
     not_here = {"boundary", "distance_from_init", "plane_regions", "robustness"}
-    assert {m.name for m in found.measures} == USUAL - not_here
-    bounds = {m.name: m.reference("bound") for m in found.measures}
+    assert {m.name for m in found.measurements} == USUAL - not_here
+    bounds = {m.name: m.reference("bound") for m in found.measurements}
     assert bounds["total_variation"].value == pytest.approx(2.0, abs=0.2)
     assert bounds["slope_variation"].value == pytest.approx(2.0)
 
@@ -308,10 +310,10 @@ def test_points_without_labels_are_measured_without_scores(network, regression):
     found = look(network, regression.x, quiet=True, only=["gradient_norm", "path_length"])
     assert found.scores == ()
     assert found.data.task == "unlabelled"
-    for measured in found.measures:
+    for measured in found.measurements:
         assert measured.reference("linear").reason == "not available: the data have no labels"
         assert measured.reference("initialisation").value is not None
-    assert found.measures[1].reference("bound").reason == "the data have no labels"
+    assert found.measurements[1].reference("bound").reason == "the data have no labels"
     assert "The data have no labels to compare with." in page(found)
 
 
@@ -326,7 +328,7 @@ def test_data_follow_the_precision_of_the_model(regression):
     assert found.provenance.dtype == "float32"
     found = look(nn.Identity().eval(), regression.x[:, :1], only="gradient_norm", quiet=True)
     assert found.provenance.dtype == "float64"
-    assert found.measures[0].summary.value == 1.0
+    assert found.measurements[0].summary.value == 1.0
 
 
 def test_peers_know_the_training_rows_and_are_asked_about_the_test_rows(seen, classified):
@@ -360,15 +362,15 @@ def test_one_logit_for_two_classes_is_scored_and_compared(regression):
     found = look(mlp(3, 4, 1, dtype=torch.float64), (regression.x, y), only="path_length")
     assert {score.loss_name for score in found.scores} == {"bce_logits"}
     assert found.scores[1].accuracy > 0.9
-    assert found.measures[0].reference("linear").label == "logistic regression"
+    assert found.measurements[0].reference("linear").label == "logistic regression"
 
 
 def test_dictionary_can_be_written_as_json(seen, classified):
     for found in (seen, classified):
         again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
         assert again["model"]["parameters"] == found.model.parameters
-        names = [measured.name for measured in found.measures]
-        first = again["measures"][names.index("gradient_norm")]
+        names = [measured.name for measured in found.measurements]
+        first = again["measurements"][names.index("gradient_norm")]
         assert first["summary"]["value"] == by_name(found)["gradient_norm"].summary.value
         assert first["settings"]["seed"] == found.provenance.seed
         assert [r["name"] for r in first["references"]][:2] == ["initialisation", "linear"]
@@ -376,8 +378,8 @@ def test_dictionary_can_be_written_as_json(seen, classified):
 
 def test_rows_have_what_a_table_needs(seen):
     row = next(iter(seen.rows()))
-    measured = seen.measures[0]
-    assert row["measure"] == MEASURED[0]
+    measured = seen.measurements[0]
+    assert row["instrument"] == MEASURED[0]
     assert row["value"] == measured.summary.value
     assert row["linear"] == measured.reference("linear").value
     assert row["bound"] is None
@@ -390,8 +392,9 @@ def test_rows_have_what_a_table_needs(seen):
     [
         ({"budget": -1.0}, r"budget must be at least 0, found -1\.0: raise budget"),
         ({"budget": float("nan")}, "budget must be at least 0, found nan"),
-        ({"only": "sparkle"}, "only must be one of 'boolean_function', .* found 'sparkle'"),
-        ({"only": ["path_length", "sparkle"]}, "found 'sparkle': choose one of them"),
+        ({"only": "sparkle"}, "no instrument or family is called 'sparkle': choose from "),
+        ({"only": ["path_length", "sparkle"]}, "is called 'sparkle': choose from .*robustness"),
+        ({"only": "path_kernel"}, "found 'path_kernel', which needs a recorded training"),
     ],
 )
 def test_bad_settings_are_refused(settings, text, network, regression):

@@ -27,7 +27,7 @@ def test_introduction_tells_how_many_examples_were_scored(classified, seen):
 
 
 def test_introduction_without_scores_and_measures(seen):
-    text = introduction(replace(seen, scores=(), measures=()))
+    text = introduction(replace(seen, scores=(), measurements=()))
     assert text.endswith("on the 20 test examples of steps. Nothing was measured.")
 
 
@@ -60,7 +60,7 @@ def test_formula_that_is_too_hard_is_shown_as_it_was_written():
 
 
 def test_every_formula_of_ours_is_drawn(seen, classified):
-    for measured in (*seen.measures, *classified.measures):
+    for measured in (*seen.measurements, *classified.measurements):
         assert definition(measured.doc).formula.startswith("<svg"), measured.name
 
 

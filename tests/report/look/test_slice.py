@@ -189,7 +189,7 @@ def test_page_shows_the_slice_or_says_why_not(seen, classified):
 
 
 def test_linear_regions_and_boundary_are_those_of_the_slice(classified, classifier, classes):
-    found, results = classified.slice, {m.name: m.result for m in classified.measures}
+    found, results = classified.slice, {m.name: m.result for m in classified.measurements}
     assert [anchor.row for anchor in found.anchors] != [0, 1, 2]  # of three classes, not the first
     for name in ("plane_regions", "boundary"):
         assert_close(results[name].origin, found.frame.origin)
@@ -201,7 +201,7 @@ def test_linear_regions_and_boundary_are_those_of_the_slice(classified, classifi
 
 
 def test_figures_in_the_plane_of_the_slice_have_its_examples_on_them(classified):
-    result = next(m.result for m in classified.measures if m.name == "boundary")
+    result = next(m.result for m in classified.measurements if m.name == "boundary")
     ax = name_examples(draw(result), classified.slice.anchors)
     assert {"A", "B", "C"} <= {text.get_text() for text in ax.texts}
     assert ax.get_xlabel().startswith("from A towards B")
@@ -209,7 +209,7 @@ def test_figures_in_the_plane_of_the_slice_have_its_examples_on_them(classified)
 
 
 def test_a_window_too_small_to_be_seen_is_not_drawn_on_the_slice(classified):
-    result = next(m.result for m in classified.measures if m.name == "plane_regions")
+    result = next(m.result for m in classified.measurements if m.name == "plane_regions")
     speck = replace(result, covered=1e-6, complete=False)
     assert "linear regions" not in slice_caption(classified.slice, speck)
     assert len(draw_slice(classified.slice, speck).collections) < len(

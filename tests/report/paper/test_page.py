@@ -13,7 +13,7 @@ from inscape.lab.experiment import Estimate, Experiment, Trend, Value
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, judge
-from inscape.report.look.page import LIMIT
+from inscape.report.html import LIMIT
 from inscape.report.paper import page as paper_module
 from inscape.report.paper.claims import claim, formula, interval, spread
 from inscape.report.paper.page import page_of, paper_page, write_pages

@@ -157,8 +157,8 @@ def _difference(made: Sequence[Tensor], expected: Sequence[Tensor]) -> str:
     return f"differs from Keras by at most {apart:.1g} (outputs up to {largest:.2g})"
 
 
-def _differs(found: str) -> UnsupportedModelError:
+def _differs(difference: str) -> UnsupportedModelError:
     return UnsupportedModelError(
-        f"a network read from a Keras file must agree with Keras on random inputs, found {found}: "
-        "say --trust to let Keras itself run it, and report the file."
+        "a network read from a Keras file must agree with Keras on random inputs, found "
+        f"{difference}: say --trust to let Keras itself run it, and report the file."
     )

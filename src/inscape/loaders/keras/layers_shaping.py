@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inscape.loaders.keras.config import Layer
+from inscape.loaders.keras.config import KerasLayer
 from inscape.loaders.keras.layers_normalising import one_axis
 from inscape.loaders.keras.layers_plain import Builder, Weights, alone
 
@@ -88,14 +88,14 @@ class Repeated(nn.Module):
         return x[:, None].expand(-1, self.times, -1)
 
 
-def _reshape(layer: Layer, _: Weights) -> nn.Module:
+def _reshape(layer: KerasLayer, _: Weights) -> nn.Module:
     shape = layer.settings.get("target_shape")
     if not isinstance(shape, list) or not all(type(n) is int and n >= -1 for n in shape):
         layer.refuse("sizes as target_shape", shape)
     return Shaped(list(shape))
 
 
-def _permute(layer: Layer, _: Weights) -> nn.Module:
+def _permute(layer: KerasLayer, _: Weights) -> nn.Module:
     axes = layer.settings.get("dims")
     if not isinstance(axes, list) or sorted(map(str, axes)) != [
         str(n + 1) for n in range(len(axes))

@@ -129,7 +129,7 @@ class Attribution:
     @property
     def residual(self) -> float:
         """Return the largest part of an output that no sum accounts for."""
-        return max((abs(one.rest["residual"]) for one in self.explained), default=0.0)
+        return max((abs(explained.rest["residual"]) for explained in self.explained), default=0.0)
 
     @property
     def row(self) -> str:
@@ -140,7 +140,7 @@ class Attribution:
         """Return all that is shown as plain values."""
         whole = {key: value for key, value in vars(self).items() if key not in _TENSORS}
         for key in ("explained", "nearest"):
-            whole[key] = [asdict(one) for one in whole[key]]
+            whole[key] = [asdict(item) for item in whole[key]]
         return whole
 
 

@@ -12,7 +12,7 @@ from inscape.report.look.finding import (
     Finding,
     linear_label,
     mean_interval,
-    measure,
+    measurement,
 )
 from inscape.report.words import first_up, number, plain
 
@@ -132,7 +132,7 @@ def regression(look: "Look", seen: Checkup) -> Finding | None:
 
 def surprising(look: "Look", seen: Checkup) -> Finding | None:
     """The number that is farthest from all of its baselines."""
-    held = [m for m in look.measures if m.name not in ("robustness", "plane_regions")]
+    held = [m for m in look.measurements if m.name not in ("robustness", "plane_regions")]
     most = max(held, key=surprise, default=None)
     if most is None or surprise(most) < FAR or most.summary is None:
         return None
@@ -168,7 +168,7 @@ def _broken_sooner(look: "Look") -> tuple[float, float] | None:
 
     The difference must be worth a sentence, and beyond the 95% interval of a difference.
     """
-    measured = measure(look, "robustness")
+    measured = measurement(look, "robustness")
     linear = measured.reference("linear") if measured else None
     if measured is None or measured.summary is None or linear is None or linear.value is None:
         return None

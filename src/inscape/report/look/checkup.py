@@ -185,12 +185,12 @@ class _Look:
             "what its output stands for was not found out", False, lambda: subject.probability
         )
 
-    def attempt(self, what: str, otherwise: T, make: Callable[[], T]) -> T:
+    def attempt(self, task: str, otherwise: T, make: Callable[[], T]) -> T:
         """Return what ``make`` gives; note what failed and why, and return something else."""
         try:
             return make()
         except Exception as error:  # a part may fail, the look may not
-            said = f"{what[0].upper()}{what[1:]}"
+            said = f"{task[0].upper()}{task[1:]}"
             self.problems.append(f"{said} ({type(error).__name__}: {one_line(error)}).")
             return otherwise
 
@@ -260,7 +260,7 @@ class _Look:
 
     def scalings(self, labels: Tensor) -> dict[str, float]:
         """Return the accuracy under each other scaling that the model accepts."""
-        tried, found, refused = self.x[:TRIED], dict[str, float](), dict[str, str]()
+        tried, accuracies, refused = self.x[:TRIED], dict[str, float](), dict[str, str]()
         for name, scaled in SCALINGS.items():
             try:
                 outputs = _outputs(self.subject.model, scaled(tried), self.batch)
@@ -268,11 +268,11 @@ class _Look:
                 refused[name] = f"{type(error).__name__}: {one_line(error)}"
                 continue
             right = answers_of(outputs, probability=self.probability) == labels[:TRIED]
-            found[name] = float(right.double().mean())
+            accuracies[name] = float(right.double().mean())
         if refused:
             names, why = listed(list(refused)), next(iter(refused.values()))
             self.problems.append(f"The model refuses inputs with {names} ({why}).")
-        return found
+        return accuracies
 
 
 def _outputs(

@@ -103,12 +103,12 @@ def surprise(measured: Measured) -> float:
     if summary is None or not math.isfinite(summary.value):
         return 0.0
     own = half_width(summary.low, summary.high)
-    found = [
+    factors = [
         _distance(summary.value, own, reference)
         for reference in measured.references
         if reference.name != "bound" and reference.value is not None
     ]
-    return min(found, default=0.0)
+    return min(factors, default=0.0)
 
 
 def _distance(value: float, own: float, reference: Reference) -> float:
@@ -126,8 +126,8 @@ def half_width(low: float | None, high: float | None) -> float:
     return width if math.isfinite(width) else 0.0
 
 
-def by_question(measures: Sequence[Measured]) -> list[tuple[str, list[Measured]]]:
-    """Return measures grouped by the question that they answer, the most surprising first."""
-    ranked = sorted(measures, key=surprise, reverse=True)
+def by_question(measurements: Sequence[Measured]) -> list[tuple[str, list[Measured]]]:
+    """Return measurements grouped by the question that they answer, the most surprising first."""
+    ranked = sorted(measurements, key=surprise, reverse=True)
     families = dict.fromkeys(measured.family for measured in ranked)
     return [(family, [m for m in ranked if m.family == family]) for family in families]

@@ -18,7 +18,7 @@ from inscape.report.look.attribution import (
     Push,
 )
 from inscape.report.look.predictions import label, predictions
-from inscape.report.look.recorded_training import Recorded
+from inscape.report.look.recorded_training import RecordedTraining
 from inscape.report.look.similar_examples import by_neighbours, searched_rows
 from inscape.report.look.subject import Subject
 from inscape.report.words import command_for, one_line, seconds
@@ -39,12 +39,12 @@ ADVICE = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
+class AttributionPlan:
     """Which predictions will be explained, how, and how long that will take."""
 
     predictions: tuple[Prediction, ...]
     left_out: tuple[int, ...]
-    recorded: Recorded | None
+    recorded: RecordedTraining | None
     reason: str
     seconds: float
     needed: float
@@ -54,14 +54,14 @@ class Plan:
     def words(self) -> str:
         """Return what is about to be done."""
         many = len(self.predictions)
-        what = f"{many} prediction{'s' * (many != 1)}"
+        predictions = f"{many} prediction{'s' * (many != 1)}"
         took = seconds(self.seconds)
         took = took if took.startswith("under") else f"about {took}"
         if self.recorded is None:
-            return f"{what} by {self.searched:,} neighbours ({self.reason}); {took}"
-        return f"{what} by {self.recorded.words}; {took}"
+            return f"{predictions} by {self.searched:,} neighbours ({self.reason}); {took}"
+        return f"{predictions} by {self.recorded.words}; {took}"
 
-    def without_time(self) -> "Plan":
+    def without_time(self) -> "AttributionPlan":
         """Return what is left of the plan where there is no time for it."""
         rows = tuple(prediction.row for prediction in self.predictions) if self.recorded else ()
         return replace(
@@ -75,7 +75,7 @@ def plan(
     data: OpenedData,
     trajectory: Trajectory | None,
     rows: Sequence[int] | None,
-) -> Plan:
+) -> AttributionPlan:
     """Choose predictions, and as many of them as half of the time budget allows.
 
     Refuses a trajectory of another network or of other data.
@@ -86,7 +86,7 @@ def plan(
         trajectory: The recorded training, if there is one.
         rows: Numbers of measured rows; by default some right ones and some wrong ones.
     """
-    known = None if trajectory is None else Recorded.of(subject.model, data, trajectory)
+    known = None if trajectory is None else RecordedTraining.of(subject.model, data, trajectory)
     asked = predictions(subject, data, rows)
     reason, needed = NO_RECORD, 0.0
     if known is not None:
@@ -94,8 +94,8 @@ def plan(
             fitting, took, needed = _fitting(subject, known, asked)
             subject.counts["explained"] = fitting
             if fitting:
-                late = tuple(one.row for one in asked[fitting:])
-                return Plan(
+                late = tuple(prediction.row for prediction in asked[fitting:])
+                return AttributionPlan(
                     predictions=asked[:fitting], left_out=late, recorded=known, reason="",
                     seconds=took, needed=needed, searched=0,
                 )  # fmt: skip
@@ -103,15 +103,15 @@ def plan(
         except Exception as error:  # this part may fail, the look may not
             reason = one_line(error).rstrip(".")
     searched, took = searched_rows(subject, data)
-    late = tuple(one.row for one in asked) if needed else ()
-    return Plan(
+    late = tuple(prediction.row for prediction in asked) if needed else ()
+    return AttributionPlan(
         predictions=asked, left_out=late, recorded=None, reason=reason,
         seconds=took, needed=needed, searched=searched,
     )  # fmt: skip
 
 
 def _fitting(
-    subject: Subject, known: Recorded, asked: tuple[Prediction, ...]
+    subject: Subject, known: RecordedTraining, asked: tuple[Prediction, ...]
 ) -> tuple[int, float, float]:
     """Return how many predictions fit the budget, the seconds of those, and of all."""
     queries = queried(subject, asked)
@@ -121,20 +121,20 @@ def _fitting(
     whole = known.seconds(queries)
     if whole <= allowed:
         return len(asked), whole, whole
-    one = known.seconds(queries[:1])
-    if one > allowed or len(asked) == 1:
-        return 0, one, whole
-    each = max(whole - one, 1e-9) / (len(asked) - 1)
-    count = min(len(asked) - 1, 1 + int((allowed - one) / each))
-    return count, one + each * (count - 1), whole
+    first = known.seconds(queries[:1])
+    if first > allowed or len(asked) == 1:
+        return 0, first, whole
+    each = max(whole - first, 1e-9) / (len(asked) - 1)
+    count = min(len(asked) - 1, 1 + int((allowed - first) / each))
+    return count, first + each * (count - 1), whole
 
 
 def queried(subject: Subject, asked: Sequence[Prediction]) -> Tensor:
     """Return the inputs of predictions."""
-    return subject.x[[one.row for one in asked]].cpu()
+    return subject.x[[prediction.row for prediction in asked]].cpu()
 
 
-def explain(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
+def explain(subject: Subject, data: OpenedData, made: AttributionPlan) -> Attribution:
     """Explain the predictions of a plan."""
     start = perf_counter()
     own = [
@@ -150,23 +150,25 @@ def explain(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
         command=_command(subject, made, own),
     )
     try:
-        found = _exact(begun, subject, data, made) if made.recorded else None
+        attribution = _exact(begun, subject, data, made) if made.recorded else None
     except Exception as error:
-        begun, found = replace(begun, reason=one_line(error).rstrip(".")), None
-    if found is None:
+        begun, attribution = replace(begun, reason=one_line(error).rstrip(".")), None
+    if attribution is None:
         searched = searched_rows(subject, data)[0] if made.recorded else made.searched
-        found = by_neighbours(begun, subject, data, made.predictions, searched)
-    pictures = _pictures(found, subject, data)
-    return replace(found, pictures=pictures, seconds=perf_counter() - start)
+        attribution = by_neighbours(begun, subject, data, made.predictions, searched)
+    pictures = _pictures(attribution, subject, data)
+    return replace(attribution, pictures=pictures, seconds=perf_counter() - start)
 
 
-def _command(subject: Subject, made: Plan, rows: Sequence[int]) -> str:
+def _command(subject: Subject, made: AttributionPlan, rows: Sequence[int]) -> str:
     """Return what to type to explain these rows alone, with time enough."""
     budget = max(10.0, 1.5 / SHARE * made.needed)
     return command_for(subject.command, ATTRIBUTION, budget, seed=subject.seed, rows=rows)
 
 
-def _exact(begun: Attribution, subject: Subject, data: OpenedData, made: Plan) -> Attribution:
+def _exact(
+    begun: Attribution, subject: Subject, data: OpenedData, made: AttributionPlan
+) -> Attribution:
     assert made.recorded is not None
     split = made.recorded.split(queried(subject, made.predictions))
     explained = tuple(
@@ -225,14 +227,14 @@ def _by_class(
     )
 
 
-def _pictures(found: Attribution, subject: Subject, data: OpenedData) -> dict[str, Tensor]:
+def _pictures(attribution: Attribution, subject: Subject, data: OpenedData) -> dict[str, Tensor]:
     """Return the inputs that are spoken of, by what they are called on the page."""
     shown = {}
-    for explained in found.explained:
+    for explained in attribution.explained:
         shown[f"query {explained.prediction.row}"] = subject.x[explained.prediction.row]
         for push in (*explained.up, *explained.down):
             shown[f"row {push.row}"] = data.x[push.row]
-    for nearest in found.nearest:
+    for nearest in attribution.nearest:
         shown[f"query {nearest.prediction.row}"] = subject.x[nearest.prediction.row]
         for like in (*nearest.by_kernel, *nearest.by_distance):
             shown[f"row {like.row}"] = data.x[like.row]

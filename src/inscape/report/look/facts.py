@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import inscape
 from inscape.loaders import Adapted, OpenedData, OpenedModel
-from inscape.report.look.parts import DataFacts, Layer, ModelFacts, Provenance
+from inscape.report.look.parts import DataFacts, LayerFacts, ModelFacts, Provenance
 
 
 def model_facts(opened: OpenedModel, x: Tensor, *, outputs: int) -> ModelFacts:
@@ -49,7 +49,7 @@ def data_facts(data: OpenedData, *, rows: int) -> DataFacts:
     )
 
 
-def layers(model: nn.Module, x: Tensor) -> tuple[Layer, ...]:
+def layers(model: nn.Module, x: Tensor) -> tuple[LayerFacts, ...]:
     """Return the modules that compute or hold parameters, with their outputs for one row."""
     shown = {
         name: module
@@ -65,7 +65,7 @@ def layers(model: nn.Module, x: Tensor) -> tuple[Layer, ...]:
         for hook in hooks:
             hook.remove()
     return tuple(
-        Layer(
+        LayerFacts(
             name=name or "(the model)",
             kind=type(module).__name__,
             shape=seen[name][0] if seen[name] else None,

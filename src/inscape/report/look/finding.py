@@ -29,7 +29,7 @@ class Finding:
         severity: How much it should worry the reader, 0 to 100.
         text: The sentence, with its numbers.
         advice: What to do, or "".
-        section: The measure whose section has the rest, or "scores", "model" or "slice".
+        section: The instrument whose section has the rest, or "scores", "model" or "slice".
     """
 
     rule: str
@@ -42,9 +42,9 @@ class Finding:
 Rule = Callable[["Look", Checkup], Finding | None]
 
 
-def measure(look: "Look", name: str) -> Measured | None:
-    """Return the measure of that name, if it was taken."""
-    return next((measured for measured in look.measures if measured.name == name), None)
+def measurement(look: "Look", name: str) -> Measured | None:
+    """Return what the instrument of that name measured, if it was run."""
+    return next((measured for measured in look.measurements if measured.name == name), None)
 
 
 def score(look: "Look", rows: str) -> Score | None:

@@ -80,7 +80,7 @@ def _told(look: "Look") -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Return the findings, and a sentence for each rule that failed."""
     if look.checkup is None:
         return (), ()
-    told: list[Finding] = []
+    triggered: list[Finding] = []
     failed: list[str] = []
     for rule in RULES:
         try:
@@ -89,14 +89,14 @@ def _told(look: "Look") -> tuple[tuple[Finding, ...], tuple[str, ...]]:
             name = getattr(rule, "__name__", str(rule)).replace("_", " ")
             failed.append(f"The rule {name!r} failed ({type(error).__name__}: {one_line(error)}).")
             continue
-        told += [] if finding is None else [finding]
-    ranked = sorted(_without_what_follows(told), key=lambda finding: -finding.severity)
+        triggered += [] if finding is None else [finding]
+    ranked = sorted(_without_what_follows(triggered), key=lambda finding: -finding.severity)
     warnings = sum(finding.severity >= CALM for finding in ranked)
     return tuple(ranked[: min(MOST, max(LEAST, warnings))]), tuple(failed)
 
 
-def _without_what_follows(told: list[Finding]) -> list[Finding]:
+def _without_what_follows(triggered: list[Finding]) -> list[Finding]:
     """Return findings with those that follow from others moved to the end."""
-    known = {finding.rule for finding in told}
+    known = {finding.rule for finding in triggered}
     follows = {name for rule in known for name in FOLLOWS.get(rule, ())}
-    return [replace(f, severity=1) if f.rule in follows else f for f in told]
+    return [replace(f, severity=1) if f.rule in follows else f for f in triggered]

@@ -30,7 +30,7 @@ class UnavailableError(ValueError):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Fit:
+class LinearFit:
     """A linear model of the data, as a module that takes the network's place."""
 
     model: nn.Module
@@ -70,7 +70,7 @@ def linear_fit(
     outputs: int,
     seed: int = 0,
     probability: bool = False,
-) -> Iterator[Fit]:
+) -> Iterator[LinearFit]:
     """Return the best linear model: least squares for regression, logistic for classes.
 
     Least squares has an intercept and, of all minima, the smallest weights; directions in which
@@ -91,7 +91,7 @@ def linear_fit(
     sizes = [n for n in STAGES if 2 * n < len(order)] if stoppable() else []
     solve = _logistic if task == "classes" else _least_squares
     last: Solution | None = None
-    fit: Fit | None = None
+    fit: LinearFit | None = None
     for size in (*sizes, len(order)):
         kept = order[:size]
         if size == len(x):
@@ -111,13 +111,13 @@ def _needed(x: Tensor, rows: int, outputs: int, task: str) -> float:
     return fit_seconds(x[:rows], outputs=outputs, task=task)
 
 
-def _fit(solution: Solution, x: Tensor, rows: int, *, probability: bool) -> Fit:
+def _fit(solution: Solution, x: Tensor, rows: int, *, probability: bool) -> LinearFit:
     weight, bias = solution.weight, solution.bias
     drawn = f"{rows:,} of {len(x):,}" if rows < len(x) else f"{len(x):,}"
     model, how = _linear(weight, bias, like=x), solution.how
     if probability:
         model, how = nn.Sequential(model, nn.Sigmoid()).eval(), f"probabilities, {how}"
-    return Fit(model=model, label=solution.label, note=f"{how}, fitted to {drawn} rows")
+    return LinearFit(model=model, label=solution.label, note=f"{how}, fitted to {drawn} rows")
 
 
 def _linear(weight: Tensor, bias: Tensor, *, like: Tensor) -> nn.Module:

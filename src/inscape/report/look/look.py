@@ -41,7 +41,7 @@ class Look:
     model: ModelFacts
     data: DataFacts
     scores: tuple[Score, ...]
-    measures: tuple[Measured, ...]
+    measurements: tuple[Measured, ...]
     left_out: tuple[LeftOut, ...]
     not_applicable: tuple[Skipped, ...]
     failed: tuple[Skipped, ...]
@@ -66,15 +66,15 @@ class Look:
 
     def rows(self) -> Iterator[dict[str, Scalar]]:
         """Yield one row for each instrument: its number and references, or why there is none."""
-        for measured in self.measures:
+        for measured in self.measurements:
             yield _row(measured)
         for late in self.left_out:
-            if late.what == "measure":
-                yield {"measure": late.name, "status": f"left out for time: {late.command}"}
+            if late.part == "instrument":
+                yield {"instrument": late.name, "status": f"left out for time: {late.command}"}
         for skipped in self.not_applicable:
-            yield {"measure": skipped.name, "status": f"not applicable: {skipped.reason}"}
+            yield {"instrument": skipped.name, "status": f"not applicable: {skipped.reason}"}
         for skipped in self.failed:
-            yield {"measure": skipped.name, "status": f"failed: {skipped.reason}"}
+            yield {"instrument": skipped.name, "status": f"failed: {skipped.reason}"}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the single samples as plain values, for JSON."""
@@ -82,7 +82,7 @@ class Look:
             "model": asdict(self.model),
             "data": asdict(self.data),
             "scores": [asdict(score) for score in self.scores],
-            "measures": [_plain(measured) for measured in self.measures],
+            "measurements": [_plain(measured) for measured in self.measurements],
             "left_out": [asdict(late) for late in self.left_out],
             "not_applicable": [asdict(skipped) for skipped in self.not_applicable],
             "failed": [asdict(skipped) for skipped in self.failed],
@@ -104,7 +104,7 @@ class Look:
         return save(self, Path(path))
 
     def __repr__(self) -> str:
-        names = ", ".join(measured.name for measured in self.measures) or "nothing measured"
+        names = ", ".join(measured.name for measured in self.measurements) or "nothing measured"
         return f"Look({self.model.name} on {self.data.name}: {names})"
 
     def _repr_html_(self) -> str:
@@ -132,7 +132,7 @@ def look(
 ) -> Look:
     """Measure a model in every way that applies, and say what each number can be held against.
 
-    Every measure gets a first slice of the time, so that it has a coarse answer with a wide
+    Every instrument gets a first slice of the time, so that it has a coarse answer with a wide
     interval: those of the network first, then the same of a linear model of the data and of the
     network at initialisation. What is left of the time goes to the widest intervals. What did not
     fit is listed with the command that runs it. Where there are test rows, those are measured.
@@ -179,7 +179,7 @@ def look(
 
 
 def _row(measured: Measured) -> dict[str, Scalar]:
-    row: dict[str, Scalar] = {"measure": measured.name}
+    row: dict[str, Scalar] = {"instrument": measured.name}
     for key in ("value", "low", "high", "kind"):
         row[key] = getattr(measured.summary, key, None)
     for name in ("initialisation", "linear", "bound"):

@@ -30,7 +30,7 @@ def predictions(
         chosen = dict.fromkeys(rows, "asked for")
         numbers = torch.tensor(list(chosen))
         outputs = _outputs(subject, numbers)
-        found = dict(zip(chosen, outputs, strict=True))
+        by_row = dict(zip(chosen, outputs, strict=True))
     else:
         seconds = FRACTION * subject.clock.budget
         rows_among = max(2 * SHOWN, subject.affordable("predictions", seconds, AMONG))
@@ -38,8 +38,8 @@ def predictions(
         outputs = _outputs(subject, numbers)
         labels = None if subject.y is None else subject.y[numbers.to(subject.y.device)].cpu()
         chosen = {int(numbers[k]): why for k, why in _chosen(outputs, labels, data).items()}
-        found = dict(zip(numbers.tolist(), outputs, strict=True))
-    return tuple(_prediction(row, why, found[row], subject, data) for row, why in chosen.items())
+        by_row = dict(zip(numbers.tolist(), outputs, strict=True))
+    return tuple(_prediction(row, why, by_row[row], subject, data) for row, why in chosen.items())
 
 
 def label(data: OpenedData, row: int, output: int) -> str | None:
@@ -65,8 +65,8 @@ def _refuse_missing(rows: Sequence[int], most: int) -> None:
 def _outputs(subject: Subject, rows: Tensor) -> Tensor:
     x = subject.x
     parts = [
-        evaluated(subject.model, x[some.to(x.device)].clone(), some).flatten(1)
-        for some in torch.split(rows, most_rows(256))
+        evaluated(subject.model, x[batch.to(x.device)].clone(), batch).flatten(1)
+        for batch in torch.split(rows, most_rows(256))
     ]
     return torch.cat(parts).double().cpu()
 
@@ -87,16 +87,16 @@ def _chosen(outputs: Tensor, y: Tensor | None, data: OpenedData) -> dict[int, st
     wrong = [k for k in order if says[k] != y[k]]
     right = [k for k in order if says[k] == y[k]]
     if len(wrong) == 1:
-        found = {wrong[0]: "the only wrong one"}
+        reasons = {wrong[0]: "the only wrong one"}
     else:
-        found = {
+        reasons = {
             k: f"wrong, and {_place(j)}surest of {len(wrong)}"
             for j, k in enumerate(wrong[: SHOWN // 2])
         }
     if len(right) == 1:
-        return {**found, right[0]: "the only right one"}
-    found |= {k: f"right, and the least sure of {len(right)}" for k in right[-1:]}
-    return found | {k: f"right, and the surest of {len(right)}" for k in right[:1]}
+        return {**reasons, right[0]: "the only right one"}
+    reasons |= {k: f"right, and the least sure of {len(right)}" for k in right[-1:]}
+    return reasons | {k: f"right, and the surest of {len(right)}" for k in right[:1]}
 
 
 def _place(place: int) -> str:
@@ -142,6 +142,6 @@ def _probability(outputs: Tensor, says: int, loss: str | None) -> float | None:
     if loss == "cross_entropy":
         return float(softmax(outputs, dim=0)[says])
     if loss == "bce_logits":
-        one = float(outputs[0].sigmoid())
-        return one if says else 1 - one
+        probability = float(outputs[0].sigmoid())
+        return probability if says else 1 - probability
     return None

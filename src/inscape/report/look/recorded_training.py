@@ -23,7 +23,7 @@ LONG = 2.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Recorded:
+class RecordedTraining:
     """A training with the network and the data that it is of, on the CPU."""
 
     model: nn.Module
@@ -32,7 +32,7 @@ class Recorded:
     trajectory: Trajectory
 
     @classmethod
-    def of(cls, model: nn.Module, data: OpenedData, trajectory: Trajectory) -> "Recorded":
+    def of(cls, model: nn.Module, data: OpenedData, trajectory: Trajectory) -> "RecordedTraining":
         """Refuse a training of another network or of other data, and say which."""
         body = copy.deepcopy(model).cpu()
         _same_network(body, trajectory)
@@ -74,16 +74,16 @@ class Recorded:
         return perf_counter() - start
 
     def _split(self, trajectory: Trajectory, queries: Tensor) -> PathKernel:
-        found = path_kernel(self.model, self.x, self.y, trajectory=trajectory, queries=queries)
-        assert isinstance(found, PathKernel)
-        return found
+        kernel = path_kernel(self.model, self.x, self.y, trajectory=trajectory, queries=queries)
+        assert isinstance(kernel, PathKernel)
+        return kernel
 
     def _beginning(self, steps: int) -> Trajectory:
         """Return the first updates as a trajectory of their own."""
         trajectory, loop = self.trajectory, self.trajectory.loop
         if loop is None or loop.known(0, steps):
-            way = list(walk(trajectory, self.model, self.x, self.y, 0, steps))
-            ends = (way[0], way[-1])
+            states = list(walk(trajectory, self.model, self.x, self.y, 0, steps))
+            ends = (states[0], states[-1])
         else:
             ends = (trajectory.at(0), trajectory.at(int(trajectory.checkpoints[1])))
         return replace(
@@ -127,10 +127,10 @@ def _same_network(body: nn.Module, trajectory: Trajectory) -> None:
             )
 
 
-def _kind(found: tuple[tuple[int, ...], torch.dtype] | None) -> str:
-    if found is None:
+def _kind(signature: tuple[tuple[int, ...], torch.dtype] | None) -> str:
+    if signature is None:
         return "missing"
-    shape, dtype = found
+    shape, dtype = signature
     return f"{'x'.join(map(str, shape)) or 'a number'} in {str(dtype).removeprefix('torch.')}"
 
 

@@ -42,24 +42,25 @@ def by_neighbours(
         return replace(begun, reason=f"{begun.reason}; {late}" if begun.reason else late)
     kept = some_rows(len(data.x), searched, seed=subject.seed)
     try:
-        found = neighbours(
+        result = neighbours(
             subject.model,
             data.x[kept.to(data.x.device)],
-            queries=subject.x[[one.row for one in asked]],
+            queries=subject.x[[prediction.row for prediction in asked]],
             count=count + itself,
         )
     except Exception as error:  # this part may fail, the look may not
         return replace(begun, reason=f"{begun.reason}; neighbours: {one_line(error).rstrip('.')}")
-    if not isinstance(found, Neighbours):
-        return replace(begun, reason=f"{begun.reason}; neighbours: {found.reason}")
+    if not isinstance(result, Neighbours):
+        return replace(begun, reason=f"{begun.reason}; neighbours: {result.reason}")
     nearest = tuple(
-        _nearest(found, k, one, kept.tolist(), data, itself=itself) for k, one in enumerate(asked)
+        _nearest(result, k, prediction, kept.tolist(), data, itself=itself)
+        for k, prediction in enumerate(asked)
     )
     return replace(begun, nearest=nearest, searched=searched)
 
 
 def _nearest(
-    found: Neighbours,
+    neighbours: Neighbours,
     query: int,
     prediction: Prediction,
     kept: list[int],
@@ -69,8 +70,8 @@ def _nearest(
 ) -> Nearest:
     lists = []
     for numbers, values in (
-        (found.by_kernel[query], found.cosines[query]),
-        (found.by_distance[query], found.distances[query]),
+        (neighbours.by_kernel[query], neighbours.cosines[query]),
+        (neighbours.by_distance[query], neighbours.distances[query]),
     ):
         pairs = [(kept[n], v) for n, v in zip(numbers.tolist(), values.tolist(), strict=True)]
         others = [pair for pair in pairs if not (itself and pair[0] == prediction.row)]

@@ -17,7 +17,7 @@ from inscape._core.unsupported_models import refuse_other_object, refuse_unreada
 from inscape.functional.final_activation import ends_in_probability
 from inscape.functional.jacobians import MEMORY, Probe, probe
 from inscape.loaders import Adapted, OpenedData, OpenedModel, arguments_of, open_data
-from inscape.report.look.watch import Watch
+from inscape.report.look.watch import BudgetWatch
 from inscape.report.look.window import rectangle, slice_window
 from inscape.report.words import one_line
 
@@ -53,7 +53,7 @@ class Subject:
     scalable: bool
     task: str
     probe: Probe
-    clock: Watch
+    clock: BudgetWatch
     seed: int
     command: str | None
     work: Mapping[str, int] | None = None
@@ -101,10 +101,10 @@ class Subject:
     @cached_property
     def plane(self) -> dict[str, Any]:
         """Return the plane and the domain of the slice, for instruments that cut a plane."""
-        found = slice_window(self.x, self.y, classes=self.task == "classes")
-        if isinstance(found, NotApplicable):
+        window = slice_window(self.x, self.y, classes=self.task == "classes")
+        if isinstance(window, NotApplicable):
             return {}
-        return {"plane": found[0], "domain": rectangle(found[2])}
+        return {"plane": window[0], "domain": rectangle(window[2])}
 
     def affordable(self, name: str, seconds: float, most: int, *, passes: float = 1) -> int:
         """Return how many rows, of so many forward passes each, the network does in some seconds.
@@ -224,7 +224,7 @@ def subject_of(
     model: nn.Module,
     data: OpenedData,
     *,
-    clock: Watch,
+    clock: BudgetWatch,
     seed: int,
     command: str | None,
     work: Mapping[str, int] | None = None,

@@ -8,7 +8,7 @@ is not named is taken to its end.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from inscape.report.look.schedule import Task
+from inscape.report.look.schedule import LookTask
 
 #: The models that are measured, in the order of their counts.
 ROLES = ("network", "linear", "initialisation 0", "initialisation 1", "initialisation 2")
@@ -16,7 +16,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkCounts:
     """How many answers of each task, and how many rows of each part, a look takes.
 
     Attributes:
@@ -44,7 +44,7 @@ class Work:
         return ",".join(parts)
 
 
-def work_of(tasks: Iterable[Task], rows: Mapping[str, int]) -> Work:
+def work_of(tasks: Iterable[LookTask], rows: Mapping[str, int]) -> WorkCounts:
     """Return the work that was done."""
     answers: dict[str, list[int | None]] = {}
     for task in tasks:
@@ -52,10 +52,10 @@ def work_of(tasks: Iterable[Task], rows: Mapping[str, int]) -> Work:
         whole = task.complete or (task.error is not None and not lost)
         counts = answers.setdefault(task.name, [None] * len(ROLES))
         counts[ROLES.index(task.role)] = None if whole else task.taken
-    return Work({name: tuple(counts) for name, counts in answers.items()}, dict(rows))
+    return WorkCounts({name: tuple(counts) for name, counts in answers.items()}, dict(rows))
 
 
-def read_work(text: str, *, names: Iterable[str]) -> Work:
+def read_work(text: str, *, names: Iterable[str]) -> WorkCounts:
     """Read the work of a look; names are those of instruments, others count rows.
 
     >>> work = read_work("batch=64,robustness=3/all/2", names=["robustness"])
@@ -74,7 +74,7 @@ def read_work(text: str, *, names: Iterable[str]) -> Work:
             rows[name] = counts[0]
         else:
             raise _unreadable(text)
-    return Work(answers, rows)
+    return WorkCounts(answers, rows)
 
 
 def _count(word: str, text: str) -> int | None:

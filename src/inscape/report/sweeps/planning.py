@@ -17,7 +17,7 @@ from inscape.lab.store import Record, Store
 from inscape.loaders import OpenedData
 from inscape.report.look.subject import Subject
 from inscape.report.sweeps.cells import EXPERIMENT, PERFORMANCE, open_cell, read_data
-from inscape.report.sweeps.models import Entry
+from inscape.report.sweeps.models import ListedModel
 
 #: Under which a sweep is known to the lab, and its records to the store.
 ID, NAME = "sweep", "sweep/cells"
@@ -48,7 +48,7 @@ class SweepPlan:
         plan: The cells for the runner of the lab.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedModel, ...]
     chosen: Mapping[str, Instrument]
     left_out: Mapping[str, float]
     data: OpenedData
@@ -67,7 +67,7 @@ class SweepPlan:
 
 
 def plan_sweep(
-    entries: Sequence[Entry],
+    entries: Sequence[ListedModel],
     chosen: Mapping[str, Instrument],
     data: Mapping[str, Any],
     *,
@@ -158,7 +158,7 @@ def _plan(
 
 
 def _first(
-    entries: Sequence[Entry], data: Mapping[str, Any], seed: int
+    entries: Sequence[ListedModel], data: Mapping[str, Any], seed: int
 ) -> tuple[Subject | None, tuple[str, ...]]:
     """Return the first model that can be opened with the data, and what was said on the way."""
     for entry in entries:

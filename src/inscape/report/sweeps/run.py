@@ -1,4 +1,4 @@
-"""``sweep``: many models measured alike, through the runner of the lab."""
+"""``sweep``: many models measured with the same instruments, through the runner of the lab."""
 
 import os
 import secrets
@@ -18,12 +18,12 @@ from inscape.lab.runner import run as run_plan
 from inscape.lab.store import Store
 from inscape.loaders import OpenedData, open_data
 from inscape.report.sweeps.cells import SHELF
-from inscape.report.sweeps.columns import Columns, read_columns
+from inscape.report.sweeps.columns import UserColumns, read_columns
 from inscape.report.sweeps.models import entries
 from inscape.report.sweeps.planning import SweepPlan, plan_sweep
-from inscape.report.sweeps.selection import selected
 from inscape.report.sweeps.table import Sweep
 from inscape.report.sweeps.tabulation import tabulated
+from inscape.selection import selected_instruments
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,7 +33,7 @@ class PreparedSweep:
     plan: SweepPlan
     store: Store
     executor: Executor
-    columns: Columns
+    columns: UserColumns
     command: str | None
     temporary: bool
 
@@ -162,7 +162,7 @@ def prepare(
     a file unpacks to, and ``command`` is what repeats the sweep.
     """
     _check(only, measures, budget, seed)
-    chosen = selected(measures if only is None else only)
+    chosen = selected_instruments(measures if only is None else only, usual_of_families=True)
     options = {"take": take, "trust": trust, "device": device, "dtype": dtype, "max_size": max_size}
     listed = entries(models, factory=model, options=options)
     user_columns = read_columns(columns, listed)
