@@ -54,7 +54,7 @@ def test_dry_run_trains_nothing(run):
         (["x1 +"], "found"),
         (["6:2", "--model", "a.py:b"], "found --model too, which describes a model"),
         (["6:2", "--data", "mnist"], "found --data too"),
-        (["6:2", "--seed", "-1"], "--seed must be a whole number"),
+        (["6:2", "--seed", "-1"], "--seed must be an integer"),
         (["6:2", "--budget", "0"], "--budget must be a positive number"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -27,7 +27,7 @@ def test_look_without_options(process, tmp_path):
     assert list(page.parent.iterdir()) == [page]
     assert 10_000 < page.stat().st_size < 2_000_000
     found = json.loads(done.stdout)
-    (test,) = [s for s in found["scores"] if s["rows"] == "test rows" and "network" in s["who"]]
+    (test,) = [s for s in found["scores"] if s["rows"] == "test examples" and "network" in s["who"]]
     assert test["accuracy"] > 0.95
     assert {measure["name"] for measure in found["measurements"]} >= {
         "gradient_norm",

@@ -258,7 +258,7 @@ def test_ctrl_c_ends_with_130(run, installed, monkeypatch):
             "no instrument or family is called 'path_lenght': did you mean path_length",
         ),
         (["fake", "--set", "width=1"], "has no setting 'width'"),
-        ([TABLE, "--set", "size=abc"], "'size' of fake/table-1.1 must be a whole number, such as"),
+        ([TABLE, "--set", "size=abc"], "'size' of fake/table-1.1 must be an integer, such as"),
         ([TABLE, "--set", "size=0"], "the setting 'size' of fake/table-1.1 must be above 0, found"),
         ([TABLE, "--data-dir", "nowhere"], "--data-dir must name a folder, found nowhere"),
     ],

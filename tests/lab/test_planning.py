@@ -71,9 +71,9 @@ def test_seeds_are_the_first_of_the_axis_and_those_that_follow(toy, store):
 @pytest.mark.parametrize(
     ("own", "value", "said"),
     [
-        ("[1]", "abc", "'size' of .* must be a whole number, such as 1, found 'abc': give such"),
-        ("[1]", 2.5, "must be a whole number, such as 1, found 2.5"),
-        ("[1]", True, "must be a whole number, such as 1, found True"),
+        ("[1]", "abc", "'size' of .* must be an integer, such as 1, found 'abc': give such"),
+        ("[1]", 2.5, "must be an integer, such as 1, found 2.5"),
+        ("[1]", True, "must be an integer, such as 1, found True"),
         ("[0.5]", "abc", "must be a number, such as 0.5, found 'abc'"),
         ('["a"]', 1, "must be a word, such as 'a', found 1"),
         ("[True]", 1, "must be true or false, such as True, found 1"),

@@ -151,10 +151,12 @@ def test_fixed_batch_is_refused_with_the_way_out(export, tmp_path):
         nn.Linear(3, 2).eval(), torch.randn(4, 3), tmp_path / "fixed.pt2", any_batch=False
     )
     for trust in (False, True):
-        with pytest.raises(UnsupportedModelError, match=r"exactly 4 rows: export it with .*Dim\.A"):
+        with pytest.raises(
+            UnsupportedModelError, match=r"exactly 4 examples: export it with .*Dim\.A"
+        ):
             open_model(path, trust=trust)
     program = torch.export.load(path)
-    with pytest.raises(UnsupportedModelError, match="any number of rows, found exactly 4"):
+    with pytest.raises(UnsupportedModelError, match="any number of examples, found exactly 4"):
         open_model(program)
 
 

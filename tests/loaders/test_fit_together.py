@@ -55,7 +55,9 @@ def test_obvious_shapes_are_tried_and_said(model, shape, wanted):
     assert_close(data.x, ROWS.reshape(30, *wanted), rtol=0, atol=0)
     assert data.x_test.shape == (6, *wanted)
     before, after = ("x".join(map(str, row)) for row in (shape, wanted))
-    text = f"the model refuses rows of {before}: reshaped to {after} (say --input-shape otherwise)"
+    text = (
+        f"the model refuses examples of {before}: reshaped to {after} (say --input-shape otherwise)"
+    )
     assert text in data.notes
     assert data.settings["input_shape"] == wanted
     assert result == performance(model, x[:6].reshape(6, *wanted), DIGITS[:6], "cross_entropy")
@@ -315,7 +317,7 @@ def test_whole_numbers_below_the_outputs_are_classes_though_few_come_twice(outpu
     assert data.task == data.settings["labels"] == "classes"
     assert data.loss == "cross_entropy"
     assert torch.equal(data.y, y.long())
-    text = f"y holds whole numbers from 0 to 963 and the model has {outputs} outputs: taken as clas"
+    text = f"y holds integers from 0 to 963 and the model has {outputs} outputs: taken as clas"
     assert [note for note in data.notes if "taken as" in note] == [data.guess]
     assert data.guess.startswith(text)
     expected = nn.functional.cross_entropy(model(ROWS[:4]), y[:4].long()).item()

@@ -105,7 +105,7 @@ def test_a_file_for_one_row_takes_any_number(tmp_path):
     ]
     weights = {"s": np.array([1, 2, -1]), "t": np.array([1, 6])}
     opened = open_model(written(tmp_path / "net.onnx", model(nodes, (1, 6), weights=weights)))
-    assert "written for 1 row at a time, takes any number: 2 shapes" in opened.notes[0]
+    assert "written for 1 example at a time, takes any number: 2 shapes" in opened.notes[0]
     x = torch.from_numpy(draw(7, 6))
     assert_close(opened.model(x), torch.relu(x))
     program = torch.export.export(
@@ -117,7 +117,7 @@ def test_a_file_for_one_row_takes_any_number(tmp_path):
 def test_a_file_that_mixes_rows_says_so(tmp_path):
     nodes = [node("Transpose", "x", "t"), node("MatMul", "t x", "y")]
     opened = open_model(written(tmp_path / "net.onnx", model(nodes, (2, 3))))
-    assert opened.notes[0] == "written for 2 rows at a time, and takes no others"
+    assert opened.notes[0] == "written for 2 examples at a time, and takes no others"
 
 
 def test_several_outputs_are_taken_by_name(tmp_path):
@@ -142,7 +142,7 @@ def test_several_inputs_are_told_the_line_to_type(tmp_path):
 
 
 def test_rows_of_another_shape_are_refused(small):
-    with pytest.raises(ValueError, match=r"'x' must have rows of 4, found \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"'x' must have samples of shape 4, found \(2, 5\)"):
         open_model(small).model(torch.zeros(2, 5))
 
 
@@ -199,7 +199,7 @@ BRANCH = helper.make_graph([], "branch", [], [helper.make_tensor_value_info("x",
             ),
             "nearest or linear",
         ),
-        (refused(node("Reshape", "x x", "y")), "does not depend on the numbers of a row"),
+        (refused(node("Reshape", "x x", "y")), "does not depend on the values of the input"),
         (refused(node("Add", "x w", "y"), weights={"w": draw(7)}), r"node 'y' \(Add\)"),
     ],
 )

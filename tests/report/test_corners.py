@@ -38,7 +38,7 @@ def test_few_rows_make_nothing_fail(n):
     found = look(NET, rows(n), quiet=True, work="batch=64")
     assert not found.failed
     reasons = {skipped.name: skipped.reason for skipped in found.not_applicable}
-    assert reasons["extrapolation"] == f"it needs at least 5 rows, the data have {n}"
+    assert reasons["extrapolation"] == f"it needs at least 5 examples, the data have {n}"
     few = {name for name, one in instruments().items() if one.least_rows > n and one.by_default}
     assert few <= set(reasons)
     assert few == {name for name, reason in reasons.items() if "needs at least" in reason}
@@ -62,7 +62,9 @@ class Picky(nn.Module):
 def test_a_row_that_the_model_refuses_is_named(row, raises):
     x, y = rows(70)
     x[row, 0] = 99.0
-    text = f"must accept every row of the data, but it raised {raises.__name__} at row {row} "
+    text = (
+        f"must accept every example of the data, but it raised {raises.__name__} at example {row} "
+    )
     with pytest.raises(UnsupportedModelError, match=text):
         prepare(Picky(raises=raises).eval(), (x, y), budget=5)
 
@@ -70,7 +72,7 @@ def test_a_row_that_the_model_refuses_is_named(row, raises):
 @pytest.mark.parametrize(
     ("errors", "expected"),
     [
-        ([2.0], {0: "the only row"}),
+        ([2.0], {0: "the only example"}),
         ([2.0, 3.0], {1: "the largest error", 0: "the smallest error"}),
         (
             [2.0, 4.0, 3.0],

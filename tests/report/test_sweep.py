@@ -15,6 +15,7 @@ from inscape._core import Result, instruments
 from inscape.loaders import performance
 from inscape.models import mlp
 from inscape.report import Sweep, sweep
+from inscape.report.look import subject
 from inscape.report.sweeps.cells import SHELF
 from inscape.report.sweeps.models import entries, natural
 from inscape.report.sweeps.saving import json_text
@@ -258,7 +259,7 @@ def test_data_without_labels_are_measured_without_accuracy(data):
 
 def test_a_budget_chooses_rows_once_and_for_all(folder, monkeypatch):
     pace = 1e-3
-    monkeypatch.setattr("inscape.report.look.subject.seconds_per_row", lambda *a, **k: pace)
+    monkeypatch.setattr(subject, "seconds_per_row", lambda *a, **k: pace)
     x = np.random.default_rng(1).normal(size=(3000, 3)).astype("float32")
     np.savez(folder.path / "data.npz", x=x)
     settings = {"only": "gradient_norm", "budget": 2.0, "out": folder.path / "out"}
@@ -271,7 +272,7 @@ def test_a_budget_chooses_rows_once_and_for_all(folder, monkeypatch):
 
 
 def test_a_budget_leaves_out_what_never_fits(folder, monkeypatch):
-    monkeypatch.setattr("inscape.report.look.subject.seconds_per_row", lambda *a, **k: 1e-3)
+    monkeypatch.setattr(subject, "seconds_per_row", lambda *a, **k: 1e-3)
     found = folder.sweep(only="gradient_norm,gradient_path_length", budget=3.0)
     assert list(found.left_out) == ["gradient_path_length"]
     assert found.instruments == ("accuracy", "loss", "gradient_norm")

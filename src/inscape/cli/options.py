@@ -227,7 +227,7 @@ def seconds(value: float) -> float:
 def seed(value: int) -> int:
     """Refuse a seed that no generator accepts."""
     if not 0 <= value < 2**63:
-        raise ValueError(f"--seed must be a whole number from 0 to 2^63 - 1, found {value}.")
+        raise ValueError(f"--seed must be an integer from 0 to 2^63 - 1, found {value}.")
     return value
 
 

@@ -21,7 +21,7 @@ class CatalogueEntry:
     cites: str = ""
     stand_in: str = ""  # an embedded set of the same form, for where the files are missing
     files: str = ""  # the published files that it reads; empty if it is made or embedded
-    needs: tuple[str, ...] = ()  # whole numbers without a default, written "4-9" in a spec
+    needs: tuple[str, ...] = ()  # integers without a default, written "4-9" in a spec
     settings: Mapping[str, Value] = field(default_factory=dict)  # name -> default
 
     @property
@@ -231,16 +231,16 @@ def _kind(entry: CatalogueEntry, key: str) -> str:
         case float():
             return "a number"
         case None if key in entry.settings:
-            return "a whole number or none"
-    return "a whole number"
+            return "an integer or none"
+    return "an integer"
 
 
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _READERS: dict[str, Callable[[str], Value]] = {
     "true or false": lambda text: _FLAGS[text.lower()],
     "a number": float,
-    "a whole number or none": lambda text: None if text.lower() == "none" else int(text),
-    "a whole number": int,
+    "an integer or none": lambda text: None if text.lower() == "none" else int(text),
+    "an integer": int,
 }
 
 

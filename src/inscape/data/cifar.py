@@ -18,7 +18,7 @@ def read_binary(raw: bytes, name: str = "the file") -> Batch:
     """Return images and labels of a binary batch: one label byte, then three planes, per image."""
     if not raw or len(raw) % (_PIXELS + 1):
         raise DataError(
-            f"{name} must hold a whole number of images of {_PIXELS + 1} bytes, found {len(raw)} "
+            f"{name} must hold complete images of {_PIXELS + 1} bytes, found {len(raw)} "
             "bytes: it is truncated or no CIFAR-10 batch; fetch it again."
         )
     rows = np.frombuffer(raw, np.uint8).reshape(-1, _PIXELS + 1)

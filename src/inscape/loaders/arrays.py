@@ -26,7 +26,7 @@ PAIRS = (("x_train", "y_train"), *product(INPUTS, LABELS))
 class Arrays:
     """Inputs and labels as they were found, before anything is scaled or shaped.
 
-    ``parts`` are the inputs of a model that takes several, or integers: a row of ``x`` holds all.
+    ``parts`` are the inputs of a model with several, or with integers: a row of ``x`` holds all.
     """
 
     x: Array
@@ -61,7 +61,7 @@ def as_array(values: Any, name: str) -> Array:
         return np.asarray(values)
     except ValueError as error:
         raise DataError(
-            f"{name} must be an array with rows of one length, found a "
+            f"{name} must be an array with examples of one length, found a "
             f"{type(values).__name__} that is none ({error}): pad or cut them to one length."
         ) from error
 
@@ -127,7 +127,7 @@ def _from_arguments(
             arrays["y_test"] = as_array(named[f"{label}_test"], label)
         if [part.shape for part in others] != [part.shape for part in parts]:
             raise DataError(
-                "inputs of the test rows must have the shapes of the others, found "
+                "inputs of the test examples must have the shapes of the others, found "
                 f"{_said_inputs(others)} and {_said_inputs(parts)}: pad or cut them."
             )
         notes.append("with a test set")
@@ -135,13 +135,13 @@ def _from_arguments(
 
 
 def _together(named: Mapping[Any, Any]) -> tuple[Array, Parts]:
-    """Return several inputs as rows that hold them all, and what they look like."""
+    """Return several inputs as examples that hold them all, and what they look like."""
     tensors: dict[Key, Tensor] = {}
     for key, given in named.items():
         array = as_array(given, str(key))
         if array.dtype.kind not in "biuf":
             raise DataError(
-                f"the input {key!r} must hold numbers in rows of one length, found dtype "
+                f"the input {key!r} must hold numbers in examples of one length, found dtype "
                 f"{array.dtype}: pad and encode them, e.g. tokenizer(texts, padding='max_length', "
                 "truncation=True)."
             )

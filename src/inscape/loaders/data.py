@@ -32,8 +32,8 @@ LOSSES: dict[str, Loss] = {
 class OpenedData:
     """Inputs and labels ready for a model, what they are, and everything that was said.
 
-    ``parts`` are the inputs that a row of ``x`` holds where a model takes several, or integers;
-    once tokens are embedded, ``tokens`` and ``tokens_test`` are the rows before.
+    ``parts`` are the inputs that a row of ``x`` holds for a model with several, or with integers;
+    once tokens are embedded, ``tokens`` and ``tokens_test`` are the examples before.
     ``guess`` is the note on what the labels are taken for, empty where somebody said it; ``names``
     are what class numbers stand for, empty where these are the labels themselves.
     """
@@ -59,12 +59,12 @@ class OpenedData:
 
     @property
     def split(self) -> Literal["test", "all"]:
-        """Return the name of the rows to measure on: the test rows if there are any."""
+        """Return the name of the examples to measure on: the test examples if there are any."""
         return "all" if self.x_test is None else "test"
 
     @property
     def measured(self) -> tuple[Tensor, Tensor | None]:
-        """Return x and y of the rows to measure on."""
+        """Return x and y of the examples to measure on."""
         return (self.x, self.y) if self.x_test is None else (self.x_test, self.y_test)
 
 
@@ -92,11 +92,11 @@ def open_data(
             several inputs; a mapping of columns, a DataLoader, an inscape Dataset; or, as text, the
             path of a .npz, .npy, .csv or .pt, or the name of a data set.
         input_shape: Shape of one input, ``1x28x28`` or ``(1, 28, 28)``.
-        divide: A number to divide the inputs by; ``auto`` divides whole numbers up to 255 by 255.
+        divide: A number to divide the inputs by; ``auto`` divides integers up to 255 by 255.
         normalise: ``MEAN,STD``, ``MEANS/STDS`` by channel, ``mnist`` or ``cifar10``; applied last.
         labels: ``classes``, ``regression``, ``none``, or ``auto`` to guess and say so.
         loss: ``mse``, ``cross_entropy``, ``bce_logits``, or ``auto`` to follow the labels.
-        limit: Keep at most so many rows of each split, drawn with seed 0.
+        limit: Keep at most so many examples of each split, drawn with seed 0.
         target: Name of the label's column in a .csv; the last one if not given.
         data_dir: Where to look for the files of a named data set first.
         download: Fetch the files of a named data set if they are missing.
@@ -151,7 +151,7 @@ def _refuse_preparation(arrays: Arrays, **wishes: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Ready:
-    """Makes the rows of both splits ready: which, in which form, where."""
+    """Makes the examples of both splits ready: which, in which form, where."""
 
     prepare: Preparation
     limit: int | None
@@ -161,10 +161,10 @@ class _Ready:
 
     def data(self, source: DataSource, labels: Labels, *, loss: Loss | None) -> OpenedData:
         """Return both splits, not yet with notes and settings."""
-        x, y = self.split(source.arrays.x, labels.y, "rows")
+        x, y = self.split(source.arrays.x, labels.y, "examples")
         x_test, y_test = None, None
         if source.arrays.x_test is not None:
-            x_test, y_test = self.split(source.arrays.x_test, labels.y_test, "test rows")
+            x_test, y_test = self.split(source.arrays.x_test, labels.y_test, "test examples")
         return OpenedData(
             x=x,
             y=y,
@@ -180,7 +180,7 @@ class _Ready:
         )
 
     def split(self, x: Array, y: Tensor | None, samples: str) -> tuple[Tensor, Tensor | None]:
-        """Return inputs and labels of the rows that are kept."""
+        """Return inputs and labels of the examples that are kept."""
         if self.limit is not None and len(x) > self.limit:
             self.notes.append(f"kept {self.limit} of {len(x)} {samples}, drawn with seed 0")
             rows = torch.randperm(len(x), generator=generator(0))[: self.limit].sort().values

@@ -21,11 +21,11 @@ def is_loader(data: object) -> bool:
 
 
 def read_loader(data: Any, *, limit: int | None, arguments: Sequence[str] = ()) -> Arrays:
-    """Return the rows of a loader, in the order of a shuffle with seed 0 if it shuffles.
+    """Return the examples of a loader, in the order of a shuffle with seed 0 if it shuffles.
 
     Args:
         data: Yields ``x``, ``(x, y)`` or a dict of batches.
-        limit: Stop when there are so many rows.
+        limit: Stop when there are so many examples.
         arguments: Names that the model's forward has.
     """
     loader = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=256)
@@ -46,7 +46,9 @@ def read_loader(data: Any, *, limit: int | None, arguments: Sequence[str] = ()) 
                 "mend it, or pass (x, y)."
             ) from error
     if not rows:
-        raise DataError("the loader must yield at least one row, found none: check its data set.")
+        raise DataError(
+            "the loader must yield at least one example, found none: check its data set."
+        )
     return _joined(batches, limit)
 
 
@@ -61,7 +63,7 @@ def _joined(batches: list[Arrays], limit: int | None) -> Arrays:
         shapes = {part.shape[1:] for part in parts}
         if len(shapes) > 1:
             raise DataError(
-                f"the loader must yield rows of one shape, found {sorted(shapes)[0]} and "
+                f"the loader must yield examples of one shape, found {sorted(shapes)[0]} and "
                 f"{sorted(shapes)[1]}: pad or crop them."
             )
         return np.concatenate(parts)[:limit]

@@ -160,7 +160,7 @@ def _logarithms(probabilities: Any) -> Array:
     """Return probabilities as logits: softmax makes the same of them again."""
     if isinstance(probabilities, list):
         raise UnsupportedModelError(
-            f"a classifier must predict one label for each row, found {len(probabilities)}: "
+            f"a classifier must predict one label for each example, found {len(probabilities)}: "
             "measure one of them."
         )
     logarithms: Array = np.log(np.clip(probabilities, LEAST, 1.0))

@@ -167,8 +167,8 @@ def _refuse_fixed_batch(sizes: list[Mapping[str, Any]]) -> None:
     if not sizes or "as_int" in sizes[0]:
         rows = sizes[0]["as_int"] if sizes else 0
         raise UnfitProgramError(
-            f"it takes batches of exactly {rows} rows: export it with at least two rows in x and "
-            f"{EXPORT}, then any number of rows will do"
+            f"it takes batches of exactly {rows} examples: export it with at least two "
+            f"examples in x and {EXPORT}, then any number of examples will do"
         )
 
 
@@ -226,7 +226,7 @@ def exported_module(program: torch.export.ExportedProgram) -> nn.Module:
             rows = node.meta["val"].shape[0]
             if isinstance(rows, int):
                 raise UnsupportedModelError(
-                    f"the exported program must take any number of rows, found exactly {rows}: "
-                    f"use {EXPORT} with at least two rows in x."
+                    f"the exported program must take any number of examples, found exactly {rows}: "
+                    f"use {EXPORT} with at least two examples in x."
                 )
     return program.module()

@@ -63,7 +63,7 @@ def _sizes(path: Path, rows: list[list[float]]) -> list[int]:
         _refuse(path, f"a header of {HEADER} lines, the first of 4 numbers", f"{len(rows)} lines")
     counts, sizes = rows[0], rows[1]
     if not all(size >= 1 and size.is_integer() for size in (*counts[:3], *sizes)):
-        _refuse(path, "whole numbers as sizes", f"{counts} and {sizes}")
+        _refuse(path, "integers as sizes", f"{counts} and {sizes}")
     ends = (sizes[0], sizes[-1]) if sizes else ()
     if len(sizes) != counts[0] + 1 or ends != (counts[1], counts[2]):
         _refuse(path, f"the sizes of {counts[0]:g} layers, from {counts[1]:g} on", f"{sizes}")

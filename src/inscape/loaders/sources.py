@@ -44,7 +44,7 @@ def find_source(
 
     Args:
         spec: What the user gave.
-        limit: Rows at which the reading of a loader stops.
+        limit: Examples at which the reading of a loader stops.
         target: Column of the label in a table.
         with_labels: Whether a table's last column is the label.
         dtype: Precision in which a named data set is made.
@@ -108,7 +108,7 @@ def check(arrays: Arrays) -> None:
         return
     if arrays.x_test.shape[1:] != arrays.x.shape[1:]:
         raise DataError(
-            f"x_test must have rows of shape {arrays.x.shape[1:]} as x has, found "
+            f"x_test must have examples of shape {arrays.x.shape[1:]} as x has, found "
             f"{arrays.x_test.shape[1:]}: reshape it."
         )
     if (arrays.y is None) != (arrays.y_test is None):
@@ -126,7 +126,7 @@ def _check_numbers(x: Array, name: str) -> None:
         )
     if x.ndim == 0 or x.size == 0:
         raise DataError(
-            f"{name} must hold at least one row, found shape {x.shape}: pass some data."
+            f"{name} must hold at least one example, found shape {x.shape}: pass some data."
         )
     _check_finite(x, name)
 
@@ -134,7 +134,7 @@ def _check_numbers(x: Array, name: str) -> None:
 def _check_labels(y: Array, name: str, x: Array) -> None:
     if y.ndim == 0 or len(y) != len(x):
         raise DataError(
-            f"{name} must hold one label for each of the {len(x)} rows, found shape {y.shape}: "
+            f"{name} must hold one label for each of the {len(x)} examples, found shape {y.shape}: "
             "pass inputs and labels of one length."
         )
     if y.dtype.kind not in "biufUS":
@@ -152,8 +152,8 @@ def _check_finite(array: Array, name: str) -> None:
     bad = ~np.isfinite(array).reshape(len(array), -1).all(1)
     if bad.any():
         raise DataError(
-            f"{name} must be finite, found NaN or Inf in {bad.sum()} of {len(array)} rows, first "
-            f"in row {int(bad.argmax())} (counted from 0): drop or repair them."
+            f"{name} must be finite, found NaN or Inf in {bad.sum()} of {len(array)} examples, "
+            f"first in example {int(bad.argmax())} (counted from 0): drop or repair them."
         )
 
 

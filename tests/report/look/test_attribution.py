@@ -147,8 +147,8 @@ def test_page_shows_pictures_and_amounts(found):
     read = Structure(page(found))
     one = found.attribution.explained[0]
     tiles = [image["alt"] for image in read.all("img") if image["alt"]]  # the slice's have none
-    named = [f"row {push.row}" for push in (*one.up, *one.down)]
-    assert tiles[: 1 + len(named)] == [f"test row {one.prediction.row}", *named]
+    named = [f"example {push.row}" for push in (*one.up, *one.down)]
+    assert tiles[: 1 + len(named)] == [f"test example {one.prediction.row}", *named]
     assert all(image["src"].startswith("data:image/png;base64,") for image in read.all("img"))
     for push in (*one.up, *one.down):
         assert signed(push.amount) in read.text
@@ -191,10 +191,10 @@ def test_csv_holds_the_strongest_amounts(found, split):
     assert note == ""
     assert len(data) == 4 * 24
     few, note = amounts(found.attribution, 20)
-    assert note == "the 5 strongest of 24 rows for each prediction"
+    assert note == "the 5 strongest of 24 examples for each prediction"
     one = found.attribution.explained[0].prediction
     added = split.samples[0, :, one.output]
-    assert [row["training row"] for row in few[:5]] == (
+    assert [row["training example"] for row in few[:5]] == (
         added.abs().argsort(descending=True)[:5].tolist()
     )
 
@@ -228,7 +228,7 @@ def test_a_row_is_not_like_itself_where_all_rows_are_measured(net, digits):
     again = neighbours(net, digits.x, count=5)
     assert [like.row for like in one.by_kernel] == again.by_kernel[3].tolist()
     assert [like.row for like in one.by_distance] == again.by_distance[3].tolist()
-    assert found.attribution.row == "row"
+    assert found.attribution.row == "example"
 
 
 def test_regression_without_pictures_is_a_table_of_numbers(regression, network):
@@ -243,7 +243,7 @@ def test_regression_without_pictures_is_a_table_of_numbers(regression, network):
     read = Structure(page(found))
     assert read.all("img") == []
     like = told.nearest[0].by_kernel[0]
-    assert f"row {like.row} label {like.label} cosine {number(like.nearness, 3)}" in read.text
+    assert f"example {like.row} label {like.label} cosine {number(like.nearness, 3)}" in read.text
     unlabelled = look(network, regression.x, only="attribution", quiet=True)
     assert [one.prediction.row for one in unlabelled.attribution.nearest] == [0, 1, 2, 3]
     assert unlabelled.attribution.nearest[0].prediction.truth is None
@@ -337,7 +337,7 @@ def test_training_of_another_network_or_of_other_data_is_refused(net, digits, wa
         told(data=replace(digits, x=digits.x + 1e-9))
     with pytest.raises(ValueError, match=r"24x64 in float64, without labels\): give --data"):
         told(data=digits.x)
-    with pytest.raises(ValueError, match=r"explain must name measured rows, 0 to 11, found 12"):
+    with pytest.raises(ValueError, match=r"explain must name measured examples, 0 to 11, found 12"):
         look(net, digits, explain=[3, 12], only="attribution", quiet=True)
 
 

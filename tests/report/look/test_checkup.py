@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from inscape.report import look
+from inscape.report.look import checkup as checkup_module
 from inscape.report.look.checkup import Checkup
 from inscape.report.look.untrained_layers import is_drawn
 
@@ -123,7 +124,7 @@ def test_what_fails_is_told_and_the_rest_is_looked_at(monkeypatch):
     def broken(model):
         raise RuntimeError("no such\nluck")
 
-    monkeypatch.setattr("inscape.report.look.checkup.drawn_layers", broken)
+    monkeypatch.setattr(checkup_module, "drawn_layers", broken)
     found = seen(quarters())
     assert found.checkup.n == 300
     assert found.unchecked == (

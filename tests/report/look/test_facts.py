@@ -50,9 +50,9 @@ def test_facts_of_a_look(seen, classified):
     assert (seen.model.inputs, seen.model.outputs) == ((3,), 1)
     assert (seen.model.dtype, seen.model.device) == ("float64", "cpu")
     assert (seen.data.n, seen.data.n_train, seen.data.n_test) == (20, 40, 20)
-    assert seen.data.measured == "test rows"
+    assert seen.data.measured == "test examples"
     assert (classified.data.n, classified.data.n_test) == (50, 0)
-    assert classified.data.measured == "all rows"
+    assert classified.data.measured == "all examples"
     assert classified.data.shape == (2, 2)
     assert len(seen.data.hash) == 64
 

@@ -101,7 +101,7 @@ def score(rows, accuracy, n=1000):
     )
 
 
-def look(*measures, scores=(), task="classes", seen=None, names=(), rows="test rows"):
+def look(*measures, scores=(), task="classes", seen=None, names=(), rows="test examples"):
     return SimpleNamespace(
         measures=measures,
         scores=scores,
@@ -188,10 +188,10 @@ CASES = {
         checkup(linear=with_errors(LABELS, 60)),
     ),
     "memorised": (
-        look(scores=(score("training rows", 1.0), score("test rows", 0.8))),
+        look(scores=(score("training examples", 1.0), score("test examples", 0.8))),
         checkup(),
         "right on 100.0% of 1,000 training examples, on 80.0% of 1,000 test examples",
-        look(scores=(score("training rows", 0.99), score("test rows", 0.97))),
+        look(scores=(score("training examples", 0.99), score("test examples", 0.97))),
         checkup(),
     ),
     "nearly_linear": (
@@ -365,7 +365,7 @@ def test_what_follows_from_a_finding_is_told_last():
 def test_a_linear_model_is_not_praised_on_the_examples_that_it_was_fitted_to():
     seen = checkup(linear=with_errors(LABELS, 11))
     assert no_better_than_linear(look(), seen) is not None
-    assert no_better_than_linear(look(rows="all rows"), seen) is None
+    assert no_better_than_linear(look(rows="all examples"), seen) is None
 
 
 def test_one_example_says_nothing_of_the_scaling():

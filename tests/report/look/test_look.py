@@ -126,7 +126,10 @@ def test_meaning_has_the_number_in_it(seen):
 
 def test_scores_of_network_and_linear_model(seen, classified, network, regression):
     own = [score for score in seen.scores if score.who == "the network"]
-    assert [(score.rows, score.n) for score in own] == [("training rows", 40), ("test rows", 20)]
+    assert [(score.rows, score.n) for score in own] == [
+        ("training examples", 40),
+        ("test examples", 20),
+    ]
     loss = nn.functional.mse_loss(network(regression.x_test), regression.y_test).item()
     assert own[1].loss == pytest.approx(loss)
     assert own[1].accuracy is None

@@ -92,7 +92,7 @@ def _embeds(network: KerasNetwork) -> bool:
 def _said_of_inputs(network: KerasNetwork) -> tuple[str, ...]:
     images = any(shape is not None and len(shape) == 3 for shape in network.shapes)
     return ("takes images with their channels last, as Keras does",) * images + (
-        "takes token ids: rows are rounded, and have no gradient",
+        "takes token ids: inputs are rounded, and have no gradient",
     ) * _embeds(network)
 
 

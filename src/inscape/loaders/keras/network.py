@@ -38,7 +38,7 @@ class KerasNetwork(nn.Module):
 
     Attributes:
         inputs: The names of its inputs, in order.
-        shapes: The shape of a row of each input; None where any size will do.
+        shapes: The shape of an example of each input; None where any size will do.
     """
 
     def __init__(self, model: Model, weights: Table, *, inside: bool = False) -> None:
@@ -102,7 +102,7 @@ class KerasNetwork(nn.Module):
             ):
                 sizes = "x".join("any" if size is None else str(size) for size in shape)
                 raise UnsupportedModelError(
-                    f"the input {name!r} must have rows of {sizes} (channels last), found "
+                    f"the input {name!r} must have examples of {sizes} (channels last), found "
                     f"{'x'.join(map(str, row))}: give --input-shape {sizes}."
                 )
         return [inputs[name] for name in self.inputs]
@@ -182,7 +182,7 @@ def built(layer: KerasLayer, weights: "Weights | Table") -> nn.Module:
 
 
 def _row(layer: KerasLayer) -> tuple[int | None, ...] | None:
-    """Return the shape of a row of an input, if the file says it."""
+    """Return the shape of an example of an input, if the file says it."""
     shape = layer.settings.get("batch_shape") or layer.settings.get("batch_input_shape")
     shape = shape.get("config") if isinstance(shape, Mapping) else shape
     if not isinstance(shape, list):

@@ -13,7 +13,7 @@ from inscape.loaders.onnx.module import OnnxNetwork
 from inscape.loaders.onnx.operators_shape import BOOL, FLOATS
 from inscape.loaders.onnx.reader import OnnxGraph
 
-#: Products of numbers up to which the reference, which is slow, is asked; and for two rows at once.
+#: Most multiplications for which the slow reference is run, and for which it runs on two examples.
 PRODUCTS, FOR_TWO = 2_000_000_000, 200_000_000
 #: A difference, as a share of the largest output, from which on the import is refused.
 REFUSED = 1e-2
@@ -24,7 +24,7 @@ Inputs = dict[str, Tensor]
 
 
 def compared(net: OnnxNetwork, graph: OnnxGraph) -> tuple[str, ...]:
-    """Return notes on how far a network is from the reference, and on the rows that it takes."""
+    """Return notes on the difference from the reference, and on the batch sizes that it accepts."""
     fixed = _is_fixed(net)
     first: UnsupportedModelError | None = None
     for inputs in _examples(net):
@@ -78,7 +78,7 @@ def _outputs(net: OnnxNetwork, inputs: Inputs) -> dict[str, Tensor]:
 
 
 def _rows_note(net: OnnxNetwork, inputs: Inputs, made: dict[str, Tensor]) -> tuple[str, ...]:
-    """Say whether a file that was written for so many rows takes others."""
+    """Say whether a file that was written for so many examples takes others."""
     rows = net.inputs[0].sizes[0] if net.inputs[0].sizes else None
     if rows is None or len(net.inputs) > 1:
         return ()
@@ -93,9 +93,11 @@ def _rows_note(net: OnnxNetwork, inputs: Inputs, made: dict[str, Tensor]) -> tup
         for name, single in made.items()
     )
     if not same:
-        return (f"written for {rows} rows at a time, and takes no others",)
-    shapes = f": {net.rewritten} shapes in it follow the number of rows" if net.rewritten else ""
-    return (f"written for {rows} row{'s' * (rows > 1)} at a time, takes any number{shapes}",)
+        return (f"written for {rows} examples at a time, and takes no others",)
+    shapes = (
+        f": {net.rewritten} shapes in it follow the number of examples" if net.rewritten else ""
+    )
+    return (f"written for {rows} example{'s' * (rows > 1)} at a time, takes any number{shapes}",)
 
 
 def _difference(net: OnnxNetwork, graph: OnnxGraph, inputs: Inputs, made: dict[str, Tensor]) -> str:

@@ -1,4 +1,4 @@
-"""What of a graph is known beforehand: sizes that no row changes, and which numbers are weights."""
+"""Constant folding of a graph: sizes that do not depend on the input, and which are weights."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -72,7 +72,7 @@ class _Planner:
             return
         hosted = hosted and node.op not in ("ConstantOfShape", "Expand")
         if not hosted and node.op not in OPERATORS:
-            node.refuse("inputs that do not depend on the numbers of a row", "others")
+            node.refuse("inputs that do not depend on the values of the input", "others")
         self.on_hosts.update(node.outputs if hosted else ())
         moved = not hosted and not read.isdisjoint(self.moving)
         self.moving.update(node.outputs if moved else ())
@@ -82,7 +82,9 @@ class _Planner:
     def _if(self, node: Node) -> Node:
         """Plan both branches; the condition must be known from sizes and settings alone."""
         if node.inputs[0] not in self.on_hosts:
-            node.refuse("a condition that does not depend on the numbers of a row", "one that does")
+            node.refuse(
+                "a condition that does not depend on the values of the input", "one that does"
+            )
         branches = tuple(
             replace(branch, nodes=self.planned(branch.nodes)) for branch in node.branches
         )
@@ -140,7 +142,7 @@ def _is_long(node: Node, fixed: Mapping[str, Any]) -> bool:
 
 
 def _names_rows(node: Node, fixed: Mapping[str, Any], rows: int | None) -> bool:
-    """Tell whether the first size of a new shape is the number of rows the file was written for."""
+    """Tell whether a new shape begins with the batch size that the file was written for."""
     if node.op != "Reshape" or rows is None or node.inputs[1] not in fixed:
         return False
     sizes = list(np.ravel(fixed[node.inputs[1]]))

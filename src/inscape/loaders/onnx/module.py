@@ -55,7 +55,7 @@ class OnnxNetwork(nn.Module):
 
     @property
     def rewritten(self) -> int:
-        """Return how many shapes name the number of rows, and now follow it."""
+        """Return how many shapes name the number of examples, and now follow it."""
         return sum(node.rows is not None for node in with_inner(self._nodes))
 
     def forward(

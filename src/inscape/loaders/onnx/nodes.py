@@ -29,7 +29,7 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A step of the graph; ``on_host`` where it computes sizes and not what a row becomes.
+    """A step of the graph; ``on_host`` where it computes sizes rather than values.
 
     An ``If`` has two branches: what is done where its condition is true, and where it is not.
     """
@@ -42,7 +42,7 @@ class Node:
     settings: Mapping[str, Any] = field(default_factory=dict)
     on_host: bool = False
     branches: tuple[Branch, ...] = ()
-    rows: int | None = None  # where its first size is how many rows the file was written for
+    rows: int | None = None  # where its first size is how many examples the file was written for
 
     @property
     def place(self) -> str:
@@ -70,7 +70,7 @@ class Node:
         )
 
     def integer(self, key: str, default: int) -> int:
-        """Return a setting that is a whole number."""
+        """Return a setting that is an integer."""
         return int(self._typed(key, default, int))
 
     def number(self, key: str, default: float) -> float:
@@ -82,10 +82,10 @@ class Node:
         return str(self._typed(key, default, str))
 
     def integers(self, key: str, default: list[int] | None = None) -> list[int] | None:
-        """Return a setting that is a list of whole numbers."""
+        """Return a setting that is a list of integers."""
         values = self.settings.get(key, default)
         if values is not None and not all(isinstance(value, int) for value in list(values)):
-            self.refuse(f"whole numbers as {key}", values)
+            self.refuse(f"integers as {key}", values)
         return None if values is None else list(values)
 
     def _typed(self, key: str, default: Any, kind: Any) -> Any:
@@ -101,15 +101,15 @@ class Node:
         return value % max(ndim, 1)
 
     def sizes(self, value: Any, role: str) -> list[Any]:
-        """Return whole numbers that a step was given, known without any row."""
+        """Return integers that a step was given, which do not depend on the input."""
         entries = self._known(value, role)
         return [int(item) if isinstance(item, np.number) else item for item in entries]
 
     def numbers(self, value: Any, role: str) -> list[float]:
-        """Return numbers that a step was given, known without any row."""
+        """Return numbers that a step was given, which do not depend on the input."""
         return [float(item) for item in self._known(value, role)]
 
     def _known(self, value: Any, role: str) -> list[Any]:
         if isinstance(value, Tensor):
-            self.refuse(f"{role} that does not depend on the numbers of a row", "one that does")
+            self.refuse(f"{role} that does not depend on the values of the input", "one that does")
         return list(np.ravel(value))

@@ -33,7 +33,7 @@ class Input:
     name: str
     kind: int
     sizes: tuple[int | None, ...]
-    single: bool = False  # one integer for all rows, such as a sampling rate
+    single: bool = False  # one integer for all examples, such as a sampling rate
 
 
 @dataclass(frozen=True, kw_only=True)

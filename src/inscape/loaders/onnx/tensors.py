@@ -37,7 +37,7 @@ class TensorReader:
         """Return the numbers of a tensor."""
         if tensor.data_type not in KINDS:
             kind = "text" if tensor.data_type == 8 else f"numbers of kind {tensor.data_type}"
-            self._refuse(tensor, "floats, whole numbers or truth values", kind)
+            self._refuse(tensor, "floats, integers or truth values", kind)
         if any(size < 0 for size in tensor.dims) or len(tensor.dims) > 16:
             self._refuse(tensor, "sizes from 0 on", list(tensor.dims))
         width, field = KINDS[tensor.data_type]
@@ -57,7 +57,7 @@ class TensorReader:
         try:
             start, length = int(location.get("offset", 0)), int(location.get("length", size))
         except ValueError:
-            self._refuse(tensor, "whole numbers as offset and length", location)
+            self._refuse(tensor, "integers as offset and length", location)
         there = other.stat().st_size
         if length != size or start < 0 or start + length > there:
             self._refuse(tensor, f"{size} bytes in {other.name}", f"{length} at {start} of {there}")

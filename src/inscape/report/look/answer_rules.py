@@ -93,7 +93,7 @@ def never_predicted(look: "Look", seen: Checkup) -> Finding | None:
 
 def memorised(look: "Look", seen: Checkup) -> Finding | None:
     """A gap between training and test examples."""
-    train, test = (score(look, rows) for rows in ("training rows", "test rows"))
+    train, test = (score(look, rows) for rows in ("training examples", "test examples"))
     if train is None or test is None or train.accuracy is None or test.accuracy is None:
         return None
     a, b = train.accuracy, test.accuracy

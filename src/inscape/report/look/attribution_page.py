@@ -102,7 +102,7 @@ def bars(explained: Explained, pictures: Mapping[str, str | None]) -> list[SumLi
 def _lines(explained: Explained, pictures: Mapping[str, str | None]) -> Iterator[SumLine]:
     for side, pushes in (("up", explained.up), ("down", explained.down)):
         for push in pushes:
-            name = f"row {push.row}"
+            name = f"example {push.row}"
             note, picture = _label(push.label), pictures.get(name)
             yield SumLine(name=name, amount=push.amount, side=side, note=note, picture=picture)
     others = explained.others
@@ -115,7 +115,7 @@ def _lines(explained: Explained, pictures: Mapping[str, str | None]) -> Iterator
 
 
 def class_bars(explained: Explained) -> list[SumLine]:
-    """Return what the training rows of each class have added, as bars from a common zero."""
+    """Return what the training examples of each class have added, as bars from a common zero."""
     classes = list(explained.by_class)
     if len(classes) > CLASSES:
         classes.sort(key=lambda push: -abs(push.amount))
@@ -126,7 +126,7 @@ def class_bars(explained: Explained) -> list[SumLine]:
             name=push.label,
             amount=push.amount,
             side="up" if push.amount > 0 else "down",
-            note=f"{push.rows:,} rows",
+            note=f"{push.rows:,} examples",
         ).between(zero, end)
         for push, end in zip(classes, ends, strict=True)
     ]
@@ -158,9 +158,9 @@ def _lists(nearest: Nearest) -> list[dict[str, Any]]:
         {
             "title": title,
             "unit": unit,
-            "likes": [(like, number(like.nearness, 3), _label(like.label)) for like in likes],
+            "examples": [(near, number(near.nearness, 3), _label(near.label)) for near in examples],
         }
-        for title, unit, likes in (
+        for title, unit, examples in (
             ("Similar gradients", "cosine", nearest.by_kernel),
             ("Nearest by distance", "distance", nearest.by_distance),
         )
@@ -174,7 +174,8 @@ def amounts(attribution: Attribution, rows: int) -> tuple[list[dict[str, Any]], 
     for row, added in attribution.amounts.items():
         strongest = added.abs().argsort(descending=True, stable=True)[:most].tolist()
         data += [
-            {attribution.row: row, "training row": n, "added": float(added[n])} for n in strongest
+            {attribution.row: row, "training example": n, "added": float(added[n])}
+            for n in strongest
         ]
-    note = f"the {most:,} strongest of {attribution.training_rows:,} rows for each prediction"
+    note = f"the {most:,} strongest of {attribution.training_rows:,} examples for each prediction"
     return data, note if attribution.training_rows > most else ""

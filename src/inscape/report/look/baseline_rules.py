@@ -46,7 +46,7 @@ def untrained(look: "Look", seen: Checkup) -> Finding | None:
 def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
     """Accuracy that a linear model has too, and what it does under attack."""
     pair = _against_linear(seen)
-    if pair is None or pair[2] > 0 or look.data.measured == "all rows":
+    if pair is None or pair[2] > 0 or look.data.measured == "all examples":
         return None  # of the very examples that it was fitted to, a linear model knows too much
     own, linear, _, high = pair
     label = first_up(linear_label(look))

@@ -1,4 +1,4 @@
-"""Explaining predictions: by the training that made them, else by what the network takes alike."""
+"""Explaining predictions: by the training that made them, else by similar examples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,14 +24,14 @@ from inscape.report.look.subject import Subject
 from inscape.report.words import command_for, one_line, seconds
 from inscape.training.trajectory import Trajectory
 
-#: Training rows that are named on either side.
+#: Training examples that are named on either side.
 COUNT = 5
 #: Share of the budget that explaining by a recorded training may take.
 SHARE = 0.5
 
 NO_RECORD = "there is no record of the training"
 ADVICE = (
-    "To see which training rows made a prediction, and by how much, record the training: "
+    "To see which training examples made a prediction, and by how much, record the training: "
     '`run = inscape.training.fit(model, x, y, record=100)`, `run.trajectory.save("run.npz")`; '
     "then look with `--trajectory run.npz`, or from Python with `trajectory=run.trajectory`. A "
     "loop of your own is recorded by `with inscape.record_training(model, optimizer, ...) as run`."
@@ -142,7 +142,7 @@ def explain(subject: Subject, data: OpenedData, made: AttributionPlan) -> Attrib
         *(() if made.recorded is None else made.left_out),
     ]
     begun = Attribution(
-        rows="test rows" if data.x_test is not None else "rows",
+        rows="test examples" if data.x_test is not None else "examples",
         training_rows=len(data.x),
         reason=made.reason,
         advice="" if made.recorded else ADVICE if made.reason == NO_RECORD else "",
@@ -161,7 +161,7 @@ def explain(subject: Subject, data: OpenedData, made: AttributionPlan) -> Attrib
 
 
 def _command(subject: Subject, made: AttributionPlan, rows: Sequence[int]) -> str:
-    """Return what to type to explain these rows alone, with time enough."""
+    """Return what to type to explain these examples alone, with time enough."""
     budget = max(10.0, 1.5 / SHARE * made.needed)
     return command_for(subject.command, ATTRIBUTION, budget, seed=subject.seed, rows=rows)
 
@@ -233,9 +233,9 @@ def _pictures(attribution: Attribution, subject: Subject, data: OpenedData) -> d
     for explained in attribution.explained:
         shown[f"query {explained.prediction.row}"] = subject.x[explained.prediction.row]
         for push in (*explained.up, *explained.down):
-            shown[f"row {push.row}"] = data.x[push.row]
+            shown[f"example {push.row}"] = data.x[push.row]
     for nearest in attribution.nearest:
         shown[f"query {nearest.prediction.row}"] = subject.x[nearest.prediction.row]
         for like in (*nearest.by_kernel, *nearest.by_distance):
-            shown[f"row {like.row}"] = data.x[like.row]
+            shown[f"example {like.row}"] = data.x[like.row]
     return {name: x.detach().cpu().clone() for name, x in shown.items()}

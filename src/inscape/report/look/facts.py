@@ -13,7 +13,7 @@ from inscape.report.look.parts import DataFacts, LayerFacts, ModelFacts, Provena
 
 
 def model_facts(opened: OpenedModel, x: Tensor, *, outputs: int) -> ModelFacts:
-    """Return what the model is, from its modules and from one row passed through it."""
+    """Return what the model is, from its modules and from one example passed through it."""
     model = opened.model
     parameters = list(model.parameters())
     return ModelFacts(
@@ -39,7 +39,7 @@ def data_facts(data: OpenedData, *, rows: int) -> DataFacts:
         n_test=0 if data.x_test is None else len(data.x_test),
         shape=tuple(data.x.shape[1:]),
         task=data.task,
-        measured="all rows" if data.x_test is None else "test rows",
+        measured="all examples" if data.x_test is None else "test examples",
         split=data.split,
         hash=data.hash,
         notes=tuple(data.notes),
@@ -50,7 +50,7 @@ def data_facts(data: OpenedData, *, rows: int) -> DataFacts:
 
 
 def layers(model: nn.Module, x: Tensor) -> tuple[LayerFacts, ...]:
-    """Return the modules that compute or hold parameters, with their outputs for one row."""
+    """Return the modules that compute or hold parameters, with their outputs for one example."""
     shown = {
         name: module
         for name, module in model.named_modules()

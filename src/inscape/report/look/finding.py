@@ -48,7 +48,7 @@ def measurement(look: "Look", name: str) -> Measured | None:
 
 
 def score(look: "Look", rows: str) -> Score | None:
-    """Return how well the network does on training or test rows."""
+    """Return how well the network does on training or test examples."""
     own = [score for score in look.scores if score.who == "the network" and score.rows == rows]
     return own[0] if own else None
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from inscape._core import generator
 from inscape._core.anytime import anytime, patience, stoppable
 
-#: Rows that the linear model is fitted to at most; drawn from the training rows, and said.
+#: Examples that the linear model is fitted to at most; drawn from the training examples, and said.
 ROWS = 10_000
 #: Floating-point operations in a second that a fit may count on.
 SPEED = 4e9
@@ -19,7 +19,7 @@ SPEED = 4e9
 SHARES = (1e-10, 1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)
 #: Steps after which a logistic regression is taken as it is, and those between two answers.
 STEPS, CHUNK = 300, 10
-#: Rows of the first fits, where time may end any of them.
+#: Examples of the first fits, where time may end any of them.
 STAGES = (500, 2500)
 #: Weights that a linear model may have.
 WEIGHTS = 50_000_000
@@ -48,14 +48,14 @@ class Solution(NamedTuple):
 
 
 def some_rows(n: int, most: int, *, seed: int) -> Int[Tensor, " m"]:
-    """Return the numbers of at most ``most`` of ``n`` rows, drawn if there are more."""
+    """Return the numbers of at most ``most`` of ``n`` examples, drawn if there are more."""
     if n <= most:
         return torch.arange(n)
     return torch.randperm(n, generator=generator(seed))[:most]
 
 
 def fit_seconds(x: Tensor, *, outputs: int, task: str) -> float:
-    """Return about how long a fit to all of the rows takes, at most."""
+    """Return about how long a fit to all of the examples takes, at most."""
     n, d = min(len(x), ROWS), x[0].numel() + 1
     operations = 2 * n * d * (outputs * STEPS if task == "classes" else 4 * min(n, d))
     return operations / SPEED
@@ -74,10 +74,10 @@ def linear_fit(
     """Return the best linear model: least squares for regression, logistic for classes.
 
     Least squares has an intercept and, of all minima, the smallest weights; directions in which
-    the data hardly spread are left out where rows that are left out are then predicted better.
+    the data hardly spread are left out where examples that are left out are then predicted better.
     Logistic regression has an unpenalised intercept and a ridge of ½‖W‖² on the summed log loss,
     scikit-learn's default; ``probability`` puts its sigmoid behind a single score. Both are solved
-    in float64 and given back in the precision of ``x``. Its steps fit ever more rows, each stage
+    in float64 and returned in the precision of ``x``. Its steps fit ever more examples, each stage
     from where the last one ended.
     """
     if y is None or task == "unlabelled":
@@ -117,7 +117,7 @@ def _fit(solution: Solution, x: Tensor, rows: int, *, probability: bool) -> Line
     model, how = _linear(weight, bias, like=x), solution.how
     if probability:
         model, how = nn.Sequential(model, nn.Sigmoid()).eval(), f"probabilities, {how}"
-    return LinearFit(model=model, label=solution.label, note=f"{how}, fitted to {drawn} rows")
+    return LinearFit(model=model, label=solution.label, note=f"{how}, fitted to {drawn} examples")
 
 
 def _linear(weight: Tensor, bias: Tensor, *, like: Tensor) -> nn.Module:
@@ -146,7 +146,7 @@ def _least_squares(
     weight = (v[:rank].T @ (scores[:rank] / spread[:rank, None])).T.to(x.device)
     how = "with intercept"
     if rank < min(len(x) - 1, x.shape[1]):
-        how += f", along the {rank} widest directions, which predict rows left out best"
+        how += f", along the {rank} widest directions, which predict examples left out best"
     yield Solution(weight, level - weight @ centre, "the linear model (least squares)", how)
 
 
@@ -156,9 +156,9 @@ def _best_rank(
     scores: Float[Tensor, "k c"],
     y: Float[Tensor, "n c"],
 ) -> int:
-    """Return along how many directions the fit best predicts rows that are left out.
+    """Return along how many directions the fit best predicts examples that are left out.
 
-    The error of a row left out is its residual over one minus its leverage.
+    The error of an example left out is its residual over one minus its leverage.
     """
     ranks = {int((spread > share * spread[0]).sum()) for share in SHARES} - {0}
     errors = {}
@@ -193,7 +193,7 @@ def _logistic(
 
 
 def _ridge_loss(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Float[Tensor, ""]:
-    """Return the log loss with its ridge, over the number of rows."""
+    """Return the log loss with its ridge, over the number of examples."""
     return (_log_loss(x @ weight.T + bias, y) + weight.square().sum() / 2) / len(x)
 
 

@@ -135,12 +135,12 @@ def look(
     Every instrument gets a first slice of the time, so that it has a coarse answer with a wide
     interval: those of the network first, then the same of a linear model of the data and of the
     network at initialisation. What is left of the time goes to the widest intervals. What did not
-    fit is listed with the command that runs it. Where there are test rows, those are measured.
+    fit is listed with the command that runs it. Where there are test examples, those are measured.
     A longer look takes the same samples and more of them.
 
-    Some predictions are explained as well: with the ``trajectory`` of the training as sums of what
-    every training row has added, by the path kernel, which takes up to half of the budget; without
-    it by the rows that are nearest for the network.
+    Some predictions are explained as well: with the ``trajectory`` of the training, as sums of what
+    every training example has added, by the path kernel, which takes up to half of the budget;
+    without it, by the examples with the most similar gradients.
 
     Args:
         model: A module in eval mode, or what ``inscape.loaders.open_model`` returned.
@@ -152,9 +152,9 @@ def look(
         only: Names of the instruments to run; by default all that apply and are quick to read.
             ``"attribution"`` explains predictions.
         trajectory: The recorded training, ``fit(..., record=...).trajectory``, of this model on the
-            training rows of these data.
-        explain: Numbers of measured rows whose predictions are explained; by default some that are
-            right and some that are wrong, and none if ``only`` names instruments.
+            training examples of these data.
+        explain: Indices of measured examples whose predictions are explained; by default some that
+            are right and some that are wrong, and none if ``only`` names instruments.
         memory: Bytes that measuring may take beside model and data; a quarter of the machine's by
             default. What takes more is stopped, and says so.
         threads: Threads of the processor to use; by default one or all that PyTorch has, whichever

@@ -10,7 +10,7 @@ from inscape._core.result import Kind
 
 @dataclass(frozen=True, kw_only=True)
 class LayerFacts:
-    """A module of the network: its path, type, output for one row, and own parameters."""
+    """A module of the network: its path, type, output for one example, and own parameters."""
 
     name: str
     kind: str
@@ -37,7 +37,7 @@ class ModelFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class DataFacts:
-    """What the data are, and which rows were measured.
+    """What the data are, and which examples were measured.
 
     ``guess`` is the note on what the labels are taken for, empty where that is known; ``names`` are
     what class numbers stand for, empty where these are the labels themselves.
@@ -49,7 +49,7 @@ class DataFacts:
     n_test: int
     shape: tuple[int, ...]
     task: str
-    measured: Literal["test rows", "all rows"]
+    measured: Literal["test examples", "all examples"]
     split: str
     hash: str
     notes: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class DataFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """How well a model does on some rows; accuracy is None for regression."""
+    """How well a model does on some examples; accuracy is None for regression."""
 
     who: str
     rows: str

@@ -15,7 +15,7 @@ from inscape.report.words import number
 
 #: Predictions that are explained unless the user names some.
 SHOWN = 4
-#: Rows among which they are chosen, at most.
+#: Examples among which they are chosen, at most.
 AMONG = 2000
 #: Fraction of the budget that choosing them may take.
 FRACTION = 0.02
@@ -24,7 +24,7 @@ FRACTION = 0.02
 def predictions(
     subject: Subject, data: OpenedData, rows: Sequence[int] | None
 ) -> tuple[Prediction, ...]:
-    """Return what the network says of the rows that are named, else of some chosen ones."""
+    """Return what the network says of the examples that are named, else of some chosen ones."""
     if rows is not None:
         _refuse_missing(rows, len(subject.x))
         chosen = dict.fromkeys(rows, "asked for")
@@ -43,7 +43,7 @@ def predictions(
 
 
 def label(data: OpenedData, row: int, output: int) -> str | None:
-    """Return the label of a training row, for an output."""
+    """Return the label of a training example, for an output."""
     return None if data.y is None else _shown(data.y, row, output)
 
 
@@ -57,7 +57,7 @@ def _refuse_missing(rows: Sequence[int], most: int) -> None:
     for row in rows:
         if not 0 <= row < most:
             raise ValueError(
-                f"explain must name measured rows, 0 to {most - 1}, found {row}: choose others."
+                f"explain must name measured examples, 0 to {most - 1}, found {row}: choose others."
             )
 
 
@@ -74,12 +74,12 @@ def _outputs(subject: Subject, rows: Tensor) -> Tensor:
 def _chosen(outputs: Tensor, y: Tensor | None, data: OpenedData) -> dict[int, str]:
     """Return numbers of predictions, and why each was taken."""
     if y is None:
-        return dict.fromkeys(range(min(SHOWN, len(outputs))), "one of the first rows")
+        return dict.fromkeys(range(min(SHOWN, len(outputs))), "one of the first examples")
     if data.task != "classes":
         errors = (outputs - y.double().reshape(outputs.shape)).norm(dim=1)
         order = errors.argsort(descending=True, stable=True).tolist()
         if len(order) == 1:
-            return {order[0]: "the only row"}
+            return {order[0]: "the only example"}
         usual = {order[len(order) // 2]: "an error of usual size"} if len(order) > 2 else {}
         return {order[0]: "the largest error", **usual, order[-1]: "the smallest error"}
     says, sure = _classes(outputs, data)

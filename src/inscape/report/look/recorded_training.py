@@ -44,7 +44,7 @@ class RecordedTraining:
         """Return what the training was."""
         settings = self.trajectory.settings
         name = {"sgd": "gradient descent", "adam": "Adam", "adamw": "AdamW"}
-        batch = "all rows at once" if settings.batch is None else f"batches of {settings.batch}"
+        batch = "all examples at once" if settings.batch is None else f"batches of {settings.batch}"
         momentum = f" with momentum {settings.momentum:g}" if settings.momentum else ""
         updates = f"{self.trajectory.steps:,} updates of "
         words = updates + f"{name.get(settings.optimizer, settings.optimizer)}{momentum}, {batch}"
@@ -52,7 +52,7 @@ class RecordedTraining:
         return words if loop is None else f"{words} (a loop of your own; {loop.verdict})"
 
     def split(self, queries: Tensor) -> PathKernel:
-        """Return what every training row has added to the outputs at the queries."""
+        """Return what every training example has added to the outputs at the queries."""
         return self._split(self.trajectory, queries)
 
     def seconds(self, queries: Tensor) -> float:

@@ -28,8 +28,8 @@ def introduction(look: Look) -> str:
         f"This {model.name} maps {shape(model.inputs)} {_many('input', model.inputs)} to "
         f"{model.outputs} {_many('output', (model.outputs,))} with {model.parameters:,} "
         f"{_many('parameter', (model.parameters,))}. It was measured on "
-        f"{'the' if data.measured == 'test rows' else 'all'} {data.n:,} "
-        f"{'test examples' if data.measured == 'test rows' else 'examples'} of {data.name}"
+        f"{'the' if data.measured == 'test examples' else 'all'} {data.n:,} "
+        f"{'test examples' if data.measured == 'test examples' else 'examples'} of {data.name}"
         + (f", {scored}." if (scored := _scored(look.scores, data.n)) else "."),
     ]
     explained = _explained(look.attribution)
@@ -39,7 +39,7 @@ def introduction(look: Look) -> str:
 
 
 def _explained(attribution: Attribution | None) -> list[str]:
-    """Return a sentence on predictions that were split into what training rows have added."""
+    """Return a sentence on predictions that were split into what training examples have added."""
     if attribution is None or not attribution.explained:
         return []
     many = len(attribution.explained)

@@ -1,8 +1,8 @@
 """The course of a look: prepare model and data, then share the time budget among its tasks.
 
 Tasks run in the order of importance, so that the least important is lost where time is short: the
-accuracy, the linear model, a first answer of every instrument, what the findings need, the baselines
-of every instrument, the explained predictions; then everything that can still become more precise.
+accuracy, the linear model, a first answer of every instrument, what the findings need, the
+baselines, the explained predictions; then everything that can still become more precise.
 """
 
 import math
@@ -192,7 +192,7 @@ class Prepared:
         self._give(schedule, [task], EXTRA * self.subject.clock.budget)
         if task.answer is None and task.error is None:
             for planned in set(counts) - before:
-                del counts[planned]  # rows of what was not done
+                del counts[planned]  # examples of what was not done
             counts[f"{LOST}{name}"] = 1  # so that repeating leaves it out as well
         if task.error is not None:
             reason = f"{type(task.error).__name__}: {one_line(task.error)}"
@@ -277,9 +277,9 @@ def prepare(
 ) -> Prepared:
     """Open and check everything that a look needs; its time runs from here on.
 
-    Arguments are those of :func:`inscape.look`, and whether there will be a page. Some rows pass
-    through the model: a look at all of them is part of the look. Kernels that are not on disk yet
-    are compiled before.
+    Arguments are those of :func:`inscape.look`, and whether there will be a page. A few
+    examples pass through the model to check it. Kernels that are not on disk yet are compiled
+    first.
     """
     checks.at_least(0, budget=budget)
     checks.seed(seed)

@@ -37,8 +37,8 @@ LONG = 1.0
 class Subject:
     """What is looked at, and with which settings.
 
-    ``work`` holds the numbers of rows of a look that is repeated; ``counts`` those of this one.
-    ``tokens`` are the rows before a model of tokens embeds them, None for any other model;
+    ``work`` holds the numbers of examples of a look that is repeated; ``counts`` those of this one.
+    ``tokens`` are the examples before a model of tokens embeds them, None for any other model;
     ``scalable`` tells whether one scale may apply to all of the input.
     ``wanted_threads`` is the user's word on how many threads to use.
     """
@@ -89,12 +89,12 @@ class Subject:
 
     @cached_property
     def pace(self) -> float:
-        """Return the seconds that one row takes forward through the model."""
+        """Return the seconds that one example takes forward through the model."""
         return seconds_per_row(self.model, self.x, most=self.probe.rows(MEMORY))
 
     @cached_property
     def rows(self) -> int:
-        """Return how many rows a batch has, so that no step of an instrument is long."""
+        """Return how many examples a batch has, so that no step of an instrument is long."""
         passes = 1 + 2 * min(self.probe.outputs, 10)
         return max(1, self.affordable("batch", BATCH, self.probe.rows(MEMORY), passes=passes))
 
@@ -107,7 +107,7 @@ class Subject:
         return {"plane": window[0], "domain": rectangle(window[2])}
 
     def affordable(self, name: str, seconds: float, most: int, *, passes: float = 1) -> int:
-        """Return how many rows, of so many forward passes each, the network does in some seconds.
+        """Return how many examples, at so many forward passes each, fit into some seconds.
 
         The number is kept under its name, and is the one kept where a look is repeated.
         """
@@ -121,7 +121,7 @@ class Subject:
 
     @property
     def labels(self) -> Tensor:
-        """Return the labels of the measured rows, zeros where there are none."""
+        """Return the labels of the measured examples, zeros where there are none."""
         return self.x.new_zeros(len(self.x)) if self.y is None else self.y
 
     def on_tokens(self, instrument: Instrument, model: nn.Module) -> "tuple[Subject, nn.Module]":
@@ -148,7 +148,7 @@ class Subject:
         if self.y is None and instrument.wants_labels:
             reason = "it needs labels, the data have none"
         elif (rows := len(self.arguments(instrument)[0])) < instrument.least_rows:
-            reason = f"it needs at least {instrument.least_rows} rows, the data have {rows}"
+            reason = f"it needs at least {instrument.least_rows} examples, the data have {rows}"
         else:
             return None
         return NotApplicable(what=instrument.name, reason=reason)
@@ -156,7 +156,7 @@ class Subject:
     def arguments(self, instrument: Instrument) -> tuple[Tensor, Tensor, dict[str, Any]]:
         """Return the points, their labels, and the arguments beyond: example, seed, memory, plane.
 
-        Instruments that tell data from queries get the training rows, and the test rows to answer;
+        Instruments with separate queries get the training set as data and the test set as queries;
         those that cut a plane get that of the slice.
         """
         known = signature(instrument.function).parameters
@@ -177,7 +177,7 @@ class Subject:
 
 @torch.no_grad()
 def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
-    """Time ever larger batches, of one row first, and return the seconds of a row in the best.
+    """Time ever larger batches and return the least seconds per example.
 
     The first call of a model is often slow (libraries choose their kernels), and counts only where
     a second one would take long. A single call that takes long may have waited for the processor:
@@ -198,25 +198,25 @@ def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
 
 
 def evaluated(model: nn.Module, batch: Tensor, rows: Tensor) -> Tensor:
-    """Return the outputs of a batch with these row numbers; say which row a model refuses."""
+    """Return the outputs of a batch with these indices; name the example that a model refuses."""
     try:
         outputs: Tensor = model(batch)
     except Exception as error:
         raise UnsupportedModelError(
-            f"the model must accept every row of the data, but it raised "
-            f"{_refusal(model, batch, rows, error)}: leave such rows out, or mend the model."
+            f"the model must accept every example of the data, but it raised "
+            f"{_refusal(model, batch, rows, error)}: leave such examples out, or mend the model."
         ) from error
     return outputs
 
 
 def _refusal(model: nn.Module, batch: Tensor, rows: Tensor, error: Exception) -> str:
-    """Return what a model raises, and at which of some rows alone or that it is at all together."""
+    """Return what a model raises, and at which single example, or that it is at all together."""
     for row, number in enumerate(rows.tolist()):
         try:
             model(batch[row : row + 1].clone())
         except Exception as alone:
-            return f"{type(alone).__name__} at row {number} ({one_line(alone)})"
-    together = f"a batch of {len(rows)} rows" if len(rows) > 1 else f"row {int(rows[0])}"
+            return f"{type(alone).__name__} at example {number} ({one_line(alone)})"
+    together = f"a batch of {len(rows)} examples" if len(rows) > 1 else f"example {int(rows[0])}"
     return f"{type(error).__name__} at {together} ({one_line(error)})"
 
 

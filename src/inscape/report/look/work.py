@@ -1,8 +1,8 @@
 """The work that a look took, in a text from which it can be repeated.
 
-``batch=64,robustness=3/all/2`` says that batches had 64 rows, and that robustness took 3 answers
-of the network, all of the linear model and 2 of the first draw at initialisation; everything that
-is not named is taken to its end.
+``batch=64,robustness=3/all/2`` says that batches had 64 examples, and that robustness gave 3
+answers for the network, all for the linear model and 2 for the first draw at initialisation;
+everything that is not named runs to its end.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class WorkCounts:
-    """How many answers of each task, and how many rows of each part, a look takes.
+    """How many answers of each task, and how many examples of each part, a look takes.
 
     Attributes:
         answers: By instrument, the answers of each role; None for all there are.
@@ -56,7 +56,7 @@ def work_of(tasks: Iterable[LookTask], rows: Mapping[str, int]) -> WorkCounts:
 
 
 def read_work(text: str, *, names: Iterable[str]) -> WorkCounts:
-    """Read the work of a look; names are those of instruments, others count rows.
+    """Read the work of a look; names are those of instruments, others count examples.
 
     >>> work = read_work("batch=64,robustness=3/all/2", names=["robustness"])
     >>> work.rows, work.most("robustness", "linear"), work.most("robustness", "network"), str(work)

@@ -169,7 +169,7 @@ def read_data(settings: Mapping[str, Any], precision: torch.dtype = torch.float3
 
 
 def _fewer(data: OpenedData, limit: int | None) -> OpenedData:
-    """Return opened data with at most so many rows of each split, drawn with seed 0."""
+    """Return opened data with at most so many examples of each split, drawn with seed 0."""
     parts: dict[str, Any] = {}
     for x, y in (("x", "y"), ("x_test", "y_test")):
         inputs, labels = getattr(data, x), getattr(data, y)
@@ -205,7 +205,7 @@ def _number(summary: Summary | None, samples: torch.Tensor | None) -> dict[str, 
 
 
 def _performance(opened: Opened) -> CellValues:
-    """Return accuracy and loss on the measured rows, and what the model is."""
+    """Return accuracy and loss on the measured examples, and what the model is."""
     model, data = opened.model.model, opened.data
     about = {
         "class": type(model).__name__,

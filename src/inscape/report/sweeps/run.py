@@ -93,8 +93,8 @@ def sweep(
 ) -> Sweep:
     """Measure many models with the same instruments, on the same samples, and compare them.
 
-    Work is fixed, not time: every model is measured on the same rows with the same draws, so that
-    two models can be compared sample by sample. What cannot be opened or measured has a row that
+    Work is fixed, not time: every model is measured on the same examples with the same draws, so
+    that two models can be compared sample by sample. What cannot be opened or measured has a row that
     says why, and does not stop the others. With ``out`` every number is on disk the moment it is
     there: the same call after a kill measures only what is missing.
 
@@ -108,9 +108,9 @@ def sweep(
             ``package.module:factory`` or a function.
         columns: Numbers of your own for each model, such as its test accuracy: the path of a CSV
             with a column of models, a data frame, or a dictionary of lists or dictionaries.
-        budget: Seconds per model: chooses how many rows are measured, the same for all models, and
-            leaves out what does not fit.
-        limit: Rows of each split to keep, drawn with seed 0.
+        budget: Seconds per model: chooses how many examples are measured, the same for all models,
+            and leaves out what does not fit.
+        limit: Examples of each split to keep, drawn with seed 0.
         seed: Seed of every draw.
         executor: ``serial``, ``joblib``, ``ray`` or ``slurm``; processes of this machine by
             default, this process where models or data are objects in memory.
