@@ -111,7 +111,7 @@ def test_columns_of_a_table_can_be_normalised_too():
 
 def test_channels_that_are_not_there():
     with pytest.raises(
-        DataError, match=r"found 3 for examples of shape \(48,\): give --input-shape"
+        DataError, match=r"found 3 for examples of shape \(48,\): say --input-shape"
     ):
         open_data(FLAT, normalise="cifar10")
 

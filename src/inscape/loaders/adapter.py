@@ -169,7 +169,7 @@ def adapt(
     checks.in_eval_mode(model)
     examples = {key: _spaced(tensor) for key, tensor in given.items()}
     examples = examples or {tokens._key: sample_tokens(model)}
-    lookup_embedding = _found(tokens, examples, None if embedding is True else embedding)
+    lookup_embedding = _embedding_of(tokens, examples, None if embedding is True else embedding)
     _refuse_other_outputs(tokens, lookup_embedding, examples)
     return tokens._changed(
         embedding=lookup_embedding,
@@ -200,7 +200,7 @@ def _spaced(tensor: Tensor) -> Tensor:
     return tensor[rows.round().long()]
 
 
-def _found(tokens: Adapted, examples: Mapping[Key, Tensor], named: str | None) -> Embedding:
+def _embedding_of(tokens: Adapted, examples: Mapping[Key, Tensor], named: str | None) -> Embedding:
     """Return where a network embeds tokens, or say why it could not be seen."""
     refuse_other_lengths(examples)
     try:

@@ -1,4 +1,4 @@
-"""Whatever holds numbers as NumPy arrays, and which of several arrays are x and y."""
+"""Any container of numbers as NumPy arrays, and which of several arrays are x and y."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

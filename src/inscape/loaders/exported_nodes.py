@@ -74,7 +74,7 @@ class Here(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class AtenCall:
-    """One call: what, with what, and the names of what comes out."""
+    """One call of an aten operator: its target, its arguments and the names of its results."""
 
     target: str
     args: tuple[Any, ...]

@@ -55,7 +55,7 @@ class Preparation:
         if len(values) > 1 and len(values) != x.shape[1]:
             raise DataError(
                 f"normalise must have one number for each channel, found {len(values)} for "
-                f"examples of shape {tuple(x.shape[1:])}: give --input-shape with the channels first."
+                f"examples of shape {tuple(x.shape[1:])}: say --input-shape, channels first."
             )
         return x.new_tensor(values).reshape(1, -1, *[1] * (x.ndim - 2))
 

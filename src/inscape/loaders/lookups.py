@@ -42,7 +42,7 @@ class Lookup:
         return self.size if self.table is None else len(self.table)
 
 
-class LookupReached(Exception):  # noqa: N818 - no error: what was to be seen was seen
+class LookupReached(Exception):  # noqa: N818 - no error: the lookup was reached
     """A call that was ended on purpose at a lookup."""
 
 

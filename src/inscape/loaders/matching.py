@@ -1,4 +1,4 @@
-"""Model and data together: does the model take the examples, and do its outputs fit the labels?"""
+"""Match a model and data: does it accept the examples, and do its outputs fit the labels?"""
 
 import math
 from dataclasses import replace

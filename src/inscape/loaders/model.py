@@ -64,7 +64,7 @@ def open_model(
     """
     place = choose_device(device)
     precision = choose_dtype(dtype, place)
-    source_object, source, notes = _found(spec, trust=trust, max_size=max_size)
+    source_object, source, notes = _opened(spec, trust=trust, max_size=max_size)
     model, more = _as_module(source_object, source)
     notes += more
     refuse_unreadable(model)
@@ -86,7 +86,7 @@ def open_model(
     )
 
 
-def _found(spec: object, *, trust: bool, max_size: int | None) -> tuple[Any, str, tuple[str, ...]]:
+def _opened(spec: object, *, trust: bool, max_size: int | None) -> tuple[Any, str, tuple[str, ...]]:
     """Return what ``spec`` names, how to call it, and notes."""
     if not isinstance(spec, str | Path):
         return spec, f"{type(spec).__name__} object", ()

@@ -48,7 +48,7 @@ def performance(model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, loss: str
 def per_sample(
     model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, loss: str
 ) -> tuple[Float64[Tensor, " n"], Bool[Tensor, " n"]]:
-    """Return the loss of each sample, and whether it is put into its class.
+    """Return the loss of each sample, and whether it is classified correctly.
 
     Arguments are those of :func:`performance`, which is the mean of both.
     """
@@ -57,7 +57,7 @@ def per_sample(
 
 
 def _batches(model: nn.Module, x: Tensor, y: Tensor, loss: str) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the losses of a batch and whether its samples are put into their classes."""
+    """Yield the losses of a batch and whether its samples are classified correctly."""
     checks.one_of(("mse", "cross_entropy", "bce_logits"), loss=loss)
     checks.labels(y, x)
     rows = probe(model, x).rows(MEMORY)

@@ -23,10 +23,10 @@ _KERAS = (".keras", ".h5", ".hdf5")
 _FOREIGN = (".tflite", ".pb", ".mlmodel")
 SUFFIXES = (".pt2", ".nnet", ".onnx", *_KERAS, *_TORCH, *_PICKLES, *_FOREIGN)
 
-Found = tuple[Any, tuple[str, ...]]
+Opened = tuple[Any, tuple[str, ...]]
 
 
-def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) -> Found:
+def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) -> Opened:
     """Return the model in a file and what there is to say about it."""
     suffix = Path(spec).suffix.lower()
     if suffix in _FOREIGN:
@@ -53,7 +53,7 @@ def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) ->
     return _open_torch(path, trust=trust, max_size=max_size)
 
 
-def _open_torch(path: Path, *, trust: bool, max_size: int | None) -> Found:
+def _open_torch(path: Path, *, trust: bool, max_size: int | None) -> Opened:
     kind = kind_of(path)
     if kind == "torchscript":
         return _open_torchscript(path, trust=trust)
@@ -74,7 +74,7 @@ def _open_torch(path: Path, *, trust: bool, max_size: int | None) -> Found:
     return _trusted(saved, path)
 
 
-def _open_torchscript(path: Path, *, trust: bool) -> Found:
+def _open_torchscript(path: Path, *, trust: bool) -> Opened:
     if not trust:
         raise UnsupportedModelError(
             f"{path} must be a model that runs no foreign code, found a TorchScript archive, a "
@@ -93,7 +93,7 @@ def _open_torchscript(path: Path, *, trust: bool) -> Found:
     return Scripted(script), ("TorchScript, which PyTorch has deprecated: export it as .pt2",)
 
 
-def _open_pickle(path: Path, *, trust: bool) -> Found:
+def _open_pickle(path: Path, *, trust: bool) -> Opened:
     if not trust:
         raise code_refusal(path)
     import joblib
@@ -112,7 +112,7 @@ def _open_pickle(path: Path, *, trust: bool) -> Found:
     return model, (*notes, *(str(item.message).partition("\n")[0] for item in caught))
 
 
-def _trusted(saved: Any, path: Path) -> Found:
+def _trusted(saved: Any, path: Path) -> Opened:
     if isinstance(saved, nn.Module) or is_estimator(saved):
         return saved, ("unpickled with its own code, as trusted",)
     raise UnsupportedModelError(

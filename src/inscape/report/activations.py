@@ -1,4 +1,4 @@
-"""What ReLU units do on some examples: which are never on, and which are copies of others."""
+"""Activations of ReLU units on examples: units that are never on, and copies of other units."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Sizes are reckoned here, with Python's numbers, so that a graph is known before any row is.
+"""Arithmetic of sizes with Python's integers, so that shapes are known before any input is.
 
 A batch of any size passes through as a symbol; integers are Python's own (dtype object).
 """

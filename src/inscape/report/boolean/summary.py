@@ -57,7 +57,7 @@ class Network:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BooleanLook:
-    """All that a look at a Boolean function found."""
+    """The results of a look at a Boolean function."""
 
     asked: str
     table: TruthTable

@@ -1,4 +1,4 @@
-"""The part of the page that explains predictions: bars that go from start to end, and pictures."""
+"""The section of the page that explains predictions: sums as bars, and pictures."""
 
 import html
 import re

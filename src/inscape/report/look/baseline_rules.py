@@ -1,4 +1,4 @@
-"""Rules that hold a network against a linear model and against its own initialisation."""
+"""Rules that compare a network with a linear model and with its own initialisation."""
 
 import math
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ FAR = 4.0
 
 
 def untrained(look: "Look", seen: Checkup) -> Finding | None:
-    """Weights that are distributed as at initialisation."""
+    """Warn of weights that are distributed as at initialisation."""
     if not seen.weighed or len(seen.fresh) < seen.weighed:
         return None
     layers = "its one layer" if seen.weighed == 1 else f"all {seen.weighed} layers"
@@ -44,7 +44,7 @@ def untrained(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
-    """Accuracy that a linear model has too, and what it does under attack."""
+    """Warn if a linear model is as accurate, and say which is more robust under attack."""
     pair = _against_linear(seen)
     if pair is None or pair[2] > 0 or look.data.measured == "all examples":
         return None  # of the very examples that it was fitted to, a linear model knows too much
@@ -68,7 +68,7 @@ def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def brittle(look: "Look", seen: Checkup) -> Finding | None:
-    """More accurate than the linear model, and more easily broken."""
+    """Warn if the network is more accurate than the linear model but less robust."""
     pair, attacked = _against_linear(seen), _broken_sooner(look)
     if pair is None or attacked is None or pair[2] <= 0:
         return None
@@ -79,13 +79,13 @@ def brittle(look: "Look", seen: Checkup) -> Finding | None:
         text=f"It is more accurate than {linear_label(look)} ({pair[0]:.1%} against {pair[1]:.1%}) "
         f"but breaks more easily: under attack {own:.2f} of its answers stay right, against "
         f"{linear:.2f}.",
-        advice="inscape.controls.adversarial_training or a Jacobian penalty buys robustness.",
+        advice="inscape.controls.adversarial_training or a Jacobian penalty makes it more robust.",
         section="robustness",
     )
 
 
 def nearly_linear(look: "Look", seen: Checkup) -> Finding | None:
-    """Outputs that are an affine function of the linear model's."""
+    """Warn if the outputs are nearly an affine function of those of the linear model."""
     explained = seen.linearity
     if explained is None or explained < LINEAR:
         return None
@@ -99,7 +99,7 @@ def nearly_linear(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
-    """What the network adds to a linear model."""
+    """Report how much more accurate than a linear model the network is."""
     pair = _against_linear(seen)
     if pair is None or pair[2] <= 0:
         return None
@@ -113,7 +113,7 @@ def better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def regression(look: "Look", seen: Checkup) -> Finding | None:
-    """Squared errors beside those of a linear model."""
+    """Compare the squared errors with those of a linear model."""
     if seen.targets is None or seen.linear is None or seen.n < FEWEST:
         return None
     own, linear = seen.errors(seen.outputs), seen.errors(seen.linear)
@@ -131,7 +131,7 @@ def regression(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def surprising(look: "Look", seen: Checkup) -> Finding | None:
-    """The number that is farthest from all of its baselines."""
+    """Report the number that is farthest from all of its baselines."""
     held = [m for m in look.measurements if m.name not in ("robustness", "plane_regions")]
     most = max(held, key=surprise, default=None)
     if most is None or surprise(most) < FAR or most.summary is None:

@@ -1,4 +1,4 @@
-"""What to hold a number against: the network before training, a linear model, a lower bound."""
+"""Baselines of a number: the network at initialisation, a linear model, a lower bound."""
 
 import math
 from collections.abc import Callable, Iterable

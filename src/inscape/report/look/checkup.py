@@ -1,4 +1,4 @@
-"""A checkup: what a few hundred examples show of a network at once, for the findings of a page."""
+"""A checkup: outputs, units and weights on a few hundred examples, for the findings of a page."""
 
 import math
 from collections.abc import Callable
@@ -82,12 +82,12 @@ class Checkup:
 
     @cached_property
     def right(self) -> Bool[Tensor, " n"] | None:
-        """Tell which examples the network puts into their class."""
+        """Tell which examples the network classifies correctly."""
         return None if self.labels is None else self.answers == self.labels
 
     @cached_property
     def linear_right(self) -> Bool[Tensor, " n"] | None:
-        """Tell which examples the linear model puts into their class."""
+        """Tell which examples the linear model classifies correctly."""
         if self.labels is None or self.linear is None:
             return None
         return answers_of(self.linear, probability=self.probabilities) == self.labels

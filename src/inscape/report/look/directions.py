@@ -1,4 +1,4 @@
-"""Which way each number points, what question it answers, and how far it is from its baselines."""
+"""Whether larger is better, the question that a number answers, and its distance from baselines."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ UNIT = 0.05
 
 @dataclass(frozen=True)
 class Direction:
-    """Which way a number is better, and what a larger one means."""
+    """Whether a larger number is better, and what it means."""
 
     better: Better
     larger: str
@@ -79,7 +79,7 @@ DIRECTIONS = {
 
 
 def direction(name: str) -> Direction | None:
-    """Return which way the number of an instrument points; None of one that others have added."""
+    """Return whether larger is better for an instrument; None for an unknown one."""
     return DIRECTIONS.get(name)
 
 

@@ -1,4 +1,4 @@
-"""A finding: one sentence of the opening of a page, and what the rules that make them share."""
+"""A finding: one sentence at the top of a look page, and helpers that the rules share."""
 
 import math
 from collections.abc import Callable
@@ -22,10 +22,10 @@ FEWEST = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One sentence of the opening: what was found, where it stands, and what to do.
+    """One sentence at the top of the page: a result, its section, and what to do.
 
     Attributes:
-        rule: The rule that it is true by.
+        rule: Name of the rule that made it.
         severity: How much it should worry the reader, 0 to 100.
         text: The sentence, with its numbers.
         advice: What to do, or "".
@@ -77,5 +77,5 @@ def class_name(look: "Look", k: int) -> str:
 
 
 def are(count: int) -> str:
-    """Return the verb for so many things."""
+    """Return "is" for one and "are" for more."""
     return "is" if count == 1 else "are"

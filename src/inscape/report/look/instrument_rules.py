@@ -36,7 +36,7 @@ CUT = 0.1
 
 
 def masking(look: "Look", seen: Checkup) -> Finding | None:
-    """Signs that an attack was blind rather than the network robust."""
+    """Warn of signs that gradients are masked, so that an attack fails for that reason alone."""
     measured = measurement(look, "robustness")
     said = getattr(measured.result, "warnings", ()) if measured else ()
     begun = UNFINISHED.partition("{")[0]
@@ -53,7 +53,7 @@ def masking(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def outside(look: "Look", seen: Checkup) -> Finding | None:
-    """Errors outside the data that are much larger than those of a simple peer."""
+    """Warn if errors outside the convex hull are much larger than those of a simple model."""
     measured = measurement(look, "extrapolation")
     if measured is None or not isinstance(measured.result, Extrapolation):
         return None
@@ -80,7 +80,7 @@ def outside(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def dead_units(look: "Look", seen: Checkup) -> Finding | None:
-    """ReLU units that no example switches on."""
+    """Warn of ReLU units that are off on every example."""
     if seen.dead < IDLE or not seen.n:
         return None
     worst, fraction = _worst_layer(seen.silent)
@@ -95,7 +95,7 @@ def dead_units(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def duplicate_units(look: "Look", seen: Checkup) -> Finding | None:
-    """ReLU units that are a multiple of another one in their layer."""
+    """Warn of ReLU units that are a positive multiple of another one in their layer."""
     if seen.duplicate < IDLE or not seen.n:
         return None
     worst, fraction = _worst_layer(seen.copies)
@@ -110,7 +110,7 @@ def duplicate_units(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def wide(look: "Look", seen: Checkup) -> Finding | None:
-    """Intervals that are too wide to use."""
+    """Report intervals that are too wide to compare networks by."""
     vague = [measured.name for measured in look.measurements if _is_wide(measured)]
     if not vague:
         return None
@@ -129,7 +129,7 @@ def wide(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def attacked(look: "Look", seen: Checkup) -> Finding | None:
-    """How little breaks it, where nothing speaks against the attack and it had time."""
+    """Report the accuracy under attack, if the attack is credible and had enough time."""
     measured = measurement(look, "robustness")
     if measured is None or measured.summary is None or masking(look, seen) is not None:
         return None
@@ -146,7 +146,7 @@ def attacked(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def regions(look: "Look", seen: Checkup) -> Finding | None:
-    """Of how many linear regions it is made on the slice, where enough of it was cut."""
+    """Report the number of linear regions on the slice, if enough of it was covered."""
     measured = measurement(look, "plane_regions")
     if measured is None or measured.summary is None:
         return None
@@ -177,7 +177,7 @@ def _units(layers: dict[str, Tensor]) -> int:
 
 
 def _is_wide(measured: Measured) -> bool:
-    """Tell whether an interval leaves too much open for the number to be compared."""
+    """Tell whether an interval is too wide for the number to be compared."""
     summary, result = measured.summary, measured.result
     if summary is None or summary.low is None or summary.high is None:
         return False

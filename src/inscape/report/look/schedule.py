@@ -120,7 +120,7 @@ class TaskSchedule:
     Args:
         watch: Knows how much time there is, and interrupts what takes too long.
         slice: Seconds of the first slice of each task.
-        told: Called with the name of the task that is about to run.
+        announce: Called with the name of the task that is about to run.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class TaskSchedule:
     ) -> None:
         self.watch = watch
         self.slice = slice
-        self._told = announce
+        self._announce = announce
         self._interrupted: list[LookTask] = []
 
     def first(self, tasks: Sequence[LookTask], seconds: float | None = None) -> None:
@@ -181,7 +181,7 @@ class TaskSchedule:
     def finish(self, tasks: Sequence[LookTask]) -> None:
         """Let each task take all the answers it may, whatever time that takes, not what memory."""
         for task in tasks:
-            self._told(task)
+            self._announce(task)
             try:
                 with self.watch.limit(FOREVER):
                     while not task.ended:
@@ -191,7 +191,7 @@ class TaskSchedule:
 
     def _run(self, task: LookTask, seconds: float, longest: float) -> bool:
         """Let a task run for so many seconds; tell whether it was interrupted amid a step."""
-        self._told(task)
+        self._announce(task)
         begun = now()
         try:
             with self.watch.limit(AMID * longest):

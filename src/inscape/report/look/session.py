@@ -115,7 +115,9 @@ class Prepared:
         subject, watch = self.subject, self.subject.clock
         measurements = MeasurementTasks(subject, self.chosen, self.work or WorkCounts())
         slice = min(SLICE, watch.budget / (2 * max(1, 3 * len(self.chosen))))
-        schedule = TaskSchedule(watch, slice=slice, told=partial(self._tell, moved, measurements))
+        schedule = TaskSchedule(
+            watch, slice=slice, announce=partial(self._tell, moved, measurements)
+        )
         rate = partial(scores, subject, self.data)
         own = self._extra(schedule, "scores", lambda: rate(self.opened.model, NETWORK)) or ()
         self._give(schedule, [measurements.fitting], FITTING * watch.budget)

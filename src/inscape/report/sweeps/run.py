@@ -94,9 +94,9 @@ def sweep(
     """Measure many models with the same instruments, on the same samples, and compare them.
 
     Work is fixed, not time: every model is measured on the same examples with the same draws, so
-    that two models can be compared sample by sample. What cannot be opened or measured has a row that
-    says why, and does not stop the others. With ``out`` every number is on disk the moment it is
-    there: the same call after a kill measures only what is missing.
+    that two models can be compared sample by sample. A model that cannot be opened or measured has
+    a row that says why, and does not stop the others. With ``out`` every number is written to disk
+    as soon as it is computed: the same call after a kill measures only what is missing.
 
     Args:
         models: Paths of models or checkpoints, folders or patterns of them, modules, scikit-learn
