@@ -30,12 +30,12 @@ def test_facts_of_the_processor(run, monkeypatch):
     assert ("MKL" in found["BLAS of torch"]) == torch.backends.mkl.is_available()
     assert found["BLAS of NumPy"]
     assert "MKL_CBWR=AVX2" in found["settings"]
-    assert found["same bits in all slots of a stack"].startswith("yes" if same_bits() else "no")
+    assert found["slots of a stack agree bit for bit"].startswith("yes" if same_bits() else "no")
 
 
 def test_slots_that_differ_are_said(monkeypatch):
     monkeypatch.setattr(slots, "AlignedProduct", lambda left, right: by_slot)
-    answer = processor.processor()["same bits in all slots of a stack"]
+    answer = processor.processor()["slots of a stack agree bit for bit"]
     assert answer == "no: networks are trained in a loop"
 
 

@@ -96,8 +96,9 @@ def test_a_dry_run_forecasts_and_writes_nothing(run, folder):
     done = run(*WORDS, "--dry-run", "--budget", "60")
     assert done.exit_code == 0
     assert "gradient_norm" in done.stdout
-    assert "3 models x 3 instruments on 50 rows of data.npz: 12 cells, 12 to measure, about" in (
-        done.stderr
+    assert (
+        "3 models x 3 instruments on 50 examples of data.npz: 12 cells, 12 to measure, about"
+        in (done.stderr)
     )
     assert not (folder / "sweeps").exists()
 

@@ -183,7 +183,7 @@ def test_a_cell_that_raises_does_not_stop_the_others(toy, store, name):
     assert said.startswith(f"2 of 6 cells of {toy.table} failed; the cell size=")
     assert "seed=1 said ZeroDivisionError: seed 1 is bad (table_1.py, line " in said
     assert said.endswith(
-        "and 1 more failed: mend it and run the same command again, which computes only what is "
+        "and 1 more failed: fix it and run the same command again, which computes only what is "
         "missing."
     )
     assert "\n" not in said

@@ -220,7 +220,7 @@ class WithoutGradient(nn.Module):
 def test_what_cannot_be_replayed_needs_trust(export, tmp_path):
     model = WithoutGradient().eval()
     path = export(model, torch.randn(4, 3), tmp_path / "hop.pt2")
-    with pytest.raises(UnsupportedModelError, match=r"wrap_with_set_grad_enabled.*say --trust"):
+    with pytest.raises(UnsupportedModelError, match=r"wrap_with_set_grad_enabled.*use --trust"):
         open_model(path)
     opened = open_model(path, trust=True)
     assert "read by torch.export.load, trusting the file" in opened.notes[0]

@@ -153,7 +153,7 @@ def test_a_layer_of_code_is_refused_by_its_name(tmp_path):
     config["config"]["layers"].append({"class_name": "Lambda", "config": {"name": "code"}})
     for write, name in ((write_h5, "net.h5"), (write_keras, "net.keras")):
         path = write(tmp_path / name, MLP, (4,), config)
-        with pytest.raises(UnsupportedModelError, match=r"known here, found 'Lambda': say --trust"):
+        with pytest.raises(UnsupportedModelError, match=r"known here, found 'Lambda': use --trust"):
             open_model(path)
 
 

@@ -84,7 +84,7 @@ def test_paths_may_be_text(tmp_path):
 
 
 def test_the_guess_about_labels_is_said(tmp_path):
-    said = "y holds 3 different integers: taken as classes (say --labels regression otherwise)"
+    said = "y holds 3 different integers: taken as classes (use --labels regression otherwise)"
     assert said in open_data((X, Y)).notes
     assert said in open_data((X, Y.astype(float))).notes
     assert open_data((X, Y), labels="classes").notes == ()

@@ -266,7 +266,7 @@ def test_a_malicious_pickle_does_not_run(tmp_path, form):
         path.write_bytes(pickle.dumps(content, protocol=4))
     else:
         torch.save(content, path, _use_new_zipfile_serialization=form == "torch")
-    text = r"would run code \(.*'pathlib\.Path.*save model\.state_dict\(\) instead, or say --trust"
+    text = r"would run code \(.*'pathlib\.Path.*save model\.state_dict\(\) instead, or use --trust"
     with pytest.raises(UnsupportedModelError, match=text):
         open_model(nn.Linear(2, 1), weights=path)
     assert not mark.exists()

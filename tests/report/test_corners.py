@@ -20,7 +20,7 @@ from inscape.report.look.pulse import Pulse, pulse
 from inscape.report.look.schedule import LookTask, TaskSchedule
 from inscape.report.look.session import FITTING, FURTHER, prepare
 from inscape.report.look.subject import opened_data
-from inscape.report.look.tasks import Measures, relative_width
+from inscape.report.look.tasks import MeasurementTasks, relative_width
 from inscape.report.look.watch import BudgetWatch, Interrupted
 from inscape.report.look.work import WorkCounts
 from inscape.smoothness import GradientNorm
@@ -196,7 +196,7 @@ def test_what_takes_too_much_memory_ends_in_an_error_where_a_look_is_repeated():
 def test_progress_of_a_look_that_only_explains_is_that_of_explaining():
     prepared = prepare(NET, rows(40), only="attribution", budget=30)
     prepared = replace(prepared, explaining=replace(prepared.explaining, seconds=20.0))
-    measures = Measures(prepared.subject, {}, WorkCounts())
+    measures = MeasurementTasks(prepared.subject, {}, WorkCounts())
     measures.fitting.ended = True
     with progress(100, label="a", quiet=True) as bar:
         moved = Pulse(bar, 30.0)

@@ -154,7 +154,9 @@ def test_sentences_say_what_failed_and_what_changes():
         "From a to j, 1 of 1 numbers change by more than their 95% interval; the gradient norm "
         "grows 10-fold."
     )
-    assert texts[2].startswith("Of 1 instruments, the gradient norm goes with size most closely:")
+    assert texts[2].startswith(
+        "Of 1 instruments, the gradient norm is most closely correlated with size:"
+    )
     assert sentences(found)[0].warning
 
 

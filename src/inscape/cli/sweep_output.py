@@ -29,7 +29,7 @@ def announcement(prepared: PreparedSweep) -> str:
     cells, missing = len(plan.plan.cells), len(plan.plan.missing)
     rows = len(plan.data.measured[0])
     head = (
-        f"{len(plan.entries)} models x {len(plan.chosen)} instruments on {rows:,} rows of "
+        f"{len(plan.entries)} models x {len(plan.chosen)} instruments on {rows:,} examples of "
         f"{plan.data.name}: {cells:,} cells, {missing:,} to measure"
     )
     if plan.left_out:

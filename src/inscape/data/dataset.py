@@ -43,7 +43,7 @@ class Dataset:
             _check(self.x_test, self.y_test, self.task)
             if self.x_test.shape[1:] != self.x.shape[1:]:
                 raise ValueError(
-                    f"x_test must have rows of shape {tuple(self.x.shape[1:])} as x has, found "
+                    f"x_test must have examples of shape {tuple(self.x.shape[1:])} as x has, found "
                     f"{tuple(self.x_test.shape[1:])}: reshape it."
                 )
 
@@ -70,16 +70,16 @@ class Dataset:
         return 1 + max(int(y.max()) for y in labels)
 
     def subset(self, n: int) -> "Dataset":
-        """Return the same set with only the first ``n`` training rows."""
+        """Return the same set with only the first ``n`` training examples."""
         checks.at_least(1, n=n)
         if n > len(self.x):
             raise ValueError(
-                f"n must be at most the {len(self.x)} training rows of {self.name}, found {n}: "
+                f"n must be at most the {len(self.x)} training examples of {self.name}, found {n}: "
                 "ask for fewer."
             )
         if n == len(self.x):
             return self
-        note = f"subset: the first {n} of {len(self.x)} training rows"
+        note = f"subset: the first {n} of {len(self.x)} training examples"
         return replace(self, x=self.x[:n], y=self.y[:n], notes=(*self.notes, note))
 
     def to(

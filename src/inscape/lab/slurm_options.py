@@ -1,4 +1,4 @@
-"""What to ask of Slurm: from the call, the environment and a TOML file, in this order.
+"""Options of Slurm jobs: from the call, the environment and a TOML file, in this order.
 
 A file named by ``INSCAPE_SLURM_CONFIG`` may hold a table ``[slurm]``; each of its keys can also be
 given alone, as in ``INSCAPE_SLURM_PARTITION=gpu``.

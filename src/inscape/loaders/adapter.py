@@ -213,7 +213,7 @@ def _embedding_of(tokens: Adapted, examples: Mapping[Key, Tensor], named: str | 
     if embedding is None:
         raise UnsupportedModelError(
             "the model must look its tokens up in an embedding (nn.Embedding, F.embedding, "
-            "table[tokens], F.one_hot), found no lookup that follows the rows: leave out "
+            "table[tokens], F.one_hot), found no lookup whose ids change with the input: leave out "
             "embedding, and measure what needs no gradients by the input."
         )
     return embedding

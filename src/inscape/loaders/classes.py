@@ -37,7 +37,7 @@ def by_name(data: OpenedData, classes: tuple[Name, ...]) -> OpenedData:
     strange = names[indices.index(None)]
     raise DataError(
         f"labels must be among the classes that the model was fitted to, {listed(classes, 10)}, "
-        f"found {strange!r}: give other labels, or say --labels regression or none."
+        f"found {strange!r}: give other labels, or use --labels regression or none."
     )
 
 

@@ -1,4 +1,4 @@
-"""Opening data: a file, a loader, tensors or a name; every guess is said and recorded."""
+"""Opening data: a file, a loader, tensors or a name; every guess is noted and recorded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ LOSSES: dict[str, Loss] = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedData:
-    """Inputs and labels ready for a model, what they are, and everything that was said.
+    """Inputs and labels ready for a model, with facts and notes about them.
 
     ``parts`` are the inputs that a row of ``x`` holds for a model with several, or with integers;
     once tokens are embedded, ``tokens`` and ``tokens_test`` are the examples before.
@@ -204,7 +204,7 @@ def _loss(wish: str, task: Task) -> Loss | None:
         raise DataError(f"loss {wish} must have labels, found none: give y, or leave out --loss.")
     if task == "regression" and wish != "mse":
         raise DataError(
-            f"loss {wish} must have classes as labels, found real numbers: say --labels classes, "
+            f"loss {wish} must have classes as labels, found real numbers: use --labels classes, "
             "or --loss mse."
         )
     return LOSSES[wish]

@@ -95,7 +95,7 @@ def _as_layers(model: Any) -> tuple[nn.Sequential, tuple[str, ...]] | None:
 
 
 def _is_linear(model: Any) -> bool:
-    """Tell whether what it predicts from is ``coef_ @ x + intercept_``, by its own word."""
+    """Tell whether its outputs are ``coef_ @ x + intercept_``, by comparing them."""
     inputs = np.atleast_2d(model.coef_).shape[1]
     rows = np.random.default_rng(0).standard_normal((4, inputs))
     said = np.asarray(_function(model)[0](rows), np.float64).reshape(4, -1)

@@ -202,7 +202,7 @@ def _refusal(path: Path, error: UnsupportedModelError) -> UnsupportedModelError:
     if isinstance(error, UnfitProgramError):
         return UnsupportedModelError(f"{path} cannot be measured: {error}.")
     return UnsupportedModelError(
-        f"{path} must hold a plain exported program, but {error}; export it anew, or say --trust "
+        f"{path} must hold a plain exported program, but {error}; export it anew, or use --trust "
         "(trust=True) to let torch.export.load run what the file says, if you trust its source."
     )
 

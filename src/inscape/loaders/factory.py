@@ -141,7 +141,7 @@ def _import_refusal(home: str, error: BaseException) -> UnsupportedModelError:
     hint = (
         "put what the script does under if __name__ == '__main__'"
         if isinstance(error, SystemExit)
-        else "mend it, or run it with python to see the whole trace"
+        else "fix it, or run it with python to see the whole trace"
     )
     return UnsupportedModelError(f"{home} must be importable, but it raised {said(error)}: {hint}.")
 

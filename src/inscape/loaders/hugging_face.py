@@ -71,7 +71,7 @@ def _refuse_code(path: Path, config: Mapping[str, Any]) -> None:
         if config.get(key):
             raise UnsupportedModelError(
                 f"{path / CONFIG} must describe a model of transformers alone, found {key!r}, "
-                "which asks for code from elsewhere: say --trust (trust=True) only if you trust "
+                "which requires code from elsewhere: use --trust (trust=True) only if you trust "
                 "whoever wrote it."
             )
 

@@ -55,7 +55,7 @@ class Preparation:
         if len(values) > 1 and len(values) != x.shape[1]:
             raise DataError(
                 f"normalise must have one number for each channel, found {len(values)} for "
-                f"examples of shape {tuple(x.shape[1:])}: say --input-shape, channels first."
+                f"examples of shape {tuple(x.shape[1:])}: use --input-shape, channels first."
             )
         return x.new_tensor(values).reshape(1, -1, *[1] * (x.ndim - 2))
 
@@ -82,7 +82,7 @@ def reshaped(x: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, tuple[str, ...]
     if math.prod(row) != math.prod(shape):
         raise DataError(
             f"input shape {'x'.join(map(str, shape))} must hold {math.prod(shape)} numbers, found "
-            f"rows of shape {row} with {math.prod(row)}: give a shape that fits."
+            f"examples of shape {row} with {math.prod(row)}: give a shape that fits."
         )
     return x.reshape(len(x), *shape), ()
 
@@ -104,9 +104,9 @@ def _divisor(given: Any, x: Array) -> tuple[float | None, tuple[str, ...]]:
     whole = x.dtype.kind in "iu"
     span = f"x holds integers from {x.min()} to {x.max()}" if whole else ""
     if given == "auto" and whole and x.min() >= 0 and 128 <= x.max() <= 255:
-        return 255.0, (f"{span}: divided by 255 (say --divide 1 otherwise)",)
+        return 255.0, (f"{span}: divided by 255 (use --divide 1 otherwise)",)
     if given in (None, "auto"):
-        hint = " (say --divide 255 to divide)" if given is None and whole and x.max() > 1 else ""
+        hint = " (use --divide 255 to divide)" if given is None and whole and x.max() > 1 else ""
         return None, (f"{span}: taken as they are{hint}",) if whole else ()
     try:
         divide = float(given)

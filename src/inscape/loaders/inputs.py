@@ -77,8 +77,8 @@ def _embedded(
     embedding = adapted.embedding
     assert embedding is not None
     said = (
-        f"takes tokens: measured in its embedding {embedding}, where the input has gradients; what "
-        "reads the parameters alone is measured on the tokens (say --embedding NAME for another)"
+        f"expects tokens: measured in its embedding {embedding}, where the input has gradients; "
+        "what reads the parameters alone is measured on the tokens (use --embedding NAME for another)"
     )
     opened = replace(opened, model=adapted, notes=(*opened.notes, said))
     size = max(1, embedding.size * torch.Size(embedding.shape).numel() * data.x.element_size())

@@ -180,7 +180,7 @@ def _reshaped(data: OpenedData, shape: tuple[int, ...]) -> OpenedData:
     x_test = None if data.x_test is None else reshaped(data.x_test, shape)[0]
     before, after = ("x".join(map(str, row)) for row in (data.x.shape[1:], shape))
     note = (
-        f"the model refuses examples of {before}: reshaped to {after} (say --input-shape otherwise)"
+        f"the model refuses examples of {before}: reshaped to {after} (use --input-shape otherwise)"
     )
     settings = {**data.settings, "input_shape": shape}
     return replace(data, x=x, x_test=x_test, notes=(*data.notes, *notes, note), settings=settings)
@@ -202,7 +202,7 @@ def _guessed_anew(data: OpenedData, output: Tensor) -> OpenedData:
         return data
     guess = (
         f"y holds integers from {int(both.min())} to {int(both.max())} and the model has "
-        f"{outputs} outputs: taken as classes (say --labels regression otherwise)"
+        f"{outputs} outputs: taken as classes (use --labels regression otherwise)"
     )
     return replace(
         data,
@@ -223,7 +223,7 @@ def _with_fitting_labels(data: OpenedData, output: Tensor, *, probability: bool)
     if output.ndim > 2:
         raise DataError(
             f"the model must return one output for each example to compare with labels, "
-            f"found shape {tuple(output.shape[1:])}: flatten it, or say --labels none."
+            f"found shape {tuple(output.shape[1:])}: flatten it, or use --labels none."
         )
     if data.task == "regression":
         return _with_real_labels(data, output)
@@ -243,7 +243,7 @@ _ONE_PROBABILITY = (
 )
 _MAY_BE_PROBABILITIES = (
     "all outputs lie between 0 and 1, but are taken as logits, positive for class 1: if they are "
-    "probabilities, say --loss mse"
+    "probabilities, use --loss mse"
 )
 _PROBABILITIES = "the outputs look like probabilities: measuring before the softmax says more"
 
@@ -260,7 +260,7 @@ def _with_real_labels(data: OpenedData, output: Tensor) -> OpenedData:
     if columns != outputs:
         raise DataError(
             f"the model must have an output for each of the {columns} columns of y, found "
-            f"{outputs}: say --labels classes if y holds class numbers, or give other labels."
+            f"{outputs}: use --labels classes if y holds class numbers, or give other labels."
         )
     shape = output.shape[1:]
     y_test = None if data.y_test is None else data.y_test.reshape(-1, *shape)
@@ -277,7 +277,7 @@ def _with_class_labels(data: OpenedData, outputs: int) -> OpenedData:
         )
     if data.loss == "bce_logits" and outputs > 1:
         raise DataError(
-            f"loss bce_logits must have one output, found {outputs}: say --loss cross_entropy."
+            f"loss bce_logits must have one output, found {outputs}: use --loss cross_entropy."
         )
     room = max(outputs, 2)
     both = data.y if data.y_test is None else torch.cat([data.y, data.y_test])

@@ -24,7 +24,7 @@ from inscape.loaders.weights import load_weights
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedModel:
-    """A module in eval mode, where it came from, and everything that was said on the way.
+    """A module in eval mode, its source, and the notes made while opening it.
 
     ``classes`` are what its classes are called, in the order of its outputs, where it knows them.
     """

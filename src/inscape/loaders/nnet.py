@@ -41,7 +41,8 @@ def open_nnet(path: Path, *, max_size: int | None = None) -> tuple[nn.Sequential
 
 
 _NORMALISED = (
-    "takes normalised inputs, as the file has it: for inputs in their own units say --normalise {}"
+    "expects normalised inputs, as the file has it: for inputs in their own units use "
+    "--normalise {}"
 )
 
 

@@ -39,7 +39,7 @@ class InputPart:
         """Return an input, unless its rows are others than expected or cannot be kept exactly."""
         if tuple(tensor.shape[1:]) != self.shape:
             raise DataError(
-                f"the input {self.key!r} must have rows of shape {self.shape}, found "
+                f"the input {self.key!r} must have examples of shape {self.shape}, found "
                 f"{tuple(tensor.shape[1:])}: pad or cut them."
             )
         whole = not tensor.is_floating_point() and tensor.numel() > 0
@@ -93,8 +93,8 @@ def joined(parts: Parts, inputs: Mapping[Key, Tensor]) -> Tensor:
     tensors = [part.checked(inputs[part.key]) for part in parts]
     if len({len(tensor) for tensor in tensors}) > 1:
         raise DataError(
-            f"inputs must have one length, found {listed(map(len, tensors))} rows: drop the rows "
-            "too many."
+            f"inputs must have one length, found {listed(map(len, tensors))} examples: drop the "
+            "extra ones."
         )
     floats = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
     wide = torch.float64 if torch.float64 in floats else torch.float32

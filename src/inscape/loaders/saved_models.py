@@ -78,7 +78,7 @@ def _open_torchscript(path: Path, *, trust: bool) -> Opened:
     if not trust:
         raise UnsupportedModelError(
             f"{path} must be a model that runs no foreign code, found a TorchScript archive, a "
-            "program that can write files: export it as .pt2 instead, or say --trust "
+            "program that can write files: export it as .pt2 instead, or use --trust "
             "(trust=True) only if you trust whoever wrote it."
         )
     with warnings.catch_warnings():

@@ -114,7 +114,7 @@ def check(arrays: Arrays) -> None:
     if (arrays.y is None) != (arrays.y_test is None):
         raise DataError(
             "labels must be given for both splits or for none, found one of y and y_test: "
-            "give the other too, or say --labels none."
+            "give the other too, or use --labels none."
         )
 
 

@@ -90,7 +90,7 @@ def code_refusal(path: Path) -> UnsupportedModelError:
     wanted = ", ".join(map(repr, names[:3])) or "names that cannot be read"
     return UnsupportedModelError(
         f"{path} must hold nothing but tensors, found a pickle that would run code ({wanted}): "
-        "save model.state_dict() instead, or say --trust (trust=True) only if you trust whoever "
+        "save model.state_dict() instead, or use --trust (trust=True) only if you trust whoever "
         "wrote the file."
     )
 

@@ -116,7 +116,7 @@ def test_a_model_that_refuses_other_scalings_is_looked_at():
 def test_without_time_only_the_weights_are_looked_at_and_that_is_said():
     found = look(net(), (X, Y), only="gradient_norm", quiet=True, budget=0.0)
     assert found.checkup.n == 0
-    assert found.unchecked == ("There was no time to look at the answers to single examples.",)
+    assert found.unchecked == ("There was no time to check the predictions on single examples.",)
     assert [finding.rule for finding in found.findings] == ["untrained"]
 
 

@@ -168,7 +168,7 @@ CASES = {
         look(measure("robustness", 0.92, linear=0.96)),
         checkup(linear=with_errors(LABELS, 11)),
         "Logistic regression does as well (94.5% against 95.0% of 200 examples, difference not "
-        "significant), and holds better under attack (0.96 against 0.92).",
+        "significant), and is more robust under attack (0.96 against 0.92).",
         look(),
         checkup(linear=with_errors(LABELS, 60)),
     ),
@@ -387,7 +387,7 @@ def test_an_attack_on_a_few_points_is_not_told():
 
 def test_without_a_checkup_there_are_no_findings_and_that_is_said():
     assert findings(look(seen=None)) == ()
-    said = "The answers to single examples were not looked at"
+    said = "The predictions on single examples were not checked"
     assert unchecked(look(seen=None)) == (f"{said} (there was no time).",)
     failed = look(seen=None)
     failed.failed = (Skipped(name="checkup", reason="RuntimeError: no such unit"),)

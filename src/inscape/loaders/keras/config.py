@@ -82,7 +82,7 @@ class KerasLayer:
         """Refuse the file because of this layer."""
         raise UnsupportedModelError(
             f"{self.place} must have {expected}, found {shown(value)}: save the model again, or "
-            "say --trust (trust=True) to let Keras open it, if you trust its source."
+            "use --trust (trust=True) to let Keras open it, if you trust its source."
         )
 
     def integer(self, key: str, default: int) -> int:
@@ -288,6 +288,6 @@ def _flat(value: Any) -> list[Any]:
 def _foreign(path: object, value: Any, expected: str, near: str = "") -> UnsupportedModelError:
     return UnsupportedModelError(
         f"{path} must be a Keras model with {expected}, found {shown(value)}: "
-        f"{near + ' ' if near else ''}say --trust (trust=True) to let Keras open it with all of "
+        f"{near + ' ' if near else ''}use --trust (trust=True) to let Keras open it with all of "
         "its code, only if you trust whoever wrote the file."
     )

@@ -111,7 +111,7 @@ def _prelu(layer: KerasLayer, weights: Weights) -> nn.Module:
 
 
 class _Sloped(nn.Module):
-    """A leaky rectifier with a slope for each number of a row."""
+    """A leaky rectifier with a slope for each number of a sample."""
 
     def __init__(self, slope: nn.Parameter) -> None:
         super().__init__()

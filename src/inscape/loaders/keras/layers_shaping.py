@@ -21,7 +21,7 @@ class Joined(nn.Module):
         self._join, self._mean = join, mean
 
     def forward(self, *given: Any) -> Tensor:
-        """Return the sum, product or whatever it is."""
+        """Return the inputs, combined."""
         inputs = given[0] if len(given) == 1 else given
         made: Tensor = reduce(self._join, inputs)
         return made / len(inputs) if self._mean else made
@@ -40,7 +40,7 @@ class Concatenated(nn.Module):
 
 
 class Shaped(nn.Module):
-    """Rows of another shape."""
+    """Samples of another shape."""
 
     def __init__(self, shape: list[int]) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Shaped(nn.Module):
 
 
 class Flat(nn.Module):
-    """Rows without a shape; channels are last."""
+    """Flattened samples; channels are last."""
 
     def __init__(self, channels_first: bool) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Flat(nn.Module):
 
 
 class Permuted(nn.Module):
-    """The axes of a row in another order."""
+    """The axes of a sample in another order."""
 
     def __init__(self, axes: list[int]) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Permuted(nn.Module):
 
 
 class Repeated(nn.Module):
-    """Each row, so many times."""
+    """Each sample, repeated."""
 
     def __init__(self, times: int) -> None:
         super().__init__()

@@ -211,8 +211,8 @@ def _ordered(model: Model) -> Iterator[tuple[str, int, LayerCall]]:
                 later.append((name, node, call))
         if len(later) == len(waiting):
             raise UnsupportedModelError(
-                f"each layer must read what others make, found {later[0][0]!r}, which reads what "
-                "nobody does: save the model again."
+                f"each layer must read the outputs of others, found {later[0][0]!r}, which reads "
+                "one that does not exist: save the model again."
             )
         waiting = later
     missing = [reference[0] for reference in model.outputs if reference[:2] not in ready]

@@ -20,5 +20,5 @@ def open_onnx(path: Path, *, max_size: int | None = None) -> tuple[OnnxNetwork, 
         notes += ("converted from float16 to float32",)
     whole = [declared.name for declared in graph.inputs if declared.kind not in FLOATS]
     if whole and len(graph.inputs) == 1:
-        notes += ("takes integers: inputs are rounded, and have no gradient",)
+        notes += ("expects integers: inputs are rounded, and have no gradient",)
     return net, notes

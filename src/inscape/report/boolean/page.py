@@ -55,7 +55,7 @@ def _pictures(look: BooleanLook) -> dict[str, Any]:
         pictures["line"] = _svg(line, "line", "The function along its best line, under the network")
         if look.trials:
             rows = [vars(trial) for trial in look.trials]
-            said = "Share of networks that learn the function, by size"
+            said = "Fraction of networks that learn the function, by size"
             pictures["success"] = _svg(draw_success(rows, new_axes()), "success", said)
     return pictures
 

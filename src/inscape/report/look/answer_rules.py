@@ -121,7 +121,7 @@ def overconfident(look: "Look", seen: Checkup) -> Finding | None:
     return Finding(
         rule="overconfident",
         severity=48,
-        text=f"It is too sure of itself: the mean probability of its answers is "
+        text=f"It is overconfident: the mean probability of its answers is "
         f"{float(seen.confidence.mean()):.1%}, and {float(right.mean()):.1%} of {seen.n:,} are "
         "right.",
         advice="Calibrate it (temperature scaling) before you use its probabilities.",

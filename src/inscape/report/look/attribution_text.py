@@ -33,7 +33,7 @@ def attribution_text(attribution: Attribution) -> str:
             0, f"Of {attribution.searched:,} examples, those with the most similar gradients:"
         )
     if attribution.reason:
-        lines.append(f"Not split into what training examples added: {attribution.reason}.")
+        lines.append(f"Not attributed to training examples: {attribution.reason}.")
     if attribution.advice:
         lines.append(attribution.advice)
     text = [_lines(line) for line in lines]

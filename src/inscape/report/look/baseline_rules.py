@@ -58,12 +58,12 @@ def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
     )
     attacked = _broken_sooner(look)
     if attacked is not None:
-        text += f", and holds better under attack ({attacked[1]:.2f} against {attacked[0]:.2f})"
+        text += f", and is more robust under attack ({attacked[1]:.2f} against {attacked[0]:.2f})"
     return Finding(
         rule="no better than linear",
         severity=65,
         text=f"{text}.",
-        advice="Ask what the network adds before you trust it with more.",
+        advice="Check what the network adds to a linear model.",
     )
 
 
@@ -77,7 +77,7 @@ def brittle(look: "Look", seen: Checkup) -> Finding | None:
         rule="brittle",
         severity=55,
         text=f"It is more accurate than {linear_label(look)} ({pair[0]:.1%} against {pair[1]:.1%}) "
-        f"but breaks more easily: under attack {own:.2f} of its answers stay right, against "
+        f"but less robust: under attack {own:.2f} of its answers stay right, against "
         f"{linear:.2f}.",
         advice="inscape.controls.adversarial_training or a Jacobian penalty makes it more robust.",
         section="robustness",
@@ -126,7 +126,7 @@ def regression(look: "Look", seen: Checkup) -> Finding | None:
         severity=20 if low > 0 else 65,
         text=f"Its mean squared error on {seen.n:,} examples is {how} that of the linear model, "
         f"{numbers}.",
-        advice="" if low > 0 else "Ask what the network adds before you trust it with more.",
+        advice="" if low > 0 else "Check what the network adds to a linear model.",
     )
 
 

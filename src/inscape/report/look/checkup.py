@@ -169,7 +169,7 @@ def checkup(subject: Subject, linear: nn.Module | None, *, rows: int | None = No
     drawn = some_rows(len(subject.x), count, seed=subject.seed).to(subject.x.device)
     problems: list[str] = []
     if count < 1:
-        problems.append("There was no time to look at the answers to single examples.")
+        problems.append("There was no time to check the predictions on single examples.")
     look = _Look(subject, drawn, problems)
     with torch.no_grad():
         return look.checkup(linear if count else None)
@@ -182,7 +182,7 @@ class _Look:
         self.subject, self.rows, self.problems = subject, rows, problems
         self.x, self.batch = subject.x[rows], subject.probe.rows(MEMORY)
         self.probability = self.attempt(
-            "what its output stands for was not found out", False, lambda: subject.probability
+            "the meaning of its output was not determined", False, lambda: subject.probability
         )
 
     def attempt(self, task: str, otherwise: T, make: Callable[[], T]) -> T:
@@ -201,7 +201,7 @@ class _Look:
         outputs = empty
         if len(self.x):
             outputs = self.attempt(
-                "the answers to single examples were not looked at",
+                "the predictions on single examples were not checked",
                 empty,
                 lambda: _outputs(subject.model, self.x, self.batch, units),
             )
@@ -215,7 +215,7 @@ class _Look:
             plain = float((answers == labels)[:TRIED].double().mean())
         none: tuple[tuple[str, ...], int] = ((), 0)
         fresh, weighed = self.attempt(
-            "the weights were not held against an initialisation",
+            "the weights were not compared with an initialisation",
             none,
             lambda: drawn_layers(subject.model),
         )
@@ -229,7 +229,7 @@ class _Look:
             plain=plain,
             tried=min(TRIED, kept),
             silent=units.silent,
-            copies=self.attempt("duplicate units were not looked for", {}, units.copies),
+            copies=self.attempt("duplicate units were not searched for", {}, units.copies),
             fresh=fresh,
             weighed=weighed,
             probabilities=self.probability,
@@ -253,7 +253,7 @@ class _Look:
 
     def linear(self, model: nn.Module) -> Tensor | None:
         return self.attempt(
-            "the linear model was not held against it",
+            "it was not compared with the linear model",
             None,
             lambda: _outputs(model, self.x, self.batch),
         )

@@ -72,7 +72,7 @@ def unchecked(look: "Look") -> tuple[str, ...]:
     if look.checkup is None:
         reasons = [skipped.reason for skipped in look.failed if skipped.name == "checkup"]
         why = reasons[0] if reasons else "there was no time"
-        return (f"The answers to single examples were not looked at ({why}).",)
+        return (f"The predictions on single examples were not checked ({why}).",)
     return (*look.checkup.problems, *_evaluated(look)[1])
 
 

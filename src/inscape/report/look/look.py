@@ -32,7 +32,7 @@ from inscape.training.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Look:
-    """What was found out about one model on one data set.
+    """The measurements of one model on one data set.
 
     ``work`` repeats it with the same numbers; ``peak`` is the memory that measuring took, in bytes;
     ``elsewhere`` lists what no look takes unless it is asked for by name.
@@ -56,12 +56,12 @@ class Look:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Return the sentences that open the page, the most worrying first."""
+        """Return the findings at the top of the page, the most worrying first."""
         return findings(self)
 
     @cached_property
     def unchecked(self) -> tuple[str, ...]:
-        """Return what the findings could not look into, and why, a sentence each."""
+        """Return a sentence for every check behind the findings that could not be run."""
         return unchecked(self)
 
     def rows(self) -> Iterator[dict[str, Scalar]]:
@@ -130,7 +130,7 @@ def look(
     quiet: bool | None = None,
     command: str | None = None,
 ) -> Look:
-    """Measure a model in every way that applies, and say what each number can be held against.
+    """Run every instrument that applies to a model, and compare each number with its baselines.
 
     Every instrument gets a first slice of the time, so that it has a coarse answer with a wide
     interval: those of the network first, then the same of a linear model of the data and of the

@@ -17,7 +17,7 @@ BUDGETS = {"instant": 10.0, "seconds": 60.0, "minutes": 600.0, "hours": 7200.0}
 
 
 def elsewhere(subject: Subject) -> tuple[Elsewhere, ...]:
-    """Return what a look does not take unless it is asked for by name."""
+    """Return the instruments that a look runs only if they are selected by name."""
     return tuple(
         Elsewhere(name=name, reason=_reason(instrument), command=_command(subject, instrument))
         for name, instrument in instruments().items()

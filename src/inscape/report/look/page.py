@@ -105,7 +105,7 @@ def _bounded(look: Look) -> bool:
 
 
 def _figure(measured: Measured, cut: SlicePicture | NotApplicable | None) -> str | None:
-    """Return the figure of a measure as SVG, if there is one for its result.
+    """Return the figure of a measurement as SVG, if there is one for its result.
 
     What lies in the plane of the slice is marked with the same examples.
     """

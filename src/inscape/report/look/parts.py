@@ -1,4 +1,4 @@
-"""What a report is made of: facts of the model and the data, measurements, baselines."""
+"""The parts of a report: facts of the model and the data, measurements, baselines."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class LayerFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts:
-    """What the model is."""
+    """Facts of the model: class, shapes, parameters, layers."""
 
     name: str
     source: str
@@ -60,7 +60,7 @@ class DataFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """How well a model does on some examples; accuracy is None for regression."""
+    """Loss and accuracy of a model on a split; accuracy is None for regression."""
 
     who: str
     rows: str

@@ -1,4 +1,4 @@
-"""Predictions worth explaining: some right ones, some wrong ones, and what is said of each."""
+"""Predictions worth explaining: some that are right and some that are wrong."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ FRACTION = 0.02
 def predictions(
     subject: Subject, data: OpenedData, rows: Sequence[int] | None
 ) -> tuple[Prediction, ...]:
-    """Return what the network says of the examples that are named, else of some chosen ones."""
+    """Return the predictions on the given examples, else on some chosen ones."""
     if rows is not None:
         _refuse_missing(rows, len(subject.x))
         chosen = dict.fromkeys(rows, "asked for")

@@ -1,4 +1,4 @@
-"""A recorded training: is it that of this model and these data, and what would going back cost?"""
+"""A recorded training: whether it belongs to this model and these data, and the cost of replay."""
 
 import copy
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ LONG = 2.0
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecordedTraining:
-    """A training with the network and the data that it is of, on the CPU."""
+    """A recorded training with its network and its data, on the CPU."""
 
     model: nn.Module
     x: Tensor

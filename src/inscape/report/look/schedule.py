@@ -1,4 +1,4 @@
-"""Time by value: every task gets a first slice, then whatever has most to gain goes on.
+"""The schedule of a look: every task gets a first slice, then the one that gains most goes on.
 
 The order in which things are lost as time gets short is the reverse of the order in which they are
 run: further draws at initialisation and finer intervals first, then the extras of the page, then
@@ -34,10 +34,10 @@ IDLE, INSTANT = 20, 1e-3
 
 @dataclass(eq=False, kw_only=True)
 class LookTask:
-    """Something that is worth time: a generator of ever better answers.
+    """A task of a look: a generator of ever better answers.
 
     Attributes:
-        name: What is measured.
+        name: The instrument or the part of the page.
         role: Of which model: the network, the linear model, or a draw at initialisation.
         start: Makes the generator; called when the task is first given time.
         gain: How much an answer still has to gain, 0 for nothing: its relative width.

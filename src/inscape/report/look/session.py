@@ -99,7 +99,7 @@ class Prepared:
         return min(self.budget, explaining + (2 + DRAWS) * sum(times.values()))
 
     def run(self, *, quiet: bool | None = None) -> Look:
-        """Take the look."""
+        """Run the look and return it."""
         watch = self.subject.clock
 
         with ExitStack() as stack:
@@ -135,7 +135,7 @@ class Prepared:
         if seen is None and not self._has_failed("checkup"):
             seen = checkup(subject, None, rows=0)  # no time: the weights alone
         cut = self._extra(schedule, "slice", self._slice)
-        self._give(schedule, measurements.held_against())
+        self._give(schedule, measurements.baseline_tasks())
         attribution = self._explained(schedule)
         if self.work is None:
             schedule.refine(measurements.tasks)
@@ -247,7 +247,7 @@ class Prepared:
         )
 
     def _tell(self, moved: Pulse, measurements: MeasurementTasks, task: LookTask) -> None:
-        """Say which task runs, and what fraction of the work that is foreseen has ended."""
+        """Show which task runs, and the fraction of the expected work that has ended."""
         moved.bar.note = task.name if task.role == "network" else f"{task.name} ({task.role})"
         times = self.seconds
         whole = [*measurements.tasks, *self.extras]

@@ -1,4 +1,4 @@
-"""What is looked at: a model with its data, the pace at which it runs, and the time there is."""
+"""The subject of a look: a model with its data, its speed, and the time budget."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ LONG = 1.0
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Subject:
-    """What is looked at, and with which settings.
+    """The model and the data of a look, and its settings.
 
     ``work`` holds the numbers of examples of a look that is repeated; ``counts`` those of this one.
     ``tokens`` are the examples before a model of tokens embeds them, None for any other model;
@@ -204,7 +204,7 @@ def evaluated(model: nn.Module, batch: Tensor, rows: Tensor) -> Tensor:
     except Exception as error:
         raise UnsupportedModelError(
             f"the model must accept every example of the data, but it raised "
-            f"{_refusal(model, batch, rows, error)}: leave such examples out, or mend the model."
+            f"{_refusal(model, batch, rows, error)}: leave such examples out, or fix the model."
         ) from error
     return outputs
 

@@ -46,7 +46,7 @@ DRAW = 0.5
 
 
 class MeasurementTasks:
-    """The tasks of all instruments, and what came of them.
+    """The tasks of all instruments, and their results.
 
     Args:
         subject: The model and its data.
@@ -84,8 +84,8 @@ class MeasurementTasks:
         draws = [task for tasks in self.draws.values() for task in tasks]
         return [self.fitting, *self.own.values(), *self.linear.values(), *draws]
 
-    def held_against(self) -> list[LookTask]:
-        """Return tasks for the linear model and one draw of all that has a number; keep them."""
+    def baseline_tasks(self) -> list[LookTask]:
+        """Return tasks for the linear model and one initialisation of every measured number."""
         names = [name for name, task in self.own.items() if _number(task.answer) is not None]
         if self.fit is not None:
             self.linear = {n: self._task(n, "linear", self._linear, BASELINE) for n in names}
@@ -137,7 +137,7 @@ class MeasurementTasks:
         )
 
     def outcome(self) -> "Outcome":
-        """Return what came of all tasks, with baselines beside each number."""
+        """Return the results of all tasks, with baselines beside each number."""
         outcome = Outcome(measurements={}, left_out=[], not_applicable=[], failed=[])
         for name, task in self.own.items():
             error, answer = task.error, task.answer
@@ -227,7 +227,7 @@ class MeasurementTasks:
 
 @dataclass(eq=False, kw_only=True)
 class Outcome:
-    """What came of all instruments."""
+    """The results of all instruments: measurements, left out, not applicable, failed."""
 
     measurements: dict[str, Measured]
     left_out: list[LeftOut]

@@ -1,4 +1,4 @@
-"""A watch over a look: when its time is over, and who must be interrupted.
+"""The time and memory budget of a look, and the interruption of steps that exceed it.
 
 Steps are short and look at the clock between them. What takes longer than it may all the same (one
 call into a library, a huge layer) is interrupted from a second thread, between two instructions of
@@ -159,7 +159,7 @@ def _delicate(frame: FrameType | None) -> bool:
 
 
 def resident() -> int:
-    """Return the bytes of memory that this process holds; 0 where nobody tells."""
+    """Return the bytes of memory that this process holds; 0 where that is unknown."""
     import resource
 
     try:

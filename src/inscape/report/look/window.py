@@ -16,7 +16,7 @@ SEARCHED = 2000
 
 
 def anchor_rows(x: Float[Tensor, "n *d"], y: Tensor | None, *, classes: bool) -> list[int]:
-    """Return three examples that span a plane, of three classes where there are so many.
+    """Return three examples that span a plane, of three classes if there are that many.
 
     The first example of each class in the order in which classes appear, then the next ones;
     examples on one line with those before are skipped.

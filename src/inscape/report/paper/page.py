@@ -125,7 +125,7 @@ def counts(outcomes: Sequence[ExperimentOutcome]) -> dict[str, Counter[Verdict]]
 
 
 def bars(outcomes: Sequence[ExperimentOutcome]) -> list[dict[str, Any]]:
-    """Return what was counted, with each verdict and how often it was given."""
+    """Return the counts of each verdict: by item, by claim of the paper, and by ours."""
     words = {
         "table or figure": "Tables and figures, each by its weakest claim",
         "claim of the paper": "Claims of the paper, every number of its tables among them",
@@ -145,7 +145,7 @@ def bars(outcomes: Sequence[ExperimentOutcome]) -> list[dict[str, Any]]:
 
 
 def lead(outcomes: Sequence[ExperimentOutcome]) -> str:
-    """Say in a few sentences what became of the claims: the paper's, then our own."""
+    """Summarise the verdicts in a few sentences: on the paper's claims, then on our own."""
     counted = counts(outcomes)
     if not counted:
         return "No claim of this paper was written down yet."

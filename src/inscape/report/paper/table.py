@@ -19,7 +19,7 @@ NOT_COMPARED = "not compared"
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable:
-    """Rows and columns of a paper's table with what stands in them."""
+    """Rows, columns and cells of a paper's table."""
 
     title: str = ""
     rows: tuple[str, ...]
@@ -56,7 +56,7 @@ def tables(
 
 
 def constants(entry: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, str]]:
-    """Return the columns of a printed table that are neither means nor spreads.
+    """Return the columns of a printed table that are neither means nor standard deviations.
 
     The key is the column's name, and how many means are printed to its left.
     """

@@ -109,7 +109,7 @@ def _most_changed(sweep: Sweep, distinct: list[Comparison]) -> str:
 
 
 def _strongest(sweep: Sweep) -> Iterator[Sentence]:
-    """Say for each column which instrument goes with it most closely."""
+    """Say for each column which instrument is most closely correlated with it."""
     for names in _orders(sweep)[:COLUMNS]:
         column = names[0] + (f" (and {listed(names[1:])})" if names[1:] else "")
         known = [
@@ -133,15 +133,15 @@ def _strongest(sweep: Sweep) -> Iterator[Sentence]:
             )
             continue
         best = max(clear, key=lambda correlation: abs(correlation.tau.value))
-        alike = [
+        equal = [
             correlation
             for correlation in clear
             if abs(correlation.tau.value) == abs(best.tau.value)
         ]
-        others = f" and {len(alike) - 1} more go" if len(alike) > 1 else " goes"
+        verb = f" and {len(equal) - 1} more are" if len(equal) > 1 else " is"
         yield Sentence(
-            f"Of {len(known)} instruments, the {plain(best.instrument)}{others} with {column} most "
-            f"closely: {tau_in_words(best)}."
+            f"Of {len(known)} instruments, the {plain(best.instrument)}{verb} most closely "
+            f"correlated with {column}: {tau_in_words(best)}."
         )
 
 
