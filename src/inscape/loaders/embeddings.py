@@ -86,9 +86,9 @@ class Embedding:
         if bool(bad.any()):
             row = int(bad.flatten(1).any(1).nonzero()[0])
             raise DataError(
-                f"token ids must lie between 0 and {self.vocabulary - 1}, the size of "
-                f"{self.name!r}, found {int(ids[bad][0])} in example {row} (counted from 0): use the "
-                "tokenizer that the model was trained with, and 0 or its pad token for padding."
+                f"token ids must lie between 0 and {self.vocabulary - 1}, the last of "
+                f"{self.name!r}, found {int(ids[bad][0])} in example {row} (counted from 0): use "
+                "the tokenizer that the model was trained with, and 0 or its pad token for padding."
             )
 
     def _ids(self, model: nn.Module, embedded: Tensor) -> Tensor:

@@ -78,7 +78,8 @@ def _embedded(
     assert embedding is not None
     said = (
         f"expects tokens: measured in its embedding {embedding}, where the input has gradients; "
-        "what reads the parameters alone is measured on the tokens (use --embedding NAME for another)"
+        "what reads the parameters alone is measured on the tokens (use --embedding NAME for "
+        "another)"
     )
     opened = replace(opened, model=adapted, notes=(*opened.notes, said))
     size = max(1, embedding.size * torch.Size(embedding.shape).numel() * data.x.element_size())
