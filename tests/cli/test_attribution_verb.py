@@ -115,9 +115,9 @@ def test_without_a_trajectory_it_says_how_to_record_one(folder):
 
 
 def test_dry_run_says_the_cost(folder):
-    found = json.loads(folder(*ALONE, "--dry-run", "--json").stdout)
-    assert set(found["seconds"]) == {"attribution"}
-    assert 0 < found["seconds"]["attribution"] <= found["whole"]
+    printed = json.loads(folder(*ALONE, "--dry-run", "--json").stdout)
+    assert set(printed["seconds"]) == {"attribution"}
+    assert 0 < printed["seconds"]["attribution"] <= printed["whole"]
     none = json.loads(folder(*ALONE, "--explain", "none", "--dry-run", "--json").stdout)
     assert none["seconds"] == {}
 

@@ -191,8 +191,8 @@ def test_recorded_gives_the_grid_and_reads_no_data(toy, store):
     run(plan(toy.table, scale="smoke", store=store), store=store)
     run(plan(toy.table, scale="smoke", overrides={"size": [3]}, store=store), store=store)
     (toy.folder / "asked.txt").unlink()
-    found = recorded(toy.figure, scale="smoke", store=store)
-    assert [tuple(r.settings.values()) for r in found] == [
+    result = recorded(toy.figure, scale="smoke", store=store)
+    assert [tuple(r.settings.values()) for r in result] == [
         (size, seed) for size in (1, 2) for seed in range(3)
     ]
     assert not (toy.folder / "asked.txt").exists()
@@ -207,5 +207,5 @@ def test_recorded_takes_the_latest_and_leaves_other_versions_out(toy, store):
         key = cell_key(old.experiment, old.settings, version, data)
         about = {**old.provenance, "started": started}
         store.write(replace(old, key=key, data=data, provenance=about, version=version))
-    found = recorded(toy.table, scale="smoke", store=store)
-    assert [record.data for record in found] == ["x", "hash-of-size-2"]
+    result = recorded(toy.table, scale="smoke", store=store)
+    assert [record.data for record in result] == ["x", "hash-of-size-2"]

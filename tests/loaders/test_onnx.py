@@ -84,14 +84,14 @@ CNN_WEIGHTS = {
 def test_piecewise_linear_networks_reach_the_exact_engine(tmp_path, proto, shape):
     net = open_model(written(tmp_path / "net.onnx", proto), dtype="float64").model
     start, end = (torch.from_numpy(draw(*shape, seed=s)).double() for s in (4, 5))
-    found = line_regions(net, torch.stack([-5 * start, 5 * end]))
-    assert isinstance(found, LineRegions), found
-    assert len(found.t) > 4
+    result = line_regions(net, torch.stack([-5 * start, 5 * end]))
+    assert isinstance(result, LineRegions), result
+    assert len(result.t) > 4
     places = torch.linspace(0, 1, 1001, dtype=torch.float64)
     with torch.no_grad():
         values = net(torch.stack([-5 * start + t * 5 * (start + end) for t in places])).T
-    for made, knots in zip(values, found.values.T, strict=True):  # linear between the breakpoints
-        assert_close(made.numpy(), np.interp(places, found.t, knots), rtol=0, atol=1e-9)
+    for made, knots in zip(values, result.values.T, strict=True):  # linear between the breakpoints
+        assert_close(made.numpy(), np.interp(places, result.t, knots), rtol=0, atol=1e-9)
     jacobian = torch.autograd.functional.jacobian(lambda x: net(x[None])[0], start)
     maps = local_maps(net, start[None])
     assert_close(maps.jacobians[0], jacobian.flatten(1))

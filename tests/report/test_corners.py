@@ -35,9 +35,9 @@ def rows(n):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_rows_make_nothing_fail(n):
-    found = look(NET, rows(n), quiet=True, work="batch=64")
-    assert not found.failed
-    reasons = {skipped.name: skipped.reason for skipped in found.not_applicable}
+    report = look(NET, rows(n), quiet=True, work="batch=64")
+    assert not report.failed
+    reasons = {skipped.name: skipped.reason for skipped in report.not_applicable}
     assert reasons["extrapolation"] == f"it needs at least 5 examples, the data have {n}"
     few = {name for name, one in instruments().items() if one.least_rows > n and one.by_default}
     assert few <= set(reasons)
@@ -133,9 +133,9 @@ def test_an_instrument_that_is_interrupted_leaves_no_hook(monkeypatch):
         yield
 
     monkeypatch.setattr(type(prepared.chosen["gradient_norm"]), "refine", refine)
-    found = prepared.run(quiet=True)
+    result = prepared.run(quiet=True)
     assert not any(module._forward_hooks for module in model.modules())
-    assert [skipped.name for skipped in found.failed] == ["gradient_norm"]
+    assert [skipped.name for skipped in result.failed] == ["gradient_norm"]
 
 
 def test_quiet_looks_in_threads_leave_the_environment_as_it_was(monkeypatch):
@@ -246,9 +246,9 @@ def test_commands_of_what_is_no_part_of_a_look_run(which, request):
     import inscape
 
     for other in request.getfixturevalue(which).elsewhere:
-        one = instruments()[other.name]
-        if one.reads in ("trajectory", "pair"):
-            function = getattr(getattr(inscape, one.family), other.name)
+        result = instruments()[other.name]
+        if result.reads in ("trajectory", "pair"):
+            function = getattr(getattr(inscape, result.family), other.name)
             known = inspect.signature(function).parameters
             asked = other.command.rpartition("(model, ")[2].rstrip(")").split(", ")
             assert {word.partition("=")[0] for word in asked} <= set(known)

@@ -134,7 +134,10 @@ def test_a_difference_with_a_model_that_is_not_there_names_those_that_are(found)
 
 
 def test_correlations_are_those_of_scipy(found):
-    taus = {(one.instrument, one.column): one for one in found.correlations}
+    taus = {
+        (correlation.instrument, correlation.column): correlation
+        for correlation in found.correlations
+    }
     values = [found.value(f"net {k}", "path_length") for k in range(5)]
     theirs = stats.kendalltau(values, range(5))
     assert taus["path_length", "size"].tau.value == pytest.approx(theirs.statistic)
@@ -155,12 +158,12 @@ def test_the_frame_is_tidy(found):
 
 
 def test_files_give_the_numbers_of_their_weights(folder):
-    found = folder.sweep()
+    swept = folder.sweep()
     x = torch.tensor(np.load(folder.path / "data.npz")["x"])
-    assert [model.name for model in found.models] == ["epoch-0", "epoch-4", "epoch-8", "epoch-12"]
-    for k, model in enumerate(found.models):
+    assert [model.name for model in swept.models] == ["epoch-0", "epoch-4", "epoch-8", "epoch-12"]
+    for k, model in enumerate(swept.models):
         theirs = gradient_norm(mlp(3, 6, 2, seed=k), x).summary()
-        assert found.measurement(model.name, "gradient_norm").summary == theirs
+        assert swept.measurement(model.name, "gradient_norm").summary == theirs
 
 
 def test_each_model_is_opened_once(folder):
@@ -201,14 +204,14 @@ def test_models_that_cannot_be_opened_have_a_row_each(folder):
     other = folder.path / "other.pt"
     torch.save(mlp(5, 7, 2).state_dict(), other)
     good = folder.path / "ckpts" / "epoch-0.pt"
-    found = folder.sweep([str(good), str(broken), str(other), str(folder.path / "gone.pt")])
-    rows = {row["model"]: row for row in found.rows() if str(row["status"]).startswith("failed")}
+    swept = folder.sweep([str(good), str(broken), str(other), str(folder.path / "gone.pt")])
+    rows = {row["model"]: row for row in swept.rows() if str(row["status"]).startswith("failed")}
     assert sorted(rows) == ["broken", "gone", "other"]
     assert all(row["instrument"] == "all" for row in rows.values())
     assert "must be an existing file" in rows["gone"]["status"]
     assert "is (2, 6) in the model and (2, 7) in the file" in rows["other"]["status"]
-    assert found.value("epoch-0", "gradient_norm") > 0
-    assert "3 of 4 models could not be opened" in found.save(folder.path / "a.html").read_text()
+    assert swept.value("epoch-0", "gradient_norm") > 0
+    assert "3 of 4 models could not be opened" in swept.save(folder.path / "a.html").read_text()
 
 
 def test_models_of_any_kind_stand_in_one_sweep(folder):
@@ -217,21 +220,21 @@ def test_models_of_any_kind_stand_in_one_sweep(folder):
     program = torch.export.export(net(1), (torch.zeros(4, 3),), dynamic_shapes=[{0: batch}])
     torch.export.save(program, exported)
     onnx = folder.path / "missing.onnx"
-    found = folder.sweep([folder.factory, str(exported), str(onnx)])
+    swept = folder.sweep([folder.factory, str(exported), str(onnx)])
     x = torch.tensor(np.load(folder.path / "data.npz")["x"])
-    value = found.value("whole", "gradient_norm")
+    value = swept.value("whole", "gradient_norm")
     assert value == pytest.approx(gradient_norm(net(1), x).summary().value, rel=1e-5)
-    assert found.value(folder.factory, "gradient_norm") > 0
-    assert [one.model for one in found.failed] == ["missing"]
+    assert swept.value(folder.factory, "gradient_norm") > 0
+    assert [failure.model for failure in swept.failed] == ["missing"]
 
 
 def test_an_instrument_that_fails_leaves_the_others(folder, monkeypatch):
-    one = instruments()["path_length"]
-    monkeypatch.setattr(type(one), "measure", _only_failing("path_length", type(one).measure))
-    found = folder.sweep()
-    assert {one.instrument for one in found.failed} == {"path_length"}
-    assert all("ZeroDivisionError: no luck" in one.status for one in found.failed)
-    assert found.value("epoch-8", "gradient_norm") > 0
+    result = instruments()["path_length"]
+    monkeypatch.setattr(type(result), "measure", _only_failing("path_length", type(result).measure))
+    swept = folder.sweep()
+    assert {result.instrument for result in swept.failed} == {"path_length"}
+    assert all("ZeroDivisionError: no luck" in result.status for result in swept.failed)
+    assert swept.value("epoch-8", "gradient_norm") > 0
 
 
 def _only_failing(name, usual):
@@ -244,16 +247,16 @@ def _only_failing(name, usual):
 
 
 def test_what_does_not_apply_says_so(data):
-    found = sweep([net(0)], data, only="slope_variation", quiet=True)
-    (row,) = [row for row in found.rows() if row["instrument"] == "slope_variation"]
+    swept = sweep([net(0)], data, only="slope_variation", quiet=True)
+    (row,) = [row for row in swept.rows() if row["instrument"] == "slope_variation"]
     assert row["status"] == "not applicable: it needs one input dimension, the model takes 3"
-    assert not found.failed
+    assert not swept.failed
 
 
 def test_data_without_labels_are_measured_without_accuracy(data):
-    found = sweep([net(0)], data[0], only="gradient_norm,robustness", quiet=True)
-    assert found.instruments == ("gradient_norm",)
-    (row,) = [row for row in found.rows() if row["instrument"] == "robustness"]
+    swept = sweep([net(0)], data[0], only="gradient_norm,robustness", quiet=True)
+    assert swept.instruments == ("gradient_norm",)
+    (row,) = [row for row in swept.rows() if row["instrument"] == "robustness"]
     assert row["status"] == "not applicable: it needs labels, the data have none"
 
 
@@ -273,9 +276,9 @@ def test_a_budget_chooses_rows_once_and_for_all(folder, monkeypatch):
 
 def test_a_budget_leaves_out_what_never_fits(folder, monkeypatch):
     monkeypatch.setattr(subject, "seconds_per_row", lambda *a, **k: 1e-3)
-    found = folder.sweep(only="gradient_norm,gradient_path_length", budget=3.0)
-    assert list(found.left_out) == ["gradient_path_length"]
-    assert found.instruments == ("accuracy", "loss", "gradient_norm")
+    swept = folder.sweep(only="gradient_norm,gradient_path_length", budget=3.0)
+    assert list(swept.left_out) == ["gradient_path_length"]
+    assert swept.instruments == ("accuracy", "loss", "gradient_norm")
     with pytest.raises(ValueError, match="budget must be a positive number of seconds, found -1"):
         folder.sweep(budget=-1.0)
 
@@ -325,13 +328,13 @@ def test_arguments_that_cannot_be_are_refused(data, folder):
 
 
 def test_measures_is_another_name_of_only(data):
-    found = sweep([net(0)], data, measures=["gradient_norm"], quiet=True)
-    assert found.instruments == ("accuracy", "loss", "gradient_norm")
+    swept = sweep([net(0)], data, measures=["gradient_norm"], quiet=True)
+    assert swept.instruments == ("accuracy", "loss", "gradient_norm")
 
 
 def test_a_function_builds_the_network_of_weights(folder):
-    found = folder.sweep(model=lambda: mlp(3, 6, 2), executor=None)
-    assert found.value("epoch-4", "gradient_norm") == folder.sweep().value(
+    swept = folder.sweep(model=lambda: mlp(3, 6, 2), executor=None)
+    assert swept.value("epoch-4", "gradient_norm") == folder.sweep().value(
         "epoch-4", "gradient_norm"
     )
 
@@ -347,8 +350,8 @@ def test_nothing_is_left_in_memory_or_in_the_temporary_folder(data, tmp_path, mo
 
 
 def test_a_folder_of_data_is_an_option_like_any_other(folder):
-    found = folder.sweep(data_options={"data_dir": folder.path, "labels": "none"})
-    assert "accuracy" not in found.instruments
+    swept = folder.sweep(data_options={"data_dir": folder.path, "labels": "none"})
+    assert "accuracy" not in swept.instruments
 
 
 def test_models_are_named_and_ordered_as_people_would(tmp_path):

@@ -66,8 +66,8 @@ def entries(*names: str) -> list[ListedModel]:
 )
 def test_numbers_in_latex_have_the_digits_of_their_interval(low, value, high, kind, text):
     summary = Summary(value=value, kind=kind, basis="", low=low, high=high)
-    one = Measurement(model="a", instrument="b", family="c", status="ok", summary=summary)
-    assert cell(one) == text
+    result = Measurement(model="a", instrument="b", family="c", status="ok", summary=summary)
+    assert cell(result) == text
     assert cell(None) == "--"
 
 
@@ -113,8 +113,8 @@ def test_a_csv_has_no_formulas():
 def test_a_page_is_escaped_and_holds_everything(tmp_path):
     columns = {"<b>": {HOSTILE: 1, "b": 2, "c": 3, "d": 9}}
     names, values = [HOSTILE, "b", "c", "d", "fails"], [1.0, 2.0, 3.0, 5.0, None]
-    found = made(names, values, columns=columns, command="inscape sweep x")
-    page = found.save(tmp_path / "a.html").read_text()
+    result = made(names, values, columns=columns, command="inscape sweep x")
+    page = result.save(tmp_path / "a.html").read_text()
     assert "<script" not in page
     assert "\u202e" not in page
     assert "<b>=" not in page
@@ -127,17 +127,17 @@ def test_a_page_is_escaped_and_holds_everything(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "tex", "json", "html", "svg", "png", "pdf"])
 def test_every_form_is_written_whole_and_alike(tmp_path, suffix):
-    found = made(["a", "b", "c"], [1.0, 2.0, None])
-    first, again = (found.save(tmp_path / f"{k}.{suffix}").read_bytes() for k in "ab")
+    result = made(["a", "b", "c"], [1.0, 2.0, None])
+    first, again = (result.save(tmp_path / f"{k}.{suffix}").read_bytes() for k in "ab")
     assert first == again
     assert len(first) > 100
 
 
 def test_parquet_holds_the_frame(tmp_path):
     pytest.importorskip("pyarrow")
-    found = made(["a", "b"], [1.0, 2.0])
-    frame = pd.read_parquet(found.save(tmp_path / "a.parquet"))
-    pd.testing.assert_frame_equal(frame, found.to_frame())
+    result = made(["a", "b"], [1.0, 2.0])
+    frame = pd.read_parquet(result.save(tmp_path / "a.parquet"))
+    pd.testing.assert_frame_equal(frame, result.to_frame())
 
 
 def test_another_suffix_is_refused(tmp_path):
@@ -146,9 +146,9 @@ def test_another_suffix_is_refused(tmp_path):
 
 
 def test_sentences_say_what_failed_and_what_changes():
-    found = made([*"abcdefghij", "lost"], [*map(float, range(1, 11)), None],
+    result = made([*"abcdefghij", "lost"], [*map(float, range(1, 11)), None],
                  columns={"size": dict(zip("abcdefghij", range(10), strict=True))})  # fmt: skip
-    texts = [sentence.text for sentence in sentences(found)]
+    texts = [sentence.text for sentence in sentences(result)]
     assert texts[0] == "1 of 11 models could not be opened or measured: lost."
     assert texts[1] == (
         "From a to j, 1 of 1 numbers change by more than their 95% interval; the gradient norm "
@@ -157,22 +157,22 @@ def test_sentences_say_what_failed_and_what_changes():
     assert texts[2].startswith(
         "Of 1 instruments, the gradient norm is most closely correlated with size:"
     )
-    assert sentences(found)[0].warning
+    assert sentences(result)[0].warning
 
 
 def test_a_correlation_that_is_not_clear_is_said():
-    found = made(list("abcdef"), [1.0, 5.0, 2.0, 4.0, 3.0, 2.5],
+    result = made(list("abcdef"), [1.0, 5.0, 2.0, 4.0, 3.0, 2.5],
                  columns={"k": dict(zip("abcdef", range(6), strict=True))})  # fmt: skip
-    texts = [sentence.text for sentence in sentences(found)]
+    texts = [sentence.text for sentence in sentences(result)]
     assert any("None of 1 instruments is clearly correlated with k" in text for text in texts)
 
 
 def test_columns_come_from_a_csv_by_name_file_or_path(tmp_path):
     path = tmp_path / "acc.csv"
     path.write_text("checkpoint,acc,who\na,91%,me\nb.pt,0.93,\n/runs/c.pt,0.95,you\nzz,1,\n")
-    found = read_columns(path, entries("a", "b", "c", "d"))
-    assert found.values == {"acc": {"a": 0.91, "b": 0.93, "c": 0.95}}
-    assert found.notes == (
+    result = read_columns(path, entries("a", "b", "c", "d"))
+    assert result.values == {"acc": {"a": 0.91, "b": 0.93, "c": 0.95}}
+    assert result.notes == (
         f"{path} has no row for d: left out of its correlations",
         f"{path} has 1 rows about models that are not in this sweep: left out",
         f"{path} has no numbers in who: left out",
@@ -246,6 +246,6 @@ def test_a_notebook_shows_a_table_with_a_figure():
 def test_a_plot_is_a_figure_that_pyplot_does_not_know():
     import matplotlib.pyplot as plt
 
-    found = sweep([mlp(2, 4, 1)], torch.randn(9, 2), only="gradient_norm", quiet=True)
-    assert len(found.plot().axes) == 1
+    swept = sweep([mlp(2, 4, 1)], torch.randn(9, 2), only="gradient_norm", quiet=True)
+    assert len(swept.plot().axes) == 1
     assert not plt.get_fignums()

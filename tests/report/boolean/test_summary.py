@@ -44,28 +44,28 @@ def test_a_look_knows_the_function(seen):
         "influence": 2.0,
         "entropy": 0.0,
     }
-    assert [one.size for one in seen.networks] == ["2-2-1", "2-2-1", "2-2-1"]
-    assert all(one.checked for one in seen.networks)
+    assert [trial.size for trial in seen.networks] == ["2-2-1", "2-2-1", "2-2-1"]
+    assert all(trial.checked for trial in seen.networks)
     assert seen.smallest.parameters == 9
-    assert {one.activation for one in seen.trials} == {"leaky ReLU", "ReLU"}
-    for one in seen.trials:
-        assert (one.networks, one.fraction) == (30, one.solved / 30)
-        assert one.low <= one.fraction <= one.high
-    assert any(one.solved for one in seen.trials)
+    assert {trial.activation for trial in seen.trials} == {"leaky ReLU", "ReLU"}
+    for trial in seen.trials:
+        assert (trial.networks, trial.fraction) == (30, trial.solved / 30)
+        assert trial.low <= trial.fraction <= trial.high
+    assert any(trial.solved for trial in seen.trials)
     assert "function 6 of 2 inputs changes 2 times" in description(seen)
     json.dumps(seen.to_dict())
 
 
 def test_the_page_is_whole_and_needs_nothing(seen, tmp_path):
     written = page(seen)
-    found = Structure(written)
-    assert "Function 6 of 2 inputs" in found.text
+    result = Structure(written)
+    assert "Function 6 of 2 inputs" in result.text
     for one in (*seen.networks, *seen.trials):
-        assert one.size in found.text
-    assert description(seen) in found.text
-    ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
+        assert one.size in result.text
+    assert description(seen) in result.text
+    ids = [attributes["id"] for _, attributes in result.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert not {tag for tag, _ in found.tags} & {"script", "link", "img"}
+    assert not {tag for tag, _ in result.tags} & {"script", "link", "img"}
     assert len(written) < 300_000
     path = seen.save(tmp_path / "a.json")
     assert json.loads(path.read_text())["function"]["number"] == 6
@@ -91,15 +91,15 @@ def test_more_inputs_than_can_be_searched_give_a_bound(tmp_path):
     assert look.canonical is None
     assert look.swaps.kind == "upper bound"
     assert "at most" in description(look)
-    assert all(one.checked for one in look.networks)
+    assert all(network.checked for network in look.networks)
     assert "a better line was not found" in Structure(page(look)).text
     with pytest.raises(ValueError, match="at most 10 inputs to be looked at, found 11"):
         look_at_function(TruthTable(11, 0))
 
 
 def test_parity_has_its_own_network():
-    found = list(constructed(parity(4), summary.swaps(parity(4)), parity(4).number))
-    assert [one.size for one in found] == ["4-4-1", "4-2-2-2-1", "4-2-2-1"]
+    result = list(constructed(parity(4), summary.swaps(parity(4)), parity(4).number))
+    assert [one.size for one in result] == ["4-4-1", "4-2-2-2-1", "4-2-2-1"]
     other = ~parity(4)
     *_, last = constructed(other, summary.swaps(other), parity(4).number)
     assert last.checked is None

@@ -352,10 +352,10 @@ def test_where_nothing_worries_three_sentences_inform():
 
 def test_what_follows_from_a_finding_is_told_last():
     worst = checkup(DRAWN, linear=LABELS, scalings={"--divide 255": 0.99}, plain=0.2)
-    told = [finding.rule for finding in findings(look(seen=worst))]
-    assert told[0] == "scaling"
-    assert "chance" not in told[:1]
-    assert told.index("no better than linear") >= told.index("scaling")
+    result = [finding.rule for finding in findings(look(seen=worst))]
+    assert result[0] == "scaling"
+    assert "chance" not in result[:1]
+    assert result.index("no better than linear") >= result.index("scaling")
     rules = {finding.rule for finding in findings(look(seen=checkup(NOT_0)))}
     assert "worst class" not in rules or len(rules) <= LEAST
     names = {rule.__name__.replace("_", " ") for rule in RULES}

@@ -220,10 +220,10 @@ class Undrawn(Result):
 def test_result_without_a_figure_falls_back_to_a_table(seen):
     part = replace(seen.measurements[0], result=Undrawn(), summary=None, references=())
     text = page(replace(seen, measurements=(part,)))
-    found = Structure(text)
-    assert "The first rows." in found.text
-    assert found.text.count("<b>forty-two</b>") == 10 + 1
-    assert "Beside its baselines" not in found.text
+    result = Structure(text)
+    assert "The first rows." in result.text
+    assert result.text.count("<b>forty-two</b>") == 10 + 1
+    assert "Beside its baselines" not in result.text
 
 
 def test_names_from_outside_are_shown_as_text(seen):
@@ -238,9 +238,9 @@ def test_names_from_outside_are_shown_as_text(seen):
     )
     text = page(look)
     assert "<script" not in text
-    found = Structure(text)
-    assert found.text.count(bad) >= 8
-    assert "Left out for time" in found.text
+    result = Structure(text)
+    assert result.text.count(bad) >= 8
+    assert "Left out for time" in result.text
     assert "<script" not in look._repr_html_()
 
 
@@ -349,8 +349,8 @@ def test_errors_by_zone_stand_on_the_page_with_those_of_the_peers(which, request
         zone = rows[start : start + models]
         expected += [str(zone[0]["queries"]), *(number(row["error"]) for row in zone)]
     assert cells == expected
-    what = "fraction of wrong answers" if which == "classified" else "mean squared error"
-    assert what in zones
+    result = "fraction of wrong answers" if which == "classified" else "mean squared error"
+    assert result in zones
     assert ">gaussian process<" in zones
 
 

@@ -65,10 +65,10 @@ def test_the_page_is_written_within_the_budget(
 ):
     slow = Slow(network, time, row=1e-3).eval()
     costly(monkeypatch, time, plain=plain)
-    found = look(slow, regression, budget=budget, only=QUICK, quiet=True)
+    report = look(slow, regression, budget=budget, only=QUICK, quiet=True)
     measured = time.now
-    assert isinstance(found, Look)
-    found.save(tmp_path / "page.html")
+    assert isinstance(report, Look)
+    report.save(tmp_path / "page.html")
     assert time.now - measured >= 4 * plain  # the figures were drawn, and cost what was declared
     assert time.now <= 1.1 * budget + 5
     assert measured <= budget

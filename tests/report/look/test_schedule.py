@@ -229,9 +229,9 @@ def test_what_takes_too_much_memory_says_so(time):
 
 
 def test_repeated_work_takes_the_same_number_of_answers_whatever_the_time(time):
-    some = task(time, "some", cost=5.0, most=7)
+    result = task(time, "some", cost=5.0, most=7)
     none = task(time, "none", cost=5.0, most=0)
     whole = task(time, "whole", cost=5.0, steps=3)
-    scheduled(1.0).finish([some, none, whole])
-    assert [t.taken for t in (some, none, whole)] == [7, 0, 3]
+    scheduled(1.0).finish([result, none, whole])
+    assert [t.taken for t in (result, none, whole)] == [7, 0, 3]
     assert none.answer is None

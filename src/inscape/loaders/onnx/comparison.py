@@ -15,7 +15,7 @@ from inscape.loaders.onnx.reader import OnnxGraph
 
 #: Most multiplications for which the slow reference is run, and for which it runs on two examples.
 PRODUCTS, FOR_TWO = 2_000_000_000, 200_000_000
-#: A difference, as a share of the largest output, from which on the import is refused.
+#: A difference, as a fraction of the largest output, from which on the import is refused.
 REFUSED = 1e-2
 #: Sizes that are tried where the file names none.
 TRIED = (32, 48, 64, 224, 8, 16, 128, 512)

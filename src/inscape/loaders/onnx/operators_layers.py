@@ -143,8 +143,8 @@ def _average_pool(node: Node, x: Tensor) -> Tensor:
     if padded:
         return made
     ones = functional.pad(torch.ones_like(x[:1, :1]), window.around)
-    share: Tensor = pool(ones, kernel, strides)
-    return made / share
+    covered: Tensor = pool(ones, kernel, strides)
+    return made / covered
 
 
 def _global_average(_: Node, x: Tensor) -> Tensor:

@@ -26,8 +26,8 @@ from inscape.training.trajectory import Trajectory
 
 #: Training examples that are named on either side.
 COUNT = 5
-#: Share of the budget that explaining by a recorded training may take.
-SHARE = 0.5
+#: Fraction of the budget that explaining by a recorded training may take.
+FRACTION = 0.5
 
 NO_RECORD = "there is no record of the training"
 ADVICE = (
@@ -117,7 +117,7 @@ def _fitting(
     queries = queried(subject, asked)
     if subject.work is not None:
         return subject.affordable("explained", 0.0, len(asked)), 0.0, 0.0
-    allowed = min(SHARE * subject.clock.budget, subject.clock.left)
+    allowed = min(FRACTION * subject.clock.budget, subject.clock.left)
     whole = known.seconds(queries)
     if whole <= allowed:
         return len(asked), whole, whole
@@ -162,7 +162,7 @@ def explain(subject: Subject, data: OpenedData, made: AttributionPlan) -> Attrib
 
 def _command(subject: Subject, made: AttributionPlan, rows: Sequence[int]) -> str:
     """Return what to type to explain these examples alone, with time enough."""
-    budget = max(10.0, 1.5 / SHARE * made.needed)
+    budget = max(10.0, 1.5 / FRACTION * made.needed)
     return command_for(subject.command, ATTRIBUTION, budget, seed=subject.seed, rows=rows)
 
 
@@ -236,6 +236,6 @@ def _pictures(attribution: Attribution, subject: Subject, data: OpenedData) -> d
             shown[f"example {push.row}"] = data.x[push.row]
     for nearest in attribution.nearest:
         shown[f"query {nearest.prediction.row}"] = subject.x[nearest.prediction.row]
-        for like in (*nearest.by_kernel, *nearest.by_distance):
-            shown[f"example {like.row}"] = data.x[like.row]
+        for near in (*nearest.by_kernel, *nearest.by_distance):
+            shown[f"example {near.row}"] = data.x[near.row]
     return {name: x.detach().cpu().clone() for name, x in shown.items()}

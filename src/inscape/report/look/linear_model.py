@@ -15,8 +15,8 @@ from inscape._core.anytime import anytime, patience, stoppable
 ROWS = 10_000
 #: Floating-point operations in a second that a fit may count on.
 SPEED = 4e9
-#: Directions whose spread is below one of these shares of the widest may be left out.
-SHARES = (1e-10, 1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)
+#: Directions whose singular value is below one of these fractions of the largest may be left out.
+FRACTIONS = (1e-10, 1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)
 #: Steps after which a logistic regression is taken as it is, and those between two answers.
 STEPS, CHUNK = 300, 10
 #: Examples of the first fits, where time may end any of them.
@@ -74,7 +74,7 @@ def linear_fit(
     """Return the best linear model: least squares for regression, logistic for classes.
 
     Least squares has an intercept and, of all minima, the smallest weights; directions in which
-    the data hardly spread are left out where examples that are left out are then predicted better.
+    the data hardly vary are left out where examples that are left out are then predicted better.
     Logistic regression has an unpenalised intercept and a ridge of ½‖W‖² on the summed log loss,
     scikit-learn's default; ``probability`` puts its sigmoid behind a single score. Both are solved
     in float64 and returned in the precision of ``x``. Its steps fit ever more examples, each stage
@@ -114,16 +114,16 @@ def _needed(x: Tensor, rows: int, outputs: int, task: str) -> float:
 def _fit(solution: Solution, x: Tensor, rows: int, *, probability: bool) -> LinearFit:
     weight, bias = solution.weight, solution.bias
     drawn = f"{rows:,} of {len(x):,}" if rows < len(x) else f"{len(x):,}"
-    model, how = _linear(weight, bias, like=x), solution.how
+    model, how = _linear(weight, bias, reference=x), solution.how
     if probability:
         model, how = nn.Sequential(model, nn.Sigmoid()).eval(), f"probabilities, {how}"
     return LinearFit(model=model, label=solution.label, note=f"{how}, fitted to {drawn} examples")
 
 
-def _linear(weight: Tensor, bias: Tensor, *, like: Tensor) -> nn.Module:
+def _linear(weight: Tensor, bias: Tensor, *, reference: Tensor) -> nn.Module:
     # On the meta device a layer draws no first weights from the global random state.
-    linear = nn.Linear(weight.shape[1], weight.shape[0], dtype=like.dtype, device="meta")
-    linear = linear.to_empty(device=like.device)
+    linear = nn.Linear(weight.shape[1], weight.shape[0], dtype=reference.dtype, device="meta")
+    linear = linear.to_empty(device=reference.device)
     with torch.no_grad():
         linear.weight.copy_(weight)
         linear.bias.copy_(bias)
@@ -140,10 +140,10 @@ def _least_squares(
         )
     centre, level = x.mean(0), y.mean(0)
     # Centred, so that the intercept is not part of what is made small.
-    u, spread, v = torch.linalg.svd((x - centre).cpu(), full_matrices=False)
+    u, singular_values, v = torch.linalg.svd((x - centre).cpu(), full_matrices=False)
     scores = u.T @ (y - level).cpu()
-    rank = _best_rank(u, spread, scores, (y - level).cpu())
-    weight = (v[:rank].T @ (scores[:rank] / spread[:rank, None])).T.to(x.device)
+    rank = _best_rank(u, singular_values, scores, (y - level).cpu())
+    weight = (v[:rank].T @ (scores[:rank] / singular_values[:rank, None])).T.to(x.device)
     how = "with intercept"
     if rank < min(len(x) - 1, x.shape[1]):
         how += f", along the {rank} widest directions, which predict examples left out best"
@@ -152,7 +152,7 @@ def _least_squares(
 
 def _best_rank(
     u: Float[Tensor, "n k"],
-    spread: Float[Tensor, " k"],
+    singular_values: Float[Tensor, " k"],
     scores: Float[Tensor, "k c"],
     y: Float[Tensor, "n c"],
 ) -> int:
@@ -160,7 +160,9 @@ def _best_rank(
 
     The error of an example left out is its residual over one minus its leverage.
     """
-    ranks = {int((spread > share * spread[0]).sum()) for share in SHARES} - {0}
+    ranks = {
+        int((singular_values > fraction * singular_values[0]).sum()) for fraction in FRACTIONS
+    } - {0}
     errors = {}
     for rank in ranks:
         left = 1 - 1 / len(y) - u[:, :rank].square().sum(1, keepdim=True)

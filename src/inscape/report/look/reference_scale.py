@@ -53,8 +53,8 @@ class _Axis:
         low, high = self.low, self.high
         if self.logarithmic:
             value, low, high = (math.log10(max(v, self.low)) for v in (value, low, high))
-        share = (value - low) / (high - low)
-        return round(LEFT + (RIGHT - LEFT) * min(1.0, max(0.0, share)), 2)
+        fraction = (value - low) / (high - low)
+        return round(LEFT + (RIGHT - LEFT) * min(1.0, max(0.0, fraction)), 2)
 
 
 def scale(measured: Measured) -> Scale | None:

@@ -274,5 +274,7 @@ def opened_data(data: object, model: nn.Module) -> OpenedData:
         return data
     held = data[0] if isinstance(data, tuple) and data else getattr(data, "x", data)
     known = [*model.parameters(), *([held] if isinstance(held, Tensor) else [])]
-    like = next((tensor for tensor in known if tensor.is_floating_point()), torch.empty(0))
-    return open_data(data, dtype=like.dtype, device=like.device, arguments=arguments_of(model))
+    reference = next((tensor for tensor in known if tensor.is_floating_point()), torch.empty(0))
+    return open_data(
+        data, dtype=reference.dtype, device=reference.device, arguments=arguments_of(model)
+    )
