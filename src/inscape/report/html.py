@@ -1,6 +1,6 @@
 """HTML pages that need no other file: templates, style sheets, tables as CSV, and writing them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,18 @@ def table(rows: Sequence[Row], most: int) -> tuple[Sequence[Row], str]:
 def csv_text(rows: Sequence[Row]) -> str:
     """Return rows as CSV; numbers keep nine digits, enough for float32."""
     return escaping.csv_text(rows, digits=9)
+
+
+def write_by_suffix(path: Path, writers: Mapping[str, Callable[[], bytes]]) -> Path:
+    """Write a report in the format that the suffix of ``path`` names, and return the path."""
+    if path.suffix not in writers:
+        *others, last = writers
+        raise ValueError(
+            f"the report must be named {', '.join(others)} or {last}, found {path.suffix!r}: "
+            f"rename {path}."
+        )
+    write(path, writers[path.suffix]())
+    return path
 
 
 def write(path: Path, content: bytes) -> None:

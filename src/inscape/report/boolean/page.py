@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from inscape.report.boolean.summary import BooleanLook, description, hypothetical
-from inscape.report.html import rendered_page, stylesheet, write
+from inscape.report.html import rendered_page, stylesheet, write_by_suffix
 from inscape.report.pictures import inline
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def save(look: BooleanLook, path: Path) -> Path:
     """Write a look as HTML or JSON, whole or not at all."""
-    if path.suffix not in (".html", ".json"):
-        raise ValueError(
-            f"the report must be named .html or .json, found {path.suffix!r}: rename {path}."
-        )
-    text = page(look) if path.suffix == ".html" else json.dumps(look.to_dict(), indent=1) + "\n"
-    write(path, text.encode())
-    return path
+    return write_by_suffix(
+        path, {".html": lambda: page(look).encode(), ".json": lambda: _json(look).encode()}
+    )
+
+
+def _json(look: BooleanLook) -> str:
+    return json.dumps(look.to_dict(), indent=1) + "\n"
 
 
 def page(look: BooleanLook) -> str:

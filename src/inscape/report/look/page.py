@@ -17,7 +17,7 @@ from inscape.figures.slices import name_examples
 from inscape.piecewise.planes.slices import SlicePicture
 from inscape.regions.boundary import Boundary
 from inscape.regions.plane_regions import PlaneRegions
-from inscape.report.html import LIMIT, csv_text, rendered_page, stylesheet, table, write
+from inscape.report.html import LIMIT, csv_text, rendered_page, stylesheet, table, write_by_suffix
 from inscape.report.look.attribution import Attribution
 from inscape.report.look.attribution_page import attribution_part
 from inscape.report.look.directions import by_question, direction, question
@@ -39,13 +39,9 @@ IN_WORDS = {"domain": "inside the domain", "hull": "inside the hull"}
 
 def save(look: Look, path: Path) -> Path:
     """Write a look as HTML or JSON, whole or not at all."""
-    writers = {".html": lambda: page(look), ".json": lambda: _json(look)}
-    if path.suffix not in writers:
-        raise ValueError(
-            f"the report must be named .html or .json, found {path.suffix!r}: rename {path}."
-        )
-    write(path, writers[path.suffix]().encode())
-    return path
+    return write_by_suffix(
+        path, {".html": lambda: page(look).encode(), ".json": lambda: _json(look).encode()}
+    )
 
 
 def page(look: Look) -> str:

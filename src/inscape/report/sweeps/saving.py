@@ -9,7 +9,7 @@ from pathlib import Path
 
 from inscape import escaping
 from inscape._core.extras import need
-from inscape.report.html import write
+from inscape.report.html import write_by_suffix
 from inscape.report.sweeps.latex import latex_table
 from inscape.report.sweeps.table import Sweep
 from inscape.report.words import number, plain
@@ -28,12 +28,7 @@ def save(sweep: Sweep, path: Path) -> Path:
         ".json": lambda: json_text(sweep).encode(),
         **dict.fromkeys((".svg", ".pdf", ".png"), lambda: _picture(sweep, path.suffix)),
     }
-    if path.suffix not in writers:
-        raise ValueError(
-            f"the suffix must be one of {', '.join(writers)}, found {path.suffix!r}: rename {path}."
-        )
-    write(path, writers[path.suffix]())
-    return path
+    return write_by_suffix(path, writers)
 
 
 def _page(sweep: Sweep) -> bytes:
