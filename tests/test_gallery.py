@@ -189,7 +189,7 @@ def test_figures_are_the_same_when_drawn_again(name):
 @pytest.mark.data
 def test_tutorial_on_mnist(data_dir):
     found, said = run(TUTORIAL, INSCAPE_DATA_DIR=str(data_dir))
-    assert "Dataset(mnist-binary: 256 x 784 -> 1 real, 1991 test rows)" in said
+    assert "Dataset(mnist-binary: 256 x 784 -> 1 real, 1991 test examples)" in said
     assert found["true"], said
 
 

@@ -79,7 +79,7 @@ def test_to_another_kind_of_number_is_refused():
 
 
 def test_repr_is_one_line():
-    assert repr(REAL) == "Dataset(real: 6 x 2 -> 1 real, 3 test rows)"
+    assert repr(REAL) == "Dataset(real: 6 x 2 -> 1 real, 3 test examples)"
     assert repr(SORTS.subset(2)) == (
         "Dataset(sorts: 2 x 2 -> 2 classes, subset: the first 2 of 6 training examples)"
     )

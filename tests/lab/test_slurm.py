@@ -336,7 +336,7 @@ def test_bad_options_of_the_environment_are_named(monkeypatch, name, value, said
         ("[slurm]\nnodes = 3\n", "the file in INSCAPE_SLURM_CONFIG names a Slurm option 'nodes'"),
         ("[slrm]\n", r"must hold a table \[slurm\], found slrm: add it"),
         ("", r"must hold a table \[slurm\], found nothing: add it"),
-        ("[slurm", "must be a TOML file, found an error: .*: mend it"),
+        ("[slurm", "must be a TOML file, found an error: .*: fix it"),
         (None, "INSCAPE_SLURM_CONFIG must name a TOML file, found no file .*: correct or unset"),
     ],
 )

@@ -271,5 +271,5 @@ def test_an_if_follows_a_single_integer_which_is_fixed(tmp_path):
 def test_an_if_that_depends_on_the_row_is_refused(tmp_path):
     condition = [node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s two", "c")]
     path = written(tmp_path / "net.onnx", choosing(condition, {}))
-    with pytest.raises(UnsupportedModelError, match=r"condition that does not depend on the numb"):
+    with pytest.raises(UnsupportedModelError, match=r"condition that does not depend on the val"):
         open_model(path)

@@ -15,7 +15,7 @@ from inscape.data.catalogue import Value
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Dataset:
-    """Training and test rows of one task.
+    """Training and test set of one task.
 
     Regression labels are floats of shape (n, c); class labels are int64 of shape (n,). For the
     sets in the catalogue ``load(data.name, **data.settings)`` makes the same data again.
@@ -105,7 +105,7 @@ class Dataset:
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.x.shape))
         goal = f"{self.classes} classes" if self.classes else f"{self.y.shape[1]} real"
-        test = "" if self.x_test is None else f", {len(self.x_test)} test rows"
+        test = "" if self.x_test is None else f", {len(self.x_test)} test examples"
         notes = "".join(f", {note}" for note in self.notes)
         return f"Dataset({self.name}: {shape} -> {goal}{test}{notes})"
 

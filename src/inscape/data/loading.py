@@ -24,7 +24,7 @@ def load(
     """Return a data set of the catalogue, with settings in the name, as keywords or both.
 
     >>> load("disc:n=512,seed=1")
-    Dataset(disc: 512 x 2 -> 1 real, 1280 test rows)
+    Dataset(disc: 512 x 2 -> 1 real, 1280 test examples)
     >>> load("gp", n=5, seed=3).subset(2).x.tolist()
     [[-1.0], [1.0]]
 

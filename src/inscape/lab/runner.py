@@ -34,7 +34,7 @@ class RunReport:
         computed: How many records it wrote.
         kept: How many were there before.
         failures: Cells that raised, or whose workers died again and again.
-        notices: A sentence about each thing that was mended on the way.
+        notices: A sentence about each record that was repaired.
         seconds: Time that it took.
     """
 

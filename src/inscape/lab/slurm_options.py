@@ -79,7 +79,7 @@ def _file() -> dict[str, Any]:
             f"{CONFIG} must name a TOML file, found no file {name}: correct or unset it."
         ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{name} must be a TOML file, found an error: {error}: mend it.") from None
+        raise ValueError(f"{name} must be a TOML file, found an error: {error}: fix it.") from None
     table = content.get("slurm")
     if not isinstance(table, dict):
         raise ValueError(

@@ -43,7 +43,7 @@ def read_loader(data: Any, *, limit: int | None, arguments: Sequence[str] = ()) 
         except Exception as error:
             raise DataError(
                 f"the loader must yield batches of tensors, but it raised {short(error)}; "
-                "mend it, or pass (x, y)."
+                "fix it, or pass (x, y)."
             ) from error
     if not rows:
         raise DataError(

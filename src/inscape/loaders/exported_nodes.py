@@ -55,7 +55,7 @@ _INSTANCE_NORM = "torch.ops.aten._native_batch_norm_legit.no_stats"
 
 
 class UnfitProgramError(UnsupportedModelError):
-    """A program that is safe to run but no function of single points; trust does not mend it."""
+    """A program that is safe to run but no function of single points; trust does not help."""
 
 
 @dataclass(frozen=True)

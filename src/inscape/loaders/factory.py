@@ -49,7 +49,7 @@ def build(spec: str) -> tuple[Any, tuple[str, ...]]:
         except (Exception, SystemExit) as error:
             raise UnsupportedModelError(
                 f"the factory {name!r} in {home} must return a model, but it raised "
-                f"{said(error)}: mend it, or call it in a script of yours first."
+                f"{said(error)}: fix it, or call it in a script of yours first."
             ) from error
 
 

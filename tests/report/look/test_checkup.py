@@ -128,7 +128,7 @@ def test_what_fails_is_told_and_the_rest_is_looked_at(monkeypatch):
     result = seen(quarters())
     assert result.checkup.n == 300
     assert result.unchecked == (
-        "The weights were not held against an initialisation (RuntimeError: no such).",
+        "The weights were not compared with an initialisation (RuntimeError: no such).",
     )
 
 
