@@ -93,7 +93,7 @@ def test_json_has_the_numbers_of_the_screen(folder, way):
     output = way[0](torch.from_numpy(points()))[4].detach()
     assert total == pytest.approx(float(output.max()), abs=1e-5)
     shown = folder(*ALONE, "--explain", "4").stdout
-    assert all(f"by row {push['row']} ({push['label']})" in shown for push in one["up"][:3])
+    assert all(f"by example {push['row']} ({push['label']})" in shown for push in one["up"][:3])
 
 
 def test_page_is_written(folder):
@@ -108,7 +108,7 @@ def test_without_a_trajectory_it_says_how_to_record_one(folder):
     done = folder(*ALONE[:5], "--only", "attribution", "--no-page")
     text = " ".join(done.stdout.split())
     assert "Of 30 examples, those with the most similar gradients:" in text
-    assert "by cosine of gradients row " in text
+    assert "by cosine of gradients example " in text
     assert "Not attributed to training examples: there is no record of the training." in text
     assert "`run = inscape.training.fit(model, x, y, record=100)`" in text
     assert "by 30 neighbours (there is no record of the training)" in done.stderr

@@ -214,7 +214,7 @@ CASES = {
     "unknown instrument": (
         look(only="pth_length"),
         2,
-        "no instrument is called 'pth_length'",
+        "no instrument or family is called 'pth_length'",
     ),
     "unknown device": (look(device="tpu"), 2, "device must be auto, cpu, cuda.* found 'tpu'"),
     "absent device": (look(device="cuda:7"), 2, "device 'cuda:7' must exist on this machine"),

@@ -129,7 +129,7 @@ def test_a_missing_file_is_refused(tmp_path):
     [
         ("x = 1", r"own\.py must define EXPERIMENT, .*, found NoneType: write EXPERIMENT = "),
         ("1 / 0", r"own\.py must be importable, but it raised ZeroDivisionError: .*; fix it"),
-        ("raise SystemExit(3)", r"own\.py must be importable, but it raised SystemExit: 3; mend"),
+        ("raise SystemExit(3)", r"own\.py must be importable, but it raised SystemExit: 3; fix"),
     ],
 )
 def test_a_file_without_an_experiment_is_refused(tmp_path, text, said):

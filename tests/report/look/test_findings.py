@@ -101,9 +101,9 @@ def score(rows, accuracy, n=1000):
     )
 
 
-def look(*measures, scores=(), task="classes", seen=None, names=(), rows="test examples"):
+def look(*measurements, scores=(), task="classes", seen=None, names=(), rows="test examples"):
     return SimpleNamespace(
-        measures=measures,
+        measurements=measures,
         scores=scores,
         data=SimpleNamespace(task=task, names=names, measured=rows),
         model=SimpleNamespace(inputs=(4,)),
