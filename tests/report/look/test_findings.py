@@ -103,7 +103,7 @@ def score(rows, accuracy, n=1000):
 
 def look(*measurements, scores=(), task="classes", seen=None, names=(), rows="test examples"):
     return SimpleNamespace(
-        measurements=measures,
+        measurements=measurements,
         scores=scores,
         data=SimpleNamespace(task=task, names=names, measured=rows),
         model=SimpleNamespace(inputs=(4,)),
