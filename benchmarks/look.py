@@ -42,14 +42,14 @@ def looked(name: str, budget: float, pages: Path) -> dict[str, object]:
     whole = time.monotonic() - start
     widths = {
         m.name: (m.summary.high - m.summary.low) / 2 / abs(m.summary.value)
-        for m in look.measures
+        for m in look.measurements
         if m.summary is not None and m.summary.low is not None and m.summary.value
     }
     return {
         "measured": measured,
         "whole": whole,
         "peak": look.peak,
-        "measures": {m.name: [str(m.summary), m.work] for m in look.measures},
+        "measurements": {m.name: [str(m.summary), m.work] for m in look.measurements},
         "missing": [f"{late.name} ({late.what})" for late in look.left_out],
         "not_applicable": {one.name: one.reason for one in look.not_applicable},
         "failed": {one.name: one.reason for one in look.failed},
@@ -67,13 +67,13 @@ def digits(budget: float, pages: Path) -> dict[str, object]:
     )
     whole = time.monotonic() - start
     told = json.loads(done.stdout)
-    summaries = {one["name"]: one["summary"] for one in told["measures"]}
+    summaries = {one["name"]: one["summary"] for one in told["measurements"]}
     return {
         "measured": told["provenance"]["seconds"],
         "whole": whole,
         "peak": told["peak_memory"],
-        "measures": {
-            one["name"]: [_words(one["summary"]), one["work"]] for one in told["measures"]
+        "measurements": {
+            one["name"]: [_words(one["summary"]), one["work"]] for one in told["measurements"]
         },
         "missing": [f"{late['name']} ({late['what']})" for late in told["left_out"]],
         "not_applicable": {one["name"]: one["reason"] for one in told["not_applicable"]},
@@ -99,8 +99,8 @@ def report(name: str, told: dict, budget: float) -> bool:  # type: ignore[type-a
     from inscape.files import size_limits
 
     allowed = 1.1 * budget + (TRAINED if name == DIGITS else WRITTEN)
-    print(f"{name}: {len(told['measures'])} measures, {told['measured']:.1f} s measured")
-    for measure, (summary, work) in told["measures"].items():
+    print(f"{name}: {len(told['measurements'])} measures, {told['measured']:.1f} s measured")
+    for measure, (summary, work) in told["measurements"].items():
         print(f"    {measure:24} {summary}; {work}")
     for kind in ("not_applicable", "failed"):
         for measure, reason in told[kind].items():
@@ -133,7 +133,7 @@ def table(path: Path) -> str:
     for line in path.read_text().splitlines():
         run = json.loads(line)
         measures = [late for late in run["missing"] if "(measure)" in late]
-        answered = len(run["measures"])
+        answered = len(run["measurements"])
         beside = f"{run['busy']} busy" if run["busy"] else "-"
         lines.append(
             f"| {run['network']} | {run['budget']:g} | {beside} | {run['whole']:.1f} | "

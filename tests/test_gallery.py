@@ -98,8 +98,8 @@ STORIES = {
     " and numbers_of('weights_product')[0] < 0.5 * min(numbers_of('weights_product')[1:])"
     " and numbers_of('gradient_path_length')[0] < 0.8 * min(numbers_of('gradient_path_length')[1:])"
     " and max(numbers_of('path_length')) < 1.15 * min(numbers_of('path_length'))"
-    " and next(m for m in looked.measures if m.name == 'gradient_norm').reference('linear').value"
-    " > max(numbers_of('gradient_norm'))"
+    " and next(m for m in looked.measurements if m.name == 'gradient_norm')"
+    ".reference('linear').value > max(numbers_of('gradient_norm'))"
     " and looked.scores[3].loss > looked.scores[1].loss",
 }
 
@@ -189,7 +189,7 @@ def test_figures_are_the_same_when_drawn_again(name):
 @pytest.mark.data
 def test_tutorial_on_mnist(data_dir):
     found, said = run(TUTORIAL, INSCAPE_DATA_DIR=str(data_dir))
-    assert "Dataset(mnist-binary: 256 x 784 -> 1 real, 1991 test rows)" in said
+    assert "Dataset(mnist-binary: 256 x 784 -> 1 real, 1991 test examples)" in said
     assert found["true"], said
 
 

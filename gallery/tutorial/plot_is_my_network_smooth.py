@@ -71,8 +71,8 @@ for name, (scale, penalties) in starts.items():
 # %%
 # By these two numbers they are hard to tell apart.
 #
-# Four measures
-# -------------
+# Four instruments
+# ----------------
 #
 # **Gradient norm**: how steep is the function at the digits? A tiny change of an image moves the
 # output by at most this many times the length of the change. The length is taken over all pixels:
@@ -91,13 +91,13 @@ for name, (scale, penalties) in starts.items():
 #
 # We measure at the test digits, which no network has seen.
 
-measures = (gradient_norm, path_length, gradient_path_length, weights_product)
+instruments = (gradient_norm, path_length, gradient_path_length, weights_product)
 found = {}
-for measure in measures:
-    print(measure.__name__.replace("_", " "))
+for instrument in instruments:
+    print(instrument.__name__.replace("_", " "))
     for name, net in networks.items():
-        found[measure.__name__, name] = measure(net, data.x_test).summary()
-        print(f"    {name:16} {found[measure.__name__, name]}")
+        found[instrument.__name__, name] = instrument(net, data.x_test).summary()
+        print(f"    {name:16} {found[instrument.__name__, name]}")
 
 # %%
 # So these are three different functions.
@@ -153,14 +153,14 @@ plt.show()
 # Large or small?
 # ---------------
 #
-# A number alone says little. ``inscape.look`` takes every measure that applies to a network, and
+# A number alone says little. ``inscape.look`` runs every instrument that applies to a network, and
 # takes it again for what is known: the same network *before training*, a *linear model* of the
 # same data, and where there is one a *lower bound*.
 
 looked = inscape.look(networks["usual start"], data, budget=300, quiet=True)
 for row in looked.rows():
     if "value" in row:
-        print(row["measure"].replace("_", " "))
+        print(row["instrument"].replace("_", " "))
         for what in ("value", "initialisation", "linear", "bound"):
             if row[what] is not None:
                 print(f"    {what:16} {row[what]:.4g}")
@@ -177,15 +177,15 @@ lines = {
 }
 with styled():
     figure, axes = plt.subplots(2, 2, figsize=(7, 4), sharey=True, layout="constrained")
-    for ax, measure in zip(axes.flat, measures, strict=True):
-        measured = next(one for one in looked.measures if one.name == measure.__name__)
+    for ax, instrument in zip(axes.flat, instruments, strict=True):
+        measured = next(one for one in looked.measurements if one.name == instrument.__name__)
         for kind, line in lines.items():
             reference = measured.reference(kind)
             if reference is not None and reference.value is not None:
                 ax.axvline(reference.value, **line)
         for row, name in enumerate(reversed(networks)):
-            ax.plot(found[measure.__name__, name].value, row, "o", color=looks[name][0])
-        ax.set(title=measure.__name__.replace("_", " "), ylim=(-0.6, 2.6))
+            ax.plot(found[instrument.__name__, name].value, row, "o", color=looks[name][0])
+        ax.set(title=instrument.__name__.replace("_", " "), ylim=(-0.6, 2.6))
         ax.set_xlim(-0.02 * ax.get_xlim()[1], 1.05 * ax.get_xlim()[1])
         ax.set_yticks(range(3), reversed(networks))
         ax.tick_params(axis="y", length=0)
@@ -203,7 +203,7 @@ plt.show()
 # * The *lower bound* of path length is the mean distance between two labels, about 1: half of all
 #   pairs are the same digit and the others are 2 apart. Any function that gave ±1 at the test
 #   digits would travel at least that far, and what lies above is detour. All three networks are
-#   close to it, so this measure has little left to tell them apart by.
+#   close to it, so this instrument has little left to tell them apart by.
 #
 # Your own network
 # ----------------
@@ -215,5 +215,5 @@ plt.show()
 #
 #    $ inscape look --model my_code.py:make_net --weights weights.pt --data mnist-binary:4-9
 #
-# What each measure is exactly, what it costs and how to lower it in training is told in
+# What each instrument measures exactly, what it costs and how to lower it in training is told in
 # :doc:`/smoothness`; how to read the page, in :doc:`/report`.

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from inscape.models import mlp
-from inscape.report.look.recorded_training import Recorded
-from inscape.report.look.watch import Watch
+from inscape.report.look.recorded_training import RecordedTraining
+from inscape.report.look.watch import BudgetWatch
 from inscape.training import Trajectory, fit
 
 NETS = """
@@ -69,11 +69,13 @@ def test_weights_of_the_end_are_taken_and_predictions_split(folder, way):
     )
     lines = done.stdout.replace("\n    ", " ").splitlines()
     assert (
-        "What made these predictions: 30 training rows in 12 updates of Adam, batches of 10."
+        "What made these predictions: 30 training examples in 12 updates of Adam, batches of 10."
         in (lines)
     )
     output = way[0](torch.from_numpy(points()))[4].detach()
-    said = next(line for line in lines if line.startswith(f"row 4 says {int(output.argmax())} ("))
+    said = next(
+        line for line in lines if line.startswith(f"example 4 says {int(output.argmax())} (")
+    )
     whole, _, parts = said.replace("\N{MINUS SIGN}", "-").rpartition(" = ")
     assert float(whole.split()[-1]) == pytest.approx(float(output.max()), abs=1e-3)
     numbers = [float(n) for n in re.findall(r"(?:^| )([+-]?[\d.]+) b", parts)]
@@ -91,40 +93,40 @@ def test_json_has_the_numbers_of_the_screen(folder, way):
     output = way[0](torch.from_numpy(points()))[4].detach()
     assert total == pytest.approx(float(output.max()), abs=1e-5)
     shown = folder(*ALONE, "--explain", "4").stdout
-    assert all(f"by row {push['row']} ({push['label']})" in shown for push in one["up"][:3])
+    assert all(f"by example {push['row']} ({push['label']})" in shown for push in one["up"][:3])
 
 
 def test_page_is_written(folder):
     done = folder(*WORDS, "--only", "attribution", "--out", "a.html")
     assert done.exit_code == 0, done.stderr
     page = Path("a.html").read_text()
-    assert "Which training rows made these predictions" in page
+    assert "Which training examples made these predictions" in page
     assert "<span>--only</span> <span>attribution</span> <span>--explain</span>" in page
 
 
 def test_without_a_trajectory_it_says_how_to_record_one(folder):
     done = folder(*ALONE[:5], "--only", "attribution", "--no-page")
     text = " ".join(done.stdout.split())
-    assert "Which examples have similar gradients, of 30 rows:" in text
-    assert "by cosine of gradients row " in text
-    assert "Not split into what training rows added: there is no record of the training." in text
+    assert "Of 30 examples, those with the most similar gradients:" in text
+    assert "by cosine of gradients example " in text
+    assert "Not attributed to training examples: there is no record of the training." in text
     assert "`run = inscape.training.fit(model, x, y, record=100)`" in text
     assert "by 30 neighbours (there is no record of the training)" in done.stderr
 
 
 def test_dry_run_says_the_cost(folder):
-    found = json.loads(folder(*ALONE, "--dry-run", "--json").stdout)
-    assert set(found["seconds"]) == {"attribution"}
-    assert 0 < found["seconds"]["attribution"] <= found["whole"]
+    printed = json.loads(folder(*ALONE, "--dry-run", "--json").stdout)
+    assert set(printed["seconds"]) == {"attribution"}
+    assert 0 < printed["seconds"]["attribution"] <= printed["whole"]
     none = json.loads(folder(*ALONE, "--explain", "none", "--dry-run", "--json").stdout)
     assert none["seconds"] == {}
 
 
 def test_what_does_not_fit_is_left_out_with_its_command(folder, monkeypatch):
-    monkeypatch.setattr(Recorded, "seconds", lambda self, queries: 10.0 * len(queries))
-    monkeypatch.setattr(Watch, "spent", 0.0)  # a busy machine would leave less
+    monkeypatch.setattr(RecordedTraining, "seconds", lambda self, queries: 10.0 * len(queries))
+    monkeypatch.setattr(BudgetWatch, "spent", 0.0)  # a busy machine would leave less
     done = folder(*ALONE, "--explain", "1,2,3", "--budget", 50)
-    assert "left out for time: rows 3: inscape look --model nets.py:good" in done.stdout
+    assert "left out for time: examples 3: inscape look --model nets.py:good" in done.stdout
     assert "--only attribution --explain 1,2,3 --budget 90" in " ".join(done.stdout.split())
 
 
@@ -136,8 +138,8 @@ BAD = {
     "other data": (("--data", "others.npz"), r"these very data, found one on other values"),
     "fewer data": (("--limit", "9"), r"points\.npz has \(9x4 in float32.*without --limit"),
     "other type": (("--dtype", "float64"), r"is 8x4 in float32 in it and 8x4 in float64 in"),
-    "no row": (("--explain", "30"), r"explain must name measured rows, 0 to 29, found 30"),
-    "no number": (("--explain", "1,x"), r"--explain must be numbers of rows .* found '1,x'"),
+    "no row": (("--explain", "30"), r"explain must name measured examples, 0 to 29, found 30"),
+    "no number": (("--explain", "1,x"), r"--explain must be indices of examples .* found '1,x'"),
 }
 
 

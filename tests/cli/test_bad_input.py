@@ -13,6 +13,8 @@ import pytest
 import torch
 from torch import nn
 
+from inscape.report import Prepared
+
 NETS = """
 import torch
 from torch import nn
@@ -123,16 +125,20 @@ CASES = {
     "shape that does not fit": (
         look(input_shape="1x3x3"),
         2,
-        r"input shape 1x3x3 must hold 9 numbers, found rows of shape \(4,\) with 4",
+        r"input shape 1x3x3 must hold 9 numbers, found examples of shape \(4,\) with 4",
     ),
-    "no shape": (look(input_shape="axb"), 2, "input shape must be whole numbers .* found 'axb'"),
+    "no shape": (look(input_shape="axb"), 2, "input shape must be integers .* found 'axb'"),
     "NaN in the data": (
         look(data="nan.npz"),
         2,
-        "x must be finite, found NaN or Inf in 1 of 20 rows, first in row 3",
+        "x must be finite, found NaN or Inf in 1 of 20 examples, first in example 3",
     ),
-    "no rows": (look(data="empty.npz"), 2, r"x must hold at least one row, found shape \(0, 4\)"),
-    "too few labels": (look(data="uneven.npz"), 2, "one label for each of the 20 rows"),
+    "no rows": (
+        look(data="empty.npz"),
+        2,
+        r"x must hold at least one example, found shape \(0, 4\)",
+    ),
+    "too few labels": (look(data="uneven.npz"), 2, "one label for each of the 20 examples"),
     "too many classes": (
         look(data="classes.npz"),
         2,
@@ -192,7 +198,7 @@ CASES = {
     "negative limit": (look(limit=-5), 2, "--limit must be at least 1, found -5"),
     "zero budget": (look(budget=0), 2, "--budget must be a positive number of seconds, found 0"),
     "no seed": (look(seed="abc"), 2, "Invalid value for '--seed'"),
-    "negative seed": (look(seed=-1), 2, "--seed must be a whole number from 0"),
+    "negative seed": (look(seed=-1), 2, "--seed must be an integer from 0"),
     "zero threads": (look(threads=0), 2, "--threads must be at least 1, found 0"),
     "many threads": (look(threads=10**20), 2, "--threads must be at most 1024, found 1000"),
     "no size": (look(max_size="much"), 2, "--max-size must be a size such as 4GB or 500MB, found"),
@@ -208,7 +214,7 @@ CASES = {
     "unknown instrument": (
         look(only="pth_length"),
         2,
-        "no instrument is called 'pth_length'",
+        "no instrument or family is called 'pth_length'",
     ),
     "unknown device": (look(device="tpu"), 2, "device must be auto, cpu, cuda.* found 'tpu'"),
     "absent device": (look(device="cuda:7"), 2, "device 'cuda:7' must exist on this machine"),
@@ -268,7 +274,7 @@ def test_an_interrupt_leaves_no_report(kit, monkeypatch):
     def interrupt(*args, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("inscape.report.look.session.Prepared.run", interrupt)
+    monkeypatch.setattr(Prepared, "run", interrupt)
     done = kit(*look())
     assert done.exit_code == 130
     assert done.stderr.endswith("inscape: interrupted: nothing was left half written.\n")

@@ -28,11 +28,11 @@ def test_text_and_page(run, quick):
 def test_json(run, quick):
     done = run("look", "--boolean", "x1 ^ x2", "--json", "--no-page", "--quiet", "--threads", 1)
     assert done.exit_code == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["function"] == {"asked": "x1 ^ x2", "inputs": 2, "number": 6, "table": "0110"}
-    assert found["page"] is None
-    assert found["smallest"]["size"] == "2-2-1"
-    assert len(found["training"]) == 2
+    printed = json.loads(done.stdout)
+    assert printed["function"] == {"asked": "x1 ^ x2", "inputs": 2, "number": 6, "table": "0110"}
+    assert printed["page"] is None
+    assert printed["smallest"]["size"] == "2-2-1"
+    assert len(printed["training"]) == 2
     assert not Path("reports").exists()
 
 
@@ -54,7 +54,7 @@ def test_dry_run_trains_nothing(run):
         (["x1 +"], "found"),
         (["6:2", "--model", "a.py:b"], "found --model too, which describes a model"),
         (["6:2", "--data", "mnist"], "found --data too"),
-        (["6:2", "--seed", "-1"], "--seed must be a whole number"),
+        (["6:2", "--seed", "-1"], "--seed must be an integer"),
         (["6:2", "--budget", "0"], "--budget must be a positive number"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -18,7 +18,7 @@ def test_numbers():
             opt.seconds(wrong)
     assert opt.seed(2**63 - 1) == 2**63 - 1
     for wrong in (-1, 2**63):
-        with pytest.raises(ValueError, match=r"--seed must be a whole number from 0 to 2\^63 - 1"):
+        with pytest.raises(ValueError, match=r"--seed must be an integer from 0 to 2\^63 - 1"):
             opt.seed(wrong)
 
 

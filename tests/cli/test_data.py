@@ -59,10 +59,10 @@ def test_list_does_not_load_torch():
 
 def test_where_tells_every_part_and_its_state(tmp_path):
     (tmp_path / "test_batch.bin").write_bytes(b"x")
-    found = rows("where", "cifar10", "--data-dir", tmp_path)
-    assert [row["state"] for row in found] == ["missing"] * 5 + ["bad"]
-    assert found[-1]["path"] == str(tmp_path / "test_batch.bin")
-    assert "30730000 bytes expected, found 1" in found[-1]["detail"]
+    result = rows("where", "cifar10", "--data-dir", tmp_path)
+    assert [row["state"] for row in result] == ["missing"] * 5 + ["bad"]
+    assert result[-1]["path"] == str(tmp_path / "test_batch.bin")
+    assert "30730000 bytes expected, found 1" in result[-1]["detail"]
 
 
 def test_where_without_a_name_tells_all_files_once():
@@ -133,8 +133,8 @@ def test_fetch_needs_a_name():
 
 @pytest.mark.data
 def test_real_files_are_whole(data_dir):
-    found = rows("verify", "mnist", "cifar10", "--data-dir", data_dir)
-    assert {row["state"] for row in found if row["dataset"] == "mnist"} == {"ok"}
-    there = {row["part"] for row in found if row["state"] == "ok"}
+    result = rows("verify", "mnist", "cifar10", "--data-dir", data_dir)
+    assert {row["state"] for row in result if row["dataset"] == "mnist"} == {"ok"}
+    there = {row["part"] for row in result if row["state"] == "ok"}
     assert {"data_batch_1", "data_batch_2", "test_batch"} <= there
-    assert len(found) == len(FILE_SETS["mnist"].parts) + len(FILE_SETS["cifar10"].parts)
+    assert len(result) == len(FILE_SETS["mnist"].parts) + len(FILE_SETS["cifar10"].parts)

@@ -26,18 +26,20 @@ def test_look_without_options(process, tmp_path):
     page = tmp_path / "reports" / "digits.html"
     assert list(page.parent.iterdir()) == [page]
     assert 10_000 < page.stat().st_size < 2_000_000
-    found = json.loads(done.stdout)
-    (test,) = [s for s in found["scores"] if s["rows"] == "test rows" and "network" in s["who"]]
+    printed = json.loads(done.stdout)
+    (test,) = [
+        s for s in printed["scores"] if s["rows"] == "test examples" and "network" in s["who"]
+    ]
     assert test["accuracy"] > 0.95
-    assert {measure["name"] for measure in found["measures"]} >= {
+    assert {measure["name"] for measure in printed["measurements"]} >= {
         "gradient_norm",
         "gradient_path_length",
         "path_length",
         "weights_product",
     }
-    told = found["attribution"]
-    assert len(told["explained"]) + len(told["left_out"]) == 4  # a slow machine explains fewer
-    for one in told["explained"]:
+    result = printed["attribution"]
+    assert len(result["explained"]) + len(result["left_out"]) == 4  # a slow machine explains fewer
+    for one in result["explained"]:
         pushes = fsum(push["amount"] for push in (*one["up"], *one["down"]))
         rest = fsum([one["others"]["up"], one["others"]["down"], *one["rest"].values()])
         assert one["initial"] + pushes + rest == pytest.approx(one["final"], abs=1e-9)

@@ -131,8 +131,8 @@ def measured(folder, *words: str) -> tuple[dict[str, dict[str, float]], str]:
     given = ["look", *words, "--data", f"{folder}/points.npz", "--json", "--no-page"]
     done = CliRunner().invoke(app, given, prog_name="inscape")
     assert done.exit_code == 0, done.stderr
-    found = json.loads(done.stdout)["measures"]
-    return {measure["name"]: measure["summary"] for measure in found}, done.stderr
+    result = json.loads(done.stdout)["measurements"]
+    return {measure["name"]: measure["summary"] for measure in result}, done.stderr
 
 
 def _weights(sizes, rng):
@@ -161,7 +161,7 @@ def test_the_comparison_can_fail(numbers):
 
 
 def test_against_autograd_by_hand(numbers, folder):
-    found = numbers("Reused", "--only", "gradient_norm", "--dtype", "float64")
+    result = numbers("Reused", "--only", "gradient_norm", "--dtype", "float64")
     weights = torch.load(folder / "deep.pt", weights_only=True)
     x = torch.from_numpy(np.load(folder / "points.npz")["x"]).double()
 
@@ -171,7 +171,7 @@ def test_against_autograd_by_hand(numbers, folder):
         return weights["c.weight"].double() @ row + weights["c.bias"]
 
     norms = [torch.autograd.functional.jacobian(f, row).norm() for row in x]
-    assert found["gradient_norm"]["value"] == pytest.approx(float(sum(norms)) / 40, rel=1e-12)
+    assert result["gradient_norm"]["value"] == pytest.approx(float(sum(norms)) / 40, rel=1e-12)
 
 
 def test_the_same_model_exported(numbers, folder):

@@ -20,7 +20,7 @@ def test_list_names_every_registered_instrument(run):
     assert done.stderr == ""
     lines = done.stdout.splitlines()
     titles = [line for line in lines if line.endswith("?") and not line.startswith(" ")]
-    families = list(dict.fromkeys(one.family for one in instruments().values()))
+    families = list(dict.fromkeys(value.family for value in instruments().values()))
     assert [title.partition(":")[0] for title in titles[: len(families)]] == families
     assert titles[0] == lines[0]
     assert "regions: Of which linear regions is it made?" in titles
@@ -32,10 +32,10 @@ def test_list_names_every_registered_instrument(run):
 
 def test_list_as_json(run):
     listed = json.loads(run("list", "--json").stdout)
-    found = {entry["name"]: entry for entry in listed["instruments"]}
+    result = {entry["name"]: entry for entry in listed["instruments"]}
     registered = instruments()
-    assert set(found) == set(registered)
-    for name, entry in found.items():
+    assert set(result) == set(registered)
+    for name, entry in result.items():
         assert entry["family"] == registered[name].family
         assert entry["cites"] == registered[name].cites
         assert entry["question"].endswith("?")

@@ -65,7 +65,7 @@ def points() -> np.ndarray:
 
 
 def numbers(done) -> dict[str, float]:
-    return {m["name"]: m["summary"]["value"] for m in json.loads(done.stdout)["measures"]}
+    return {m["name"]: m["summary"]["value"] for m in json.loads(done.stdout)["measurements"]}
 
 
 def test_says_what_it_does_and_where_the_report_is(look):
@@ -88,7 +88,7 @@ def test_the_terminal_shows_the_table_of_the_report(look):
     head, _, *rows = shown[start:]
     rows, others = rows[: rows.index("")], rows[rows.index("") + 1 :]
     assert others[0].startswith("linear model: not applicable: the model is not a two-layer ReLU")
-    heads = ("measure", "this network", "95% interval", "mark", "at initialisation", "direction")
+    heads = ("instrument", "this network", "95% interval", "mark", "at initialisation", "direction")
     assert all(name in head for name in (*heads, "linear model", "lower bound"))
     page = next(Path("reports").iterdir()).read_text()
     assert {row.split()[0] for row in rows} == {"gradient_norm", "weights_product"}
@@ -100,21 +100,23 @@ def test_the_terminal_shows_the_table_of_the_report(look):
 
 def test_the_numbers_are_those_of_python(look):
     words = ("--only", "path_length", "--json", "--no-page", "--seed", 5)
-    found = numbers(look(*QUICK, *words))
+    result = numbers(look(*QUICK, *words))
     x, y = torch.from_numpy(points()), torch.arange(30) % 3
-    again = inscape.look(model(), (x, y), only=list(found), seed=5, quiet=True)
-    assert found == {m.name: m.summary.value for m in again.measures}
+    again = inscape.look(model(), (x, y), only=list(result), seed=5, quiet=True)
+    assert result == {m.name: m.summary.value for m in again.measurements}
 
 
 def test_json_tells_everything(look):
-    found = json.loads(look(*QUICK, "--json").stdout)
-    assert found["command"] == shlex.join(["inscape", *QUICK, "--json", "--work", found["work"]])
-    assert found["page"] == "reports/nets-good-weights-points.html"
-    assert found["model"]["parameters"] == sum(p.numel() for p in model().parameters())
-    assert found["model"]["notes"]
-    assert found["data"]["n"] == 30
-    assert {score["loss_name"] for score in found["scores"]} == {"cross_entropy"}
-    assert found["failed"] == []
+    printed = json.loads(look(*QUICK, "--json").stdout)
+    assert printed["command"] == shlex.join(
+        ["inscape", *QUICK, "--json", "--work", printed["work"]]
+    )
+    assert printed["page"] == "reports/nets-good-weights-points.html"
+    assert printed["model"]["parameters"] == sum(p.numel() for p in model().parameters())
+    assert printed["model"]["notes"]
+    assert printed["data"]["n"] == 30
+    assert {score["loss_name"] for score in printed["scores"]} == {"cross_entropy"}
+    assert printed["failed"] == []
 
 
 def test_the_printed_command_repeats_it(look):
@@ -173,9 +175,9 @@ def test_dry_run_measures_nothing(look, monkeypatch):
     assert usual() <= listed
     assert "region_evolution" not in listed
     assert not Path("reports").exists()
-    found = json.loads(look(*QUICK, "--dry-run", "--json").stdout)
-    assert set(found["seconds"]) == {"gradient_norm", "weights_product"}
-    assert 0 < sum(found["seconds"].values()) <= found["whole"] <= found["budget"] == 60
+    printed = json.loads(look(*QUICK, "--dry-run", "--json").stdout)
+    assert set(printed["seconds"]) == {"gradient_norm", "weights_product"}
+    assert 0 < sum(printed["seconds"].values()) <= printed["whole"] <= printed["budget"] == 60
 
 
 def test_threads(look):
@@ -199,8 +201,8 @@ def test_threads(look):
 )
 def test_precision_follows_the_model_or_the_option(look, words, dtype):
     only = ("--only", "gradient_norm", "--json", "--no-page")
-    found = json.loads(look("look", "--data", "points.npz", *only, "--model", *words).stdout)
-    assert found["provenance"]["dtype"] == found["model"]["dtype"] == dtype
+    printed = json.loads(look("look", "--data", "points.npz", *only, "--model", *words).stdout)
+    assert printed["provenance"]["dtype"] == printed["model"]["dtype"] == dtype
 
 
 def test_double_data_stay_double_for_a_double_model(look):
@@ -208,9 +210,9 @@ def test_double_data_stay_double_for_a_double_model(look):
     np.savez("double.npz", x=x)
     torch.save(model().double().state_dict(), "double.pt")
     words = ("look", "--model", "nets.py:double", "--weights", "double.pt", "--data", "double.npz")
-    found = numbers(look(*words, "--only", "path_length", "--json", "--no-page"))
+    result = numbers(look(*words, "--only", "path_length", "--json", "--no-page"))
     expected = inscape.smoothness.path_length(model().double(), x).summary().value
-    assert found == {"path_length": pytest.approx(expected, rel=1e-13)}
+    assert result == {"path_length": pytest.approx(expected, rel=1e-13)}
 
 
 def test_other_ways_in(look):
@@ -226,9 +228,9 @@ def test_other_ways_in(look):
 
 def test_a_named_data_set(look):
     words = ("look", "--model", "nets.py:flat", "--data", "disc:n=64", "--only", "path_length")
-    found = json.loads(look(*words, "--json").stdout)
-    assert (found["data"]["name"], found["data"]["task"]) == ("disc", "regression")
-    references = {reference["name"] for reference in found["measures"][0]["references"]}
+    printed = json.loads(look(*words, "--json").stdout)
+    assert (printed["data"]["name"], printed["data"]["task"]) == ("disc", "regression")
+    references = {reference["name"] for reference in printed["measurements"][0]["references"]}
     assert references == {"initialisation", "linear", "bound"}
     assert Path("reports/nets-flat-disc-n-64.html").is_file()
 
@@ -237,9 +239,9 @@ def test_a_named_data_set(look):
 def test_real_mnist(look, data_dir):
     words = ("look", "--model", "nets.py:image", "--data", "mnist-binary:4-9", "--limit", "50")
     shape = ("--input-shape", "1x28x28", "--data-dir", data_dir, "--only", "gradient_norm")
-    found = json.loads(look(*words, *shape, "--json").stdout)
-    assert found["data"]["shape"] == [1, 28, 28]
-    assert any("kept 50 of" in note for note in found["data"]["notes"])
+    printed = json.loads(look(*words, *shape, "--json").stdout)
+    assert printed["data"]["shape"] == [1, 28, 28]
+    assert any("kept 50 of" in note for note in printed["data"]["notes"])
 
 
 def test_a_failing_instrument_is_said_and_exits_with_one(look, run, monkeypatch):
@@ -264,5 +266,5 @@ def test_what_a_model_prints_is_no_result(look, tmp_path):
     )
     words = ("look", "--model", "loud.py:make", "--data", "points.npz", "--json", "--no-page")
     done = look(*words, "--only", "gradient_norm")
-    assert json.loads(done.stdout)["measures"]
+    assert json.loads(done.stdout)["measurements"]
     assert "called" in done.stderr

@@ -11,9 +11,9 @@ from inscape.environment import processor
 
 def by_slot(left, right):
     """Multiply with a last slot that is rounded in another way."""
-    found = torch.bmm(left, right)
-    found[-1] *= 1 + 4 * torch.finfo(found.dtype).eps
-    return found
+    result = torch.bmm(left, right)
+    result[-1] *= 1 + 4 * torch.finfo(result.dtype).eps
+    return result
 
 
 def test_slots_agree_or_one_that_differs_is_seen():
@@ -23,19 +23,19 @@ def test_slots_agree_or_one_that_differs_is_seen():
 
 def test_facts_of_the_processor(run, monkeypatch):
     monkeypatch.setenv("MKL_CBWR", "AVX2")
-    found = json.loads(run("doctor", "--json").stdout)["processor"]
-    assert found["processor"]
-    assert found["instructions"] == torch.backends.cpu.get_cpu_capability()
-    assert f"{torch.get_num_threads()} threads" in found["BLAS of torch"]
-    assert ("MKL" in found["BLAS of torch"]) == torch.backends.mkl.is_available()
-    assert found["BLAS of NumPy"]
-    assert "MKL_CBWR=AVX2" in found["settings"]
-    assert found["same bits in all slots of a stack"].startswith("yes" if same_bits() else "no")
+    result = json.loads(run("doctor", "--json").stdout)["processor"]
+    assert result["processor"]
+    assert result["instructions"] == torch.backends.cpu.get_cpu_capability()
+    assert f"{torch.get_num_threads()} threads" in result["BLAS of torch"]
+    assert ("MKL" in result["BLAS of torch"]) == torch.backends.mkl.is_available()
+    assert result["BLAS of NumPy"]
+    assert "MKL_CBWR=AVX2" in result["settings"]
+    assert result["slots of a stack agree bit for bit"].startswith("yes" if same_bits() else "no")
 
 
 def test_slots_that_differ_are_said(monkeypatch):
     monkeypatch.setattr(slots, "AlignedProduct", lambda left, right: by_slot)
-    answer = processor.processor()["same bits in all slots of a stack"]
+    answer = processor.processor()["slots of a stack agree bit for bit"]
     assert answer == "no: networks are trained in a loop"
 
 

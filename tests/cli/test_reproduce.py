@@ -174,15 +174,15 @@ def test_dry_run_says_cells_time_and_disk_and_writes_nothing(run, installed):
     assert "fake/figure-2 0 0 none 0 kB shows records of fake/table-1.1" in lines(done.stdout)
     assert lines(done.stdout)[-1] == "all 11 11 20 s 22 kB"
     assert not Path("results").exists()
-    found = json.loads(run("reproduce", "fake", "--dry-run", "--json").stdout)
-    assert (found["all"]["cells"], len(found["experiments"])) == (11, 3)
+    printed = json.loads(run("reproduce", "fake", "--dry-run", "--json").stdout)
+    assert (printed["all"]["cells"], len(printed["experiments"])) == (11, 3)
 
 
 def test_json(run, installed):
     done = run("reproduce", TABLE, COUNTING, "--json", "--quiet")
     assert (done.exit_code, done.stderr) == (3, "")
-    found = json.loads(done.stdout)
-    table, counting = found["experiments"]
+    printed = json.loads(done.stdout)
+    table, counting = printed["experiments"]
     assert (table["experiment"], table["scale"], table["cells"]) == (TABLE, "laptop", 9)
     claims = {claim["name"]: claim for claim in table["claims"]}
     assert claims["mean-2"]["verdict"] == "same trend"
@@ -191,9 +191,9 @@ def test_json(run, installed):
     assert table["quantities"]["mean/1"]["n"] == 3
     assert table["conclusions"] == ["There are 9 sums."]
     assert counting["claims"][0]["verdict"] == "not reproduced"
-    assert found["pages"] == ["results/fake.html"]
-    assert found["command"] == f"inscape reproduce {TABLE} {COUNTING} --json --quiet"
-    assert found["computed"] == 11
+    assert printed["pages"] == ["results/fake.html"]
+    assert printed["command"] == f"inscape reproduce {TABLE} {COUNTING} --json --quiet"
+    assert printed["computed"] == 11
 
 
 def test_another_folder(run, installed):
@@ -258,7 +258,7 @@ def test_ctrl_c_ends_with_130(run, installed, monkeypatch):
             "no instrument or family is called 'path_lenght': did you mean path_length",
         ),
         (["fake", "--set", "width=1"], "has no setting 'width'"),
-        ([TABLE, "--set", "size=abc"], "'size' of fake/table-1.1 must be a whole number, such as"),
+        ([TABLE, "--set", "size=abc"], "'size' of fake/table-1.1 must be an integer, such as"),
         ([TABLE, "--set", "size=0"], "the setting 'size' of fake/table-1.1 must be above 0, found"),
         ([TABLE, "--data-dir", "nowhere"], "--data-dir must name a folder, found nowhere"),
     ],
@@ -379,9 +379,9 @@ def test_pages_as_json_say_that_own_experiments_have_none(run, installed, tmp_pa
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "count.py").write_text(fake_paper.EXTRA)
     run("reproduce", "mine/count.py")
-    found = json.loads(run("pages", "--json").stdout)
-    assert found["pages"] == ["reports/index.html", "reports/fake.html"]
-    (notice,) = found["notices"]
+    printed = json.loads(run("pages", "--json").stdout)
+    assert printed["pages"] == ["reports/index.html", "reports/fake.html"]
+    (notice,) = printed["notices"]
     assert notice.startswith("own-mine/count: no page, for nothing says where your files are; ")
     assert notice in run("pages").stderr
 

@@ -70,22 +70,22 @@ def test_help_loads_nothing_heavy(process):
 
 def test_json_holds_the_numbers_and_stdout_nothing_else(run, folder):
     done = run(*WORDS, "--executor", "serial", "--with", "acc.csv", "--json")
-    found = json.loads(done.stdout)
+    printed = json.loads(done.stdout)
     assert done.exit_code == 0
-    assert [model["name"] for model in found["models"]] == ["e-1", "e-2", "e-10"]
-    assert {row["measure"] for row in found["measurements"]} == {
+    assert [model["name"] for model in printed["models"]] == ["e-1", "e-2", "e-10"]
+    assert {row["instrument"] for row in printed["measurements"]} == {
         *ONLY.split(","),
         "accuracy",
         "loss",
     }
-    assert {row["column"] for row in found["correlations"]} == {"acc", "accuracy"}
+    assert {row["column"] for row in printed["correlations"]} == {"acc", "accuracy"}
     out = folder / "sweeps" / "data"
     assert {path.name for path in out.glob("*.*")} >= {
         *("sweep.html", "sweep.csv", "sweep.tex", "sweep.json"),
         *("correlations.csv", "differences.csv"),
     }
     rows = table(out)
-    assert [float(r["value"]) for r in rows] == [r["value"] for r in found["measurements"]]
+    assert [float(r["value"]) for r in rows] == [r["value"] for r in printed["measurements"]]
     again = run(*WORDS, "--executor", "serial", "--compare", "e-10", "e-1")
     assert "12 cells, 0 to measure: all records are there" in again.stderr
     assert "e-10 minus e-1" in again.stdout
@@ -96,8 +96,9 @@ def test_a_dry_run_forecasts_and_writes_nothing(run, folder):
     done = run(*WORDS, "--dry-run", "--budget", "60")
     assert done.exit_code == 0
     assert "gradient_norm" in done.stdout
-    assert "3 models x 3 instruments on 50 rows of data.npz: 12 cells, 12 to measure, about" in (
-        done.stderr
+    assert (
+        "3 models x 3 instruments on 50 examples of data.npz: 12 cells, 12 to measure, about"
+        in (done.stderr)
     )
     assert not (folder / "sweeps").exists()
 
@@ -163,13 +164,13 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(folder):
     again = start(folder, "rough", "--executor", "joblib", "--jobs", "2")
     out, error = again.communicate(timeout=300)
     assert again.returncode == 0, error
-    found = json.loads(out)
-    assert found["computed"] == 12 - len(before)
+    printed = json.loads(out)
+    assert printed["computed"] == 12 - len(before)
     after = {path.name: path.read_bytes() for path in rough.glob("*.json")}
     assert len(after) == 12
     assert {name: after[name] for name in before} == before  # nothing lost, nothing measured twice
     assert values(folder / "rough") == values(folder / "calm")
-    assert [row["value"] for row in found["measurements"]] == [
+    assert [row["value"] for row in printed["measurements"]] == [
         row["value"] for row in json.loads(calm_out)["measurements"]
     ]
 

@@ -95,7 +95,7 @@ def test_rich_in_a_terminal(monkeypatch):
 
 
 def test_no_cell_is_cut_in_a_narrow_terminal(monkeypatch):
-    row = {"measure": "gradient_path_length", "this network": "20.63", "interval": "1.5 to 2.5"}
+    row = {"instrument": "gradient_path_length", "this network": "20.63", "interval": "1.5 to 2.5"}
     more = {"at initialisation": "1.95", "linear model": "0.25", "lower bound": "0.125"}
     shown = in_terminal(monkeypatch, [row | more], right=tuple(more), COLUMNS="72")
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()

@@ -14,9 +14,9 @@ PACKAGE = Path(inscape.__file__).parent
 #: The packages in order: each may import those of the rows above, and of its own row only itself.
 LAYERS = (
     ("errors", "escaping", "index"),
-    ("selection",),
     ("files",),
     ("_core",),
+    ("selection",),
     ("functional",),
     ("piecewise",),
     ("data", "models", "training"),

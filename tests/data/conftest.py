@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inscape.data.files import FILE_SETS, FileSet, Part
+from inscape.data.files import FILE_SETS, DatasetPart, FileSet
 from inscape.data.idx import write_idx
 
 
@@ -106,7 +106,7 @@ def _idx_files(seed: int, train: int = 30, test: int = 20) -> dict[str, bytes]:
     }
 
 
-def _known(part: Part, raw: bytes) -> Part:
+def _known(part: DatasetPart, raw: bytes) -> DatasetPart:
     digests = {"sha256": hashlib.sha256(raw).hexdigest(), "md5": hashlib.md5(raw).hexdigest()}
     forms = (
         replace(
@@ -117,7 +117,7 @@ def _known(part: Part, raw: bytes) -> Part:
         )
         for form in part.forms
     )
-    return Part(part.name, tuple(forms))
+    return DatasetPart(part.name, tuple(forms))
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,9 @@ def cifar(site, monkeypatch) -> Small:
         size=len(body),
         mirrors=(f"{site.url}/cifar/",),
     )
-    parts = tuple(Part(p.name, (_known(p, raw[p.name]).forms[0], p.forms[1])) for p in files.parts)
+    parts = tuple(
+        DatasetPart(p.name, (_known(p, raw[p.name]).forms[0], p.forms[1])) for p in files.parts
+    )
     small = replace(files, parts=parts, remotes=(remote,))
     monkeypatch.setitem(FILE_SETS, "cifar10", small)
     return Small(small, raw)

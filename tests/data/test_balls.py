@@ -58,10 +58,10 @@ def test_circle_and_annulus(dimension):
 def test_radii_in_the_plane_are_those_of_the_thesis():
     radius = circle_versus_annulus(n=100_000, n_test=0, dtype=F64)
     inner, outer = (radius.x[radius.y == k].norm(dim=1) for k in (1, 0))
-    found = torch.stack((inner.max(), outer.min(), outer.max()))
+    result = torch.stack((inner.max(), outer.min(), outer.max()))
     r1 = 0.5
     expected = torch.tensor([r1, math.sqrt(2) * r1, 2 * r1], dtype=F64)
-    assert_close(found, expected, atol=1e-4, rtol=0)  # extremes of 50,000 draws
+    assert_close(result, expected, atol=1e-4, rtol=0)  # extremes of 50,000 draws
 
 
 def test_a_very_high_dimension_stays_finite():

@@ -51,14 +51,14 @@ def test_subset_keeps_the_first_rows_and_the_test_half():
     assert torch.equal(part.x, X[:2])
     assert torch.equal(part.y, X[:2, :1])
     assert torch.equal(part.x_test, REAL.x_test)
-    assert part.notes == ("subset: the first 2 of 6 training rows",)
+    assert part.notes == ("subset: the first 2 of 6 training examples",)
     assert part.hash != REAL.hash
     assert REAL.subset(6) is REAL
 
 
 @pytest.mark.parametrize(
     ("n", "text"),
-    [(0, "n must be at least 1, found 0"), (7, "at most the 6 training rows of real, found 7")],
+    [(0, "n must be at least 1, found 0"), (7, "at most the 6 training examples of real, found 7")],
 )
 def test_subset_of_a_wrong_size_is_refused(n, text):
     with pytest.raises(ValueError, match=text):
@@ -79,9 +79,9 @@ def test_to_another_kind_of_number_is_refused():
 
 
 def test_repr_is_one_line():
-    assert repr(REAL) == "Dataset(real: 6 x 2 -> 1 real, 3 test rows)"
+    assert repr(REAL) == "Dataset(real: 6 x 2 -> 1 real, 3 test examples)"
     assert repr(SORTS.subset(2)) == (
-        "Dataset(sorts: 2 x 2 -> 2 classes, subset: the first 2 of 6 training rows)"
+        "Dataset(sorts: 2 x 2 -> 2 classes, subset: the first 2 of 6 training examples)"
     )
 
 
@@ -100,7 +100,11 @@ def test_repr_is_one_line():
         ({"y": X[:, :1].long()}, ValueError, "regression labels must be floats"),
         ({"y": X[:, :1] / 0}, ValueError, "y must be finite"),
         ({"y_test": None}, ValueError, "x_test and y_test must be given together"),
-        ({"x_test": X[:3, :1]}, ValueError, r"x_test must have rows of shape \(2,\).*found \(1,\)"),
+        (
+            {"x_test": X[:3, :1]},
+            ValueError,
+            r"x_test must have examples of shape \(2,\).*found \(1,\)",
+        ),
         ({"task": "ranking"}, ValueError, "task must be one of 'regression', 'classes'"),
         ({"task": "classes"}, ValueError, r"class labels must be int64 of shape \(n,\)"),
     ],

@@ -149,8 +149,8 @@ def test_missing_everywhere_names_every_mirror_once(site, target):
         get(target, f"{site.url}/x/file.bin", f"{site.url}/y/file.bin")
     text = str(caught.value)
     assert text.startswith("file.bin must come from one of 2 mirrors, and none gave it")
-    assert f"HTTP 404 Not DataFile for {site.url}/x/file.bin; " in text
-    assert f"HTTP 404 Not DataFile for {site.url}/y/file.bin)" in text
+    assert f"HTTP 404 Not Found for {site.url}/x/file.bin; " in text
+    assert f"HTTP 404 Not Found for {site.url}/y/file.bin)" in text
     assert str(target.parent) in text
     assert not target.parent.exists()
     assert len(site.asked) == 2

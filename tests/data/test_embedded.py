@@ -21,9 +21,9 @@ def test_every_image_is_in_one_half_with_its_own_label():
     data, stored = digits(dtype=torch.float64), load_digits()
     rows = torch.cat((data.x, data.x_test)).numpy() * 16
     labels = torch.cat((data.y, data.y_test)).numpy()
-    found = sorted(zip(map(tuple, rows.tolist()), labels.tolist(), strict=True))
+    result = sorted(zip(map(tuple, rows.tolist()), labels.tolist(), strict=True))
     expected = sorted(zip(map(tuple, stored.data.tolist()), stored.target.tolist(), strict=True))
-    assert found == expected
+    assert result == expected
 
 
 def test_a_seed_names_the_split():

@@ -157,14 +157,14 @@ def test_another_archive_stands_in_for_one_that_cannot_be_had(cifar, site, monke
 
 
 def test_a_disk_that_fills_while_unpacking_is_said(cifar, cache, monkeypatch):
-    whole = Path.write_bytes
+    replace = Path.replace
 
-    def full(path: Path, raw: bytes) -> int:
-        if path.name == "data_batch_3.bin.part":
+    def full(path: Path, target: Path) -> Path:
+        if target.name == "data_batch_3.bin":
             raise OSError(errno.ENOSPC, "No space left on device")
-        return whole(path, raw)
+        return replace(path, target)
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match=r"the disk of .*cifar-10-batches-bin is full"):
         fetch("cifar10", pause=0)
     assert not (cache / "cifar-10-batches-bin" / "data_batch_3.bin").exists()

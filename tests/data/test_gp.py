@@ -72,9 +72,9 @@ def test_draws_have_the_pinned_covariance():
     draws = torch.cat([_draw(_pinned_covariance(x, 0.5, 1.0), seed) for seed in range(2000)], 1)
     zero = torch.zeros(1, 1, dtype=F64)
     expected = kernel(x, x) - kernel(x, zero) @ kernel(zero, x)
-    found = draws @ draws.T / draws.shape[1]
+    result = draws @ draws.T / draws.shape[1]
     # The product of two normals has variance at most 2 v^2: five standard errors.
-    assert (found - expected).abs().max() < 5 * math.sqrt(2 / draws.shape[1])
+    assert (result - expected).abs().max() < 5 * math.sqrt(2 / draws.shape[1])
 
 
 def test_covariance_agrees_with_scikit_learn():

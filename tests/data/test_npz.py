@@ -9,8 +9,8 @@ def test_each_part_is_found_under_its_key(tmp_path):
     keys = ("x_train", "y_train", "x_test", "y_test")
     np.savez(tmp_path / "mnist.npz", **{key: np.full(3, i, np.uint8) for i, key in enumerate(keys)})
     parts = ("train-images", "train-labels", "test-images", "test-labels")
-    found = [read_npz(tmp_path / "mnist.npz", part).tolist() for part in parts]
-    assert found == [[0] * 3, [1] * 3, [2] * 3, [3] * 3]
+    result = [read_npz(tmp_path / "mnist.npz", part).tolist() for part in parts]
+    assert result == [[0] * 3, [1] * 3, [2] * 3, [3] * 3]
 
 
 def test_compressed_files_are_read_too(tmp_path):

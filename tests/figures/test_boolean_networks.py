@@ -49,7 +49,7 @@ def test_a_constant_has_one_band_and_no_network(ax):
 
 def test_success_has_a_mark_for_each_row(ax):
     rows = [
-        {"size": size, "activation": kind, "share": 0.5, "low": 0.4, "high": 0.6}
+        {"size": size, "activation": kind, "fraction": 0.5, "low": 0.4, "high": 0.6}
         for size in ("2-2-1", "2-3-1")
         for kind in ("leaky ReLU", "ReLU")
     ]

@@ -32,7 +32,7 @@ def test_a_limit_that_is_none_is_refused(size):
 def test_both_figures_and_the_option_are_said():
     with pytest.raises(
         DataError,
-        match=r"a\.npz must unpack to at most 1 kB, found 4\.29 GB: say --max-size 5GB "
+        match=r"a\.npz must unpack to at most 1 kB, found 4\.29 GB: use --max-size 5GB "
         r"\(max_size=4294967296\)",
     ):
         size_limits.check_size("a.npz", 2**32, max_size=1000)

@@ -19,7 +19,7 @@ from torch import Tensor
 from hostile.programs import members, node
 from hostile.sound_calls import SOUND, B, I
 from inscape.loaders.exported import Archive, read_program
-from inscape.loaders.exported_module import Program
+from inscape.loaders.exported_module import AtenModule
 from inscape.loaders.operators import OPERATORS
 
 _SHAPES: tuple[tuple[int, ...], ...] = (
@@ -167,7 +167,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def program(target: str, draws: Draws) -> Program:
+def program(target: str, draws: Draws) -> AtenModule:
     """Return a program of one step with drawn arguments, as the reader makes it of an archive."""
     name, _, overload = target.removeprefix("torch.ops.aten.").partition(".")
     function = getattr(getattr(torch.ops.aten, name), overload)

@@ -11,10 +11,10 @@ from inscape.kernels import PathWatch, path_kernel, tangent_kernel
 from inscape.kernels.path import weight_segment
 from inscape.kernels.path.gradients_between import General
 from inscape.kernels.tangent import blocks
+from inscape.report.html import environment
 from inscape.report.look.attribution import Attribution, Explained, Others, Prediction, Push
 from inscape.report.look.attribution_page import attribution_part
 from inscape.report.look.attribution_text import attribution_text
-from inscape.report.look.page import environment
 from inscape.training import fit
 
 X, Y, Q = points(8, 2), points(8, 2, seed=4), points(3, 2, seed=9)

@@ -128,8 +128,8 @@ def test_a_missing_file_is_refused(tmp_path):
     ("text", "said"),
     [
         ("x = 1", r"own\.py must define EXPERIMENT, .*, found NoneType: write EXPERIMENT = "),
-        ("1 / 0", r"own\.py must be importable, but it raised ZeroDivisionError: .*; mend it"),
-        ("raise SystemExit(3)", r"own\.py must be importable, but it raised SystemExit: 3; mend"),
+        ("1 / 0", r"own\.py must be importable, but it raised ZeroDivisionError: .*; fix it"),
+        ("raise SystemExit(3)", r"own\.py must be importable, but it raised SystemExit: 3; fix"),
     ],
 )
 def test_a_file_without_an_experiment_is_refused(tmp_path, text, said):

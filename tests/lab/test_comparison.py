@@ -25,21 +25,21 @@ def quantity(samples, sampling="seed 0") -> Quantity:
 def test_the_same_samples_are_compared_in_pairs():
     rng = np.random.default_rng(0)
     a, b = rng.normal(1, 1, 50), rng.normal(0, 1, 50)
-    found = difference(quantity(a), quantity(b))
+    result = difference(quantity(a), quantity(b))
     theirs = stats.ttest_rel(a, b).confidence_interval()
-    assert found.value == pytest.approx(a.mean() - b.mean())
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
-    assert found.method == "paired t interval over 50 values"
+    assert result.value == pytest.approx(a.mean() - b.mean())
+    assert (result.low, result.high) == pytest.approx((theirs.low, theirs.high))
+    assert result.method == "paired t interval over 50 values"
 
 
 @pytest.mark.parametrize("other", ["seed 1", "fewer"])
 def test_other_samples_are_compared_by_welch(other):
     rng = np.random.default_rng(1)
     a, b = rng.normal(1, 1, 50), rng.normal(0, 3, 30 if other == "fewer" else 50)
-    found = difference(quantity(a), quantity(b, "seed 0" if other == "fewer" else other))
+    result = difference(quantity(a), quantity(b, "seed 0" if other == "fewer" else other))
     theirs = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
-    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
-    assert found.method.startswith("unpaired, Welch's interval over 50 and")
+    assert (result.low, result.high) == pytest.approx((theirs.low, theirs.high))
+    assert result.method.startswith("unpaired, Welch's interval over 50 and")
 
 
 def test_pairs_give_a_narrower_interval_where_samples_go_together():
@@ -51,17 +51,17 @@ def test_pairs_give_a_narrower_interval_where_samples_go_together():
 
 
 def test_lopsided_intervals_stay_lopsided():
-    found = difference(Quantity(value=5, low=4, high=8), Quantity(value=2, low=1.5, high=2.1))
-    assert found.low == pytest.approx(3 - math.hypot(1, 0.1))
-    assert found.high == pytest.approx(3 + math.hypot(3, 0.5))
-    assert found.method == "unpaired, from both intervals"
+    result = difference(Quantity(value=5, low=4, high=8), Quantity(value=2, low=1.5, high=2.1))
+    assert result.low == pytest.approx(3 - math.hypot(1, 0.1))
+    assert result.high == pytest.approx(3 + math.hypot(3, 0.5))
+    assert result.method == "unpaired, from both intervals"
 
 
 def test_what_has_no_interval_is_said():
-    found = difference(Quantity(value=5), Quantity(value=2, low=1, high=3))
-    assert found.value == 3
-    assert math.isnan(found.low)
-    assert found.method == "no interval: at least one number has none"
+    result = difference(Quantity(value=5), Quantity(value=2, low=1, high=3))
+    assert result.value == 3
+    assert math.isnan(result.low)
+    assert result.method == "no interval: at least one number has none"
     exact = difference(Quantity(value=5, exact=True), Quantity(value=2, exact=True))
     assert (exact.low, exact.high, exact.exact) == (3, 3, True)
     assert "one sample has no interval" in welch_difference([1.0], [2.0, 3.0]).method
@@ -69,9 +69,9 @@ def test_what_has_no_interval_is_said():
 
 
 def test_fractions_without_any_difference_keep_an_interval():
-    found = paired_fractions([1, 1, 0, 1], [1, 1, 0, 1])
-    assert found.value == 0
-    assert found.low < 0 < found.high
+    result = paired_fractions([1, 1, 0, 1], [1, 1, 0, 1])
+    assert result.value == 0
+    assert result.low < 0 < result.high
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_intervals_of_paired_fractions_cover(n, up, down):
             if chance > 1e-9:
                 first = np.arange(n) < more
                 second = (np.arange(n) >= more) & (np.arange(n) < more + less)
-                found = paired_fractions(first, second)
-                covered += chance * (found.low <= up - down <= found.high)
+                result = paired_fractions(first, second)
+                covered += chance * (result.low <= up - down <= result.high)
     assert covered > 0.94
 
 
@@ -98,8 +98,8 @@ def test_intervals_of_paired_means_cover():
     for _ in range(500):
         hard = rng.exponential(1, 60)
         a, b = hard * rng.gamma(4, 0.5, 60), hard * rng.gamma(4, 0.25, 60)
-        found = difference(quantity(a), quantity(b))
-        covered += found.low <= 1.0 <= found.high
+        result = difference(quantity(a), quantity(b))
+        covered += result.low <= 1.0 <= result.high
     assert covered / 500 > 0.9  # skewed samples; the paired t interval has 95% for normal ones
 
 
@@ -130,18 +130,18 @@ def test_intervals_of_tau_cover(n, rho, monkeypatch):
     for seed in range(150):
         x = rng.normal(size=n)
         y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n)
-        found = rank_correlation(x, y, seed=seed)
-        covered += found.low <= truth <= found.high
+        result = rank_correlation(x, y, seed=seed)
+        covered += result.low <= truth <= result.high
     assert covered / 150 > 0.9
 
 
 def test_one_order_of_all_networks_has_an_exact_bound_on_one_side():
-    found = rank_correlation(range(10), range(10))
-    assert found.value == 1
-    assert (found.low, found.high) == (pytest.approx(2 * 0.05 ** (1 / 5) - 1), 1)
-    assert found.method == "all 10 networks in one order: exact one-sided bound from 5 pairs"
+    result = rank_correlation(range(10), range(10))
+    assert result.value == 1
+    assert (result.low, result.high) == (pytest.approx(2 * 0.05 ** (1 / 5) - 1), 1)
+    assert result.method == "all 10 networks in one order: exact one-sided bound from 5 pairs"
     back = rank_correlation(range(10), range(10, 0, -1))
-    assert (back.low, back.high) == (-1, -found.low)
+    assert (back.low, back.high) == (-1, -result.low)
 
 
 def test_too_few_networks_and_constant_columns_are_said():

@@ -17,15 +17,15 @@ def store(tmp_path, monkeypatch):
 
 
 def verdicts(finding):
-    return {one.claim.name: one.verdict for one in finding.judgements}
+    return {judgement.claim.name: judgement.verdict for judgement in finding.judgements}
 
 
 def test_nothing_was_run(store):
-    found = stored_outcome(TABLE, store)
-    assert (found.scale, found.records, found.quantities) == (None, (), {})
-    assert found.cells == {"smoke": (0, 2), "laptop": (0, 9), "paper": (0, 12)}
-    assert set(verdicts(found).values()) == {"not run"}
-    assert found.judgements[0].reason == (
+    result = stored_outcome(TABLE, store)
+    assert (result.scale, result.records, result.quantities) == (None, (), {})
+    assert result.cells == {"smoke": (0, 2), "laptop": (0, 9), "paper": (0, 12)}
+    assert set(verdicts(result).values()) == {"not run"}
+    assert result.judgements[0].reason == (
         "no verdict before all cells are there; there are 0 of 12 cells at paper and 0 of 9 cells "
         "at laptop."
     )
@@ -59,9 +59,9 @@ def test_a_scale_that_was_asked_for(store):
 
 def test_verdicts_and_quantities_in_numbers(store):
     fake_paper.fill(store, TABLE, "laptop")
-    found = stored_outcome(TABLE, store)
-    assert found.quantities["mean/2"].value == pytest.approx(2.1)
-    assert verdicts(found) == {
+    result = stored_outcome(TABLE, store)
+    assert result.quantities["mean/2"].value == pytest.approx(2.1)
+    assert verdicts(result) == {
         "mean-1": "reproduced",
         "mean-2": "same trend",
         "mean-3": "reproduced",
@@ -69,17 +69,17 @@ def test_verdicts_and_quantities_in_numbers(store):
         "grows": "reproduced",
         "huge": "not run",
     }
-    assert found.conclusions == ("There are 9 sums.",)
-    assert found.seconds == 9 * 30.0
+    assert result.conclusions == ("There are 9 sums.",)
+    assert result.seconds == 9 * 30.0
 
 
 def test_claims_about_another_scale_stand_apart(store):
     names = [one.claim.name for one in stored_outcome(TABLE, store).comparable]
     assert "paper-3" in names  # nothing was run: the paper's own claims wait
     fake_paper.fill(store, TABLE, "laptop")
-    found = stored_outcome(TABLE, store)
-    assert [one.claim.name for one in found.at_other_scales] == ["paper-3"]
-    assert len(found.comparable) == 5
+    result = stored_outcome(TABLE, store)
+    assert [one.claim.name for one in result.at_other_scales] == ["paper-3"]
+    assert len(result.comparable) == 5
     fake_paper.fill(store, TABLE, "smoke")
     smoke = stored_outcome(TABLE, store, "smoke")
     assert [one.claim.name for one in smoke.at_other_scales] == ["paper-3"]
@@ -87,9 +87,9 @@ def test_claims_about_another_scale_stand_apart(store):
 
 def test_same_as_shows_the_records_of_another(store):
     fake_paper.fill(store, TABLE, "laptop")
-    found = stored_outcome(FIGURE, store)
-    assert (found.scale, len(found.records)) == ("laptop", 9)
-    assert {record.experiment for record in found.records} == {TABLE}
+    result = stored_outcome(FIGURE, store)
+    assert (result.scale, len(result.records)) == ("laptop", 9)
+    assert {record.experiment for record in result.records} == {TABLE}
 
 
 def test_records_in_the_order_of_the_cells(store):

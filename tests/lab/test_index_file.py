@@ -63,9 +63,9 @@ def test_new_changed_and_vanished_records_are_noticed(store):
     write(store, 2)
     write(store, 0, seconds=9.0)
     store.path("paper/table-1", "smoke", second.key).unlink()
-    found = {entry.key: entry.seconds for entry in Index(store).entries("paper/table-1")}
-    assert len(found) == 2
-    assert found[first.key] == 9.0
+    result = {entry.key: entry.seconds for entry in Index(store).entries("paper/table-1")}
+    assert len(result) == 2
+    assert result[first.key] == 9.0
     with sqlite3.connect(store.root / NAME) as db:
         assert db.execute("SELECT count(*) FROM records").fetchone() == (2,)
     db.close()

@@ -71,9 +71,9 @@ def test_seeds_are_the_first_of_the_axis_and_those_that_follow(toy, store):
 @pytest.mark.parametrize(
     ("own", "value", "said"),
     [
-        ("[1]", "abc", "'size' of .* must be a whole number, such as 1, found 'abc': give such"),
-        ("[1]", 2.5, "must be a whole number, such as 1, found 2.5"),
-        ("[1]", True, "must be a whole number, such as 1, found True"),
+        ("[1]", "abc", "'size' of .* must be an integer, such as 1, found 'abc': give such"),
+        ("[1]", 2.5, "must be an integer, such as 1, found 2.5"),
+        ("[1]", True, "must be an integer, such as 1, found True"),
         ("[0.5]", "abc", "must be a number, such as 0.5, found 'abc'"),
         ('["a"]', 1, "must be a word, such as 'a', found 1"),
         ("[True]", 1, "must be true or false, such as True, found 1"),
@@ -191,8 +191,8 @@ def test_recorded_gives_the_grid_and_reads_no_data(toy, store):
     run(plan(toy.table, scale="smoke", store=store), store=store)
     run(plan(toy.table, scale="smoke", overrides={"size": [3]}, store=store), store=store)
     (toy.folder / "asked.txt").unlink()
-    found = recorded(toy.figure, scale="smoke", store=store)
-    assert [tuple(r.settings.values()) for r in found] == [
+    result = recorded(toy.figure, scale="smoke", store=store)
+    assert [tuple(r.settings.values()) for r in result] == [
         (size, seed) for size in (1, 2) for seed in range(3)
     ]
     assert not (toy.folder / "asked.txt").exists()
@@ -207,5 +207,5 @@ def test_recorded_takes_the_latest_and_leaves_other_versions_out(toy, store):
         key = cell_key(old.experiment, old.settings, version, data)
         about = {**old.provenance, "started": started}
         store.write(replace(old, key=key, data=data, provenance=about, version=version))
-    found = recorded(toy.table, scale="smoke", store=store)
-    assert [record.data for record in found] == ["x", "hash-of-size-2"]
+    result = recorded(toy.table, scale="smoke", store=store)
+    assert [record.data for record in result] == ["x", "hash-of-size-2"]

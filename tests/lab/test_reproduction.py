@@ -102,10 +102,10 @@ def test_notices_are_told_at_once_and_kept():
     reproduce(TABLE)
     for file in list(reproduction_plan.Store("results").root.rglob("*.json")):
         fake_paper.under_claims(file, {"grows": "another"})
-    told = []
-    done = plan_reproduction(TABLE).run(notify=told.append)
-    assert told == list(done.notices)
-    assert told[0].endswith("another wording of the claims: claim grows changed after the run.")
+    result = []
+    done = plan_reproduction(TABLE).run(notify=result.append)
+    assert result == list(done.notices)
+    assert result[0].endswith("another wording of the claims: claim grows changed after the run.")
 
 
 def test_pages_from_a_reproduction(tmp_path):

@@ -159,8 +159,8 @@ def test_cells_that_run_together_are_grouped_by_what_is_alike(toy, store):
     ]
     assert len(tasks(todo, store, SerialExecutor(jobs=12))) == 12
     run(todo, store=store)
-    found = [r.values["product"] for r in todo.records(store)]
-    assert found == [cell["size"] * cell["seed"] / 3 for cell in todo.cells]
+    result = [r.values["product"] for r in todo.records(store)]
+    assert result == [cell["size"] * cell["seed"] / 3 for cell in todo.cells]
     assert sorted(toy.lines("calls.txt")) == ["2", "2", "4", "4"]
 
 
@@ -183,7 +183,7 @@ def test_a_cell_that_raises_does_not_stop_the_others(toy, store, name):
     assert said.startswith(f"2 of 6 cells of {toy.table} failed; the cell size=")
     assert "seed=1 said ZeroDivisionError: seed 1 is bad (table_1.py, line " in said
     assert said.endswith(
-        "and 1 more failed: mend it and run the same command again, which computes only what is "
+        "and 1 more failed: fix it and run the same command again, which computes only what is "
         "missing."
     )
     assert "\n" not in said
@@ -259,14 +259,14 @@ def test_a_damaged_record_is_computed_anew_and_said(toy, store):
 
 def test_a_worker_that_dies_once_costs_nothing_but_time(toy, tmp_path):
     here, there = Store(tmp_path / "serial"), Store(tmp_path / "joblib")
-    one = plan(toy.table, scale="smoke", store=here)
-    run(one, store=here)
+    result = plan(toy.table, scale="smoke", store=here)
+    run(result, store=here)
     toy.mark("kill-1")
     other = plan(toy.table, scale="smoke", store=there)
     report = run(other, store=there, executor=executor("joblib", 2))
     assert not (toy.folder / "kill-1").exists()
     assert report.computed == 6
-    assert numbers(one.records(here)) == numbers(other.records(there))
+    assert numbers(result.records(here)) == numbers(other.records(there))
 
 
 def test_a_cell_that_always_kills_its_worker_is_named(toy, store):
@@ -368,12 +368,12 @@ def test_progress_counts_cells_of_a_task_under_way(toy, store, capsys, monkeypat
 
 def test_two_drivers_at_once_do_not_harm_each_other(toy, tmp_path):
     here, both = Store(tmp_path / "one"), Store(tmp_path / "both")
-    one = plan(toy.table, scale="smoke", store=here)
-    run(one, store=here)
+    result = plan(toy.table, scale="smoke", store=here)
+    run(result, store=here)
     processes = [toy.start(both.root, "serial", "smoke") for _ in range(2)]
     said = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
-    assert numbers(one.records(both)) == numbers(one.records(here))
+    assert numbers(result.records(both)) == numbers(result.records(here))
     assert both.notices == []
     left = [
         p.name for p in both.root.rglob("*") if p.is_file() and p.suffix not in (".json", ".npz")

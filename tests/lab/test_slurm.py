@@ -316,9 +316,9 @@ def test_options_of_the_call_win_over_the_environment_over_the_file(tmp_path, mo
     ("name", "value", "said"),
     [
         ("TIMES", "3", r"the environment names a Slurm option 'times' that is not known: choose f"),
-        ("TIME", "1:00:00", r"'time' in the environment must be a whole number of minutes, at lea"),
-        ("CPUS", "0", r"'cpus' in the environment must be a whole number, at least 1, found '0'"),
-        ("CPUS", "1.5", r"'cpus' in the environment must be a whole number, at least 1, found"),
+        ("TIME", "1:00:00", r"'time' in the environment must be an integer of minutes, at lea"),
+        ("CPUS", "0", r"'cpus' in the environment must be an integer, at least 1, found '0'"),
+        ("CPUS", "1.5", r"'cpus' in the environment must be an integer, at least 1, found"),
         ("MEM", "8G", r"'mem' in the environment must be a number of GB, at least 0.001, found"),
     ],
 )
@@ -336,7 +336,7 @@ def test_bad_options_of_the_environment_are_named(monkeypatch, name, value, said
         ("[slurm]\nnodes = 3\n", "the file in INSCAPE_SLURM_CONFIG names a Slurm option 'nodes'"),
         ("[slrm]\n", r"must hold a table \[slurm\], found slrm: add it"),
         ("", r"must hold a table \[slurm\], found nothing: add it"),
-        ("[slurm", "must be a TOML file, found an error: .*: mend it"),
+        ("[slurm", "must be a TOML file, found an error: .*: fix it"),
         (None, "INSCAPE_SLURM_CONFIG must name a TOML file, found no file .*: correct or unset"),
     ],
 )

@@ -43,12 +43,12 @@ def test_many_claims_are_counted(store, toy):
 
 def test_a_changed_claim_is_named(store, toy):
     toy.edit(("the sum is one", "the sum is about one"))
-    found = stale_records(store)
-    assert len(found) == 2
-    assert {item.experiment for item in found} == {"toys/table-1"}
-    assert {item.key for item in found} == {key for _, _, key in store.places()}
-    assert found[0].scale == "smoke"
-    assert found[0].reason == "claim one changed after the run"
+    result = stale_records(store)
+    assert len(result) == 2
+    assert {item.experiment for item in result} == {"toys/table-1"}
+    assert {item.key for item in result} == {key for _, _, key in store.places()}
+    assert result[0].scale == "smoke"
+    assert result[0].reason == "claim one changed after the run"
 
 
 def test_an_added_and_a_dropped_claim_are_named(store, toy):

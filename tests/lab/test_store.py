@@ -112,8 +112,8 @@ def test_records_come_in_the_order_of_the_keys_asked_for(store):
     for item in made:
         store.write(item)
     keys = [made[2].key, "0" * 16, made[0].key]
-    found = store.records("paper/table-1", "smoke", keys)
-    assert [item.settings["seed"] for item in found] == [2, 0]
+    result = store.records("paper/table-1", "smoke", keys)
+    assert [item.settings["seed"] for item in result] == [2, 0]
     every = [item.key for item in store.records("paper/table-1", "smoke")]
     assert every == sorted(item.key for item in made)
     assert [key for _, _, key in store.places()] == every
@@ -237,9 +237,9 @@ def test_a_kill_between_two_steps_leaves_old_or_nothing(store, monkeypatch, step
         store.write(record())
     monkeypatch.undo()
     assert not any(name.endswith(".tmp") for name in files(store))
-    found = read(store, record())
-    assert (found is not None) == before
-    assert not before or list(found.values) == ["old"]
+    result = read(store, record())
+    assert (result is not None) == before
+    assert not before or list(result.values) == ["old"]
     assert store.notices == []
     store.write(record())
     assert list(read(store, record()).values) == list(VALUES)
@@ -297,9 +297,9 @@ def test_a_kill_at_every_write_in_turn_leaves_the_old_record_or_the_new(store, b
         died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         tidy()
         assert len(files(store)) in (0, 2, 3)
-        found = read(store, record())
-        assert found is not None or not before
-        assert found is None or list(found.values) in (["old"], list(VALUES))
+        result = read(store, record())
+        assert result is not None or not before
+        assert result is None or list(result.values) in (["old"], list(VALUES))
         assert store.notices == []
         store.write(record())
         assert len(files(store)) == 2

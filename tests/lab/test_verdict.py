@@ -156,13 +156,13 @@ def test_a_claim_about_another_scale(claim):
 
 
 def test_one_value_agrees_with_nothing_by_its_unknown_spread():
-    one = estimate(99.0, math.inf, n=1)
-    assert judged(value(published_se=0.1), one) == (
+    result = estimate(99.0, math.inf, n=1)
+    assert judged(value(published_se=0.1), result) == (
         "not run",
         "one value has no spread, and the rule needs one: run more seeds or data sets.",
     )
-    assert judged(value(tolerance=0.1), one)[0] == "not reproduced"
-    assert judged(value(tolerance=99.0), one)[0] == "reproduced"
+    assert judged(value(tolerance=0.1), result)[0] == "not reproduced"
+    assert judged(value(tolerance=99.0), result)[0] == "reproduced"
 
 
 @pytest.mark.parametrize("claim", [value(tolerance=1.0), value(published_se=1.0), trend()])
@@ -174,9 +174,9 @@ def test_no_number_is_no_agreement(claim):
 def test_every_claim_is_judged_in_order():
     claims = (value(tolerance=1.0), trend(), Trend(name="u", says="", of="r", side="below"))
     experiment = Experiment(shows="Table 1", title="t", cell=dict, claims=claims)
-    found = judge(experiment, {"q": estimate(0.5, 0.1)}, "paper")
-    assert [one.claim for one in found] == list(claims)
-    assert [one.verdict for one in found] == ["reproduced", "reproduced", "not run"]
+    result = judge(experiment, {"q": estimate(0.5, 0.1)}, "paper")
+    assert [one.claim for one in result] == list(claims)
+    assert [one.verdict for one in result] == ["reproduced", "reproduced", "not run"]
 
 
 def test_the_rule_names_every_verdict():

@@ -33,9 +33,9 @@ def _changed(path: Path, to: Path, **members: Any) -> Path:
             data = old.read(f"{root}/{name}") if name in names else b""
             change = renamed.get(name, data)
             if callable(change):
-                found = json.loads(data)
-                change(found)
-                change = json.dumps(found).encode()
+                printed = json.loads(data)
+                change(printed)
+                change = json.dumps(printed).encode()
             if change is not None:
                 new.writestr(f"{root}/{name}", change)
     return to

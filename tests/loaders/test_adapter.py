@@ -159,9 +159,11 @@ def test_inputs_that_do_not_fit():
     adapted = adapt(TwoInputs().eval(), take=0, inputs=inputs, fixed={"scale": 1.0})
     with pytest.raises(DataError, match="must be numbers, kind, mask, found numbers, kind:"):
         adapted.rows({key: inputs[key] for key in ("numbers", "kind")})
-    with pytest.raises(DataError, match="one length, found 6, 6, 4 rows"):
+    with pytest.raises(DataError, match="one length, found 6, 6, 4 examples"):
         adapted.rows({**inputs, "mask": inputs["mask"][:4]})
-    with pytest.raises(DataError, match=r"'numbers' must have rows of shape \(3,\), found \(2,\)"):
+    with pytest.raises(
+        DataError, match=r"'numbers' must have examples of shape \(3,\), found \(2,\)"
+    ):
         adapted.rows({**inputs, "numbers": inputs["numbers"][:, :2]})
     with pytest.raises(DataError, match=r"up to 16,777,216, .* found 16,777,217"):
         adapted.rows({**inputs, "kind": torch.full((6,), 2**24 + 1)})
@@ -187,4 +189,4 @@ def test_a_look_takes_the_logits():
     x, y = torch.randn(40, 4), torch.arange(40) % 3
     look = inscape.look(net, (x, y), budget=60, only="gradient_norm", quiet=True)
     assert any("took its logits" in note for note in look.model.notes)
-    assert look.measures[0].name == "gradient_norm"
+    assert look.measurements[0].name == "gradient_norm"

@@ -84,7 +84,7 @@ class Failing(TensorDataset):
     ("loader", "said"),
     [
         (DataLoader(Failing(torch.ones(3)), batch_size=2), "it raised KeyError: 'file 7 is gone'"),
-        (DataLoader(TensorDataset(torch.ones(0, 2))), "at least one row, found none"),
+        (DataLoader(TensorDataset(torch.ones(0, 2))), "at least one example, found none"),
         (DataLoader([(1, 2, 3)]), "x or a pair"),
         (DataLoader([torch.ones(2), torch.ones(3)]), r"one shape, found \(2,\) and \(3,\)"),
     ],

@@ -88,8 +88,8 @@ def test_columns_by_name(tmp_path):
         chosen = [columns] if isinstance(columns, str) else columns
         steps = ColumnTransformer([("some", StandardScaler(), chosen)], remainder="passthrough")
         pipeline = make_pipeline(steps, network()).fit(frame, VALUE)
-        found = open_model(pipeline).model(ROWS)[:, 0]
-        assert_close(found, torch.from_numpy(pipeline.predict(frame)))
+        result = open_model(pipeline).model(ROWS)[:, 0]
+        assert_close(result, torch.from_numpy(pipeline.predict(frame)))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -128,12 +128,12 @@ def test_anything_else_is_a_black_box(model, target):
     model.fit(X, target)
     opened = open_model(model)
     assert isinstance(opened.model, BlackBox)
-    found = opened.model(ROWS)
+    result = opened.model(ROWS)
     if hasattr(model, "predict_proba"):
-        assert_close(found.softmax(1), torch.from_numpy(model.predict_proba(X)))
+        assert_close(result.softmax(1), torch.from_numpy(model.predict_proba(X)))
     else:
         said = getattr(model, "decision_function", model.predict)(X)
-        assert_close(found, torch.from_numpy(np.asarray(said)).reshape(60, -1))
+        assert_close(result, torch.from_numpy(np.asarray(said)).reshape(60, -1))
     assert "without gradients" in opened.notes[-1]
 
 
@@ -175,6 +175,6 @@ def test_a_look_at_a_forest_measures_what_needs_values(tmp_path):
     forest = RandomForestClassifier(5, random_state=0).fit(X, Y)
     look = inscape.look(open_model(forest), (X, Y), budget=30, quiet=True)
     assert not look.failed
-    assert "extrapolation" in {measured.name for measured in look.measures}
+    assert "extrapolation" in {measured.name for measured in look.measurements}
     skipped = {one.name: one.reason for one in look.not_applicable}
     assert "black box" in skipped["gradient_norm"]

@@ -151,10 +151,12 @@ def test_fixed_batch_is_refused_with_the_way_out(export, tmp_path):
         nn.Linear(3, 2).eval(), torch.randn(4, 3), tmp_path / "fixed.pt2", any_batch=False
     )
     for trust in (False, True):
-        with pytest.raises(UnsupportedModelError, match=r"exactly 4 rows: export it with .*Dim\.A"):
+        with pytest.raises(
+            UnsupportedModelError, match=r"exactly 4 examples: export it with .*Dim\.A"
+        ):
             open_model(path, trust=trust)
     program = torch.export.load(path)
-    with pytest.raises(UnsupportedModelError, match="any number of rows, found exactly 4"):
+    with pytest.raises(UnsupportedModelError, match="any number of examples, found exactly 4"):
         open_model(program)
 
 
@@ -218,7 +220,7 @@ class WithoutGradient(nn.Module):
 def test_what_cannot_be_replayed_needs_trust(export, tmp_path):
     model = WithoutGradient().eval()
     path = export(model, torch.randn(4, 3), tmp_path / "hop.pt2")
-    with pytest.raises(UnsupportedModelError, match=r"wrap_with_set_grad_enabled.*say --trust"):
+    with pytest.raises(UnsupportedModelError, match=r"wrap_with_set_grad_enabled.*use --trust"):
         open_model(path)
     opened = open_model(path, trust=True)
     assert "read by torch.export.load, trusting the file" in opened.notes[0]

@@ -227,9 +227,9 @@ def test_memory_that_nobody_filled_is_not_read():
 @pytest.mark.parametrize(
     ("name", "args", "text"),
     [
-        ("mul", ("a", 10**12), "reckon sizes with numbers, found a str"),
-        ("mod", ("%1000000000d", 1), "reckon sizes with numbers, found a str"),
-        ("mul", ([1], 10**12), "reckon sizes with numbers, found a list"),
+        ("mul", ("a", 10**12), "compute sizes with numbers, found a str"),
+        ("mod", ("%1000000000d", 1), "compute sizes with numbers, found a str"),
+        ("mul", ([1], 10**12), "compute sizes with numbers, found a list"),
         ("mul", (2**62, 2**62), "of at most 64 bits, found a larger one"),
         ("getitem", ({"a": 1}, "a"), "items of lists by their number, found dict and str"),
     ],

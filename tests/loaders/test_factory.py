@@ -269,7 +269,7 @@ def test_missing_file_and_module(file):
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("def f(:\n", r"must be importable, but it raised SyntaxError: .*: mend it"),
+        ("def f(:\n", r"must be importable, but it raised SyntaxError: .*: fix it"),
         ("import no_such_thing\n", r"raised ModuleNotFoundError: No module named 'no_such_thing'"),
         ("raise SystemExit('usage')\n", r"raised SystemExit: usage .*under if __name__"),
         ("1 / 0\n", r"raised ZeroDivisionError: division by zero \(bad\.py, line 1\)"),

@@ -55,7 +55,9 @@ def test_obvious_shapes_are_tried_and_said(model, shape, wanted):
     assert_close(data.x, ROWS.reshape(30, *wanted), rtol=0, atol=0)
     assert data.x_test.shape == (6, *wanted)
     before, after = ("x".join(map(str, row)) for row in (shape, wanted))
-    text = f"the model refuses rows of {before}: reshaped to {after} (say --input-shape otherwise)"
+    text = (
+        f"the model refuses examples of {before}: reshaped to {after} (use --input-shape otherwise)"
+    )
     assert text in data.notes
     assert data.settings["input_shape"] == wanted
     assert result == performance(model, x[:6].reshape(6, *wanted), DIGITS[:6], "cross_entropy")
@@ -155,7 +157,7 @@ def test_outputs_that_may_be_probabilities_are_noted():
 
     data, _ = together(Written().eval(), (ROWS, DIGITS % 2))
     assert data.loss == "bce_logits"
-    assert any(note.endswith("if they are probabilities, say --loss mse") for note in data.notes)
+    assert any(note.endswith("if they are probabilities, use --loss mse") for note in data.notes)
 
 
 def test_one_output_for_two_classes_is_a_logit():
@@ -215,7 +217,7 @@ def test_more_outputs_than_classes_are_no_fault():
         (1, DIGITS, {}, "found 1 outputs and 3 classes"),
         (1, DIGITS % 2, {"loss": "cross_entropy"}, "cross_entropy must have an output for each cl"),
         (3, DIGITS, {"loss": "bce_logits"}, "bce_logits must have one output, found 3"),
-        (3, ROWS[:, 0], {}, "an output for each of the 1 columns of y, found 3: say --labels cl"),
+        (3, ROWS[:, 0], {}, "an output for each of the 1 columns of y, found 3: use --labels cl"),
         (2, ROWS[:, :3], {}, "an output for each of the 3 columns of y, found 2"),
     ],
 )
@@ -227,7 +229,7 @@ def test_outputs_that_do_not_fit_the_labels(outputs, y, options, said):
 def test_images_as_outputs_have_no_labels():
     model = nn.Unflatten(1, (1, 4, 4)).eval()
     with pytest.raises(
-        DataError, match=r"found shape \(1, 4, 4\): flatten it, or say --labels none"
+        DataError, match=r"found shape \(1, 4, 4\): flatten it, or use --labels none"
     ):
         together(model, (ROWS, DIGITS))
     assert together(model, (ROWS, DIGITS), labels="none")[1] is None
@@ -315,7 +317,7 @@ def test_whole_numbers_below_the_outputs_are_classes_though_few_come_twice(outpu
     assert data.task == data.settings["labels"] == "classes"
     assert data.loss == "cross_entropy"
     assert torch.equal(data.y, y.long())
-    text = f"y holds whole numbers from 0 to 963 and the model has {outputs} outputs: taken as clas"
+    text = f"y holds integers from 0 to 963 and the model has {outputs} outputs: taken as clas"
     assert [note for note in data.notes if "taken as" in note] == [data.guess]
     assert data.guess.startswith(text)
     expected = nn.functional.cross_entropy(model(ROWS[:4]), y[:4].long()).item()

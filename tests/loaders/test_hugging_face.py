@@ -75,4 +75,4 @@ def test_a_look_at_a_batch_encoding_and_labels():
     assert "took its logits" in notes
     adapted = adapt(net, take="logits", embedding=True, inputs=inputs)
     by_hand = gradient_norm(adapted, adapted.rows(inputs)).summary().value
-    assert look.measures[0].summary.value == pytest.approx(by_hand, rel=1e-4)
+    assert look.measurements[0].summary.value == pytest.approx(by_hand, rel=1e-4)

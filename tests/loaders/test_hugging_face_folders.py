@@ -28,7 +28,7 @@ def test_code_of_the_folder_is_refused_by_its_key(tmp_path, key):
     (tmp_path / "net").mkdir()
     path = folder(tmp_path / "net" / "a", **{key: {"AutoModel": "evil.Model"}})
     with pytest.raises(
-        UnsupportedModelError, match=rf"found '{key}', which asks for code.*--trust"
+        UnsupportedModelError, match=rf"found '{key}', which requires code.*--trust"
     ):
         open_model(path)
 

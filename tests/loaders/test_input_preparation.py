@@ -32,16 +32,14 @@ def test_channels_are_moved_not_scrambled():
 @pytest.mark.parametrize("given", ["3x4", "50"])
 def test_shapes_that_do_not_fit(given):
     with pytest.raises(
-        DataError, match=rf"input shape {given} must hold \d+ numbers, found rows of"
+        DataError, match=rf"input shape {given} must hold \d+ numbers, found examples of"
     ):
         open_data(FLAT, input_shape=given)
 
 
 @pytest.mark.parametrize("given", ["", "axb", "0x3", "-1x48", (), "3,4,4"])
 def test_shapes_that_are_none(given):
-    with pytest.raises(
-        ValueError, match="input shape must be whole numbers such as 1x28x28, found"
-    ):
+    with pytest.raises(ValueError, match="input shape must be integers such as 1x28x28, found"):
         open_data(FLAT, input_shape=given)
 
 
@@ -54,11 +52,11 @@ def test_scale():
 def test_bytes_are_scaled_only_on_request_and_it_is_said():
     plain = open_data(FLAT)
     assert_close(plain.x, torch.from_numpy(FLAT).float())
-    text = "x holds whole numbers from 40 to 230: taken as they are (say --divide 255 to divide)"
+    text = "x holds integers from 40 to 230: taken as they are (use --divide 255 to divide)"
     assert text in plain.notes
     auto = open_data(FLAT.astype(np.int64), divide="auto")
     assert_close(auto.x, torch.from_numpy(FLAT).float() / 255)
-    text = "x holds whole numbers from 40 to 230: divided by 255 (say --divide 1 otherwise)"
+    text = "x holds integers from 40 to 230: divided by 255 (use --divide 1 otherwise)"
     assert text in auto.notes
     assert auto.settings["divide"] == 255.0
 
@@ -68,7 +66,7 @@ def test_auto_leaves_other_whole_numbers_alone(top):
     x = np.array([[0, top]])
     data = open_data(x, divide="auto")
     assert data.x.tolist() == [[0, top]]
-    assert f"x holds whole numbers from 0 to {top}: taken as they are" in data.notes
+    assert f"x holds integers from 0 to {top}: taken as they are" in data.notes
     assert open_data(x.astype(float), divide="auto").notes == ()
 
 
@@ -112,7 +110,9 @@ def test_columns_of_a_table_can_be_normalised_too():
 
 
 def test_channels_that_are_not_there():
-    with pytest.raises(DataError, match=r"found 3 for rows of shape \(48,\): give --input-shape"):
+    with pytest.raises(
+        DataError, match=r"found 3 for examples of shape \(48,\): use --input-shape"
+    ):
         open_data(FLAT, normalise="cifar10")
 
 

@@ -143,7 +143,7 @@ def test_several_inputs_and_outputs_go_by_their_names_and_layers_are_shared(tmp_
 def test_rows_of_another_shape_are_refused_with_the_shape_to_give(tmp_path):
     net = opened(write_h5(tmp_path / "net.h5", CNN, (8, 8, 2)))
     with pytest.raises(
-        UnsupportedModelError, match=r"rows of 8x8x2 \(channels last\), found 2x8x8"
+        UnsupportedModelError, match=r"examples of 8x8x2 \(channels last\), found 2x8x8"
     ):
         net(torch.zeros(1, 2, 8, 8, dtype=torch.float64))
 
@@ -153,7 +153,7 @@ def test_a_layer_of_code_is_refused_by_its_name(tmp_path):
     config["config"]["layers"].append({"class_name": "Lambda", "config": {"name": "code"}})
     for write, name in ((write_h5, "net.h5"), (write_keras, "net.keras")):
         path = write(tmp_path / name, MLP, (4,), config)
-        with pytest.raises(UnsupportedModelError, match=r"known here, found 'Lambda': say --trust"):
+        with pytest.raises(UnsupportedModelError, match=r"known here, found 'Lambda': use --trust"):
             open_model(path)
 
 

@@ -46,11 +46,14 @@ def test_the_guess(y, task):
 @pytest.mark.parametrize(
     ("y", "said"),
     [
-        ([0, 1, 1, 0], "2 different whole numbers: taken as classes (say --labels regression oth"),
+        ([0, 1, 1, 0], "2 different integers: taken as classes (use --labels regression oth"),
         ([-1, 1], "y holds -1 and 1: taken as regression, but two classes are written like this"),
-        ([-1, 1], "if the output of the model is a logit that tells them apart, say --labels clas"),
-        ([0.5, 1], "y holds real numbers or many whole ones: taken as regression (say --labels c"),
-        (np.eye(3), "y is one-hot: taken as 3 classes (say --labels regression otherwise)"),
+        ([-1, 1], "if the output of the model is a logit that tells them apart, use --labels clas"),
+        (
+            [0.5, 1],
+            "y holds real numbers or many different integers: taken as regression (use --labels c",
+        ),
+        (np.eye(3), "y is one-hot: taken as 3 classes (use --labels regression otherwise)"),
     ],
 )
 def test_the_guess_is_said(y, said):
@@ -90,9 +93,9 @@ def test_a_long_list_of_names_is_cut():
 @pytest.mark.parametrize(
     ("y", "labels", "said"),
     [
-        ([0.5, 1], "classes", r"class labels must be whole numbers, found 0\.5"),
+        ([0.5, 1], "classes", r"class labels must be integers, found 0\.5"),
         (["a", "b"], "regression", "labels of a regression must be numbers, found .*'a'"),
-        (np.ones((3, 2)), "classes", r"one per row or one-hot, found rows of shape \(2,\)"),
+        (np.ones((3, 2)), "classes", r"one per example or one-hot, found examples of shape \(2,\)"),
     ],
 )
 def test_wishes_that_cannot_be_met(y, labels, said):

@@ -83,7 +83,7 @@ def test_a_look_at_two_inputs_measures_by_both():
     look = inscape.look(net(), whole(), take="sum", only="gradient_norm", budget=60, quiet=True)
     by_hand = inscape.adapt(net(), take="sum", inputs=inputs())
     expected = gradient_norm(by_hand, by_hand.rows(inputs())).summary().value
-    assert look.measures[0].summary.value == pytest.approx(expected, rel=1e-5)
+    assert look.measurements[0].summary.value == pytest.approx(expected, rel=1e-5)
 
 
 def test_an_argument_that_the_file_lacks_is_named(tmp_path):
@@ -95,10 +95,10 @@ def test_an_argument_that_the_file_lacks_is_named(tmp_path):
 
 def test_rows_of_different_lengths_are_refused():
     ragged = {"left": [[1, 2], [1, 2, 3]], "right": [[1, 2], [1, 2]]}
-    with pytest.raises(DataError, match="left must be an array with rows of one length"):
+    with pytest.raises(DataError, match="left must be an array with examples of one length"):
         open_data(ragged, arguments=("left", "right"))
     words = {"left": np.array([["a"], ["b"]]), "right": np.zeros((2, 2))}
-    with pytest.raises(DataError, match=r"'left' must hold numbers in rows .*tokenizer"):
+    with pytest.raises(DataError, match=r"'left' must hold numbers in examples .*tokenizer"):
         open_data(words, arguments=("left", "right"))
 
 

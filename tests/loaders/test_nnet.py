@@ -53,9 +53,9 @@ def test_a_network_is_computed_as_by_hand(tiny):
     ("old", "new", "text"),
     [
         ("2,3,1,\n", "2,300000000,1,\n", "lines of 2 numbers as the weights of layer 0"),
-        ("2,3,1,\n", "2,3.5,1,\n", "whole numbers as sizes"),
+        ("2,3,1,\n", "2,3.5,1,\n", "integers as sizes"),
         ("2,3,1,\n", "2,3,\n", "the sizes of 2 layers"),
-        ("2,2,1,3,\n", "2,-2,1,3,\n", "whole numbers as sizes"),
+        ("2,2,1,3,\n", "2,-2,1,3,\n", "integers as sizes"),
         ("1.0,2.0,\n", "1.0,\n", r"lines of 2 numbers as the weights of layer 0, found 1"),
         ("0.1,\n", "zebra,\n", "zebra"),
         ("-0.5,\n", "", "the end of the file"),

@@ -84,14 +84,14 @@ CNN_WEIGHTS = {
 def test_piecewise_linear_networks_reach_the_exact_engine(tmp_path, proto, shape):
     net = open_model(written(tmp_path / "net.onnx", proto), dtype="float64").model
     start, end = (torch.from_numpy(draw(*shape, seed=s)).double() for s in (4, 5))
-    found = line_regions(net, torch.stack([-5 * start, 5 * end]))
-    assert isinstance(found, LineRegions), found
-    assert len(found.t) > 4
+    result = line_regions(net, torch.stack([-5 * start, 5 * end]))
+    assert isinstance(result, LineRegions), result
+    assert len(result.t) > 4
     places = torch.linspace(0, 1, 1001, dtype=torch.float64)
     with torch.no_grad():
         values = net(torch.stack([-5 * start + t * 5 * (start + end) for t in places])).T
-    for made, knots in zip(values, found.values.T, strict=True):  # linear between the breakpoints
-        assert_close(made.numpy(), np.interp(places, found.t, knots), rtol=0, atol=1e-9)
+    for made, knots in zip(values, result.values.T, strict=True):  # linear between the breakpoints
+        assert_close(made.numpy(), np.interp(places, result.t, knots), rtol=0, atol=1e-9)
     jacobian = torch.autograd.functional.jacobian(lambda x: net(x[None])[0], start)
     maps = local_maps(net, start[None])
     assert_close(maps.jacobians[0], jacobian.flatten(1))
@@ -105,7 +105,7 @@ def test_a_file_for_one_row_takes_any_number(tmp_path):
     ]
     weights = {"s": np.array([1, 2, -1]), "t": np.array([1, 6])}
     opened = open_model(written(tmp_path / "net.onnx", model(nodes, (1, 6), weights=weights)))
-    assert "written for 1 row at a time, takes any number: 2 shapes" in opened.notes[0]
+    assert "written for 1 example at a time, takes any number: 2 shapes" in opened.notes[0]
     x = torch.from_numpy(draw(7, 6))
     assert_close(opened.model(x), torch.relu(x))
     program = torch.export.export(
@@ -117,7 +117,7 @@ def test_a_file_for_one_row_takes_any_number(tmp_path):
 def test_a_file_that_mixes_rows_says_so(tmp_path):
     nodes = [node("Transpose", "x", "t"), node("MatMul", "t x", "y")]
     opened = open_model(written(tmp_path / "net.onnx", model(nodes, (2, 3))))
-    assert opened.notes[0] == "written for 2 rows at a time, and takes no others"
+    assert opened.notes[0] == "written for 2 examples at a time, and takes no others"
 
 
 def test_several_outputs_are_taken_by_name(tmp_path):
@@ -153,7 +153,7 @@ def test_arrays_with_the_names_of_its_inputs_are_its_inputs(tmp_path):
 
 
 def test_rows_of_another_shape_are_refused(small):
-    with pytest.raises(ValueError, match=r"'x' must have rows of 4, found \(2, 5\)"):
+    with pytest.raises(ValueError, match=r"'x' must have samples of shape 4, found \(2, 5\)"):
         open_model(small).model(torch.zeros(2, 5))
 
 
@@ -210,7 +210,7 @@ BRANCH = helper.make_graph([], "branch", [], [helper.make_tensor_value_info("x",
             ),
             "nearest or linear",
         ),
-        (refused(node("Reshape", "x x", "y")), "does not depend on the numbers of a row"),
+        (refused(node("Reshape", "x x", "y")), "does not depend on the values of the input"),
         (refused(node("Add", "x w", "y"), weights={"w": draw(7)}), r"node 'y' \(Add\)"),
     ],
 )
@@ -282,5 +282,5 @@ def test_an_if_follows_a_single_integer_which_is_fixed(tmp_path):
 def test_an_if_that_depends_on_the_row_is_refused(tmp_path):
     condition = [node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s two", "c")]
     path = written(tmp_path / "net.onnx", choosing(condition, {}))
-    with pytest.raises(UnsupportedModelError, match=r"condition that does not depend on the numb"):
+    with pytest.raises(UnsupportedModelError, match=r"condition that does not depend on the val"):
         open_model(path)

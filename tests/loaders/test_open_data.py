@@ -84,7 +84,7 @@ def test_paths_may_be_text(tmp_path):
 
 
 def test_the_guess_about_labels_is_said(tmp_path):
-    said = "y holds 3 different whole numbers: taken as classes (say --labels regression otherwise)"
+    said = "y holds 3 different integers: taken as classes (use --labels regression otherwise)"
     assert said in open_data((X, Y)).notes
     assert said in open_data((X, Y.astype(float))).notes
     assert open_data((X, Y), labels="classes").notes == ()
@@ -222,18 +222,18 @@ def test_a_dot_in_a_setting_is_no_suffix():
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ((X[:0], Y[:0]), r"x must hold at least one row, found shape \(0, 4\)"),
-        ((X, Y[:5]), r"y must hold one label for each of the 12 rows, found shape \(5,\)"),
-        (np.float64(3), r"at least one row, found shape \(\)"),
+        ((X[:0], Y[:0]), r"x must hold at least one example, found shape \(0, 4\)"),
+        ((X, Y[:5]), r"y must hold one label for each of the 12 examples, found shape \(5,\)"),
+        (np.float64(3), r"at least one example, found shape \(\)"),
         (np.array([["a"]]), "x must hold real numbers, found dtype <U1"),
         (X.astype(complex), "found dtype complex128"),
         (np.array([None, 1]), "found dtype object"),
         ((X, np.array([None] * 12)), "y must hold numbers or names of classes, found dtype object"),
-        ([[[1, 2], [3]], [0, 1]], "rows of one length, found a list that is none"),
+        ([[[1, 2], [3]], [0, 1]], "examples of one length, found a list that is none"),
         ((X, Y, Y), r"x or a pair \(x, y\), found 3 parts"),
         (
             {"x": X, "y": Y, "x_test": X[:, :2], "y_test": Y},
-            r"x_test must have rows of shape \(4,\)",
+            r"x_test must have examples of shape \(4,\)",
         ),
         ({"x": X, "y": Y, "x_test": X}, "labels must be given for both splits or for none"),
         ({}, "the dict must hold an array, found none"),
@@ -249,13 +249,13 @@ def test_numbers_that_are_none_are_counted_and_placed(bad):
     x = X.copy()
     x[[3, 7], 1] = bad
     with pytest.raises(
-        DataError, match="x must be finite, found NaN or Inf in 2 of 12 rows, first i"
+        DataError, match="x must be finite, found NaN or Inf in 2 of 12 examples, first i"
     ):
         open_data((x, Y))
     y = X[:, 0].copy()
     y[5] = bad
     with pytest.raises(
-        DataError, match=r"y must be finite, found .* in 1 of 12 rows, first in row 5"
+        DataError, match=r"y must be finite, found .* in 1 of 12 examples, first in example 5"
     ):
         open_data((X, y))
 
@@ -327,7 +327,7 @@ def test_the_limit_draws_rows_of_both_splits():
     assert order == sorted(order)
     assert order != list(range(5))  # not just the first rows, which may be of one class
     assert data.y.tolist() == Y[order].tolist()
-    for rows in ("rows", "test rows"):
+    for rows in ("examples", "test examples"):
         assert f"kept 5 of 12 {rows}, drawn with seed 0" in data.notes
     assert len(open_data((X, Y), limit=99).x) == 12
     with pytest.raises(ValueError, match="limit must be at least 1, found 0"):

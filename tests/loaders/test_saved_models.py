@@ -56,7 +56,7 @@ def test_a_whole_model_needs_trust(tmp_path, wrapped):
     model = Local()
     torch.save({"model": model, "epoch": 3} if wrapped else model, tmp_path / "m.pt")
     with pytest.raises(
-        UnsupportedModelError, match=r"would run code \('[\w.]*Local', .*say --trust"
+        UnsupportedModelError, match=r"would run code \('[\w.]*Local', .*use --trust"
     ):
         open_model(tmp_path / "m.pt")
     opened = open_model(tmp_path / "m.pt", trust=True)
@@ -75,7 +75,7 @@ def test_a_whole_model_whose_class_is_gone(tmp_path, monkeypatch):
 def test_a_malicious_pickle_does_not_run(tmp_path, suffix):
     mark, path = tmp_path / "was_here", tmp_path / f"m{suffix}"
     path.write_bytes(pickle.dumps(Evil(mark)))
-    with pytest.raises(UnsupportedModelError, match=r"would run code \(.*say --trust"):
+    with pytest.raises(UnsupportedModelError, match=r"would run code \(.*use --trust"):
         open_model(path)
     assert not mark.exists()
 

@@ -43,8 +43,8 @@ def test_regressor(activation, outputs):
     mlp = fitted(MLPRegressor(**options(activation)), y)
     opened = open_model(mlp)
     x = points(7) * 3
-    found = opened.model(torch.from_numpy(x)).detach()
-    assert_close(found, torch.from_numpy(mlp.predict(x)).reshape(7, outputs))
+    result = opened.model(torch.from_numpy(x)).detach()
+    assert_close(result, torch.from_numpy(mlp.predict(x)).reshape(7, outputs))
     assert opened.source == "MLPRegressor object"
     assert not any("left off" in note for note in opened.notes)
 
@@ -109,8 +109,8 @@ def test_a_saved_mlp_needs_trust(tmp_path):
     opened = open_model(path, trust=True)
     assert "unpickled with its own code, as trusted" in opened.notes
     x = points(5)
-    found = opened.model(torch.from_numpy(x)).detach()[:, 0]
-    assert_close(found, torch.from_numpy(mlp.predict(x)))
+    result = opened.model(torch.from_numpy(x)).detach()[:, 0]
+    assert_close(result, torch.from_numpy(mlp.predict(x)))
 
 
 def test_a_file_of_another_version_says_so(tmp_path):

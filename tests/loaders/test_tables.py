@@ -68,14 +68,18 @@ def test_one_column_is_x(tmp_path):
     [
         ("a,b\n1,2\n3,x\n", {"labels": "none"}, "found 'x' in row 1 of the column 'b': encode or"),
         ("red,b\n1,2\ngreen,3\n", {}, "found 'green' in row 1 of the column 'red'"),
-        ("a,b\n1,2\n,3\n", {}, r"NaN or Inf in 1 of 2 rows, first in row 1 \(counted from 0\)"),
+        (
+            "a,b\n1,2\n,3\n",
+            {},
+            r"NaN or Inf in 1 of 2 examples, first in example 1 \(counted from 0\)",
+        ),
         ("a,b\n1,cat\n2,\n", {}, "must have a label in every row, found none in row 1"),
         ("a,b\n1,2\n1,2,3,4\n", {}, "rows of one length, found one that cannot be read"),
         ("a,b\n1,2\n", {"target": "bb"}, "the column 'bb', found none: did you mean 'b'"),
         ("a,b\n1,2\n", {"target": "zzz"}, "the column 'zzz', found none: it has a, b"),
         ("\n \n", {}, "found blank lines only"),
         ("", {}, "found an empty file"),
-        ("a,b\n", {}, r"x must hold at least one row, found shape \(0, 1\)"),
+        ("a,b\n", {}, r"x must hold at least one example, found shape \(0, 1\)"),
     ],
 )
 def test_bad_tables(tmp_path, text, options, said):

@@ -148,7 +148,7 @@ def test_the_embedding_can_be_named_and_others_are_listed():
     assert adapt(net, embedding="words", inputs=ids).embedding.parameter == "words.weight"
     with pytest.raises(UnsupportedModelError, match=r"found 'wrds' where it uses 'words'.*did you"):
         adapt(net, embedding="wrds", inputs=ids)
-    with pytest.raises(UnsupportedModelError, match="no lookup that follows the rows"):
+    with pytest.raises(UnsupportedModelError, match="no lookup whose ids change with the input"):
         adapt(seeded(nn.Flatten), embedding=True, inputs=ids)
 
 
@@ -207,7 +207,7 @@ def test_bad_tokens_and_masks():
     adapted = adapt(net, embedding=True, inputs=inputs, fixed={"scale": 2.0})
     ids = inputs["input_ids"].clone()
     ids[3, 1] = 40
-    with pytest.raises(DataError, match=r"0 and 10, .*'words', found 40 in row 3.*tokenizer"):
+    with pytest.raises(DataError, match=r"0 and 10, .*'words', found 40 in example 3.*tokenizer"):
         adapted.rows({**inputs, "input_ids": ids})
     with pytest.raises(DataError, match=r"'attention_mask' must have one number for each of 'inp"):
         adapted.rows({**inputs, "attention_mask": inputs["attention_mask"][:, :5]})
@@ -241,9 +241,9 @@ def test_a_look_at_tokens_says_where_it_measures():
     look = inscape.look(
         net, (ids, ids[:, 0] % 3), budget=60, only=["gradient_norm", "fisher_rao_norm"], quiet=True
     )
-    assert any("takes tokens: measured in its embedding 'words'" in n for n in look.model.notes)
-    assert {measured.name for measured in look.measures} == {"gradient_norm", "fisher_rao_norm"}
-    values = {measured.name: measured.summary.value for measured in look.measures}
+    assert any("expects tokens: measured in its embedding 'words'" in n for n in look.model.notes)
+    assert {measured.name for measured in look.measurements} == {"gradient_norm", "fisher_rao_norm"}
+    values = {measured.name: measured.summary.value for measured in look.measurements}
     adapted = adapt(net, embedding=True, inputs=ids)
     norm = gradient_norm(adapted, adapted.rows(ids)).summary().value
     assert values["gradient_norm"] == pytest.approx(norm, rel=1e-4)

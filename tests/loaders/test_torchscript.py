@@ -113,7 +113,10 @@ def test_it_is_looked_at_to_the_end(pair, tmp_path):
         budget=600,
         quiet=True,
     )
-    assert {measured.name for measured in report.measures} == {"gradient_norm", "fisher_rao_norm"}
+    assert {measured.name for measured in report.measurements} == {
+        "gradient_norm",
+        "fisher_rao_norm",
+    }
     page = report.save(tmp_path / "page.html").read_text()
     assert "fisher_rao_norm" in page or "Fisher" in page
 
@@ -131,5 +134,5 @@ def test_every_kind_of_script_is_looked_at(tmp_path, how):
     assert_close(opened.model(X), model(X))
     names = ["gradient_norm", "path_length"]
     report = look(opened, (X.numpy(), np.arange(8) % 2), only=names, budget=600, quiet=True)
-    assert {measured.name for measured in report.measures} == {*names}
+    assert {measured.name for measured in report.measurements} == {*names}
     assert report.save(tmp_path / "page.html").stat().st_size > 10_000

@@ -82,10 +82,10 @@ def test_the_old_file_format_of_torch_is_read(trained, tmp_path):
     ],
 )
 def test_checkpoints_are_searched(trained, tmp_path, trail, said):
-    found: Any = trained.state_dict()
+    result: Any = trained.state_dict()
     for key in reversed(trail):
-        found = {"epoch": 3, "optimizer": {"lr": 0.1}, key: found}
-    torch.save(found, tmp_path / "c.ckpt")
+        result = {"epoch": 3, "optimizer": {"lr": 0.1}, key: result}
+    torch.save(result, tmp_path / "c.ckpt")
     opened = open_model(network(), weights=tmp_path / "c.ckpt")
     assert f"read the weights under the key {said!r}" in opened.notes
     assert_close(opened.model(X), trained(X), rtol=0, atol=0)
@@ -266,7 +266,7 @@ def test_a_malicious_pickle_does_not_run(tmp_path, form):
         path.write_bytes(pickle.dumps(content, protocol=4))
     else:
         torch.save(content, path, _use_new_zipfile_serialization=form == "torch")
-    text = r"would run code \(.*'pathlib\.Path.*save model\.state_dict\(\) instead, or say --trust"
+    text = r"would run code \(.*'pathlib\.Path.*save model\.state_dict\(\) instead, or use --trust"
     with pytest.raises(UnsupportedModelError, match=text):
         open_model(nn.Linear(2, 1), weights=path)
     assert not mark.exists()

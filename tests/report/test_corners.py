@@ -17,12 +17,12 @@ from inscape.report.look.hooks import hooks_kept
 from inscape.report.look.page import page
 from inscape.report.look.predictions import _chosen
 from inscape.report.look.pulse import Pulse, pulse
-from inscape.report.look.schedule import Schedule, Task
+from inscape.report.look.schedule import LookTask, TaskSchedule
 from inscape.report.look.session import FITTING, FURTHER, prepare
 from inscape.report.look.subject import opened_data
-from inscape.report.look.tasks import Measures, relative_width
-from inscape.report.look.watch import Stopped, Watch
-from inscape.report.look.work import Work
+from inscape.report.look.tasks import MeasurementTasks, relative_width
+from inscape.report.look.watch import BudgetWatch, Interrupted
+from inscape.report.look.work import WorkCounts
 from inscape.smoothness import GradientNorm
 from markup import Structure
 
@@ -35,10 +35,10 @@ def rows(n):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_rows_make_nothing_fail(n):
-    found = look(NET, rows(n), quiet=True, work="batch=64")
-    assert not found.failed
-    reasons = {skipped.name: skipped.reason for skipped in found.not_applicable}
-    assert reasons["extrapolation"] == f"it needs at least 5 rows, the data have {n}"
+    report = look(NET, rows(n), quiet=True, work="batch=64")
+    assert not report.failed
+    reasons = {skipped.name: skipped.reason for skipped in report.not_applicable}
+    assert reasons["extrapolation"] == f"it needs at least 5 examples, the data have {n}"
     few = {name for name, one in instruments().items() if one.least_rows > n and one.by_default}
     assert few <= set(reasons)
     assert few == {name for name, reason in reasons.items() if "needs at least" in reason}
@@ -62,7 +62,9 @@ class Picky(nn.Module):
 def test_a_row_that_the_model_refuses_is_named(row, raises):
     x, y = rows(70)
     x[row, 0] = 99.0
-    text = f"must accept every row of the data, but it raised {raises.__name__} at row {row} "
+    text = (
+        f"must accept every example of the data, but it raised {raises.__name__} at example {row} "
+    )
     with pytest.raises(UnsupportedModelError, match=text):
         prepare(Picky(raises=raises).eval(), (x, y), budget=5)
 
@@ -70,7 +72,7 @@ def test_a_row_that_the_model_refuses_is_named(row, raises):
 @pytest.mark.parametrize(
     ("errors", "expected"),
     [
-        ([2.0], {0: "the only row"}),
+        ([2.0], {0: "the only example"}),
         ([2.0, 3.0], {1: "the largest error", 0: "the smallest error"}),
         (
             [2.0, 4.0, 3.0],
@@ -113,9 +115,9 @@ def test_an_interrupted_measurement_leaves_no_hook():
     def interrupted():
         with hooks_kept(model):
             model[1].register_forward_hook(lambda *_: None)
-            raise Stopped
+            raise Interrupted
 
-    with pytest.raises(Stopped):
+    with pytest.raises(Interrupted):
         interrupted()
     assert list(model[0]._forward_hooks) == [kept.id]
     assert not model[1]._forward_hooks
@@ -127,13 +129,13 @@ def test_an_instrument_that_is_interrupted_leaves_no_hook(monkeypatch):
 
     def refine(self, model, *data, **settings):
         model[1].register_forward_hook(lambda *_: None)
-        raise Stopped("too much")
+        raise Interrupted("too much")
         yield
 
     monkeypatch.setattr(type(prepared.chosen["gradient_norm"]), "refine", refine)
-    found = prepared.run(quiet=True)
+    result = prepared.run(quiet=True)
     assert not any(module._forward_hooks for module in model.modules())
-    assert [skipped.name for skipped in found.failed] == ["gradient_norm"]
+    assert [skipped.name for skipped in result.failed] == ["gradient_norm"]
 
 
 def test_quiet_looks_in_threads_leave_the_environment_as_it_was(monkeypatch):
@@ -175,18 +177,18 @@ def test_memory_is_bounded_where_a_look_is_repeated():
         limits.append(watch._until)
         yield 1
 
-    Schedule(watch, slice=1.0).finish([Task(name="a", role="network", start=start)])
+    TaskSchedule(watch, slice=1.0).finish([LookTask(name="a", role="network", start=start)])
     assert watch._until == float("inf")
     assert limits[0] < float("inf")  # so that the watch interrupts what takes too much
 
 
 def test_what_takes_too_much_memory_ends_in_an_error_where_a_look_is_repeated():
     def start():
-        raise Stopped("too much")
+        raise Interrupted("too much")
         yield
 
-    task = Task(name="a", role="network", start=start)
-    Schedule(Watch(float("inf")), slice=1.0).finish([task])
+    task = LookTask(name="a", role="network", start=start)
+    TaskSchedule(BudgetWatch(float("inf")), slice=1.0).finish([task])
     assert isinstance(task.error, MemoryError)
     assert task.ended
 
@@ -194,7 +196,7 @@ def test_what_takes_too_much_memory_ends_in_an_error_where_a_look_is_repeated():
 def test_progress_of_a_look_that_only_explains_is_that_of_explaining():
     prepared = prepare(NET, rows(40), only="attribution", budget=30)
     prepared = replace(prepared, explaining=replace(prepared.explaining, seconds=20.0))
-    measures = Measures(prepared.subject, {}, Work())
+    measures = MeasurementTasks(prepared.subject, {}, WorkCounts())
     measures.fitting.ended = True
     with progress(100, label="a", quiet=True) as bar:
         moved = Pulse(bar, 30.0)
@@ -206,9 +208,9 @@ def test_a_linear_model_that_is_not_at_its_minimum_goes_on(monkeypatch):
     x, y = rows(40)
     prepared = prepare(NET, (x, y), only="spectral_norm", budget=30)
     given = []
-    first = Schedule.first
+    first = TaskSchedule.first
     monkeypatch.setattr(
-        Schedule, "first",
+        TaskSchedule, "first",
         lambda self, tasks, seconds=None: (
             given.append(([task.name for task in tasks], seconds)), first(self, tasks, seconds)
         ),
@@ -244,9 +246,9 @@ def test_commands_of_what_is_no_part_of_a_look_run(which, request):
     import inscape
 
     for other in request.getfixturevalue(which).elsewhere:
-        one = instruments()[other.name]
-        if one.reads in ("trajectory", "pair"):
-            function = getattr(getattr(inscape, one.family), other.name)
+        result = instruments()[other.name]
+        if result.reads in ("trajectory", "pair"):
+            function = getattr(getattr(inscape, result.family), other.name)
             known = inspect.signature(function).parameters
             asked = other.command.rpartition("(model, ")[2].rstrip(")").split(", ")
             assert {word.partition("=")[0] for word in asked} <= set(known)

@@ -15,7 +15,8 @@ from inscape.escaping import visible
 from inscape.figures import draw, rendered
 from inscape.figures.style import new_axes
 from inscape.report import Look, look
-from inscape.report.look.page import csv_text, notebook_page, page
+from inscape.report.html import csv_text
+from inscape.report.look.page import notebook_page, page
 from inscape.report.look.terminal import look_text
 from inscape.spectra import DistanceFromInit, SpectralNorm
 from markup import Structure

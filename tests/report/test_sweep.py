@@ -15,10 +15,11 @@ from inscape._core import Result, instruments
 from inscape.loaders import performance
 from inscape.models import mlp
 from inscape.report import Sweep, sweep
+from inscape.report.look import subject
 from inscape.report.sweeps.cells import SHELF
 from inscape.report.sweeps.models import entries, natural
 from inscape.report.sweeps.saving import json_text
-from inscape.report.sweeps.selection import selected
+from inscape.selection import selected_instruments
 from inscape.smoothness import gradient_norm, path_length
 
 ONLY = "gradient_norm,path_length,weights_product"
@@ -117,13 +118,13 @@ def test_values_by_sample_have_the_mean_that_is_said(data):
 
 
 def test_samples_of_two_models_are_compared_in_pairs(found, data):
-    (one,) = [d for d in found.differences("net 4", "net 0") if d.measure == "gradient_norm"]
+    (one,) = [d for d in found.differences("net 4", "net 0") if d.instrument == "gradient_norm"]
     a, b = (gradient_norm(net(k), data[0]).norms.double().numpy() for k in (4, 0))
     theirs = stats.ttest_rel(a, b).confidence_interval()
     ends = one.difference.low, one.difference.high
     assert ends == pytest.approx((theirs.low, theirs.high))
     assert one.distinct == (ends[0] > 0 or ends[1] < 0)
-    (exact,) = [d for d in found.differences("net 4", "net 0") if d.measure == "weights_product"]
+    (exact,) = [d for d in found.differences("net 4", "net 0") if d.instrument == "weights_product"]
     assert exact.difference.method == "exact: both numbers are"
 
 
@@ -133,7 +134,10 @@ def test_a_difference_with_a_model_that_is_not_there_names_those_that_are(found)
 
 
 def test_correlations_are_those_of_scipy(found):
-    taus = {(one.measure, one.column): one for one in found.correlations}
+    taus = {
+        (correlation.instrument, correlation.column): correlation
+        for correlation in found.correlations
+    }
     values = [found.value(f"net {k}", "path_length") for k in range(5)]
     theirs = stats.kendalltau(values, range(5))
     assert taus["path_length", "size"].tau.value == pytest.approx(theirs.statistic)
@@ -145,21 +149,21 @@ def test_correlations_are_those_of_scipy(found):
 def test_the_frame_is_tidy(found):
     frame = found.to_frame()
     assert len(frame) == 5 * 6
-    assert not frame.duplicated(["model", "measure"]).any()
+    assert not frame.duplicated(["model", "instrument"]).any()
     assert list(frame["size"].unique()) == [0, 1, 2, 3, 4]
-    row = frame[(frame.model == "net 2") & (frame.measure == "gradient_norm")].iloc[0]
+    row = frame[(frame.model == "net 2") & (frame.instrument == "gradient_norm")].iloc[0]
     assert row.low < row.value < row.high
     assert row.samples == 80
     assert row.kind == "estimate"
 
 
 def test_files_give_the_numbers_of_their_weights(folder):
-    found = folder.sweep()
+    swept = folder.sweep()
     x = torch.tensor(np.load(folder.path / "data.npz")["x"])
-    assert [model.name for model in found.models] == ["epoch-0", "epoch-4", "epoch-8", "epoch-12"]
-    for k, model in enumerate(found.models):
+    assert [model.name for model in swept.models] == ["epoch-0", "epoch-4", "epoch-8", "epoch-12"]
+    for k, model in enumerate(swept.models):
         theirs = gradient_norm(mlp(3, 6, 2, seed=k), x).summary()
-        assert found.measurement(model.name, "gradient_norm").summary == theirs
+        assert swept.measurement(model.name, "gradient_norm").summary == theirs
 
 
 def test_each_model_is_opened_once(folder):
@@ -200,14 +204,14 @@ def test_models_that_cannot_be_opened_have_a_row_each(folder):
     other = folder.path / "other.pt"
     torch.save(mlp(5, 7, 2).state_dict(), other)
     good = folder.path / "ckpts" / "epoch-0.pt"
-    found = folder.sweep([str(good), str(broken), str(other), str(folder.path / "gone.pt")])
-    rows = {row["model"]: row for row in found.rows() if str(row["status"]).startswith("failed")}
+    swept = folder.sweep([str(good), str(broken), str(other), str(folder.path / "gone.pt")])
+    rows = {row["model"]: row for row in swept.rows() if str(row["status"]).startswith("failed")}
     assert sorted(rows) == ["broken", "gone", "other"]
-    assert all(row["measure"] == "all" for row in rows.values())
+    assert all(row["instrument"] == "all" for row in rows.values())
     assert "must be an existing file" in rows["gone"]["status"]
     assert "is (2, 6) in the model and (2, 7) in the file" in rows["other"]["status"]
-    assert found.value("epoch-0", "gradient_norm") > 0
-    assert "3 of 4 models could not be opened" in found.save(folder.path / "a.html").read_text()
+    assert swept.value("epoch-0", "gradient_norm") > 0
+    assert "3 of 4 models could not be opened" in swept.save(folder.path / "a.html").read_text()
 
 
 def test_models_of_any_kind_stand_in_one_sweep(folder):
@@ -216,21 +220,21 @@ def test_models_of_any_kind_stand_in_one_sweep(folder):
     program = torch.export.export(net(1), (torch.zeros(4, 3),), dynamic_shapes=[{0: batch}])
     torch.export.save(program, exported)
     onnx = folder.path / "missing.onnx"
-    found = folder.sweep([folder.factory, str(exported), str(onnx)])
+    swept = folder.sweep([folder.factory, str(exported), str(onnx)])
     x = torch.tensor(np.load(folder.path / "data.npz")["x"])
-    value = found.value("whole", "gradient_norm")
+    value = swept.value("whole", "gradient_norm")
     assert value == pytest.approx(gradient_norm(net(1), x).summary().value, rel=1e-5)
-    assert found.value(folder.factory, "gradient_norm") > 0
-    assert [one.model for one in found.failed] == ["missing"]
+    assert swept.value(folder.factory, "gradient_norm") > 0
+    assert [failure.model for failure in swept.failed] == ["missing"]
 
 
 def test_an_instrument_that_fails_leaves_the_others(folder, monkeypatch):
-    one = instruments()["path_length"]
-    monkeypatch.setattr(type(one), "measure", _only_failing("path_length", type(one).measure))
-    found = folder.sweep()
-    assert {one.measure for one in found.failed} == {"path_length"}
-    assert all("ZeroDivisionError: no luck" in one.status for one in found.failed)
-    assert found.value("epoch-8", "gradient_norm") > 0
+    result = instruments()["path_length"]
+    monkeypatch.setattr(type(result), "measure", _only_failing("path_length", type(result).measure))
+    swept = folder.sweep()
+    assert {result.instrument for result in swept.failed} == {"path_length"}
+    assert all("ZeroDivisionError: no luck" in result.status for result in swept.failed)
+    assert swept.value("epoch-8", "gradient_norm") > 0
 
 
 def _only_failing(name, usual):
@@ -243,22 +247,22 @@ def _only_failing(name, usual):
 
 
 def test_what_does_not_apply_says_so(data):
-    found = sweep([net(0)], data, only="slope_variation", quiet=True)
-    (row,) = [row for row in found.rows() if row["measure"] == "slope_variation"]
+    swept = sweep([net(0)], data, only="slope_variation", quiet=True)
+    (row,) = [row for row in swept.rows() if row["instrument"] == "slope_variation"]
     assert row["status"] == "not applicable: it needs one input dimension, the model takes 3"
-    assert not found.failed
+    assert not swept.failed
 
 
 def test_data_without_labels_are_measured_without_accuracy(data):
-    found = sweep([net(0)], data[0], only="gradient_norm,robustness", quiet=True)
-    assert found.measures == ("gradient_norm",)
-    (row,) = [row for row in found.rows() if row["measure"] == "robustness"]
+    swept = sweep([net(0)], data[0], only="gradient_norm,robustness", quiet=True)
+    assert swept.instruments == ("gradient_norm",)
+    (row,) = [row for row in swept.rows() if row["instrument"] == "robustness"]
     assert row["status"] == "not applicable: it needs labels, the data have none"
 
 
 def test_a_budget_chooses_rows_once_and_for_all(folder, monkeypatch):
     pace = 1e-3
-    monkeypatch.setattr("inscape.report.look.subject.seconds_per_row", lambda *a, **k: pace)
+    monkeypatch.setattr(subject, "seconds_per_row", lambda *a, **k: pace)
     x = np.random.default_rng(1).normal(size=(3000, 3)).astype("float32")
     np.savez(folder.path / "data.npz", x=x)
     settings = {"only": "gradient_norm", "budget": 2.0, "out": folder.path / "out"}
@@ -271,29 +275,35 @@ def test_a_budget_chooses_rows_once_and_for_all(folder, monkeypatch):
 
 
 def test_a_budget_leaves_out_what_never_fits(folder, monkeypatch):
-    monkeypatch.setattr("inscape.report.look.subject.seconds_per_row", lambda *a, **k: 1e-3)
-    found = folder.sweep(only="gradient_norm,gradient_path_length", budget=3.0)
-    assert list(found.left_out) == ["gradient_path_length"]
-    assert found.measures == ("accuracy", "loss", "gradient_norm")
+    monkeypatch.setattr(subject, "seconds_per_row", lambda *a, **k: 1e-3)
+    swept = folder.sweep(only="gradient_norm,gradient_path_length", budget=3.0)
+    assert list(swept.left_out) == ["gradient_path_length"]
+    assert swept.instruments == ("accuracy", "loss", "gradient_norm")
     with pytest.raises(ValueError, match="budget must be a positive number of seconds, found -1"):
         folder.sweep(budget=-1.0)
 
 
+def selected(only):
+    return selected_instruments(only, usual_of_families=True)
+
+
 def test_families_and_names_are_selected():
-    assert {one.family for one in selected("smoothness,regions").values()} == {
+    assert {instrument.family for instrument in selected("smoothness,regions").values()} == {
         "smoothness",
         "regions",
     }
+    assert "tropical" not in selected("regions")  # a sweep takes the usual ones of a family
+    assert "tropical" in selected_instruments("regions")
     assert set(selected(["robustness", "path_length"])) == {"robustness", "path_length"}
     assert "lipschitz" in selected("controls")
-    assert all(one.by_default for one in selected(None).values())
+    assert all(instrument.by_default for instrument in selected(None).values())
 
 
 @pytest.mark.parametrize(
     ("only", "said"),
     [
-        ("smothness", "only must name instruments or families, found 'smothness': did you mean"),
-        ("qqq", "found 'qqq': the families are boolean, controls"),
+        ("smothness", "no instrument or family is called 'smothness': did you mean"),
+        ("qqq", "no instrument or family is called 'qqq': choose from "),
         ("path_kernel", "found 'path_kernel', which needs a recorded training: leave it out"),
         ("interpolation", "found 'interpolation', which needs two networks: leave it out"),
     ],
@@ -318,13 +328,13 @@ def test_arguments_that_cannot_be_are_refused(data, folder):
 
 
 def test_measures_is_another_name_of_only(data):
-    found = sweep([net(0)], data, measures=["gradient_norm"], quiet=True)
-    assert found.measures == ("accuracy", "loss", "gradient_norm")
+    swept = sweep([net(0)], data, measures=["gradient_norm"], quiet=True)
+    assert swept.instruments == ("accuracy", "loss", "gradient_norm")
 
 
 def test_a_function_builds_the_network_of_weights(folder):
-    found = folder.sweep(model=lambda: mlp(3, 6, 2), executor=None)
-    assert found.value("epoch-4", "gradient_norm") == folder.sweep().value(
+    swept = folder.sweep(model=lambda: mlp(3, 6, 2), executor=None)
+    assert swept.value("epoch-4", "gradient_norm") == folder.sweep().value(
         "epoch-4", "gradient_norm"
     )
 
@@ -340,8 +350,8 @@ def test_nothing_is_left_in_memory_or_in_the_temporary_folder(data, tmp_path, mo
 
 
 def test_a_folder_of_data_is_an_option_like_any_other(folder):
-    found = folder.sweep(data_options={"data_dir": folder.path, "labels": "none"})
-    assert "accuracy" not in found.measures
+    swept = folder.sweep(data_options={"data_dir": folder.path, "labels": "none"})
+    assert "accuracy" not in swept.instruments
 
 
 def test_models_are_named_and_ordered_as_people_would(tmp_path):
@@ -374,4 +384,4 @@ def test_json_holds_everything_but_the_samples(found):
     plain = json.loads(json_text(found))
     assert plain["rows_measured"] == 80
     assert len(plain["measurements"]) == 30
-    assert {row["measure"] for row in plain["differences"]} == set(found.measures)
+    assert {row["instrument"] for row in plain["differences"]} == set(found.instruments)

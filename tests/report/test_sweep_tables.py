@@ -15,7 +15,7 @@ from inscape.report.sweeps import Measurement, Sweep, sweep
 from inscape.report.sweeps.columns import read_columns
 from inscape.report.sweeps.figures import short_labels, small_multiples
 from inscape.report.sweeps.latex import cell, escaped, latex_table
-from inscape.report.sweeps.models import Entry
+from inscape.report.sweeps.models import ListedModel
 from inscape.report.sweeps.saving import csv_table
 from inscape.report.sweeps.sentences import sentences
 from inscape.report.sweeps.table import SweptModel
@@ -23,13 +23,13 @@ from inscape.report.sweeps.table import SweptModel
 HOSTILE = '=cmd|"<script>alert(1)</script>"_{50%}\u202e'
 
 
-def measured(model: str, value: float, width: float = 0.1, measure: str = "gradient_norm"):
+def measured(model: str, value: float, width: float = 0.1, instrument: str = "gradient_norm"):
     summary = Summary(
         value=value, kind="estimate", basis="3 points", low=value - width, high=value + width
     )
     samples = np.array([value - 0.1, value, value + 0.1])
     return Measurement(
-        model=model, measure=measure, family="smoothness", status="ok", summary=summary,
+        model=model, instrument=instrument, family="smoothness", status="ok", summary=summary,
         samples=samples, sampling="seed 0", seconds=0.1,
     )  # fmt: skip
 
@@ -39,7 +39,7 @@ def made(names, values, **more) -> Sweep:
     rows = [
         measured(name, value)
         if value is not None
-        else Measurement(model=name, measure="all", family="", status="failed: no luck")
+        else Measurement(model=name, instrument="all", family="", status="failed: no luck")
         for name, value in zip(names, values, strict=True)
     ]
     models = tuple(SweptModel(name=name, source=f"{name}.pt") for name in names)
@@ -48,8 +48,8 @@ def made(names, values, **more) -> Sweep:
     )
 
 
-def entries(*names: str) -> list[Entry]:
-    return [Entry(name=name, source=f"/runs/{name}.pt", settings={}) for name in names]
+def entries(*names: str) -> list[ListedModel]:
+    return [ListedModel(name=name, source=f"/runs/{name}.pt", settings={}) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def entries(*names: str) -> list[Entry]:
 )
 def test_numbers_in_latex_have_the_digits_of_their_interval(low, value, high, kind, text):
     summary = Summary(value=value, kind=kind, basis="", low=low, high=high)
-    one = Measurement(model="a", measure="b", family="c", status="ok", summary=summary)
-    assert cell(one) == text
+    result = Measurement(model="a", instrument="b", family="c", status="ok", summary=summary)
+    assert cell(result) == text
     assert cell(None) == "--"
 
 
@@ -95,9 +95,9 @@ def test_latex_is_balanced_and_no_name_is_a_command():
 
 def test_latex_has_its_longer_side_downwards():
     wide = made(["a"], [1.0])
-    more = tuple(measured("a", 1.0, measure=name) for name in ("rugosity", "path_length"))
+    more = tuple(measured("a", 1.0, instrument=name) for name in ("rugosity", "path_length"))
     both = Sweep(**{**vars(wide), "measurements": (*wide.measurements, *more)})
-    assert r"Measure & a \\" in latex_table(both)
+    assert r"Instrument & a \\" in latex_table(both)
     assert r"Model & Gradient norm \\" in latex_table(made(["a", "b"], [1.0, 2.0]))
 
 
@@ -113,8 +113,8 @@ def test_a_csv_has_no_formulas():
 def test_a_page_is_escaped_and_holds_everything(tmp_path):
     columns = {"<b>": {HOSTILE: 1, "b": 2, "c": 3, "d": 9}}
     names, values = [HOSTILE, "b", "c", "d", "fails"], [1.0, 2.0, 3.0, 5.0, None]
-    found = made(names, values, columns=columns, command="inscape sweep x")
-    page = found.save(tmp_path / "a.html").read_text()
+    result = made(names, values, columns=columns, command="inscape sweep x")
+    page = result.save(tmp_path / "a.html").read_text()
     assert "<script" not in page
     assert "\u202e" not in page
     assert "<b>=" not in page
@@ -127,17 +127,17 @@ def test_a_page_is_escaped_and_holds_everything(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["csv", "tex", "json", "html", "svg", "png", "pdf"])
 def test_every_form_is_written_whole_and_alike(tmp_path, suffix):
-    found = made(["a", "b", "c"], [1.0, 2.0, None])
-    first, again = (found.save(tmp_path / f"{k}.{suffix}").read_bytes() for k in "ab")
+    result = made(["a", "b", "c"], [1.0, 2.0, None])
+    first, again = (result.save(tmp_path / f"{k}.{suffix}").read_bytes() for k in "ab")
     assert first == again
     assert len(first) > 100
 
 
 def test_parquet_holds_the_frame(tmp_path):
     pytest.importorskip("pyarrow")
-    found = made(["a", "b"], [1.0, 2.0])
-    frame = pd.read_parquet(found.save(tmp_path / "a.parquet"))
-    pd.testing.assert_frame_equal(frame, found.to_frame())
+    result = made(["a", "b"], [1.0, 2.0])
+    frame = pd.read_parquet(result.save(tmp_path / "a.parquet"))
+    pd.testing.assert_frame_equal(frame, result.to_frame())
 
 
 def test_another_suffix_is_refused(tmp_path):
@@ -146,31 +146,33 @@ def test_another_suffix_is_refused(tmp_path):
 
 
 def test_sentences_say_what_failed_and_what_changes():
-    found = made([*"abcdefghij", "lost"], [*map(float, range(1, 11)), None],
+    result = made([*"abcdefghij", "lost"], [*map(float, range(1, 11)), None],
                  columns={"size": dict(zip("abcdefghij", range(10), strict=True))})  # fmt: skip
-    texts = [sentence.text for sentence in sentences(found)]
+    texts = [sentence.text for sentence in sentences(result)]
     assert texts[0] == "1 of 11 models could not be opened or measured: lost."
     assert texts[1] == (
-        "From a to j, 1 of 1 measures change by more than their 95% interval; the gradient norm "
+        "From a to j, 1 of 1 numbers change by more than their 95% interval; the gradient norm "
         "grows 10-fold."
     )
-    assert texts[2].startswith("Of 1 measures, the gradient norm goes with size most closely:")
-    assert sentences(found)[0].warning
+    assert texts[2].startswith(
+        "Of 1 instruments, the gradient norm is most closely correlated with size:"
+    )
+    assert sentences(result)[0].warning
 
 
 def test_a_correlation_that_is_not_clear_is_said():
-    found = made(list("abcdef"), [1.0, 5.0, 2.0, 4.0, 3.0, 2.5],
+    result = made(list("abcdef"), [1.0, 5.0, 2.0, 4.0, 3.0, 2.5],
                  columns={"k": dict(zip("abcdef", range(6), strict=True))})  # fmt: skip
-    texts = [sentence.text for sentence in sentences(found)]
-    assert any("None of 1 measures is clearly correlated with k" in text for text in texts)
+    texts = [sentence.text for sentence in sentences(result)]
+    assert any("None of 1 instruments is clearly correlated with k" in text for text in texts)
 
 
 def test_columns_come_from_a_csv_by_name_file_or_path(tmp_path):
     path = tmp_path / "acc.csv"
     path.write_text("checkpoint,acc,who\na,91%,me\nb.pt,0.93,\n/runs/c.pt,0.95,you\nzz,1,\n")
-    found = read_columns(path, entries("a", "b", "c", "d"))
-    assert found.values == {"acc": {"a": 0.91, "b": 0.93, "c": 0.95}}
-    assert found.notes == (
+    result = read_columns(path, entries("a", "b", "c", "d"))
+    assert result.values == {"acc": {"a": 0.91, "b": 0.93, "c": 0.95}}
+    assert result.notes == (
         f"{path} has no row for d: left out of its correlations",
         f"{path} has 1 rows about models that are not in this sweep: left out",
         f"{path} has no numbers in who: left out",
@@ -236,12 +238,14 @@ def test_a_notebook_shows_a_table_with_a_figure():
     assert "<table" in shown
     assert "data:image/png;base64," in shown
     assert "<script" not in shown
-    assert repr(made(["a", "b"], [1.0, None])) == "Sweep(2 models x 1 measures on mnist, 1 failed)"
+    assert (
+        repr(made(["a", "b"], [1.0, None])) == "Sweep(2 models x 1 instruments on mnist, 1 failed)"
+    )
 
 
 def test_a_plot_is_a_figure_that_pyplot_does_not_know():
     import matplotlib.pyplot as plt
 
-    found = sweep([mlp(2, 4, 1)], torch.randn(9, 2), only="gradient_norm", quiet=True)
-    assert len(found.plot().axes) == 1
+    swept = sweep([mlp(2, 4, 1)], torch.randn(9, 2), only="gradient_norm", quiet=True)
+    assert len(swept.plot().axes) == 1
     assert not plt.get_fignums()

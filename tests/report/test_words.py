@@ -43,8 +43,8 @@ def test_numbers_keep_four_digits_of_their_value():
         text = number(math.pi * 10.0**k).replace(",", "")
         for power, raised in zip(range(10), "⁰¹²³⁴⁵⁶⁷⁸⁹", strict=True):
             text = text.replace(raised, str(power))
-        found = float(text.replace("⁻", "-").replace(f"{TIMES}10", "e"))
-        assert abs(found / (math.pi * 10.0**k) - 1) < 5e-4
+        result = float(text.replace("⁻", "-").replace(f"{TIMES}10", "e"))
+        assert abs(result / (math.pi * 10.0**k) - 1) < 5e-4
 
 
 def test_durations():
@@ -73,13 +73,13 @@ def test_lists_and_shapes():
     ],
 )
 def test_command_for_one_measure_keeps_what_says_which_model(command, alone):
-    found = command_for(command, "path_length", 12.2, seed=0)
-    assert found == f"{alone} --only path_length --budget 13"
+    result = command_for(command, "path_length", 12.2, seed=0)
+    assert result == f"{alone} --only path_length --budget 13"
 
 
 def test_without_a_command_line_the_command_is_python():
-    found = command_for(None, "path_length", 12, seed=7)
-    assert found == "inscape.look(model, data, only='path_length', budget=12, seed=7)"
+    result = command_for(None, "path_length", 12, seed=7)
+    assert result == "inscape.look(model, data, only='path_length', budget=12, seed=7)"
     work = "batch=64,robustness=3"
     assert whole_command(None, work, seed=7) == f"inscape.look(model, data, seed=7, work={work!r})"
     typed = "inscape look a --budget 9 --work=batch=2 --out b"
@@ -93,7 +93,7 @@ def test_errors_become_one_line():
 
 def test_json_has_no_nan_and_no_tuples():
     given = {1: (1.5, math.nan), "a": {"b": None, "c": True}, "d": object}
-    found = jsonable(given)
-    assert found["1"] == [1.5, "nan"]
-    assert found["a"] == {"b": None, "c": True}
-    assert found["d"] == "<class 'object'>"
+    result = jsonable(given)
+    assert result["1"] == [1.5, "nan"]
+    assert result["a"] == {"b": None, "c": True}
+    assert result["d"] == "<class 'object'>"

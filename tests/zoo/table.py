@@ -100,7 +100,7 @@ def _replaced(lines: list[str]) -> list[str]:
 
 def _write(lines: list[str]) -> None:
     head = (
-        "| | kind | model | opened | measures that apply | largest difference |\n"
+        "| | kind | model | opened | instruments that apply | largest difference |\n"
         "| --- | --- | --- | --- | --- | --- |\n"
     )
     text = PAGE.read_text(encoding="utf-8")

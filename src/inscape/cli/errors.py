@@ -15,7 +15,7 @@ _NO_PATH = (errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
 
 
 def exit_code(error: BaseException) -> int:
-    """Return 2 for an error that the user can mend in the command, 1 for a run that failed."""
+    """Return 2 for an error that the user can fix in the command, 1 for a run that failed."""
     match error:
         case KeyboardInterrupt():
             return INTERRUPTED

@@ -62,7 +62,7 @@ class Verbs(TyperGroup):
 
 
 def _nobody_reads() -> bool:
-    """Tell whether the reader of the standard output or of the errors is gone, and let it be.
+    """Tell whether the reader of the standard output or of the errors is gone, and ignore it.
 
     Both are then sent nowhere, so that what is still to be written raises nothing.
     """

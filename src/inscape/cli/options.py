@@ -110,7 +110,7 @@ RecordedTraining = Annotated[
         "--trajectory",
         metavar="FILE",
         help="The recorded training (.npz of Trajectory.save, or the folder of record_training): "
-        "splits predictions into what every training row has added. A factory "
+        "splits predictions into what every training example has added. A factory "
         "without --weights takes its last weights.",
     ),
 ]
@@ -118,9 +118,9 @@ Explain = Annotated[
     str | None,
     typer.Option(
         "--explain",
-        metavar="ROWS|none",
-        help="Explain the predictions of these measured rows, as 3,17; some right and some wrong "
-        "ones if not given.",
+        metavar="INDICES|none",
+        help="Explain the predictions of these measured examples, as 3,17; some right and some "
+        "wrong ones if not given.",
     ),
 ]
 Limit = Annotated[
@@ -171,7 +171,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of the 
 NoPage = Annotated[bool, typer.Option("--no-page", help="Write no report.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but errors.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be measured and how long it takes.")
+    bool, typer.Option("--dry-run", help="Print what would be measured and how long it takes.")
 ]
 
 
@@ -227,7 +227,7 @@ def seconds(value: float) -> float:
 def seed(value: int) -> int:
     """Refuse a seed that no generator accepts."""
     if not 0 <= value < 2**63:
-        raise ValueError(f"--seed must be a whole number from 0 to 2^63 - 1, found {value}.")
+        raise ValueError(f"--seed must be an integer from 0 to 2^63 - 1, found {value}.")
     return value
 
 
@@ -242,7 +242,7 @@ def rows(text: str | None) -> tuple[int, ...] | None:
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdigit() for word in words):
         raise ValueError(
-            f"--explain must be numbers of rows separated by commas, or none, found {text!r}: "
+            f"--explain must be indices of examples separated by commas, or none, found {text!r}: "
             "write for example --explain 3,17."
         )
     return tuple(int(word) for word in words)

@@ -26,9 +26,9 @@ def pages(
     store = Store(results)
     names = sorted({name for name, _, _ in store.places()})
     if not names:
-        found = "an empty one" if results.is_dir() else "none"
+        content = "an empty one" if results.is_dir() else "none"
         raise ValueError(
-            f"--results must be a folder of records, found {found} at {results}: run inscape "
+            f"--results must be a folder of records, found {content} at {results}: run inscape "
             "reproduce first, or name another folder."
         )
     paths = write_pages(store, out)

@@ -77,7 +77,7 @@ def reproduce(
     }
     say = Speech(quiet=quiet)
     from inscape.lab.reproduction_plan import data_from, plan_reproduction
-    from inscape.report.look.page import write
+    from inscape.report.html import write
     from inscape.report.paper import reproduction_pages, terminal
 
     with data_from(data_dir):

@@ -1,4 +1,4 @@
-"""``inscape sweep``: measure many models alike, and compare them."""
+"""``inscape sweep``: measure many models with the same instruments, and compare them."""
 
 import sys
 from contextlib import redirect_stdout
@@ -42,7 +42,7 @@ Columns = Annotated[
         "--with",
         metavar="CSV",
         help="Your numbers for each model (a column of models, others such as accuracy), to "
-        "correlate every measure with.",
+        "correlate every number with.",
     ),
 ]
 Compare = Annotated[
@@ -56,7 +56,7 @@ Budget = Annotated[
     typer.Option(
         "--budget",
         metavar="SECONDS",
-        help="Time per model: chooses how many rows are measured, the same for all models.",
+        help="Time per model: chooses how many examples are measured, the same for all models.",
     ),
 ]
 Where = Annotated[
@@ -74,7 +74,7 @@ Out = Annotated[
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Measure again what is there already.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be measured and how long it takes.")
+    bool, typer.Option("--dry-run", help="Print what would be measured and how long it takes.")
 ]
 
 

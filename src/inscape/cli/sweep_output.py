@@ -29,7 +29,7 @@ def announcement(prepared: PreparedSweep) -> str:
     cells, missing = len(plan.plan.cells), len(plan.plan.missing)
     rows = len(plan.data.measured[0])
     head = (
-        f"{len(plan.entries)} models x {len(plan.chosen)} instruments on {rows:,} rows of "
+        f"{len(plan.entries)} models x {len(plan.chosen)} instruments on {rows:,} examples of "
         f"{plan.data.name}: {cells:,} cells, {missing:,} to measure"
     )
     if plan.left_out:
@@ -86,25 +86,35 @@ def print_sweep(sweep: Sweep, compare: tuple[str, str] | None, *, as_json: bool)
 def _table(sweep: Sweep) -> Iterator[dict[str, object]]:
     """Yield the table with its longer side downwards."""
     models = [model.name for model in sweep.models]
-    if len(models) < len(sweep.measures):
-        for measure in sweep.measures:
-            yield {"measure": plain(measure), **{m: sweep.value(m, measure) for m in models}}
+    if len(models) < len(sweep.instruments):
+        for instrument in sweep.instruments:
+            yield {
+                "instrument": plain(instrument),
+                **{m: sweep.value(m, instrument) for m in models},
+            }
         return
-    failed = {one.model: one.status for one in sweep.failed if one.measure == "all"}
+    failed = {
+        failure.model: failure.status for failure in sweep.failed if failure.instrument == "all"
+    }
     for model in models:
-        numbers = {plain(measure): sweep.value(model, measure) for measure in sweep.measures}
+        numbers = {
+            plain(instrument): sweep.value(model, instrument) for instrument in sweep.instruments
+        }
         yield {"model": model, **numbers, **({"": failed[model]} if model in failed else {})}
 
 
 def _correlations(sweep: Sweep) -> Iterator[dict[str, object]]:
-    """Yield a row for each measure: its tau with every column."""
-    for measure in sweep.measures:
+    """Yield a row for each instrument: its tau with every column."""
+    for instrument in sweep.instruments:
         correlations = {
             f"with {correlation.column}": correlation.tau
             for correlation in sweep.correlations
-            if correlation.measure == measure
+            if correlation.instrument == instrument
         }
-        yield {"measure": plain(measure), **{name: _tau(tau) for name, tau in correlations.items()}}
+        yield {
+            "instrument": plain(instrument),
+            **{name: _tau(tau) for name, tau in correlations.items()},
+        }
 
 
 def _tau(tau: Estimate) -> str:
@@ -115,7 +125,7 @@ def _tau(tau: Estimate) -> str:
 
 
 def _difference(comparison: Comparison) -> dict[str, object]:
-    keys = ("measure", "difference", "low", "high", "method")
+    keys = ("instrument", "difference", "low", "high", "method")
     return {key: comparison.row()[key] for key in keys}
 
 

@@ -12,7 +12,7 @@ _FILES: dict[str, Value] = {"n": None, "flat": True, "dtype": "float32"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class CatalogueEntry:
     """One data set: its line in the list, its settings and the function that makes it."""
 
     name: str
@@ -21,7 +21,7 @@ class Entry:
     cites: str = ""
     stand_in: str = ""  # an embedded set of the same form, for where the files are missing
     files: str = ""  # the published files that it reads; empty if it is made or embedded
-    needs: tuple[str, ...] = ()  # whole numbers without a default, written "4-9" in a spec
+    needs: tuple[str, ...] = ()  # integers without a default, written "4-9" in a spec
     settings: Mapping[str, Value] = field(default_factory=dict)  # name -> default
 
     @property
@@ -33,28 +33,28 @@ class Entry:
 
 
 ENTRIES = (
-    Entry(
+    CatalogueEntry(
         name="disc",
         summary="sum (or product) of two numbers on the unit disc; regression",
         maker="toy:disc",
         cites="klindt, eq 2",
         settings={"n": 128, "n_test": 1280, "target": "addition", **_SPREAD},
     ),
-    Entry(
+    CatalogueEntry(
         name="annulus",
         summary="sum (or product) of two numbers on the annulus 0.5 <= |x| <= 1; regression",
         maker="toy:annulus",
         cites="klindt, eq 5",
         settings={"n": 256, "n_test": 1280, "inner": 0.5, "target": "addition", **_SPREAD},
     ),
-    Entry(
+    CatalogueEntry(
         name="noisy-sine",
         summary="noisy sine on [-2 pi, 2 pi], tested on [-3 pi, 3 pi]; regression",
         maker="toy:noisy_sine",
         cites="klindt, section 3.3",
         settings={"n": 128, "n_test": 300, "noise": 0.25, "noise_is": "variance", **_SPREAD},
     ),
-    Entry(
+    CatalogueEntry(
         name="gp",
         summary="a draw from a Gaussian process on [-1, 1] with f(0) = 0; regression",
         maker="gp:gaussian_process",
@@ -69,21 +69,21 @@ ENTRIES = (
             **_SPREAD,
         },
     ),
-    Entry(
+    CatalogueEntry(
         name="ball-versus-sphere",
         summary="the unit sphere (+1) around a ball of radius 0.5 (-1); two classes",
         maker="balls:ball_versus_sphere",
         cites="courtois, section 5.1",
         settings={"n": 1024, "n_test": 1024, "dimension": 2, "labels": "regression", **_SPREAD},
     ),
-    Entry(
+    CatalogueEntry(
         name="half-plane",
         summary="the two sides of a plane through the origin; two classes",
         maker="balls:half_plane",
         cites="courtois, section 5.2",
         settings={"n": 1024, "n_test": 1024, "dimension": 2, "labels": "regression", **_SPREAD},
     ),
-    Entry(
+    CatalogueEntry(
         name="circle-versus-annulus",
         summary="a disc inside an annulus, or a ball inside a shell; two classes",
         maker="balls:circle_versus_annulus",
@@ -99,7 +99,7 @@ ENTRIES = (
             **_SPREAD,
         },
     ),
-    Entry(
+    CatalogueEntry(
         name="xor-circles",
         summary="circle versus annulus with the classes swapped in two quadrants; two classes",
         maker="balls:xor_circles",
@@ -113,20 +113,20 @@ ENTRIES = (
             **_SPREAD,
         },
     ),
-    Entry(
+    CatalogueEntry(
         name="digits",
         summary="scikit-learn's digits, 1797 images of 8 x 8; ten classes",
         maker="embedded:digits",
         settings={"n": None, "n_test": 360, "seed": 0, "flat": True, "dtype": "float32"},
     ),
-    Entry(
+    CatalogueEntry(
         name="digits-binary",
         summary="two of scikit-learn's digits, labels +1 and -1, e.g. digits-binary:4-9",
         maker="embedded:digits_binary",
         needs=("a", "b"),
         settings={"n": None, "n_test": 360, "seed": 0, "flat": True, "dtype": "float32"},
     ),
-    Entry(
+    CatalogueEntry(
         name="mnist",
         summary="handwritten digits, 60,000 + 10,000 images of 28 x 28; ten classes",
         maker="images:mnist",
@@ -134,7 +134,7 @@ ENTRIES = (
         files="mnist",
         settings=_FILES,
     ),
-    Entry(
+    CatalogueEntry(
         name="mnist-binary",
         summary="two digits of MNIST, labels +1 and -1, e.g. mnist-binary:4-9; regression",
         maker="images:mnist_binary",
@@ -144,14 +144,14 @@ ENTRIES = (
         needs=("a", "b"),
         settings=_FILES,
     ),
-    Entry(
+    CatalogueEntry(
         name="fashion-mnist",
         summary="clothes, 60,000 + 10,000 images of 28 x 28; ten classes",
         maker="images:fashion_mnist",
         files="fashion-mnist",
         settings=_FILES,
     ),
-    Entry(
+    CatalogueEntry(
         name="cifar10",
         summary="photographs, 50,000 + 10,000 images of 3 x 32 x 32; ten classes",
         maker="images:cifar10",
@@ -174,7 +174,7 @@ def describe() -> dict[str, str]:
     return {entry.name: entry.summary for entry in ENTRIES}
 
 
-def lookup(name: str) -> Entry:
+def lookup(name: str) -> CatalogueEntry:
     """Return the entry of a name; capitals and underscores do not matter."""
     key = name.strip().lower().replace("_", "-").replace(" ", "-")
     key = _ALIASES.get(key, key)
@@ -185,7 +185,7 @@ def lookup(name: str) -> Entry:
     raise ValueError(f"no data set is called {name!r}: {hint}")
 
 
-def parse(spec: str) -> tuple[Entry, dict[str, Value]]:
+def parse(spec: str) -> tuple[CatalogueEntry, dict[str, Value]]:
     """Read ``NAME``, ``NAME:key=value,key=value`` or, for a pair of digits, ``NAME:4-9,n=64``.
 
     >>> parse("disc:n=512,seed=1")[1]
@@ -206,7 +206,7 @@ def parse(spec: str) -> tuple[Entry, dict[str, Value]]:
     return entry, settings
 
 
-def convert(entry: Entry, key: str, value: Value) -> Value:
+def convert(entry: CatalogueEntry, key: str, value: Value) -> Value:
     """Check the name of a setting and, if its value is text, read it as its default's type."""
     if key not in entry.settings and key not in entry.needs:
         known = ", ".join((*entry.needs, *entry.settings))
@@ -224,27 +224,27 @@ def convert(entry: Entry, key: str, value: Value) -> Value:
         ) from None
 
 
-def _kind(entry: Entry, key: str) -> str:
+def _kind(entry: CatalogueEntry, key: str) -> str:
     match entry.settings.get(key):
         case bool():
             return "true or false"
         case float():
             return "a number"
         case None if key in entry.settings:
-            return "a whole number or none"
-    return "a whole number"
+            return "an integer or none"
+    return "an integer"
 
 
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _READERS: dict[str, Callable[[str], Value]] = {
     "true or false": lambda text: _FLAGS[text.lower()],
     "a number": float,
-    "a whole number or none": lambda text: None if text.lower() == "none" else int(text),
-    "a whole number": int,
+    "an integer or none": lambda text: None if text.lower() == "none" else int(text),
+    "an integer": int,
 }
 
 
-def _pair(entry: Entry, part: str) -> dict[str, str]:
+def _pair(entry: CatalogueEntry, part: str) -> dict[str, str]:
     words = part.split("-")
     if not entry.needs or len(words) != len(entry.needs):
         form = "key=value" + (" or a pair such as 4-9" if entry.needs else "")

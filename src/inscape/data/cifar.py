@@ -18,7 +18,7 @@ def read_binary(raw: bytes, name: str = "the file") -> Batch:
     """Return images and labels of a binary batch: one label byte, then three planes, per image."""
     if not raw or len(raw) % (_PIXELS + 1):
         raise DataError(
-            f"{name} must hold a whole number of images of {_PIXELS + 1} bytes, found {len(raw)} "
+            f"{name} must hold complete images of {_PIXELS + 1} bytes, found {len(raw)} "
             "bytes: it is truncated or no CIFAR-10 batch; fetch it again."
         )
     rows = np.frombuffer(raw, np.uint8).reshape(-1, _PIXELS + 1)
@@ -32,7 +32,7 @@ def read_pickle(raw: bytes, name: str = "the file") -> Batch:
     a file that asks for anything else is refused before anything of it is called.
     """
     try:
-        stored = _Reader(io.BytesIO(raw), encoding="bytes").load()
+        stored = _CifarUnpickler(io.BytesIO(raw), encoding="bytes").load()
     except DataError as error:
         raise DataError(f"{name} {error}") from error
     except Exception as error:  # a damaged pickle may raise nearly anything
@@ -50,7 +50,7 @@ def read_pickle(raw: bytes, name: str = "the file") -> Batch:
     return _checked(data, np.array(labels, np.uint8), name)
 
 
-class _Reader(pickle.Unpickler):
+class _CifarUnpickler(pickle.Unpickler):
     """An unpickler that knows only what those files hold."""
 
     def find_class(self, module: str, name: str) -> Any:

@@ -15,7 +15,7 @@ from inscape.data.catalogue import Value
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Dataset:
-    """Training and test rows of one task.
+    """Training and test set of one task.
 
     Regression labels are floats of shape (n, c); class labels are int64 of shape (n,). For the
     sets in the catalogue ``load(data.name, **data.settings)`` makes the same data again.
@@ -43,7 +43,7 @@ class Dataset:
             _check(self.x_test, self.y_test, self.task)
             if self.x_test.shape[1:] != self.x.shape[1:]:
                 raise ValueError(
-                    f"x_test must have rows of shape {tuple(self.x.shape[1:])} as x has, found "
+                    f"x_test must have examples of shape {tuple(self.x.shape[1:])} as x has, found "
                     f"{tuple(self.x_test.shape[1:])}: reshape it."
                 )
 
@@ -70,16 +70,16 @@ class Dataset:
         return 1 + max(int(y.max()) for y in labels)
 
     def subset(self, n: int) -> "Dataset":
-        """Return the same set with only the first ``n`` training rows."""
+        """Return the same set with only the first ``n`` training examples."""
         checks.at_least(1, n=n)
         if n > len(self.x):
             raise ValueError(
-                f"n must be at most the {len(self.x)} training rows of {self.name}, found {n}: "
+                f"n must be at most the {len(self.x)} training examples of {self.name}, found {n}: "
                 "ask for fewer."
             )
         if n == len(self.x):
             return self
-        note = f"subset: the first {n} of {len(self.x)} training rows"
+        note = f"subset: the first {n} of {len(self.x)} training examples"
         return replace(self, x=self.x[:n], y=self.y[:n], notes=(*self.notes, note))
 
     def to(
@@ -105,7 +105,7 @@ class Dataset:
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.x.shape))
         goal = f"{self.classes} classes" if self.classes else f"{self.y.shape[1]} real"
-        test = "" if self.x_test is None else f", {len(self.x_test)} test rows"
+        test = "" if self.x_test is None else f", {len(self.x_test)} test examples"
         notes = "".join(f", {note}" for note in self.notes)
         return f"Dataset({self.name}: {shape} -> {goal}{test}{notes})"
 

@@ -22,7 +22,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Part:
+class DatasetPart:
     """One piece of a data set, such as the training images."""
 
     name: str
@@ -50,7 +50,7 @@ class FileSet:
 
     name: str
     folders: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[DatasetPart, ...]
     remotes: tuple[Remote, ...]
     partial: bool = False  # whether some of the parts are of use without the others
 
@@ -61,7 +61,7 @@ _IDX_SIZES = (47040016, 60008, 7840016, 10008)
 _IDX_FOLDERS = ("", "mnist", "MNIST/raw", "fashion-mnist", "FashionMNIST/raw", "fashion")
 
 
-def _idx_parts(algorithm: str, digests: tuple[str, ...], npz: str) -> tuple[Part, ...]:
+def _idx_parts(algorithm: str, digests: tuple[str, ...], npz: str) -> tuple[DatasetPart, ...]:
     """Return the four parts; their unpacked bytes are hashed, however they were packed."""
     parts = []
     for part, idx, size, digest in zip(_IDX_PARTS, _IDX, _IDX_SIZES, digests, strict=True):
@@ -72,7 +72,7 @@ def _idx_parts(algorithm: str, digests: tuple[str, ...], npz: str) -> tuple[Part
             Form(kind="idx", names=names, size=size, **known),
             Form(kind="npz", names=(npz,), size=size, **known),
         )
-        parts.append(Part(part, forms))
+        parts.append(DatasetPart(part, forms))
     return tuple(parts)
 
 
@@ -120,7 +120,7 @@ _PICKLE_MD5 = (
 )
 
 
-def _cifar_parts() -> tuple[Part, ...]:
+def _cifar_parts() -> tuple[DatasetPart, ...]:
     parts = []
     hashes = zip(_BATCHES, _BINARY_MD5, _BINARY_SHA256, _PICKLE_MD5, strict=True)
     for name, binary, sha256, pickle in hashes:
@@ -135,7 +135,7 @@ def _cifar_parts() -> tuple[Part, ...]:
             ),
             Form(kind="pickle", names=(name,), algorithm="md5", digest=pickle),
         )
-        parts.append(Part(name, forms))
+        parts.append(DatasetPart(name, forms))
     return tuple(parts)
 
 

@@ -138,7 +138,7 @@ def cifar10(
         download: Fetch what is missing.
     """
     good, notes = _gathered("cifar10", data_dir, download)
-    batches = {part: _batch(found) for part, found in good.items()}
+    batches = {part: _batch(file) for part, file in good.items()}
     test = batches.pop("test_batch", None)
     images, labels = (np.concatenate(arrays) for arrays in zip(*batches.values(), strict=True))
     pixels = Pixels(
@@ -164,7 +164,7 @@ def _gathered(
 
 def _idx(name: str, data_dir: str | Path | None, download: bool) -> tuple[Pixels, tuple[str, ...]]:
     good, notes = _gathered(name, data_dir, download)
-    arrays = {part: read_idx(found.raw, str(found.path)) for part, found in good.items()}
+    arrays = {part: read_idx(file.raw, str(file.path)) for part, file in good.items()}
     pixels = Pixels(
         images=arrays["train-images"][:, None],
         labels=arrays["train-labels"],

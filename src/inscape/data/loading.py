@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from inscape.data.catalogue import Entry, Value, convert, parse
+from inscape.data.catalogue import CatalogueEntry, Value, convert, parse
 from inscape.data.dataset import Dataset
 from inscape.errors import DataError
 
@@ -24,7 +24,7 @@ def load(
     """Return a data set of the catalogue, with settings in the name, as keywords or both.
 
     >>> load("disc:n=512,seed=1")
-    Dataset(disc: 512 x 2 -> 1 real, 1280 test rows)
+    Dataset(disc: 512 x 2 -> 1 real, 1280 test examples)
     >>> load("gp", n=5, seed=3).subset(2).x.tolist()
     [[-1.0], [1.0]]
 
@@ -55,14 +55,14 @@ def load(
         return _stand_in(entry, given)
 
 
-def maker(entry: Entry) -> Callable[..., Dataset]:
+def maker(entry: CatalogueEntry) -> Callable[..., Dataset]:
     """Return the function that makes a data set."""
     module, _, function = entry.maker.partition(":")
     make: Callable[..., Dataset] = getattr(import_module(f"inscape.data.{module}"), function)
     return make
 
 
-def _stand_in(entry: Entry, given: dict[str, Any]) -> Dataset:
+def _stand_in(entry: CatalogueEntry, given: dict[str, Any]) -> Dataset:
     """Return the embedded set with the same settings, and a note that it is another one."""
     rows = given.pop("n", None)
     data = load(entry.stand_in, **given)

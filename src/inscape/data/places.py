@@ -6,7 +6,7 @@ from pathlib import Path
 
 import platformdirs
 
-from inscape.data.files import FILE_SETS, FileSet, Form, Part
+from inscape.data.files import FILE_SETS, DatasetPart, FileSet, Form
 
 
 def cache_dir() -> Path:
@@ -32,7 +32,7 @@ def roots(data_dir: str | Path | None = None) -> tuple[Path, ...]:
 
 
 def candidates(
-    files: FileSet, part: Part, folders: tuple[Path, ...]
+    files: FileSet, part: DatasetPart, folders: tuple[Path, ...]
 ) -> Iterator[tuple[Path, Form]]:
     """Yield the files that may hold a part, in the order of the search."""
     for root in folders:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from inscape.data.catalogue import lookup
-from inscape.data.files import FILE_SETS, FileSet, Form, Part, Remote
+from inscape.data.files import FILE_SETS, DatasetPart, FileSet, Form, Remote
 from inscape.data.idx import unpacked, write_idx
 from inscape.data.npz import read_npz
 from inscape.data.places import cache_dir, candidates, roots
@@ -118,7 +118,7 @@ def mismatch(raw: bytes, known: Form | Remote) -> str:
     return ""
 
 
-def _examined(files: FileSet, part: Part, folders: tuple[Path, ...]) -> Iterator[DataFile]:
+def _examined(files: FileSet, part: DatasetPart, folders: tuple[Path, ...]) -> Iterator[DataFile]:
     about = partial(DataFile, dataset=files.name, part=part.name)
     bad = False
     for path, form in candidates(files, part, folders):

@@ -31,7 +31,7 @@ def processor() -> Fact:
         "BLAS of NumPy": ", ".join(numpy_blas()) or "not known",
         "settings": ", ".join(f"{n}={os.environ[n]}" for n in SETTINGS if n in os.environ)
         or "none",
-        "same bits in all slots of a stack": "yes"
+        "slots of a stack agree bit for bit": "yes"
         if held
         else "no: networks are trained in a loop",
     }

@@ -126,7 +126,7 @@ def draw_success(rows: Sequence[dict[str, Any]], ax: Axes) -> Axes:
     """Draw how often training finds the function, with 95% intervals, size by size.
 
     Args:
-        rows: For each size and activation: ``size``, ``activation``, ``share``, ``low``, ``high``.
+        rows: By size and activation: ``size``, ``activation``, ``fraction``, ``low``, ``high``.
         ax: Where to draw.
     """
     sizes = list(dict.fromkeys(row["size"] for row in rows))
@@ -136,7 +136,7 @@ def draw_success(rows: Sequence[dict[str, Any]], ax: Axes) -> Axes:
         of_kind = [row for row in rows if row["activation"] == kind]
         y = [sizes.index(row["size"]) + shift for row in of_kind]
         ax.hlines(y, [r["low"] for r in of_kind], [r["high"] for r in of_kind], color=colour, lw=2)
-        ax.plot([r["share"] for r in of_kind], y, mark, color=colour, label=kind, ms=5)
+        ax.plot([r["fraction"] for r in of_kind], y, mark, color=colour, label=kind, ms=5)
     ax.set_yticks(range(len(sizes)), sizes)
     ax.set(
         xlim=(-0.02, 1.02),

@@ -212,7 +212,7 @@ def _import_file(path: Path) -> ModuleType:
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ValueError(
-            f"{path.name} must be importable, but it raised {type(error).__name__}: {error}; mend "
+            f"{path.name} must be importable, but it raised {type(error).__name__}: {error}; fix "
             "it, or run it with python to see the whole trace."
         ) from error
     return module

@@ -104,8 +104,8 @@ class _Share:
         with written(self._file(index)) as file:
             pickle.dump(outcome, file)
 
-    def _file(self, index: int, what: str = "outcome") -> Path:
-        return self.folder / f"{index}.{what}"
+    def _file(self, index: int, suffix: str = "outcome") -> Path:
+        return self.folder / f"{index}.{suffix}"
 
 
 class _Array:

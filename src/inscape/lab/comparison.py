@@ -85,7 +85,7 @@ def welch_difference(a: Numbers, b: Numbers) -> Estimate:
     squares = [float(side.var(ddof=1)) / len(side) for side in sides]
     se = math.sqrt(sum(squares))
     if se == 0:
-        return _alone(value, n, "all samples alike: no interval")
+        return _alone(value, n, "all samples are equal: no interval")
     freedom = se**4 / sum(s**2 / (len(x) - 1) for s, x in zip(squares, sides, strict=True))
     half = float(t.ppf(0.975, freedom)) * se
     method = f"unpaired, Welch's interval over {len(sides[0])} and {len(sides[1])} samples"

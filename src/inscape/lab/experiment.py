@@ -90,7 +90,7 @@ class Value:
         if self.published_se is None and self.tolerance is None:
             raise ValueError(
                 f"claim {self.name!r} needs published_se or tolerance, found neither: without "
-                "one of them nobody can say whether a number agrees."
+                "one of them it is undefined whether a number agrees."
             )
 
 

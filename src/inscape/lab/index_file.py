@@ -39,7 +39,7 @@ _COLUMNS = "experiment, scale, key, stamp, seconds, bytes, settings"
 
 
 @dataclass(frozen=True)
-class Entry:
+class IndexedRecord:
     """One line of the index; ``stamp`` tells whether the file has changed since."""
 
     experiment: str
@@ -64,7 +64,7 @@ class Index:
         self.store = store
         self.path = store.root / NAME
 
-    def entries(self, experiment: str) -> list[Entry]:
+    def entries(self, experiment: str) -> list[IndexedRecord]:
         """Return a line for each record of an experiment; brings the index up to date first."""
         stamps = _stamps(self.store, experiment)
         if not stamps:
@@ -137,34 +137,34 @@ def _stamps(store: Store, experiment: str) -> dict[tuple[str, str], int]:
     return stamps
 
 
-def _entry(store: Store, experiment: str, scale: str, key: str, stamp: int) -> Entry | None:
+def _entry(store: Store, experiment: str, scale: str, key: str, stamp: int) -> IndexedRecord | None:
     """Return the line of a record, or None where it cannot be read."""
     path: Path = store.path(experiment, scale, key)
     try:
         content = parsed(read_file(path))
         text, seconds = json.dumps(content["settings"]), float(content["provenance"]["seconds"])
-        return Entry(
+        return IndexedRecord(
             experiment, scale, key, stamp, seconds, store.size(experiment, scale, key), text
         )
     except (OSError, CorruptError, ValueError, KeyError, TypeError):
         return None
 
 
-def _select(db: sqlite3.Connection, experiment: str) -> list[Entry]:
+def _select(db: sqlite3.Connection, experiment: str) -> list[IndexedRecord]:
     rows = db.execute(f"SELECT {_COLUMNS} FROM records WHERE experiment = ?", (experiment,))
     return sorted(map(_checked, rows), key=lambda e: (e.scale, e.key))
 
 
-def _checked(row: tuple[Any, ...]) -> Entry:
+def _checked(row: tuple[Any, ...]) -> IndexedRecord:
     """Return the line of the index in a row, or raise where it is none."""
-    entry = Entry(*row)
-    if tuple(map(type, row)) != tuple(field.type for field in fields(Entry)):
+    entry = IndexedRecord(*row)
+    if tuple(map(type, row)) != tuple(field.type for field in fields(IndexedRecord)):
         raise TypeError("a column has another type")
     _ = entry.settings
     return entry
 
 
-def _replace(db: sqlite3.Connection, experiment: str, entries: Iterable[Entry]) -> None:
+def _replace(db: sqlite3.Connection, experiment: str, entries: Iterable[IndexedRecord]) -> None:
     db.execute("DELETE FROM records WHERE experiment = ?", (experiment,))
     rows = [astuple(entry) for entry in entries]
     db.executemany(

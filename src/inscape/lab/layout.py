@@ -11,7 +11,7 @@ from inscape.lab.experiment import SCALES, Axes, Experiment, ScaleName
 #: What a value is called in an error, by its kind.
 _CALLED = {
     "flag": "true or false",
-    "whole": "a whole number",
+    "whole": "an integer",
     "real": "a number",
     "text": "a word",
     "list": "a list",

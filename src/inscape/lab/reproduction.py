@@ -34,7 +34,7 @@ class Reproduction:
         outcomes: Records, quantities and verdicts of each experiment that has all its cells.
         reports: What was computed, experiment by experiment; shared cells are computed once.
         errors: A sentence about each experiment of which cells failed.
-        notices: A sentence about each thing that was mended or left out on the way.
+        notices: A sentence about everything that was repaired or left out.
         only: Instruments that were measured instead of the experiments' own.
         store: Where the records are.
         command: What to type to repeat it.

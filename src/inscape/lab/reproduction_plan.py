@@ -39,7 +39,7 @@ class ReproductionPlan:
         only: Instruments that are measured instead of the experiments' own.
         executor: Where cells are run.
         store: Where records are kept.
-        notices: A sentence about each thing that was mended or left out while planning.
+        notices: A sentence about everything that was repaired or left out while planning.
         command: What to type to repeat it.
     """
 

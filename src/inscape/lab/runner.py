@@ -34,7 +34,7 @@ class RunReport:
         computed: How many records it wrote.
         kept: How many were there before.
         failures: Cells that raised, or whose workers died again and again.
-        notices: A sentence about each thing that was mended on the way.
+        notices: A sentence about each record that was repaired.
         seconds: Time that it took.
     """
 
@@ -55,7 +55,7 @@ class RunError(RuntimeError):
         super().__init__(
             f"{len(report.failures)} of {len(report.plan.cells)} cells of {report.plan.id} failed; "
             f"the cell {_short(shown(first.settings))} said {first.error}"
-            f"{f', and {more} more failed' if more else ''}: mend it and run the same command "
+            f"{f', and {more} more failed' if more else ''}: fix it and run the same command "
             "again, which computes only what is missing."
         )
         self.report = report

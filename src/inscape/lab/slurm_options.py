@@ -1,4 +1,4 @@
-"""What to ask of Slurm: from the call, the environment and a TOML file, in this order.
+"""Options of Slurm jobs: from the call, the environment and a TOML file, in this order.
 
 A file named by ``INSCAPE_SLURM_CONFIG`` may hold a table ``[slurm]``; each of its keys can also be
 given alone, as in ``INSCAPE_SLURM_PARTITION=gpu``.
@@ -79,7 +79,7 @@ def _file() -> dict[str, Any]:
             f"{CONFIG} must name a TOML file, found no file {name}: correct or unset it."
         ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{name} must be a TOML file, found an error: {error}: mend it.") from None
+        raise ValueError(f"{name} must be a TOML file, found an error: {error}: fix it.") from None
     table = content.get("slurm")
     if not isinstance(table, dict):
         raise ValueError(

@@ -28,7 +28,7 @@ def kendall_tau(x: Numbers, y: Numbers) -> float:
     .. math:: \tau_b = \frac{C - D}{\sqrt{(N - T_x)(N - T_y)}}
 
     where :math:`C` of the :math:`N` pairs are in the same order in both, :math:`D` in opposite
-    order, and :math:`T` are tied. Counts are whole numbers, so only the last division rounds.
+    order, and :math:`T` are tied. Counts are integers, so only the last division rounds.
     Undefined, and NaN, where one side is constant or holds a NaN.
 
     >>> kendall_tau([1, 2, 3, 4], [1, 3, 2, 4])

@@ -35,7 +35,7 @@ class Store:
     Attributes:
         root: The folder; made when the first record is written.
         mends: Whether damaged records are set aside; else they are left as they are.
-        notices: A sentence about each thing that was mended on the way, or is to be.
+        notices: A sentence about each record that was repaired, or is to be.
         damaged: What is wrong with each damaged record that was met, by experiment, scale, key.
         unhashed: Experiment, scale and key of each record that was read and carries no hash.
     """

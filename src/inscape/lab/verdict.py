@@ -27,7 +27,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What became of a claim.
+    """The verdict on a claim.
 
     Attributes:
         claim: The claim.

@@ -1,4 +1,4 @@
-"""Opening of a user's model and data: every way in, every guess said, bad input named."""
+"""Open a user's model and data: every format, with a note on every guess and clear errors."""
 
 from inscape.loaders.adapter import Adapted, adapt
 from inscape.loaders.data import OpenedData, open_data

@@ -169,12 +169,12 @@ def adapt(
     checks.in_eval_mode(model)
     examples = {key: _spaced(tensor) for key, tensor in given.items()}
     examples = examples or {tokens._key: sample_tokens(model)}
-    found = _found(tokens, examples, None if embedding is True else embedding)
-    _refuse_other_outputs(tokens, found, examples)
+    lookup_embedding = _embedding_of(tokens, examples, None if embedding is True else embedding)
+    _refuse_other_outputs(tokens, lookup_embedding, examples)
     return tokens._changed(
-        embedding=found,
+        embedding=lookup_embedding,
         token_parts=parts,
-        parts=None if alone or parts is None else found.embedded_parts(parts),
+        parts=None if alone or parts is None else lookup_embedding.embedded_parts(parts),
     )
 
 
@@ -200,7 +200,7 @@ def _spaced(tensor: Tensor) -> Tensor:
     return tensor[rows.round().long()]
 
 
-def _found(tokens: Adapted, examples: Mapping[Key, Tensor], named: str | None) -> Embedding:
+def _embedding_of(tokens: Adapted, examples: Mapping[Key, Tensor], named: str | None) -> Embedding:
     """Return where a network embeds tokens, or say why it could not be seen."""
     refuse_other_lengths(examples)
     try:
@@ -213,7 +213,7 @@ def _found(tokens: Adapted, examples: Mapping[Key, Tensor], named: str | None) -
     if embedding is None:
         raise UnsupportedModelError(
             "the model must look its tokens up in an embedding (nn.Embedding, F.embedding, "
-            "table[tokens], F.one_hot), found no lookup that follows the rows: leave out "
+            "table[tokens], F.one_hot), found no lookup whose ids change with the input: leave out "
             "embedding, and measure what needs no gradients by the input."
         )
     return embedding

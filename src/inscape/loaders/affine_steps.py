@@ -15,29 +15,29 @@ class NotAffineError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class AffineMap:
     """The map x -> matrix @ x + shift."""
 
     matrix: Array
     shift: Array
 
     @classmethod
-    def identity(cls, size: int) -> "Affine":
+    def identity(cls, size: int) -> "AffineMap":
         """Return the map that changes nothing."""
         return cls(np.eye(size), np.zeros(size))
 
-    def then(self, other: "Affine") -> "Affine":
+    def then(self, other: "AffineMap") -> "AffineMap":
         """Return this map followed by another one."""
-        return Affine(other.matrix @ self.matrix, other.matrix @ self.shift + other.shift)
+        return AffineMap(other.matrix @ self.matrix, other.matrix @ self.shift + other.shift)
 
 
-def affine_of(step: Any, inputs: int, *, name: str) -> Affine:
+def affine_of(step: Any, inputs: int, *, name: str) -> AffineMap:
     """Return what a fitted transformer does to rows of so many inputs.
 
     Raises :class:`NotAffineError`, with the name of the step, where that is no affine map.
     """
     if step is None or step in ("passthrough", "drop"):
-        return Affine.identity(inputs) if step != "drop" else _chosen([], inputs)
+        return AffineMap.identity(inputs) if step != "drop" else _chosen([], inputs)
     for base in type(step).__mro__:
         read = _KNOWN.get(base.__name__)
         if read is not None and base.__module__.startswith("sklearn."):
@@ -47,61 +47,61 @@ def affine_of(step: Any, inputs: int, *, name: str) -> Affine:
     )
 
 
-def _standard(step: Any, inputs: int, name: str) -> Affine:
+def _standard(step: Any, inputs: int, name: str) -> AffineMap:
     return _shifted_and_scaled(step.mean_ if step.with_mean else None, step.scale_, inputs)
 
 
-def _robust(step: Any, inputs: int, name: str) -> Affine:
+def _robust(step: Any, inputs: int, name: str) -> AffineMap:
     return _shifted_and_scaled(step.center_, step.scale_, inputs)
 
 
-def _largest(step: Any, inputs: int, name: str) -> Affine:
+def _largest(step: Any, inputs: int, name: str) -> AffineMap:
     _refuse_clipping(step, name)
     return _shifted_and_scaled(None, step.scale_, inputs)
 
 
-def _range(step: Any, inputs: int, name: str) -> Affine:
+def _range(step: Any, inputs: int, name: str) -> AffineMap:
     _refuse_clipping(step, name)
-    return Affine(np.diag(np.asarray(step.scale_, float)), np.asarray(step.min_, float))
+    return AffineMap(np.diag(np.asarray(step.scale_, float)), np.asarray(step.min_, float))
 
 
-def _components(step: Any, inputs: int, name: str) -> Affine:
+def _components(step: Any, inputs: int, name: str) -> AffineMap:
     matrix = np.asarray(step.components_, float)
     if getattr(step, "whiten", False):
         matrix = matrix / np.sqrt(np.asarray(step.explained_variance_, float))[:, None]
     mean = getattr(step, "mean_", None)
     centre = np.zeros(matrix.shape[1]) if mean is None else np.asarray(mean, float)
-    return Affine(matrix, -matrix @ centre)
+    return AffineMap(matrix, -matrix @ centre)
 
 
-def _selected(step: Any, inputs: int, name: str) -> Affine:
+def _selected(step: Any, inputs: int, name: str) -> AffineMap:
     return _chosen(np.flatnonzero(step.get_support()).tolist(), inputs)
 
 
-def _imputed(step: Any, inputs: int, name: str) -> Affine:
+def _imputed(step: Any, inputs: int, name: str) -> AffineMap:
     known = np.asarray(step.statistics_, float)
     if not np.isfinite(known).all() or step.add_indicator:
         raise NotAffineError(f"the step {name!r} adds or drops columns for missing values")
-    return Affine.identity(inputs)  # rows that are measured have no missing values
+    return AffineMap.identity(inputs)  # rows that are measured have no missing values
 
 
-def _unchanged(step: Any, inputs: int, name: str) -> Affine:
+def _unchanged(step: Any, inputs: int, name: str) -> AffineMap:
     if step.func is not None:
         raise NotAffineError(f"the step {name!r} calls a function of its own")
-    return Affine.identity(inputs)
+    return AffineMap.identity(inputs)
 
 
-def _pipeline(step: Any, inputs: int, name: str) -> Affine:
+def _pipeline(step: Any, inputs: int, name: str) -> AffineMap:
     return affine_of_steps(step.steps, inputs)
 
 
-def _joined(step: Any, inputs: int, name: str) -> Affine:
+def _joined(step: Any, inputs: int, name: str) -> AffineMap:
     if step.transformer_weights:
         raise NotAffineError(f"the step {name!r} weights its parts")
     return _stacked([affine_of(part, inputs, name=key) for key, part in step.transformer_list])
 
 
-def _by_column(step: Any, inputs: int, name: str) -> Affine:
+def _by_column(step: Any, inputs: int, name: str) -> AffineMap:
     if step.transformer_weights:
         raise NotAffineError(f"the step {name!r} weights its parts")
     names = list(getattr(step, "feature_names_in_", range(inputs)))
@@ -114,15 +114,15 @@ def _by_column(step: Any, inputs: int, name: str) -> Affine:
     return _stacked(parts) if parts else _chosen([], inputs)
 
 
-def affine_of_steps(steps: Iterable[tuple[str, Any]], inputs: int) -> Affine:
+def affine_of_steps(steps: Iterable[tuple[str, Any]], inputs: int) -> AffineMap:
     """Return what several steps do, one after the other."""
-    whole = Affine.identity(inputs)
+    whole = AffineMap.identity(inputs)
     for name, step in steps:
         whole = whole.then(affine_of(step, len(whole.matrix), name=name))
     return whole
 
 
-_KNOWN: dict[str, Callable[[Any, int, str], Affine]] = {
+_KNOWN: dict[str, Callable[[Any, int, str], AffineMap]] = {
     "StandardScaler": _standard,
     "RobustScaler": _robust,
     "MaxAbsScaler": _largest,
@@ -139,10 +139,10 @@ _KNOWN: dict[str, Callable[[Any, int, str], Affine]] = {
 }
 
 
-def _shifted_and_scaled(centre: Any, scale: Any, inputs: int) -> Affine:
+def _shifted_and_scaled(centre: Any, scale: Any, inputs: int) -> AffineMap:
     factor = np.ones(inputs) if scale is None else 1.0 / np.asarray(scale, float)
     shift = np.zeros(inputs) if centre is None else -factor * np.asarray(centre, float)
-    return Affine(np.diag(factor), shift)
+    return AffineMap(np.diag(factor), shift)
 
 
 def _refuse_clipping(step: Any, name: str) -> None:
@@ -150,13 +150,13 @@ def _refuse_clipping(step: Any, name: str) -> None:
         raise NotAffineError(f"the step {name!r} clips what lies outside the range of its training")
 
 
-def _chosen(columns: Iterable[int], inputs: int) -> Affine:
+def _chosen(columns: Iterable[int], inputs: int) -> AffineMap:
     matrix = np.eye(inputs)[np.asarray(list(columns), int)]
-    return Affine(matrix, np.zeros(len(matrix)))
+    return AffineMap(matrix, np.zeros(len(matrix)))
 
 
-def _stacked(parts: list[Affine]) -> Affine:
-    return Affine(
+def _stacked(parts: list[AffineMap]) -> AffineMap:
+    return AffineMap(
         np.concatenate([part.matrix for part in parts]),
         np.concatenate([part.shift for part in parts]),
     )
@@ -170,10 +170,10 @@ def _places(columns: Any, names: list[Any]) -> list[int]:
         return list(range(len(names)))[ends[0] : last : columns.step]
     if isinstance(columns, str | int):
         columns = [columns]
-    found = list(columns)
-    if found and all(isinstance(one, bool | np.bool_) for one in found):
-        return [int(place) for place in np.flatnonzero(found)]
-    places = [names.index(one) if isinstance(one, str) else int(one) for one in found]
+    listed = list(columns)
+    if listed and all(isinstance(column, bool | np.bool_) for column in listed):
+        return [int(place) for place in np.flatnonzero(listed)]
+    places = [names.index(column) if isinstance(column, str) else int(column) for column in listed]
     return [place % len(names) for place in places]
 
 

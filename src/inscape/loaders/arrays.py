@@ -1,4 +1,4 @@
-"""Whatever holds numbers as NumPy arrays, and which of several arrays are x and y."""
+"""Any container of numbers as NumPy arrays, and which of several arrays are x and y."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from inscape.errors import DataError
-from inscape.loaders.parts import Key, Part, Parts, joined, part_of
+from inscape.loaders.parts import InputPart, Key, Parts, joined, part_of
 
 Array = NDArray[Any]
 
@@ -26,7 +26,7 @@ PAIRS = (("x_train", "y_train"), *product(INPUTS, LABELS))
 class Arrays:
     """Inputs and labels as they were found, before anything is scaled or shaped.
 
-    ``parts`` are the inputs of a model that takes several, or integers: a row of ``x`` holds all.
+    ``parts`` are the inputs of a model with several, or with integers: a row of ``x`` holds all.
     """
 
     x: Array
@@ -50,19 +50,19 @@ class Arrays:
         return digest.hexdigest()
 
 
-def as_array(found: Any, name: str) -> Array:
+def as_array(values: Any, name: str) -> Array:
     """Return a tensor, an array, a data frame or nested lists as an array."""
-    if isinstance(found, Tensor):
-        dense = found.detach().to_dense() if found.layout != torch.strided else found.detach()
+    if isinstance(values, Tensor):
+        dense = values.detach().to_dense() if values.layout != torch.strided else values.detach()
         dense = dense.resolve_conj().resolve_neg()
         array: Array = (dense.float() if dense.dtype == torch.bfloat16 else dense).cpu().numpy()
         return array
     try:
-        return np.asarray(found)
+        return np.asarray(values)
     except ValueError as error:
         raise DataError(
-            f"{name} must be an array with rows of one length, found a "
-            f"{type(found).__name__} that is none ({error}): pad or cut them to one length."
+            f"{name} must be an array with examples of one length, found a "
+            f"{type(values).__name__} that is none ({error}): pad or cut them to one length."
         ) from error
 
 
@@ -85,49 +85,49 @@ def from_pair(given: Any) -> Arrays:
     return Arrays(x=array, y=y, parts=_tokens(array))
 
 
-def from_names(found: Mapping[str, Any], where: str, arguments: Sequence[str] = ()) -> Arrays:
+def from_names(named: Mapping[str, Any], where: str, arguments: Sequence[str] = ()) -> Arrays:
     """Choose inputs and y among named arrays by their names, or else by order, and say which.
 
     Args:
-        found: Arrays by their names.
+        named: Arrays by their names.
         where: What holds them, for errors.
         arguments: Names that the model's forward has; arrays of these names are its inputs.
     """
-    names = {name.lower(): name for name in reversed(list(found))}
+    names = {name.lower(): name for name in reversed(list(named))}
     if not names:
         raise DataError(f"{where} must hold an array, found none: save x and y in it.")
     x, y = _chosen(names)
-    inputs = [name for name in found if name in arguments and name.lower() not in LABELS]
-    if len(inputs) > 1 or (inputs and inputs != [x] and _is_integer(found[inputs[0]])):
-        return _from_arguments(found, names, inputs)
+    inputs = [name for name in named if name in arguments and name.lower() not in LABELS]
+    if len(inputs) > 1 or (inputs and inputs != [x] and _is_integer(named[inputs[0]])):
+        return _from_arguments(named, names, inputs)
     notes = [_said(x, y)]
     if x is None:
-        x, y = _by_order(found, names)
+        x, y = _by_order(named, names)
         notes = [f"{_said(x, y)}: taken by their order, for no name is one of x, data, images"]
     test = {part: names.get(f"{part}_test") for part in ("x", "y")}
     if test["x"]:
         notes.append("with a test set")
     picked = {"x": x, "y": y, "x_test": test["x"], "y_test": test["x"] and test["y"]}
-    arrays = {key: as_array(found[name], name) for key, name in picked.items() if name}
+    arrays = {key: as_array(named[name], name) for key, name in picked.items() if name}
     return Arrays(**arrays, parts=_tokens(arrays["x"]), notes=tuple(notes))
 
 
 def _from_arguments(
-    found: Mapping[str, Any], names: Mapping[str, str], inputs: Sequence[str]
+    named: Mapping[str, Any], names: Mapping[str, str], inputs: Sequence[str]
 ) -> Arrays:
     """Return arrays that are called as the arguments of the model are."""
-    x, parts = _together({name: found[name] for name in inputs})
+    x, parts = _together({name: named[name] for name in inputs})
     label = next((names[name] for name in LABELS if name in names), None)
-    arrays = {"x": x} | ({} if label is None else {"y": as_array(found[label], label)})
+    arrays = {"x": x} | ({} if label is None else {"y": as_array(named[label], label)})
     notes = [_said_inputs(parts) + (f", y is {label!r}" if label else ", and there is no y")]
     tests = [f"{name}_test" for name in inputs]
-    if all(name in found for name in tests):
-        arrays["x_test"], others = _together({name: found[f"{name}_test"] for name in inputs})
-        if label is not None and f"{label}_test" in found:
-            arrays["y_test"] = as_array(found[f"{label}_test"], label)
+    if all(name in named for name in tests):
+        arrays["x_test"], others = _together({name: named[f"{name}_test"] for name in inputs})
+        if label is not None and f"{label}_test" in named:
+            arrays["y_test"] = as_array(named[f"{label}_test"], label)
         if [part.shape for part in others] != [part.shape for part in parts]:
             raise DataError(
-                "inputs of the test rows must have the shapes of the others, found "
+                "inputs of the test examples must have the shapes of the others, found "
                 f"{_said_inputs(others)} and {_said_inputs(parts)}: pad or cut them."
             )
         notes.append("with a test set")
@@ -135,13 +135,13 @@ def _from_arguments(
 
 
 def _together(named: Mapping[Any, Any]) -> tuple[Array, Parts]:
-    """Return several inputs as rows that hold them all, and what they look like."""
+    """Return several inputs as examples that hold them all, and what they look like."""
     tensors: dict[Key, Tensor] = {}
     for key, given in named.items():
         array = as_array(given, str(key))
         if array.dtype.kind not in "biuf":
             raise DataError(
-                f"the input {key!r} must hold numbers in rows of one length, found dtype "
+                f"the input {key!r} must hold numbers in examples of one length, found dtype "
                 f"{array.dtype}: pad and encode them, e.g. tokenizer(texts, padding='max_length', "
                 "truncation=True)."
             )
@@ -154,7 +154,7 @@ def _tokens(array: Array) -> Parts:
     """Return what integers look like that may be tokens; nothing for other numbers."""
     if array.dtype.kind not in "iu" or array.ndim < 2:
         return ()
-    return (Part(key=0, shape=array.shape[1:], dtype=torch.int64),)
+    return (InputPart(key=0, shape=array.shape[1:], dtype=torch.int64),)
 
 
 def _is_integer(given: Any) -> bool:
@@ -175,12 +175,12 @@ def _chosen(names: Mapping[str, str]) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _by_order(found: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, str | None]:
+def _by_order(named: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, str | None]:
     label = next((names[name] for name in LABELS if name in names), None)
-    first, *rest = (name for name in found if name != label)
+    first, *rest = (name for name in named if name != label)
     if label is not None:
         return first, label
-    same = [name for name in rest[:1] if np.shape(found[name])[:1] == np.shape(found[first])[:1]]
+    same = [name for name in rest[:1] if np.shape(named[name])[:1] == np.shape(named[first])[:1]]
     return first, same[0] if same else None
 
 

@@ -12,35 +12,35 @@ from inscape.errors import UnsupportedModelError
 
 
 class BlackBox(nn.Module):
-    """A module that calls a function of NumPy arrays; whoever asks for a gradient is refused.
+    """A module that calls a function of NumPy arrays and raises an error if gradients are needed.
 
     Args:
-        function: Maps rows to rows of outputs.
-        what: What it is called in a refusal.
+        function: Maps a batch of inputs to a batch of outputs.
+        described: How the error describes the function.
     """
 
-    def __init__(self, function: Callable[[NDArray[Any]], NDArray[Any]], what: str) -> None:
+    def __init__(self, function: Callable[[NDArray[Any]], NDArray[Any]], described: str) -> None:
         super().__init__()
         self._function = function
-        self.what = what
+        self.described = described
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the outputs for some rows."""
-        found: Tensor = _Values.apply(x, self)  # type: ignore[no-untyped-call]
-        return found
+        """Return the outputs for a batch of inputs."""
+        outputs: Tensor = _Values.apply(x, self)  # type: ignore[no-untyped-call]
+        return outputs
 
     def values(self, x: Tensor) -> Tensor:
         """Return the outputs, with no graph behind them."""
         if type(x) not in (Tensor, nn.Parameter):  # somebody who wants to see its graph
             self.refuse()
         rows = x.detach().cpu().numpy().astype(np.float64)
-        found = np.asarray(self._function(rows), np.float64)
-        return torch.from_numpy(found.reshape(len(rows), -1)).to(x.device, x.dtype)
+        outputs = np.asarray(self._function(rows), np.float64)
+        return torch.from_numpy(outputs.reshape(len(rows), -1)).to(x.device, x.dtype)
 
     def refuse(self) -> NoReturn:
         """Say that there is no derivative."""
         raise UnsupportedModelError(
-            f"the model must be a network to be measured so, found a black box, {self.what}, "
+            f"the model must be a network to be measured so, found a black box, {self.described}, "
             "which has values and no gradient: measure what needs values only."
         )
 

@@ -26,18 +26,18 @@ def by_name(data: OpenedData, classes: tuple[Name, ...]) -> OpenedData:
     both = data.y if data.y_test is None else torch.cat([data.y, data.y_test])
     values = torch.unique(both)
     names = [data.names[int(v)] if data.names else _plain(v) for v in values.tolist()]
-    found = _numbers(names, classes)
-    if None not in found:
-        return _numbered(data, values, [k for k in found if k is not None], classes)
-    if data.names and found.count(None) == len(found):
+    indices = _numbers(names, classes)
+    if None not in indices:
+        return _numbered(data, values, [k for k in indices if k is not None], classes)
+    if data.names and indices.count(None) == len(indices):
         return data
     if data.task == "classes" and not data.names and int(values[-1]) < len(classes):
         note = f"y is taken as numbers of the model's classes {listed(classes, 5)}, from 0 on"
         return replace(data, notes=(*data.notes, note))
-    strange = names[found.index(None)]
+    strange = names[indices.index(None)]
     raise DataError(
         f"labels must be among the classes that the model was fitted to, {listed(classes, 10)}, "
-        f"found {strange!r}: give other labels, or say --labels regression or none."
+        f"found {strange!r}: give other labels, or use --labels regression or none."
     )
 
 

@@ -1,4 +1,4 @@
-"""Opening data: a file, a loader, tensors or a name; every guess is said and recorded."""
+"""Opening data: a file, a loader, tensors or a name; every guess is noted and recorded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from inscape.loaders.device import choose_device, choose_dtype
 from inscape.loaders.input_preparation import Preparation, read_preparation
 from inscape.loaders.labels import Labels, Name, Task, read_labels
 from inscape.loaders.parts import Parts
-from inscape.loaders.sources import Source, find_source
+from inscape.loaders.sources import DataSource, find_source
 
 Loss = Literal["mse", "cross_entropy", "bce_logits"]
 LOSSES: dict[str, Loss] = {
@@ -30,10 +30,10 @@ LOSSES: dict[str, Loss] = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedData:
-    """Inputs and labels ready for a model, what they are, and everything that was said.
+    """Inputs and labels ready for a model, with facts and notes about them.
 
-    ``parts`` are the inputs that a row of ``x`` holds where a model takes several, or integers;
-    once tokens are embedded, ``tokens`` and ``tokens_test`` are the rows before.
+    ``parts`` are the inputs that a row of ``x`` holds for a model with several, or with integers;
+    once tokens are embedded, ``tokens`` and ``tokens_test`` are the examples before.
     ``guess`` is the note on what the labels are taken for, empty where somebody said it; ``names``
     are what class numbers stand for, empty where these are the labels themselves.
     """
@@ -59,12 +59,12 @@ class OpenedData:
 
     @property
     def split(self) -> Literal["test", "all"]:
-        """Return the name of the rows to measure on: the test rows if there are any."""
+        """Return the name of the examples to measure on: the test examples if there are any."""
         return "all" if self.x_test is None else "test"
 
     @property
     def measured(self) -> tuple[Tensor, Tensor | None]:
-        """Return x and y of the rows to measure on."""
+        """Return x and y of the examples to measure on."""
         return (self.x, self.y) if self.x_test is None else (self.x_test, self.y_test)
 
 
@@ -92,11 +92,11 @@ def open_data(
             several inputs; a mapping of columns, a DataLoader, an inscape Dataset; or, as text, the
             path of a .npz, .npy, .csv or .pt, or the name of a data set.
         input_shape: Shape of one input, ``1x28x28`` or ``(1, 28, 28)``.
-        divide: A number to divide the inputs by; ``auto`` divides whole numbers up to 255 by 255.
+        divide: A number to divide the inputs by; ``auto`` divides integers up to 255 by 255.
         normalise: ``MEAN,STD``, ``MEANS/STDS`` by channel, ``mnist`` or ``cifar10``; applied last.
         labels: ``classes``, ``regression``, ``none``, or ``auto`` to guess and say so.
         loss: ``mse``, ``cross_entropy``, ``bce_logits``, or ``auto`` to follow the labels.
-        limit: Keep at most so many rows of each split, drawn with seed 0.
+        limit: Keep at most so many examples of each split, drawn with seed 0.
         target: Name of the label's column in a .csv; the last one if not given.
         data_dir: Where to look for the files of a named data set first.
         download: Fetch the files of a named data set if they are missing.
@@ -121,37 +121,37 @@ def open_data(
         max_size=max_size,
         arguments=arguments,
     )
-    found = source.arrays
-    _refuse_preparation(found, input_shape=input_shape, divide=divide, normalise=normalise)
+    arrays = source.arrays
+    _refuse_preparation(arrays, input_shape=input_shape, divide=divide, normalise=normalise)
     wish = source.task if labels == "auto" and source.task else labels
-    read = read_labels(found.y, found.y_test, wish=wish, dtype=precision)
+    read = read_labels(arrays.y, arrays.y_test, wish=wish, dtype=precision)
     prepare, notes = read_preparation(
-        found.x, input_shape=input_shape, divide=divide, normalise=normalise
+        arrays.x, input_shape=input_shape, divide=divide, normalise=normalise
     )
     ready = _Ready(prepare=prepare, limit=limit, place=place, dtype=precision)
     data = ready.data(source, read, loss=_loss(loss, read.task))
     settings = {**prepare.settings, "labels": read.task, "loss": loss, "limit": limit}
     return replace(
         data,
-        notes=tuple(dict.fromkeys((*found.notes, *read.notes, *notes, *ready.notes))),
+        notes=tuple(dict.fromkeys((*arrays.notes, *read.notes, *notes, *ready.notes))),
         settings={**settings, "target": target, "dataset": source.settings or None},
     )
 
 
-def _refuse_preparation(found: Arrays, **wishes: Any) -> None:
+def _refuse_preparation(arrays: Arrays, **wishes: Any) -> None:
     """Refuse to scale or to shape several inputs at once."""
-    several = len(found.parts) > 1 or any(part.key != 0 for part in found.parts)
+    several = len(arrays.parts) > 1 or any(part.key != 0 for part in arrays.parts)
     given = [name for name, wish in wishes.items() if wish is not None]
     if several and given:
         raise DataError(
             f"--{given[0].replace('_', '-')} must have one array to apply to, found the inputs "
-            f"{', '.join(str(part.key) for part in found.parts)}: prepare them before saving."
+            f"{', '.join(str(part.key) for part in arrays.parts)}: prepare them before saving."
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Ready:
-    """Makes the rows of both splits ready: which, in which form, where."""
+    """Makes the examples of both splits ready: which, in which form, where."""
 
     prepare: Preparation
     limit: int | None
@@ -159,12 +159,12 @@ class _Ready:
     dtype: torch.dtype
     notes: list[str] = field(default_factory=list)
 
-    def data(self, source: Source, labels: Labels, *, loss: Loss | None) -> OpenedData:
+    def data(self, source: DataSource, labels: Labels, *, loss: Loss | None) -> OpenedData:
         """Return both splits, not yet with notes and settings."""
-        x, y = self.split(source.arrays.x, labels.y, "rows")
+        x, y = self.split(source.arrays.x, labels.y, "examples")
         x_test, y_test = None, None
         if source.arrays.x_test is not None:
-            x_test, y_test = self.split(source.arrays.x_test, labels.y_test, "test rows")
+            x_test, y_test = self.split(source.arrays.x_test, labels.y_test, "test examples")
         return OpenedData(
             x=x,
             y=y,
@@ -179,10 +179,10 @@ class _Ready:
             parts=source.arrays.parts,
         )
 
-    def split(self, x: Array, y: Tensor | None, what: str) -> tuple[Tensor, Tensor | None]:
-        """Return inputs and labels of the rows that are kept."""
+    def split(self, x: Array, y: Tensor | None, samples: str) -> tuple[Tensor, Tensor | None]:
+        """Return inputs and labels of the examples that are kept."""
         if self.limit is not None and len(x) > self.limit:
-            self.notes.append(f"kept {self.limit} of {len(x)} {what}, drawn with seed 0")
+            self.notes.append(f"kept {self.limit} of {len(x)} {samples}, drawn with seed 0")
             rows = torch.randperm(len(x), generator=generator(0))[: self.limit].sort().values
             x, y = x[rows.numpy()], None if y is None else y[rows]
         inputs, notes = self.prepare.apply(x, self.dtype)
@@ -204,7 +204,7 @@ def _loss(wish: str, task: Task) -> Loss | None:
         raise DataError(f"loss {wish} must have labels, found none: give y, or leave out --loss.")
     if task == "regression" and wish != "mse":
         raise DataError(
-            f"loss {wish} must have classes as labels, found real numbers: say --labels classes, "
+            f"loss {wish} must have classes as labels, found real numbers: use --labels classes, "
             "or --loss mse."
         )
     return LOSSES[wish]

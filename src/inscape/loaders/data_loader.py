@@ -15,20 +15,20 @@ from inscape.loaders.arrays import Array, Arrays, from_names, from_pair
 from inscape.loaders.files import short
 
 
-def is_loader(found: object) -> bool:
+def is_loader(data: object) -> bool:
     """Tell a DataLoader, or a torch Dataset that one can be made of."""
-    return isinstance(found, DataLoader | Dataset)
+    return isinstance(data, DataLoader | Dataset)
 
 
-def read_loader(found: Any, *, limit: int | None, arguments: Sequence[str] = ()) -> Arrays:
-    """Return the rows of a loader, in the order of a shuffle with seed 0 if it shuffles.
+def read_loader(data: Any, *, limit: int | None, arguments: Sequence[str] = ()) -> Arrays:
+    """Return the examples of a loader, in the order of a shuffle with seed 0 if it shuffles.
 
     Args:
-        found: Yields ``x``, ``(x, y)`` or a dict of batches.
-        limit: Stop when there are so many rows.
+        data: Yields ``x``, ``(x, y)`` or a dict of batches.
+        limit: Stop when there are so many examples.
         arguments: Names that the model's forward has.
     """
-    loader = found if isinstance(found, DataLoader) else DataLoader(found, batch_size=256)
+    loader = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=256)
     batches: list[Arrays] = []
     rows = 0
     with _untouched(loader):
@@ -43,10 +43,12 @@ def read_loader(found: Any, *, limit: int | None, arguments: Sequence[str] = ())
         except Exception as error:
             raise DataError(
                 f"the loader must yield batches of tensors, but it raised {short(error)}; "
-                "mend it, or pass (x, y)."
+                "fix it, or pass (x, y)."
             ) from error
     if not rows:
-        raise DataError("the loader must yield at least one row, found none: check its data set.")
+        raise DataError(
+            "the loader must yield at least one example, found none: check its data set."
+        )
     return _joined(batches, limit)
 
 
@@ -61,7 +63,7 @@ def _joined(batches: list[Arrays], limit: int | None) -> Arrays:
         shapes = {part.shape[1:] for part in parts}
         if len(shapes) > 1:
             raise DataError(
-                f"the loader must yield rows of one shape, found {sorted(shapes)[0]} and "
+                f"the loader must yield examples of one shape, found {sorted(shapes)[0]} and "
                 f"{sorted(shapes)[1]}: pad or crop them."
             )
         return np.concatenate(parts)[:limit]

@@ -20,11 +20,11 @@ def choose_device(name: str | torch.device = "auto") -> torch.device:
             f"device must be auto, cpu, cuda, cuda:NUMBER or mps, found {text!r}: choose one of "
             "them."
         )
-    here = _count(kind)
-    if int(number or 0) >= here:
+    available = _count(kind)
+    if int(number or 0) >= available:
         raise ValueError(
-            f"device {text!r} must exist on this machine, found {here} of kind {kind!r} (torch "
-            f"{torch.__version__}): use --device cpu or auto."
+            f"device {text!r} must exist on this machine, found {available} of kind {kind!r} "
+            f"(torch {torch.__version__}): use --device cpu or auto."
         )
     return torch.device(text)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape.errors import DataError, UnsupportedModelError, did_you_mean
-from inscape.loaders.lookups import Kind, Putting, Seen, Stopped, Watching
+from inscape.loaders.lookups import Kind, Lookup, LookupReached, Putting, Watching
 from inscape.loaders.parts import Key, Parts
 
 #: Names of the inputs of models, and of their outputs, as tensors.
@@ -58,7 +58,7 @@ class Embedding:
         try:
             with watch:
                 called(model, inputs, fixed)
-        except Stopped:
+        except LookupReached:
             pass
         if watch.rows is None:
             raise _changed(self.name)
@@ -86,9 +86,9 @@ class Embedding:
         if bool(bad.any()):
             row = int(bad.flatten(1).any(1).nonzero()[0])
             raise DataError(
-                f"token ids must lie between 0 and {self.vocabulary - 1}, the rows of "
-                f"{self.name!r}, found {int(ids[bad][0])} in row {row} (counted from 0): use the "
-                "tokenizer that the model was trained with, and 0 or its pad token for padding."
+                f"token ids must lie between 0 and {self.vocabulary - 1}, the last of "
+                f"{self.name!r}, found {int(ids[bad][0])} in example {row} (counted from 0): use "
+                "the tokenizer that the model was trained with, and 0 or its pad token for padding."
             )
 
     def _ids(self, model: nn.Module, embedded: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ def _watched(model: nn.Module, inputs: Inputs, fixed: Mapping[str, Any]) -> Watc
     return watch
 
 
-def _follows(lookup: Seen, turned: Seen, inputs: Inputs) -> bool:
+def _follows(lookup: Lookup, turned: Lookup, inputs: Inputs) -> bool:
     """Tell ids that change with the rows from those that are the same for all, as positions are."""
     ids, rows = lookup.indices, len(next(iter(inputs.values())))
     if lookup.source is None or ids.ndim == 0 or len(ids) != rows:
@@ -174,7 +174,7 @@ def _follows(lookup: Seen, turned: Seen, inputs: Inputs) -> bool:
 
 
 def _embedding(
-    place: int, lookup: Seen, seen: Watching, inputs: Inputs, names: dict[int, list[str]]
+    place: int, lookup: Lookup, seen: Watching, inputs: Inputs, names: dict[int, list[str]]
 ) -> Embedding:
     source = lookup.source
     assert source is not None  # _follows asks for it
@@ -206,8 +206,8 @@ def _names(model: nn.Module) -> dict[int, list[str]]:
 
 
 def _named(
-    choices: Sequence[tuple[int, Seen]], names: dict[int, list[str]], named: str
-) -> tuple[int, Seen]:
+    choices: Sequence[tuple[int, Lookup]], names: dict[int, list[str]], named: str
+) -> tuple[int, Lookup]:
     known = {
         name.removesuffix(".weight"): choice
         for choice in reversed(choices)
@@ -259,11 +259,11 @@ def refuse_other_lengths(inputs: Inputs) -> None:
     masks = [key for key, t in inputs.items() if "mask" in str(key).lower() and t.ndim == 2]
     for mask in masks:
         for key in tokens[:1]:
-            found, expected = tuple(inputs[mask].shape), tuple(inputs[key].shape)
-            if found != expected:
+            shape, expected = tuple(inputs[mask].shape), tuple(inputs[key].shape)
+            if shape != expected:
                 raise DataError(
                     f"the input {mask!r} must have one number for each of {key!r}, whose shape is "
-                    f"{expected}, found {found}: pad or cut both to one length."
+                    f"{expected}, found {shape}: pad or cut both to one length."
                 )
 
 

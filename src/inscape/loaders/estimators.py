@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from inscape.errors import UnsupportedModelError
-from inscape.loaders.affine_steps import Affine, NotAffineError, affine_of_steps
+from inscape.loaders.affine_steps import AffineMap, NotAffineError, affine_of_steps
 from inscape.loaders.black_box import BlackBox
 from inscape.loaders.labels import Name, listed
 from inscape.loaders.sklearn_mlp import convert_mlp, is_sklearn_mlp
@@ -29,10 +29,10 @@ LEAST = 1e-15
 _LINEAR = ("sklearn.linear_model.", "sklearn.svm._classes")
 
 
-def is_estimator(found: object) -> bool:
+def is_estimator(model: object) -> bool:
     """Tell whether an object is a model of scikit-learn or skorch, without importing them."""
     base = sys.modules.get("sklearn.base")
-    return base is not None and isinstance(found, base.BaseEstimator)
+    return base is not None and isinstance(model, base.BaseEstimator)
 
 
 def convert(model: Any) -> Converted:
@@ -41,10 +41,10 @@ def convert(model: Any) -> Converted:
     if isinstance(inner := getattr(model, "module_", None), nn.Module):
         return inner, (*notes, f"took the module of the {type(model).__name__}")
     steps, last = _steps(model)
-    found = _as_layers(last)
-    if found is None:
+    converted = _as_layers(last)
+    if converted is None:
         return _black_box(model, (), notes)
-    layers, more = found
+    layers, more = converted
     if not steps:
         return layers, (*notes, *more)
     try:
@@ -91,30 +91,30 @@ def _as_layers(model: Any) -> tuple[nn.Sequential, tuple[str, ...]] | None:
     weight = np.atleast_2d(np.asarray(model.coef_, np.float64))
     bias = np.broadcast_to(np.asarray(model.intercept_, np.float64), weight.shape[:1])
     notes = ("its outputs are the scores of its decision function",) * hasattr(model, "classes_")
-    return nn.Sequential(linear(Affine(weight, np.array(bias)))).eval(), notes
+    return nn.Sequential(linear(AffineMap(weight, np.array(bias)))).eval(), notes
 
 
 def _is_linear(model: Any) -> bool:
-    """Tell whether what it predicts from is ``coef_ @ x + intercept_``, by its own word."""
+    """Tell whether its outputs are ``coef_ @ x + intercept_``, by comparing them."""
     inputs = np.atleast_2d(model.coef_).shape[1]
     rows = np.random.default_rng(0).standard_normal((4, inputs))
     said = np.asarray(_function(model)[0](rows), np.float64).reshape(4, -1)
-    found = rows @ np.atleast_2d(model.coef_).T + model.intercept_
+    outputs = rows @ np.atleast_2d(model.coef_).T + model.intercept_
     score = getattr(model, "decision_function", None)
     said = said if score is None else np.asarray(score(rows), np.float64).reshape(4, -1)
-    return found.shape == said.shape and bool(np.allclose(found, said))
+    return outputs.shape == said.shape and bool(np.allclose(outputs, said))
 
 
-def _folded(layers: nn.Sequential, before: Affine) -> nn.Sequential:
+def _folded(layers: nn.Sequential, before: AffineMap) -> nn.Sequential:
     first = layers[0]
     assert isinstance(first, nn.Linear)
     weight = first.weight.detach().numpy().astype(np.float64)
     bias = first.bias.detach().numpy().astype(np.float64)
-    layers[0] = linear(before.then(Affine(weight, bias)))
+    layers[0] = linear(before.then(AffineMap(weight, bias)))
     return layers
 
 
-def linear(map: Affine) -> nn.Linear:
+def linear(map: AffineMap) -> nn.Linear:
     """Return an affine map as a layer in double precision."""
     outputs, inputs = map.matrix.shape
     layer = nn.Linear(inputs, outputs, device="meta")  # draws no random numbers
@@ -134,9 +134,9 @@ def _inputs(model: Any, layers: nn.Sequential) -> int:
 
 
 def _black_box(model: Any, why: tuple[str, ...], notes: tuple[str, ...]) -> Converted:
-    function, what = _function(model)
-    said = f"a black box, values of {what} without gradients"
-    reason = f"a {type(_steps(model)[1]).__name__}" + "".join(f" ({one})" for one in why)
+    function, values = _function(model)
+    said = f"a black box, values of {values} without gradients"
+    reason = f"a {type(_steps(model)[1]).__name__}" + "".join(f" ({cause})" for cause in why)
     return BlackBox(function, reason).eval(), (*notes, *why, said)
 
 
@@ -160,11 +160,11 @@ def _logarithms(probabilities: Any) -> Array:
     """Return probabilities as logits: softmax makes the same of them again."""
     if isinstance(probabilities, list):
         raise UnsupportedModelError(
-            f"a classifier must predict one label for each row, found {len(probabilities)}: "
+            f"a classifier must predict one label for each example, found {len(probabilities)}: "
             "measure one of them."
         )
-    found: Array = np.log(np.clip(probabilities, LEAST, 1.0))
-    return found
+    logarithms: Array = np.log(np.clip(probabilities, LEAST, 1.0))
+    return logarithms
 
 
 def _unfitted(model: Any) -> UnsupportedModelError:

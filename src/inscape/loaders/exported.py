@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from inscape.errors import DataError, UnsupportedModelError
 from inscape.files.archives import opened_zip, read_member
 from inscape.files.size_limits import check_size
-from inscape.loaders.exported_module import Program, Wiring
-from inscape.loaders.exported_nodes import Step, UnfitProgramError, dtype, read_step
+from inscape.loaders.exported_module import AtenModule, Wiring
+from inscape.loaders.exported_nodes import AtenCall, UnfitProgramError, dtype, read_step
 from inscape.loaders.files import short
 
 _SCHEMA = 8
@@ -73,13 +73,13 @@ class Archive:
         """Return the tensors of one folder; those that share their numbers in the file do so."""
         config = self._json(f"data/{folder}/model_{folder}_config.json")["config"]
         shared: dict[str, Tensor] = {}
-        found = {}
+        by_name = {}
         for name, entry in config.items():
             key = json.dumps(entry, sort_keys=True)
             if key not in shared:
                 shared[key] = self._tensor(folder, name, entry)
-            found[name] = shared[key]
-        return found
+            by_name[name] = shared[key]
+        return by_name
 
     def _tensor(self, folder: str, name: str, entry: Mapping[str, Any]) -> Tensor:
         if entry["use_pickle"] or not entry["tensor_meta"]:
@@ -107,7 +107,7 @@ class Archive:
         return json.loads(self._members[name])
 
 
-def read_program(archive: Archive) -> Program:
+def read_program(archive: Archive) -> AtenModule:
     """Return the program of an archive, or say what in it cannot be replayed."""
     try:
         return _program(archive).eval()
@@ -119,7 +119,7 @@ def read_program(archive: Archive) -> Program:
         ) from error
 
 
-def _program(archive: Archive) -> Program:
+def _program(archive: Archive) -> AtenModule:
     module = archive.program()["graph_module"]
     wiring = _wiring(module["signature"])
     given = module["graph"]["tensor_values"][wiring.input]
@@ -128,7 +128,7 @@ def _program(archive: Archive) -> Program:
     steps = [step for step in read if step is not None]
     _refuse_gaps(steps, wiring)
     tensors = archive.tensors("weights") | archive.tensors("constants")
-    return Program(steps, {name: tensors[name] for name in wiring.tensors.values()}, wiring)
+    return AtenModule(steps, {name: tensors[name] for name in wiring.tensors.values()}, wiring)
 
 
 def _wiring(signature: Mapping[str, Any]) -> Wiring:
@@ -154,25 +154,25 @@ def _specs(specs: list[dict[str, Any]]) -> list[tuple[str, Any]]:
     return [item for spec in specs for item in spec.items()]
 
 
-def _only(found: list[Mapping[str, Any]], what: str) -> str:
-    if len(found) != 1 or "as_tensor" not in found[0]:
+def _only(arguments: list[Mapping[str, Any]], role: str) -> str:
+    if len(arguments) != 1 or "as_tensor" not in arguments[0]:
         raise UnsupportedModelError(
-            f"it has {len(found)} {what} where one tensor is needed: export a module that takes "
-            "one tensor and returns one"
+            f"it has {len(arguments)} {role} where one tensor is needed: export a module that "
+            "takes one tensor and returns one"
         )
-    return str(found[0]["as_tensor"]["name"])
+    return str(arguments[0]["as_tensor"]["name"])
 
 
 def _refuse_fixed_batch(sizes: list[Mapping[str, Any]]) -> None:
     if not sizes or "as_int" in sizes[0]:
         rows = sizes[0]["as_int"] if sizes else 0
         raise UnfitProgramError(
-            f"it takes batches of exactly {rows} rows: export it with at least two rows in x and "
-            f"{EXPORT}, then any number of rows will do"
+            f"it takes batches of exactly {rows} examples: export it with at least two "
+            f"examples in x and {EXPORT}, then any number of examples will do"
         )
 
 
-def _refuse_gaps(steps: list[Step], wiring: Wiring) -> None:
+def _refuse_gaps(steps: list[AtenCall], wiring: Wiring) -> None:
     known = {wiring.input, *wiring.tensors}
     for step in steps:
         if missing := step.reads - known:
@@ -202,7 +202,7 @@ def _refusal(path: Path, error: UnsupportedModelError) -> UnsupportedModelError:
     if isinstance(error, UnfitProgramError):
         return UnsupportedModelError(f"{path} cannot be measured: {error}.")
     return UnsupportedModelError(
-        f"{path} must hold a plain exported program, but {error}; export it anew, or say --trust "
+        f"{path} must hold a plain exported program, but {error}; export it anew, or use --trust "
         "(trust=True) to let torch.export.load run what the file says, if you trust its source."
     )
 
@@ -226,7 +226,7 @@ def exported_module(program: torch.export.ExportedProgram) -> nn.Module:
             rows = node.meta["val"].shape[0]
             if isinstance(rows, int):
                 raise UnsupportedModelError(
-                    f"the exported program must take any number of rows, found exactly {rows}: "
-                    f"use {EXPORT} with at least two rows in x."
+                    f"the exported program must take any number of examples, found exactly {rows}: "
+                    f"use {EXPORT} with at least two examples in x."
                 )
     return program.module()

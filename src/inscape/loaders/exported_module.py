@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from inscape.errors import BudgetError
 from inscape.files.size_limits import in_bytes, memory
-from inscape.loaders.exported_nodes import Step
+from inscape.loaders.exported_nodes import AtenCall
 
 #: Inputs, by shape and precision, that are remembered to fit into memory.
 _REMEMBERED = 1000
@@ -25,11 +25,11 @@ class Wiring:
     output: str
 
 
-class Program(nn.Module):
+class AtenModule(nn.Module):
     """A graph of aten steps with its parameters and buffers under their own names."""
 
     def __init__(
-        self, steps: Sequence[Step], tensors: Mapping[str, Tensor], wiring: Wiring
+        self, steps: Sequence[AtenCall], tensors: Mapping[str, Tensor], wiring: Wiring
     ) -> None:
         """Hold the steps, and the tensors by name."""
         super().__init__()
@@ -99,7 +99,7 @@ def _storage(tensor: Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def _with_forgetting(steps: Sequence[Step], *, keep: str) -> list[Step]:
+def _with_forgetting(steps: Sequence[AtenCall], *, keep: str) -> list[AtenCall]:
     """Let each step drop what no later step reads, so that a batch takes no more than it must."""
     read_later, backwards = {keep}, []
     for step in reversed(steps):

@@ -55,7 +55,7 @@ _INSTANCE_NORM = "torch.ops.aten._native_batch_norm_legit.no_stats"
 
 
 class UnfitProgramError(UnsupportedModelError):
-    """A program that is safe to run but no function of single points; trust does not mend it."""
+    """A program that is safe to run but no function of single points; trust does not help."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Here(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
-    """One call: what, with what, and the names of what comes out."""
+class AtenCall:
+    """One call of an aten operator: its target, its arguments and the names of its results."""
 
     target: str
     args: tuple[Any, ...]
@@ -96,15 +96,15 @@ class Step:
         """Call the operator, and put what it returns among the values."""
         args = [_filled(arg, values, x) for arg in self.args]
         kwargs = {key: _filled(arg, values, x) for key, arg in self.kwargs.items()}
-        found = operation(self.target)(*args, **kwargs)
-        several = found if isinstance(found, tuple | list) else (found,)
+        outputs = operation(self.target)(*args, **kwargs)
+        several = outputs if isinstance(outputs, tuple | list) else (outputs,)
         pairs = zip(self.results, several, strict=False)
         values.update({name: value for name, value in pairs if name is not None})
         for name in self.forget:
             values.pop(name, None)
 
 
-def read_step(node: Mapping[str, Any], main: torch.dtype) -> Step | None:
+def read_step(node: Mapping[str, Any], main: torch.dtype) -> AtenCall | None:
     """Read one node of the exported graph; checks that the export added give None.
 
     Args:
@@ -128,7 +128,9 @@ def read_step(node: Mapping[str, Any], main: torch.dtype) -> Step | None:
             args.append(value)
         else:
             kwargs[str(given["name"])] = value
-    return Step(target=target, args=tuple(args), kwargs=kwargs, results=_results(node["outputs"]))
+    return AtenCall(
+        target=target, args=tuple(args), kwargs=kwargs, results=_results(node["outputs"])
+    )
 
 
 def dtype(code: int) -> torch.dtype:
@@ -173,8 +175,8 @@ def _argument(tagged: Mapping[str, Any]) -> Any:
 def _results(outputs: Sequence[Mapping[str, Any]]) -> tuple[str | None, ...]:
     if len(outputs) == 1 and "as_tensors" in outputs[0]:
         return tuple(str(item["name"]) for item in outputs[0]["as_tensors"])
-    found = [_argument(output) for output in outputs]
-    return tuple(item.name if isinstance(item, Ref) else None for item in found)
+    arguments = [_argument(output) for output in outputs]
+    return tuple(item.name if isinstance(item, Ref) else None for item in arguments)
 
 
 def _filled(arg: Any, values: Mapping[str, Any], x: Tensor) -> Any:

@@ -38,18 +38,18 @@ def build(spec: str) -> tuple[Any, tuple[str, ...]]:
     path = existing(home, "the file of the factory") if home.endswith(".py") else None
     with importing_from(path.resolve().parent if path else Path.cwd()), _seeded():
         module = _import_file(path) if path else _import_module(home)
-        found = _attribute(module, name, home)
-        if isinstance(found, nn.Module):
-            return deepcopy(found), ()
-        if not callable(found):
-            return found, ()
-        _refuse_arguments(found, name, home)
+        target = _attribute(module, name, home)
+        if isinstance(target, nn.Module):
+            return deepcopy(target), ()
+        if not callable(target):
+            return target, ()
+        _refuse_arguments(target, name, home)
         try:
-            return found(), (SEEDED,)
+            return target(), (SEEDED,)
         except (Exception, SystemExit) as error:
             raise UnsupportedModelError(
                 f"the factory {name!r} in {home} must return a model, but it raised "
-                f"{said(error)}: mend it, or call it in a script of yours first."
+                f"{said(error)}: fix it, or call it in a script of yours first."
             ) from error
 
 
@@ -82,11 +82,11 @@ def _namesakes(folder: Path) -> dict[str, ModuleType]:
 
     Two models may each come with a ``layers.py`` of their own. Libraries are left alone.
     """
-    here = {item.stem for item in folder.iterdir() if item.suffix == ".py" or item.is_dir()}
+    modules = {item.stem for item in folder.iterdir() if item.suffix == ".py" or item.is_dir()}
     return {
         name: module
         for name, module in list(sys.modules.items())
-        if name.partition(".")[0] in here and _elsewhere(module, folder)
+        if name.partition(".")[0] in modules and _elsewhere(module, folder)
     }
 
 
@@ -141,21 +141,21 @@ def _import_refusal(home: str, error: BaseException) -> UnsupportedModelError:
     hint = (
         "put what the script does under if __name__ == '__main__'"
         if isinstance(error, SystemExit)
-        else "mend it, or run it with python to see the whole trace"
+        else "fix it, or run it with python to see the whole trace"
     )
     return UnsupportedModelError(f"{home} must be importable, but it raised {said(error)}: {hint}.")
 
 
 def _attribute(module: ModuleType, name: str, home: str) -> Any:
-    found: Any = module
+    target: Any = module
     for part in name.split("."):
-        if not hasattr(found, part):
-            names = [item for item in dir(found) if not item.startswith("_")]
-            others = f"it has {', '.join(_callables(found)) or 'none'}."
+        if not hasattr(target, part):
+            names = [item for item in dir(target) if not item.startswith("_")]
+            others = f"it has {', '.join(_callables(target)) or 'none'}."
             near = did_you_mean(part, names, otherwise=others, quoted=True)
             raise ValueError(f"{home} must define {name!r}, found no {part!r} in it: {near}")
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
 def _callables(module: Any) -> list[str]:

@@ -60,21 +60,21 @@ _ANY_SIZE = 1 << 62  # of the archive around it, since no more than that is read
 _PLAIN = ("torch._utils.", "torch.storage.", "collections.OrderedDict", "numpy.")
 
 
-def existing(path: str | Path, what: str) -> Path:
+def existing(path: str | Path, role: str) -> Path:
     """Return the path of a file that is there, or offer the names that are near."""
     try:
-        found = Path(path).expanduser()
+        file = Path(path).expanduser()
     except RuntimeError as error:
         raise ValueError(
-            f"{what} must be an existing file, found {path}, and no such user: check the path."
+            f"{role} must be an existing file, found {path}, and no such user: check the path."
         ) from error
-    if found.is_file():
-        return found
-    check_regular(found, what)
-    names = [item.name for item in found.parent.iterdir()] if found.parent.is_dir() else []
+    if file.is_file():
+        return file
+    check_regular(file, role)
+    names = [item.name for item in file.parent.iterdir()] if file.parent.is_dir() else []
     raise ValueError(
-        f"{what} must be an existing file, found no {found}: "
-        f"{did_you_mean(found.name, names, otherwise='check the path.', quoted=True)}"
+        f"{role} must be an existing file, found no {file}: "
+        f"{did_you_mean(file.name, names, otherwise='check the path.', quoted=True)}"
     )
 
 
@@ -102,8 +102,8 @@ def phrase(path: Path) -> str:
 
 def short(error: Exception) -> str:
     """Return the kind of an error and the one line of it that says something."""
-    found = re.search(r"Unsupported operand \d+", str(error))  # deep in a long text of PyTorch
-    text = found[0] if found else str(error).strip().partition("\n")[0]
+    match = re.search(r"Unsupported operand \d+", str(error))  # deep in a long text of PyTorch
+    text = match[0] if match else str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {text}"
 
 
@@ -117,8 +117,8 @@ def globals_in(path: Path) -> list[str]:
     else:
         with path.open("rb") as file:
             data = file.read(_LOOK)
-    found = _globals_in_stream(BytesIO(data))
-    return [name for name in dict.fromkeys(found) if not name.startswith(_PLAIN)]
+    names = _globals_in_stream(BytesIO(data))
+    return [name for name in dict.fromkeys(names) if not name.startswith(_PLAIN)]
 
 
 def _globals_in_stream(stream: BytesIO) -> Iterator[str]:

@@ -71,7 +71,7 @@ def _refuse_code(path: Path, config: Mapping[str, Any]) -> None:
         if config.get(key):
             raise UnsupportedModelError(
                 f"{path / CONFIG} must describe a model of transformers alone, found {key!r}, "
-                "which asks for code from elsewhere: say --trust (trust=True) only if you trust "
+                "which requires code from elsewhere: use --trust (trust=True) only if you trust "
                 "whoever wrote it."
             )
 
@@ -106,18 +106,18 @@ def _check_index(path: Path, index: Path) -> None:
             )
 
 
-def _refuse_large(path: Path, found: Any, key: str = "") -> None:
+def _refuse_large(path: Path, config: Any, key: str = "") -> None:
     """Refuse sizes that no model has, before anything is built of them."""
-    if isinstance(found, Mapping):
-        for inner, value in found.items():
+    if isinstance(config, Mapping):
+        for inner, value in config.items():
             _refuse_large(path, value, str(inner))
-    elif isinstance(found, list):
-        for value in found:
+    elif isinstance(config, list):
+        for value in config:
             _refuse_large(path, value, key)
     most = _MOST if "layers" in key or key.startswith("num_") else _LARGEST
-    if type(found) is int and abs(found) > most:
+    if type(config) is int and abs(config) > most:
         raise UnsupportedModelError(
-            f"{path / CONFIG} must have {key[:60]!r} of at most {most:,}, found {found}: say "
+            f"{path / CONFIG} must have {key[:60]!r} of at most {most:,}, found {config}: say "
             "--trust (trust=True) if that is what the model has."
         )
 
@@ -162,11 +162,11 @@ def _loaded(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            model, found = kind.from_pretrained(str(path), output_loading_info=True, **options)
+            model, report = kind.from_pretrained(str(path), output_loading_info=True, **options)
         except Exception as error:
             raise _unreadable(path, error) from error
     notes = [f"opened by transformers {transformers.__version__} as {type(model).__name__}"]
-    missing = sorted(found.get("missing_keys") or ())
+    missing = sorted(report.get("missing_keys") or ())
     if missing:
         notes.append(
             f"{len(missing)} weights are not in the folder and are random ({missing[0]}, ...)"
@@ -180,9 +180,9 @@ def _class_of(transformers: Any, config: Mapping[str, Any]) -> Any:
     name = names[0] if isinstance(names, list) and names else None
     base = transformers.PreTrainedModel
     if isinstance(name, str) and name.isidentifier():
-        found = getattr(transformers, name, None)
-        if isinstance(found, type) and issubclass(found, base):
-            return found
+        known = getattr(transformers, name, None)
+        if isinstance(known, type) and issubclass(known, base):
+            return known
     return transformers.AutoModel
 
 

@@ -21,7 +21,7 @@ STATISTICS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """How rows of a file become inputs of the model; the same for both splits."""
+    """How examples of a file become inputs of the model; the same for both splits."""
 
     shape: tuple[int, ...] | None = None
     divide: float | None = None
@@ -54,8 +54,8 @@ class Preparation:
     def _spread(self, values: tuple[float, ...], x: Tensor) -> Tensor:
         if len(values) > 1 and len(values) != x.shape[1]:
             raise DataError(
-                f"normalise must have one number for each channel, found {len(values)} for rows "
-                f"of shape {tuple(x.shape[1:])}: give --input-shape with the channels first."
+                f"normalise must have one number for each channel, found {len(values)} for "
+                f"examples of shape {tuple(x.shape[1:])}: use --input-shape, channels first."
             )
         return x.new_tensor(values).reshape(1, -1, *[1] * (x.ndim - 2))
 
@@ -71,7 +71,7 @@ def read_preparation(
 
 
 def reshaped(x: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, tuple[str, ...]]:
-    """Give each row another shape; images with their channels last are turned, not scrambled."""
+    """Reshape each example; images with their channels last are transposed first."""
     row = tuple(x.shape[1:])
     if row == shape:
         return x, ()
@@ -82,7 +82,7 @@ def reshaped(x: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, tuple[str, ...]
     if math.prod(row) != math.prod(shape):
         raise DataError(
             f"input shape {'x'.join(map(str, shape))} must hold {math.prod(shape)} numbers, found "
-            f"rows of shape {row} with {math.prod(row)}: give a shape that fits."
+            f"examples of shape {row} with {math.prod(row)}: give a shape that fits."
         )
     return x.reshape(len(x), *shape), ()
 
@@ -95,18 +95,18 @@ def _shape(given: Any) -> tuple[int, ...]:
         shape = ()
     if not shape or min(shape) < 1:
         raise ValueError(
-            f"input shape must be whole numbers such as 1x28x28, found {given!r}: write one."
+            f"input shape must be integers such as 1x28x28, found {given!r}: write one."
         )
     return shape
 
 
 def _divisor(given: Any, x: Array) -> tuple[float | None, tuple[str, ...]]:
     whole = x.dtype.kind in "iu"
-    span = f"x holds whole numbers from {x.min()} to {x.max()}" if whole else ""
+    span = f"x holds integers from {x.min()} to {x.max()}" if whole else ""
     if given == "auto" and whole and x.min() >= 0 and 128 <= x.max() <= 255:
-        return 255.0, (f"{span}: divided by 255 (say --divide 1 otherwise)",)
+        return 255.0, (f"{span}: divided by 255 (use --divide 1 otherwise)",)
     if given in (None, "auto"):
-        hint = " (say --divide 255 to divide)" if given is None and whole and x.max() > 1 else ""
+        hint = " (use --divide 255 to divide)" if given is None and whole and x.max() > 1 else ""
         return None, (f"{span}: taken as they are{hint}",) if whole else ()
     try:
         divide = float(given)

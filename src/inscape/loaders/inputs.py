@@ -1,4 +1,4 @@
-"""One input for a model that takes several, or tokens: rows that hold all of them."""
+"""One input for a model that takes several, or tokens: examples that hold all of them."""
 
 from dataclasses import replace
 
@@ -21,10 +21,10 @@ LARGEST = 2**30
 def one_input(
     opened: OpenedModel, data: OpenedData, embedding: str | None = None
 ) -> tuple[OpenedModel, OpenedData]:
-    """Return a model of one tensor and the data as its rows; what was done is said.
+    """Return a model of one tensor and the data as its examples; what was done is said.
 
     Tokens are embedded where the model has an embedding, so that there are gradients by the input:
-    ``tokens`` of the data then keeps the rows before, and ``on_tokens()`` of the model takes them.
+    ``tokens`` of the data then keeps the token ids, and ``on_tokens()`` of the model takes them.
 
     Args:
         opened: What ``open_model`` returned.
@@ -63,7 +63,7 @@ def _several(
     opened: OpenedModel, adapted: Adapted, data: OpenedData
 ) -> tuple[OpenedModel, OpenedData]:
     keys = ", ".join(str(part.key) for part in data.parts)
-    note = f"takes {len(data.parts)} inputs ({keys}): a row holds the numbers of all of them"
+    note = f"takes {len(data.parts)} inputs ({keys}): an example holds the numbers of all of them"
     note += "".join(
         f"; {part.key} holds integers and has no gradient" for part in data.parts if part.is_integer
     )
@@ -73,12 +73,13 @@ def _several(
 def _embedded(
     opened: OpenedModel, adapted: Adapted, data: OpenedData
 ) -> tuple[OpenedModel, OpenedData]:
-    """Return data with embedded tokens; where that takes too much memory, fewer rows."""
+    """Return data with embedded tokens; where that takes too much memory, fewer examples."""
     embedding = adapted.embedding
     assert embedding is not None
     said = (
-        f"takes tokens: measured in its embedding {embedding}, where the input has gradients; what "
-        "reads the parameters alone is measured on the tokens (say --embedding NAME for another)"
+        f"expects tokens: measured in its embedding {embedding}, where the input has gradients; "
+        "what reads the parameters alone is measured on the tokens (use --embedding NAME for "
+        "another)"
     )
     opened = replace(opened, model=adapted, notes=(*opened.notes, said))
     size = max(1, embedding.size * torch.Size(embedding.shape).numel() * data.x.element_size())
@@ -94,11 +95,13 @@ def _embedded(
 def _split(
     adapted: Adapted, data: OpenedData, x: Tensor, y: Tensor | None, most: int
 ) -> tuple[Tensor, Tensor, Tensor | None, tuple[str, ...]]:
-    """Return embedded rows, the rows before, their labels, and what was left out."""
+    """Return embedded examples, the examples before, their labels, and what was left out."""
     notes: tuple[str, ...] = ()
     if len(x) > most:
         rows = torch.randperm(len(x), generator=generator(0))[:most].sort().values.to(x.device)
-        notes = (f"kept {most} of {len(x)} rows, drawn with seed 0, for embedded they are large",)
+        notes = (
+            f"kept {most} of {len(x)} examples, drawn with seed 0, for embedded they are large",
+        )
         x, y = x[rows], None if y is None else y[rows]
     tokens = x.flatten(1)
     inputs = separated(data.parts, tokens)

@@ -1,4 +1,4 @@
-"""What the labels are: classes or real numbers; a guess is made in plain cases, and said."""
+"""Labels as classes or real numbers; clear cases are guessed, with a note."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ WISHES = ("auto", "classes", "regression", "none")
 #: What is said of labels that are as often targets of a regression as names of two classes.
 PLUS_MINUS = (
     "y holds -1 and 1: taken as regression, but two classes are written like this too: if the "
-    "output of the model is a logit that tells them apart, say --labels classes"
+    "output of the model is a logit that tells them apart, use --labels classes"
 )
 #: More different numbers than this are no classes unless somebody says so.
 MANY = 1000
@@ -43,7 +43,7 @@ class Labels:
 
 
 def read_labels(y: Array | None, y_test: Array | None, *, wish: str, dtype: torch.dtype) -> Labels:
-    """Return labels as classes (int64, from 0) or as rows of real numbers."""
+    """Return labels as classes (int64, from 0) or as vectors of real numbers."""
     checks.one_of(WISHES, labels=wish)
     if y is None and wish in ("classes", "regression"):
         raise DataError(f"labels must be {wish}, found data without any: give y, or --labels none.")
@@ -78,7 +78,7 @@ def _column(y: Array) -> Array:
 def _guess(y: Array) -> tuple[Task, str]:
     if y.dtype.kind in "USOb":
         return "classes", ""
-    otherwise = "(say --labels {} otherwise)"
+    otherwise = "(use --labels {} otherwise)"
     if y.ndim > 1:
         if _is_one_hot(y):
             said = f"y is one-hot: taken as {y.shape[1]} classes "
@@ -88,9 +88,9 @@ def _guess(y: Array) -> tuple[Task, str]:
     if values.tolist() == [-1, 1]:
         return "regression", PLUS_MINUS
     if _look_like_classes(values, len(y)):
-        said = f"y holds {len(values)} different whole numbers: taken as classes "
+        said = f"y holds {len(values)} different integers: taken as classes "
         return "classes", said + otherwise.format("regression")
-    said = "y holds real numbers or many whole ones: taken as regression "
+    said = "y holds real numbers or many different integers: taken as regression "
     return "regression", said + otherwise.format("classes")
 
 
@@ -112,7 +112,7 @@ def _is_one_hot(y: Array) -> bool:
 def _reals(y: Array, dtype: torch.dtype) -> Tensor:
     if y.dtype.kind not in "biuf":
         raise DataError(
-            f"labels of a regression must be numbers, found {y.flat[0]!r}: say --labels classes."
+            f"labels of a regression must be numbers, found {y.flat[0]!r}: use --labels classes."
         )
     return torch.from_numpy(y.reshape(len(y), -1).astype(np.float64)).to(dtype)
 
@@ -124,8 +124,8 @@ def _codes(y: Array, y_test: Array | None) -> tuple[Tensor, Tensor | None, tuple
     both = np.concatenate([y, *([] if y_test is None else [y_test])])
     if both.ndim > 1:
         raise DataError(
-            f"class labels must be one per row or one-hot, found rows of shape {both.shape[1:]}: "
-            "say --labels regression."
+            f"class labels must be one per example or one-hot, found examples of shape "
+            f"{both.shape[1:]}: use --labels regression."
         )
     if both.dtype.kind in "iub" or (both.dtype.kind == "f" and np.all(both == np.round(both))):
         numbers = both.astype(np.int64)
@@ -133,9 +133,7 @@ def _codes(y: Array, y_test: Array | None) -> tuple[Tensor, Tensor | None, tuple
             return *_split(numbers, len(y)), ()
     elif both.dtype.kind == "f":
         first = both[both != np.round(both)][0]
-        raise DataError(
-            f"class labels must be whole numbers, found {first}: say --labels regression."
-        )
+        raise DataError(f"class labels must be integers, found {first}: use --labels regression.")
     names, numbers = np.unique(both, return_inverse=True)
     return *_split(numbers.reshape(-1).astype(np.int64), len(y)), tuple(names.tolist())
 

@@ -23,7 +23,7 @@ SHAPE_ALONE = {
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Seen:
+class Lookup:
     """One lookup of a call: its kind, the ids, the table, and which input the ids came from.
 
     ``size`` is how many numbers a token becomes; ``padded`` tells a bag that leaves out one token.
@@ -42,7 +42,7 @@ class Seen:
         return self.size if self.table is None else len(self.table)
 
 
-class Stopped(Exception):  # noqa: N818 - no error: what was to be seen was seen
+class LookupReached(Exception):  # noqa: N818 - no error: the lookup was reached
     """A call that was ended on purpose at a lookup."""
 
 
@@ -86,7 +86,7 @@ class Watching(TorchFunctionMode):
     """
 
     inputs: Mapping[Key, Tensor]
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[Lookup] = field(default_factory=list)
     read: dict[Key, set[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -98,14 +98,14 @@ class Watching(TorchFunctionMode):
         """Look at a call on its way."""
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        found = lookup_of(func, args, kwargs)
+        lookup = lookup_of(func, args, kwargs)
         sources = self._sources_of(args, kwargs)
-        if found is not None:
-            kind, indices, table = found
+        if lookup is not None:
+            kind, indices, table = lookup
             source = self._sources.get(id(indices))
             self._note(sources, len(self.seen))
             self.seen.append(
-                Seen(
+                Lookup(
                     kind=kind,
                     indices=indices.detach().clone(),
                     table=table,
@@ -157,15 +157,15 @@ class Putting(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Pass a call on, unless it is that lookup."""
         kwargs = kwargs or {}
-        if self._left < 0 or (found := lookup_of(func, args, kwargs)) is None:
+        if self._left < 0 or (lookup := lookup_of(func, args, kwargs)) is None:
             return func(*args, **kwargs)
         self._left -= 1
         if self._left >= 0:
             return func(*args, **kwargs)
-        kind, indices, table = found
+        kind, indices, table = lookup
         if self._embedded is None:
             self.rows = func(*args, **kwargs) if table is None else table[indices]
-            raise Stopped
+            raise LookupReached
         return _bagged(self._embedded, _bag(args, kwargs)) if kind == "bags" else self._embedded
 
 

@@ -1,4 +1,4 @@
-"""Model and data together: does the model take the rows, and do its outputs fit the labels?"""
+"""Match a model and data: does it accept the examples, and do its outputs fit the labels?"""
 
 import math
 from dataclasses import replace
@@ -18,14 +18,14 @@ from inscape.loaders.input_preparation import reshaped
 from inscape.loaders.model import OpenedModel
 from inscape.loaders.outputs import only_name, taken, tensors_in
 
-#: Rows of each class whose outputs are looked at for probabilities.
+#: Examples of each class whose outputs are looked at for probabilities.
 SEEN = 10
 
 
 def fit_together(opened: OpenedModel, data: OpenedData) -> OpenedData:
-    """Return the data as this model wants them; a few rows pass through it.
+    """Return the data as this model wants them; a few examples pass through it.
 
-    Precision and device follow the model. Where the model refuses the rows and nobody said an
+    Precision and device follow the model. Where the model refuses the examples and nobody said an
     input shape, flattening them, or making square images of them, is tried and said. A classifier
     that knows what its classes are called has labels found by their names. Labels are checked
     against the outputs; one output for two classes means a logit, or a probability where the model
@@ -57,7 +57,7 @@ def one_output(opened: OpenedModel, data: OpenedData, take: str | int | None = N
 
     Args:
         opened: What ``open_model`` returned.
-        data: What ``open_data`` returned; two rows of them pass through the model.
+        data: What ``open_data`` returned; two examples of them pass through the model.
         take: The name or place of an output; None takes the only one, or the logits.
     """
     checks.in_eval_mode(opened.model)
@@ -65,7 +65,7 @@ def one_output(opened: OpenedModel, data: OpenedData, take: str | int | None = N
     for shape in _shapes(data):
         try:
             output = _whole_output(opened.model, reshaped(data.x[:2], shape)[0])
-        except Exception:  # fit_together says what is wrong with these rows
+        except Exception:  # fit_together says what is wrong with these examples
             continue
         break
     else:
@@ -89,7 +89,7 @@ def _whole_output(model: nn.Module, x: Tensor) -> Any:
 
 @torch.no_grad()
 def accepts(opened: OpenedModel, data: OpenedData) -> bool:
-    """Tell whether the model takes the rows as floating-point numbers, in an obvious shape."""
+    """Tell whether the model takes the examples as floating-point numbers, in an obvious shape."""
     data = _like_the_weights(opened, data)
     for shape in _shapes(data):
         try:
@@ -128,7 +128,7 @@ def _like_the_weights(opened: OpenedModel, data: OpenedData) -> OpenedData:
 
 
 def _accepted(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Tensor]:
-    """Return the data in the first shape that the model takes, and its output for two rows."""
+    """Return the data in the first shape that the model takes, and its output for two examples."""
     shapes = _shapes(data)
     first: UnsupportedModelError | None = None
     for shape in shapes:
@@ -137,7 +137,7 @@ def _accepted(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Tensor
             with torch.no_grad():
                 output = checks.call(opened.model, x)
         except UnsupportedModelError as error:
-            if error.__cause__ is None:  # it took the rows, but what it returned is at fault
+            if error.__cause__ is None:  # it took the examples, but what it returned is at fault
                 raise
             first = first or error
             continue
@@ -150,13 +150,13 @@ def _accepted(opened: OpenedModel, data: OpenedData) -> tuple[OpenedData, Tensor
 
 
 def _shapes(data: OpenedData) -> list[tuple[int, ...]]:
-    """Return the shapes of a row to try: its own and, unless one was asked for, obvious others."""
+    """Return the shapes to try: its own and, unless one was asked for, obvious others."""
     own = tuple(data.x.shape[1:])
     return [own] if data.settings.get("input_shape") is not None else [own, *_other_shapes(own)]
 
 
 def _other_shapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return the shapes that rows may obviously stand for: flat rows and images."""
+    """Return the shapes that examples may obviously stand for: flat examples and images."""
     if len(shape) == 1:
         images = [(c, side, side) for c in (1, 3) if (side := _side(shape[0], c)) > 1]
         return [*images, *((side, side, 1) for c, side, _ in images if c == 1)]
@@ -179,7 +179,9 @@ def _reshaped(data: OpenedData, shape: tuple[int, ...]) -> OpenedData:
     x, notes = reshaped(data.x, shape)
     x_test = None if data.x_test is None else reshaped(data.x_test, shape)[0]
     before, after = ("x".join(map(str, row)) for row in (data.x.shape[1:], shape))
-    note = f"the model refuses rows of {before}: reshaped to {after} (say --input-shape otherwise)"
+    note = (
+        f"the model refuses examples of {before}: reshaped to {after} (use --input-shape otherwise)"
+    )
     settings = {**data.settings, "input_shape": shape}
     return replace(data, x=x, x_test=x_test, notes=(*data.notes, *notes, note), settings=settings)
 
@@ -187,8 +189,8 @@ def _reshaped(data: OpenedData, shape: tuple[int, ...]) -> OpenedData:
 def _guessed_anew(data: OpenedData, output: Tensor) -> OpenedData:
     """Return data whose labels were guessed to be real numbers as classes, if the outputs say so.
 
-    Whole numbers from 0 on, one for each row, are class numbers of a model that has an output for
-    each of them; many classes in few rows do not look like it by themselves.
+    Integers from 0 on, one for each example, are class numbers of a model that has an output for
+    each of them; many classes in few examples do not look like it by themselves.
     """
     outputs = output[0].numel()
     if data.task != "regression" or not data.guess or data.y is None or outputs < 2:
@@ -199,8 +201,8 @@ def _guessed_anew(data: OpenedData, output: Tensor) -> OpenedData:
     if not 0 <= float(both.min()) <= float(both.max()) < outputs:
         return data
     guess = (
-        f"y holds whole numbers from {int(both.min())} to {int(both.max())} and the model has "
-        f"{outputs} outputs: taken as classes (say --labels regression otherwise)"
+        f"y holds integers from {int(both.min())} to {int(both.max())} and the model has "
+        f"{outputs} outputs: taken as classes (use --labels regression otherwise)"
     )
     return replace(
         data,
@@ -220,8 +222,8 @@ def _with_fitting_labels(data: OpenedData, output: Tensor, *, probability: bool)
     outputs = output[0].numel()
     if output.ndim > 2:
         raise DataError(
-            f"the model must return one row of outputs for each input to compare with labels, "
-            f"found shape {tuple(output.shape[1:])}: flatten it, or say --labels none."
+            f"the model must return one output for each example to compare with labels, "
+            f"found shape {tuple(output.shape[1:])}: flatten it, or use --labels none."
         )
     if data.task == "regression":
         return _with_real_labels(data, output)
@@ -241,7 +243,7 @@ _ONE_PROBABILITY = (
 )
 _MAY_BE_PROBABILITIES = (
     "all outputs lie between 0 and 1, but are taken as logits, positive for class 1: if they are "
-    "probabilities, say --loss mse"
+    "probabilities, use --loss mse"
 )
 _PROBABILITIES = "the outputs look like probabilities: measuring before the softmax says more"
 
@@ -258,7 +260,7 @@ def _with_real_labels(data: OpenedData, output: Tensor) -> OpenedData:
     if columns != outputs:
         raise DataError(
             f"the model must have an output for each of the {columns} columns of y, found "
-            f"{outputs}: say --labels classes if y holds class numbers, or give other labels."
+            f"{outputs}: use --labels classes if y holds class numbers, or give other labels."
         )
     shape = output.shape[1:]
     y_test = None if data.y_test is None else data.y_test.reshape(-1, *shape)
@@ -275,7 +277,7 @@ def _with_class_labels(data: OpenedData, outputs: int) -> OpenedData:
         )
     if data.loss == "bce_logits" and outputs > 1:
         raise DataError(
-            f"loss bce_logits must have one output, found {outputs}: say --loss cross_entropy."
+            f"loss bce_logits must have one output, found {outputs}: use --loss cross_entropy."
         )
     room = max(outputs, 2)
     both = data.y if data.y_test is None else torch.cat([data.y, data.y_test])

@@ -24,7 +24,7 @@ from inscape.loaders.weights import load_weights
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedModel:
-    """A module in eval mode, where it came from, and everything that was said on the way.
+    """A module in eval mode, its source, and the notes made while opening it.
 
     ``classes`` are what its classes are called, in the order of its outputs, where it knows them.
     """
@@ -64,8 +64,8 @@ def open_model(
     """
     place = choose_device(device)
     precision = choose_dtype(dtype, place)
-    found, source, notes = _found(spec, trust=trust, max_size=max_size)
-    model, more = _as_module(found, source)
+    source_object, source, notes = _opened(spec, trust=trust, max_size=max_size)
+    model, more = _as_module(source_object, source)
     notes += more
     refuse_unreadable(model)
     mine = model is spec
@@ -82,11 +82,11 @@ def open_model(
         source=source,
         notes=notes + more,
         was_training=was_training,
-        classes=named_classes(found) if is_estimator(found) else (),
+        classes=named_classes(source_object) if is_estimator(source_object) else (),
     )
 
 
-def _found(spec: object, *, trust: bool, max_size: int | None) -> tuple[Any, str, tuple[str, ...]]:
+def _opened(spec: object, *, trust: bool, max_size: int | None) -> tuple[Any, str, tuple[str, ...]]:
     """Return what ``spec`` names, how to call it, and notes."""
     if not isinstance(spec, str | Path):
         return spec, f"{type(spec).__name__} object", ()
@@ -94,35 +94,35 @@ def _found(spec: object, *, trust: bool, max_size: int | None) -> tuple[Any, str
     saved = Path(text).suffix.lower() in SUFFIXES
     if is_hugging_face(Path(text).expanduser()):
         folder = Path(text).expanduser()
-        found, notes = open_hugging_face(folder, trust=trust, max_size=max_size)
+        opened, notes = open_hugging_face(folder, trust=trust, max_size=max_size)
     elif not saved:
-        found, notes = build(text)
+        opened, notes = build(text)
     else:
-        found, notes = open_saved(text, trust=trust, max_size=max_size)
-    return found, text, notes
+        opened, notes = open_saved(text, trust=trust, max_size=max_size)
+    return opened, text, notes
 
 
-def _as_module(found: Any, source: str) -> tuple[nn.Module, tuple[str, ...]]:
-    if is_estimator(found):
-        return convert(found)
-    if isinstance(found, torch.export.ExportedProgram):
-        return exported_module(found), ()
-    if not isinstance(found, nn.Module):
+def _as_module(candidate: Any, source: str) -> tuple[nn.Module, tuple[str, ...]]:
+    if is_estimator(candidate):
+        return convert(candidate)
+    if isinstance(candidate, torch.export.ExportedProgram):
+        return exported_module(candidate), ()
+    if not isinstance(candidate, nn.Module):
         raise TypeError(
             f"{source} must be or return an nn.Module or a scikit-learn model, found "
-            f"{_kind(found)}: return the network itself."
+            f"{_kind(candidate)}: return the network itself."
         )
     notes = []
-    while (inner := _inside(found)) is not None:
-        notes.append(f"took the module inside {type(found).__name__}")
-        found = inner
-    return found, tuple(notes)
+    while (inner := _inside(candidate)) is not None:
+        notes.append(f"took the module inside {type(candidate).__name__}")
+        candidate = inner
+    return candidate, tuple(notes)
 
 
-def _kind(found: Any) -> str:
-    if isinstance(found, type) and issubclass(found, nn.Module):
-        return f"the class {found.__name__} itself instead of an object of it"
-    return "None" if found is None else f"a {type(found).__name__}"
+def _kind(candidate: Any) -> str:
+    if isinstance(candidate, type) and issubclass(candidate, nn.Module):
+        return f"the class {candidate.__name__} itself instead of an object of it"
+    return "None" if candidate is None else f"a {type(candidate).__name__}"
 
 
 def _inside(model: nn.Module) -> nn.Module | None:

@@ -41,7 +41,8 @@ def open_nnet(path: Path, *, max_size: int | None = None) -> tuple[nn.Sequential
 
 
 _NORMALISED = (
-    "takes normalised inputs, as the file has it: for inputs in their own units say --normalise {}"
+    "expects normalised inputs, as the file has it: for inputs in their own units use "
+    "--normalise {}"
 )
 
 
@@ -63,7 +64,7 @@ def _sizes(path: Path, rows: list[list[float]]) -> list[int]:
         _refuse(path, f"a header of {HEADER} lines, the first of 4 numbers", f"{len(rows)} lines")
     counts, sizes = rows[0], rows[1]
     if not all(size >= 1 and size.is_integer() for size in (*counts[:3], *sizes)):
-        _refuse(path, "whole numbers as sizes", f"{counts} and {sizes}")
+        _refuse(path, "integers as sizes", f"{counts} and {sizes}")
     ends = (sizes[0], sizes[-1]) if sizes else ()
     if len(sizes) != counts[0] + 1 or ends != (counts[1], counts[2]):
         _refuse(path, f"the sizes of {counts[0]:g} layers, from {counts[1]:g} on", f"{sizes}")
@@ -76,11 +77,11 @@ def _header(path: Path, rows: list[list[float]], line: int, inputs: int) -> list
     return rows[line][:inputs]
 
 
-def _block(path: Path, rows: list[list[float]], columns: int, what: str) -> Tensor:
+def _block(path: Path, rows: list[list[float]], columns: int, role: str) -> Tensor:
     odd = next((row for row in rows if len(row) != columns), None)
     if not rows or odd is not None:
-        found = "the end of the file" if odd is None else f"{len(odd)}"
-        _refuse(path, f"lines of {columns} numbers as the {what}", found)
+        content = "the end of the file" if odd is None else f"{len(odd)}"
+        _refuse(path, f"lines of {columns} numbers as the {role}", content)
     return torch.tensor(rows)
 
 
@@ -99,7 +100,7 @@ def _numbers(means: list[float], ranges: list[float]) -> str:
     return "/".join(",".join(f"{value:.9g}" for value in values) for values in (means, ranges))
 
 
-def _refuse(path: Path, expected: str, found: str) -> NoReturn:
+def _refuse(path: Path, expected: str, content: str) -> NoReturn:
     raise UnsupportedModelError(
-        f"{path} must be a whole .nnet file with {expected}, found {found}: copy it again."
+        f"{path} must be a whole .nnet file with {expected}, found {content}: copy it again."
     )

@@ -50,7 +50,7 @@ def _check_convolution(given: Mapping[str, Any]) -> None:
             if value > largest:
                 raise UnsupportedModelError(
                     f"a convolution must have a {name} of at most {largest}, found {value}: export "
-                    "another network, or say --trust if you trust its source."
+                    "another network, or use --trust if you trust its source."
                 )
 
 

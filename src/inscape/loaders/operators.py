@@ -174,12 +174,12 @@ def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
 def _number(value: Any) -> Any:
     if not isinstance(value, _NUMBERS):
         raise UnsupportedModelError(
-            f"an exported program must reckon sizes with numbers, found a {type(value).__name__}: "
+            f"an exported program must compute sizes with numbers, found a {type(value).__name__}: "
             "export it anew."
         )
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise UnsupportedModelError(
-            "an exported program must reckon sizes of at most 64 bits, found a larger one: export "
+            "an exported program must compute sizes of at most 64 bits, found a larger one: export "
             "it anew."
         )
     return value

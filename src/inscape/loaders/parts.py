@@ -18,7 +18,7 @@ Key = str | int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class InputPart:
     """One of several inputs: its name or place, and what a row of it looks like."""
 
     key: Key
@@ -39,7 +39,7 @@ class Part:
         """Return an input, unless its rows are others than expected or cannot be kept exactly."""
         if tuple(tensor.shape[1:]) != self.shape:
             raise DataError(
-                f"the input {self.key!r} must have rows of shape {self.shape}, found "
+                f"the input {self.key!r} must have examples of shape {self.shape}, found "
                 f"{tuple(tensor.shape[1:])}: pad or cut them."
             )
         whole = not tensor.is_floating_point() and tensor.numel() > 0
@@ -55,22 +55,22 @@ class Part:
         shaped = numbers.reshape(numbers.shape[0], *self.shape)
         return shaped.round().to(self.dtype) if self.is_integer else shaped
 
-    def as_floats(self, *shape: int) -> "Part":
+    def as_floats(self, *shape: int) -> "InputPart":
         """Return this part with rows of another shape that hold floating-point numbers."""
         return replace(self, shape=shape, dtype=torch.float32)
 
 
-Parts = tuple[Part, ...]
+Parts = tuple[InputPart, ...]
 
 
-def part_of(key: Key, tensor: Tensor) -> Part:
+def part_of(key: Key, tensor: Tensor) -> InputPart:
     """Return what the rows of an input look like."""
     if tensor.ndim == 0:
         raise DataError(
             f"the input {key!r} must have a row for each example, found a single number: pass it "
             "as fixed."
         )
-    return Part(key=key, shape=tuple(tensor.shape[1:]), dtype=tensor.dtype)
+    return InputPart(key=key, shape=tuple(tensor.shape[1:]), dtype=tensor.dtype)
 
 
 def keyed(inputs: Mapping[Any, Any] | Sequence[Any]) -> dict[Key, Tensor]:
@@ -93,8 +93,8 @@ def joined(parts: Parts, inputs: Mapping[Key, Tensor]) -> Tensor:
     tensors = [part.checked(inputs[part.key]) for part in parts]
     if len({len(tensor) for tensor in tensors}) > 1:
         raise DataError(
-            f"inputs must have one length, found {listed(map(len, tensors))} rows: drop the rows "
-            "too many."
+            f"inputs must have one length, found {listed(map(len, tensors))} examples: drop the "
+            "extra ones."
         )
     floats = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
     wide = torch.float64 if torch.float64 in floats else torch.float32

@@ -15,7 +15,7 @@ from inscape.functional.jacobians import MEMORY, probe
 
 @dataclass(frozen=True, kw_only=True)
 class Performance:
-    """Mean loss, and share of rows that are put into their class (None for regression)."""
+    """Mean loss, and fraction of examples that are classified correctly (None for regression)."""
 
     loss: float
     accuracy: float | None
@@ -24,13 +24,13 @@ class Performance:
 
 @torch.no_grad()
 def performance(model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, loss: str) -> Performance:
-    """Return loss and accuracy over all rows; both are exact up to rounding.
+    """Return loss and accuracy over all examples; both are exact up to rounding.
 
     Args:
         model: A module in eval mode.
         x: Inputs.
-        y: Classes (int64, one per row) or rows of real numbers.
-        loss: ``mse`` (mean over rows and outputs; classes count as one-hot rows),
+        y: Classes (int64, one per example) or vectors of real numbers.
+        loss: ``mse`` (mean over examples and outputs; classes count as one-hot vectors),
             ``cross_entropy`` of logits, or ``bce_logits`` of one logit and classes 0 and 1.
     """
     total, right = 0.0, 0
@@ -48,7 +48,7 @@ def performance(model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, loss: str
 def per_sample(
     model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, loss: str
 ) -> tuple[Float64[Tensor, " n"], Bool[Tensor, " n"]]:
-    """Return the loss of each sample, and whether it is put into its class.
+    """Return the loss of each sample, and whether it is classified correctly.
 
     Arguments are those of :func:`performance`, which is the mean of both.
     """
@@ -57,7 +57,7 @@ def per_sample(
 
 
 def _batches(model: nn.Module, x: Tensor, y: Tensor, loss: str) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the losses of a batch and whether its samples are put into their classes."""
+    """Yield the losses of a batch and whether its samples are classified correctly."""
     checks.one_of(("mse", "cross_entropy", "bce_logits"), loss=loss)
     checks.labels(y, x)
     rows = probe(model, x).rows(MEMORY)
@@ -70,7 +70,7 @@ def _batches(model: nn.Module, x: Tensor, y: Tensor, loss: str) -> Iterator[tupl
 
 
 def row_losses(output: Tensor, y: Tensor, loss: str) -> Float[Tensor, " n"]:
-    """Return the loss of each row."""
+    """Return the loss of each example."""
     if loss == "cross_entropy":
         return functional.cross_entropy(output, y, reduction="none")
     targets = y if y.is_floating_point() else _targets(output, y)
@@ -87,7 +87,7 @@ def _targets(output: Tensor, y: Tensor) -> Tensor:
 
 
 def _right(output: Tensor, y: Tensor, loss: str) -> Tensor:
-    """Tell which rows are put into their class; a single output decides halfway."""
+    """Tell which examples are classified correctly; a single output decides halfway."""
     if y.is_floating_point():
         return torch.zeros(len(y), dtype=torch.bool)
     if _single(output):

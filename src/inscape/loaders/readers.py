@@ -110,7 +110,7 @@ def _unreadable(path: Path, error: Exception) -> DataError:
     if "Object arrays" in str(error):
         return DataError(
             f"{path} must hold plain numbers, found an array of Python objects, which could run "
-            "code: save numeric arrays, with rows of one length."
+            "code: save numeric arrays, with examples of one length."
         )
     return DataError(
         f"{path} must be a whole file, found one that is damaged or truncated ({short(error)}): "

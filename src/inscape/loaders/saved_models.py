@@ -23,10 +23,10 @@ _KERAS = (".keras", ".h5", ".hdf5")
 _FOREIGN = (".tflite", ".pb", ".mlmodel")
 SUFFIXES = (".pt2", ".nnet", ".onnx", *_KERAS, *_TORCH, *_PICKLES, *_FOREIGN)
 
-Found = tuple[Any, tuple[str, ...]]
+Opened = tuple[Any, tuple[str, ...]]
 
 
-def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) -> Found:
+def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) -> Opened:
     """Return the model in a file and what there is to say about it."""
     suffix = Path(spec).suffix.lower()
     if suffix in _FOREIGN:
@@ -53,7 +53,7 @@ def open_saved(spec: str | Path, *, trust: bool, max_size: int | None = None) ->
     return _open_torch(path, trust=trust, max_size=max_size)
 
 
-def _open_torch(path: Path, *, trust: bool, max_size: int | None) -> Found:
+def _open_torch(path: Path, *, trust: bool, max_size: int | None) -> Opened:
     kind = kind_of(path)
     if kind == "torchscript":
         return _open_torchscript(path, trust=trust)
@@ -65,20 +65,20 @@ def _open_torch(path: Path, *, trust: bool, max_size: int | None) -> Found:
             f"{path} must be a model saved by PyTorch, found {phrase(path)}: give --model "
             "FILE.py:FACTORY and a state_dict as --weights, or a .pt2."
         )
-    found = load_torch(path, trust=trust, max_size=max_size)
-    if isinstance(found, Mapping):
-        models = [found[key] for key in KEYS if isinstance(found.get(key), nn.Module)]
+    saved = load_torch(path, trust=trust, max_size=max_size)
+    if isinstance(saved, Mapping):
+        models = [saved[key] for key in KEYS if isinstance(saved.get(key), nn.Module)]
         if not models:
             raise _no_architecture(path)
-        found = models[0]
-    return _trusted(found, path)
+        saved = models[0]
+    return _trusted(saved, path)
 
 
-def _open_torchscript(path: Path, *, trust: bool) -> Found:
+def _open_torchscript(path: Path, *, trust: bool) -> Opened:
     if not trust:
         raise UnsupportedModelError(
             f"{path} must be a model that runs no foreign code, found a TorchScript archive, a "
-            "program that can write files: export it as .pt2 instead, or say --trust "
+            "program that can write files: export it as .pt2 instead, or use --trust "
             "(trust=True) only if you trust whoever wrote it."
         )
     with warnings.catch_warnings():
@@ -93,7 +93,7 @@ def _open_torchscript(path: Path, *, trust: bool) -> Found:
     return Scripted(script), ("TorchScript, which PyTorch has deprecated: export it as .pt2",)
 
 
-def _open_pickle(path: Path, *, trust: bool) -> Found:
+def _open_pickle(path: Path, *, trust: bool) -> Opened:
     if not trust:
         raise code_refusal(path)
     import joblib
@@ -101,22 +101,22 @@ def _open_pickle(path: Path, *, trust: bool) -> Found:
     with importing_from(Path.cwd()), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = joblib.load(path)
+            unpickled = joblib.load(path)
         except Exception as error:
             raise ValueError(
                 f"{path} must be a whole pickle of a scikit-learn model, found one that raised "
                 f"{short(error)}; save it again with "
                 "the versions that are installed here."
             ) from error
-    model, notes = _trusted(found, path)
+    model, notes = _trusted(unpickled, path)
     return model, (*notes, *(str(item.message).partition("\n")[0] for item in caught))
 
 
-def _trusted(found: Any, path: Path) -> Found:
-    if isinstance(found, nn.Module) or is_estimator(found):
-        return found, ("unpickled with its own code, as trusted",)
+def _trusted(saved: Any, path: Path) -> Opened:
+    if isinstance(saved, nn.Module) or is_estimator(saved):
+        return saved, ("unpickled with its own code, as trusted",)
     raise UnsupportedModelError(
-        f"{path} must hold an nn.Module or a scikit-learn model, found a {type(found).__name__}: "
+        f"{path} must hold an nn.Module or a scikit-learn model, found a {type(saved).__name__}: "
         "save the network itself."
     )
 

@@ -20,11 +20,11 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-def is_sklearn_mlp(found: object) -> bool:
+def is_sklearn_mlp(model: object) -> bool:
     """Tell whether an object is an MLPRegressor or MLPClassifier, without importing them."""
     networks = sys.modules.get("sklearn.neural_network")
     return networks is not None and isinstance(
-        found, networks.MLPRegressor | networks.MLPClassifier
+        model, networks.MLPRegressor | networks.MLPClassifier
     )
 
 

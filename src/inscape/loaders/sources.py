@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Source:
+class DataSource:
     """Arrays, their name and hash, and the kind of their labels where it is known."""
 
     arrays: Arrays
@@ -39,12 +39,12 @@ def find_source(
     max_size: int | None = None,
     arguments: Sequence[str] = (),
     **files: Any,
-) -> Source:
+) -> DataSource:
     """Return the arrays that ``spec`` names or holds, checked.
 
     Args:
         spec: What the user gave.
-        limit: Rows at which the reading of a loader stops.
+        limit: Examples at which the reading of a loader stops.
         target: Column of the label in a table.
         with_labels: Whether a table's last column is the label.
         dtype: Precision in which a named data set is made.
@@ -73,7 +73,7 @@ def find_source(
     else:
         arrays, name = from_pair(spec), "(x, y)" if isinstance(spec, tuple | list) else "x"
     check(arrays)
-    return Source(arrays=arrays, name=name, hash=arrays.hash, settings={})
+    return DataSource(arrays=arrays, name=name, hash=arrays.hash, settings={})
 
 
 def columns_of(spec: Any) -> Mapping[str, Any] | None:
@@ -108,13 +108,13 @@ def check(arrays: Arrays) -> None:
         return
     if arrays.x_test.shape[1:] != arrays.x.shape[1:]:
         raise DataError(
-            f"x_test must have rows of shape {arrays.x.shape[1:]} as x has, found "
+            f"x_test must have examples of shape {arrays.x.shape[1:]} as x has, found "
             f"{arrays.x_test.shape[1:]}: reshape it."
         )
     if (arrays.y is None) != (arrays.y_test is None):
         raise DataError(
             "labels must be given for both splits or for none, found one of y and y_test: "
-            "give the other too, or say --labels none."
+            "give the other too, or use --labels none."
         )
 
 
@@ -126,7 +126,7 @@ def _check_numbers(x: Array, name: str) -> None:
         )
     if x.ndim == 0 or x.size == 0:
         raise DataError(
-            f"{name} must hold at least one row, found shape {x.shape}: pass some data."
+            f"{name} must hold at least one example, found shape {x.shape}: pass some data."
         )
     _check_finite(x, name)
 
@@ -134,7 +134,7 @@ def _check_numbers(x: Array, name: str) -> None:
 def _check_labels(y: Array, name: str, x: Array) -> None:
     if y.ndim == 0 or len(y) != len(x):
         raise DataError(
-            f"{name} must hold one label for each of the {len(x)} rows, found shape {y.shape}: "
+            f"{name} must hold one label for each of the {len(x)} examples, found shape {y.shape}: "
             "pass inputs and labels of one length."
         )
     if y.dtype.kind not in "biufUS":
@@ -152,8 +152,8 @@ def _check_finite(array: Array, name: str) -> None:
     bad = ~np.isfinite(array).reshape(len(array), -1).all(1)
     if bad.any():
         raise DataError(
-            f"{name} must be finite, found NaN or Inf in {bad.sum()} of {len(array)} rows, first "
-            f"in row {int(bad.argmax())} (counted from 0): drop or repair them."
+            f"{name} must be finite, found NaN or Inf in {bad.sum()} of {len(array)} examples, "
+            f"first in example {int(bad.argmax())} (counted from 0): drop or repair them."
         )
 
 
@@ -176,11 +176,11 @@ def _is_dataset(spec: object) -> bool:
     return isinstance(spec, Dataset)
 
 
-def _from_dataset(data: Any) -> Source:
+def _from_dataset(data: Any) -> DataSource:
     parts = ("x", "y", "x_test", "y_test")
     held = {part: getattr(data, part) for part in parts}
     arrays = {key: as_array(part, key) for key, part in held.items() if part is not None}
-    return Source(
+    return DataSource(
         arrays=Arrays(
             x=arrays["x"],
             y=arrays.get("y"),

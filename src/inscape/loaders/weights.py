@@ -90,7 +90,7 @@ def code_refusal(path: Path) -> UnsupportedModelError:
     wanted = ", ".join(map(repr, names[:3])) or "names that cannot be read"
     return UnsupportedModelError(
         f"{path} must hold nothing but tensors, found a pickle that would run code ({wanted}): "
-        "save model.state_dict() instead, or say --trust (trust=True) only if you trust whoever "
+        "save model.state_dict() instead, or use --trust (trust=True) only if you trust whoever "
         "wrote the file."
     )
 
@@ -106,14 +106,14 @@ def find_state(loaded: Any, path: Path) -> tuple[State, tuple[str, ...]]:
             inner = inner.state_dict()
         if _is_state(inner):
             return inner, (f"read the weights under the key {'/'.join(trail)!r}",)
-    found = (
+    content = (
         f"a dict with the keys {', '.join(map(repr, list(loaded)[:6]))}"
         if isinstance(loaded, Mapping)
         else f"a {type(loaded).__name__}"
     )
     raise ValueError(
         f"{path} must hold a state_dict, alone or under one of the keys {', '.join(KEYS)}, found "
-        f"{found}: save model.state_dict()."
+        f"{content}: save model.state_dict()."
     )
 
 
@@ -133,12 +133,12 @@ def fitted_state(model: nn.Module, state: State) -> tuple[State, tuple[str, ...]
 def _renamed(
     state: State, rename: Callable[[str], tuple[str, set[str]]], notes: list[str]
 ) -> State:
-    found = {key: rename(key) for key in state}
-    if len({name for name, _ in found.values()}) < len(state):
+    renamed = {key: rename(key) for key in state}
+    if len({name for name, _ in renamed.values()}) < len(state):
         return state  # two keys would become one
-    counts = Counter(prefix for _, prefixes in found.values() for prefix in prefixes)
+    counts = Counter(prefix for _, prefixes in renamed.values() for prefix in prefixes)
     notes += [f"stripped the prefix {prefix!r} from {n} keys" for prefix, n in counts.items()]
-    return {found[key][0]: value for key, value in state.items()}
+    return {renamed[key][0]: value for key, value in state.items()}
 
 
 def _bare(key: str) -> tuple[str, set[str]]:
@@ -194,14 +194,14 @@ def _shape(value: Any) -> str:
     return str(tuple(value.shape))
 
 
-def _is_state(found: Any) -> bool:
+def _is_state(loaded: Any) -> bool:
     return (
-        isinstance(found, Mapping)
-        and len(found) > 0
-        and all(isinstance(key, str) for key in found)
+        isinstance(loaded, Mapping)
+        and len(loaded) > 0
+        and all(isinstance(key, str) for key in loaded)
         and all(
             isinstance(value, Tensor) or key.endswith("_extra_state")
-            for key, value in found.items()
+            for key, value in loaded.items()
         )
     )
 

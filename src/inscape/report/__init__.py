@@ -1,4 +1,4 @@
-"""The report: every measure of a model on one page, with what to hold it against."""
+"""Reports: every instrument that applies to a model on one page, with its baselines."""
 
 from inscape.report.look.look import Look, look
 from inscape.report.look.parts import Measured, Reference

@@ -1,4 +1,4 @@
-"""What ReLU units do on some examples: which are never on, and which are copies of others."""
+"""Activations of ReLU units on examples: units that are never on, and copies of other units."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,15 +55,15 @@ class Activations:
         By random projections, which keep multiples and tell apart what is none; dead units do not
         count.
         """
-        found = {}
+        duplicates = {}
         for name, sketch in self.sketches.items():
             length = sketch.norm(dim=1, keepdim=True)
             unit = sketch / length.clamp(min=1e-300)
             cosine = (unit @ unit.T).tril(-1)
             alive = (length[:, 0] > 0) & ~self.silent[name]
             same = (cosine > 1 - SAME) & alive & alive[:, None]
-            found[name] = same.any(1)
-        return found
+            duplicates[name] = same.any(1)
+        return duplicates
 
 
 @contextmanager

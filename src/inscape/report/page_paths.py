@@ -1,4 +1,4 @@
-"""Where a report is written, by what was looked at; needs no torch."""
+"""The path of a report, by the model and data that were measured; needs no torch."""
 
 import re
 from pathlib import Path

@@ -105,19 +105,19 @@ def inline(svg: str, *, prefix: str, label: str) -> str:
 HEAVY, SIDE = 200_000, 900
 
 
-def _lighter(found: re.Match[str]) -> str:
+def _lighter(match: re.Match[str]) -> str:
     """Return a picture inside a figure, with fewer pixels and colours if it is large."""
     from PIL import Image
 
-    if len(found[2]) <= HEAVY:
-        return found[0]
+    if len(match[2]) <= HEAVY:
+        return match[0]
     out = io.BytesIO()
-    with Image.open(io.BytesIO(base64.b64decode(found[2]))) as image:
+    with Image.open(io.BytesIO(base64.b64decode(match[2]))) as image:
         whole = image.convert("RGBA")
         whole.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
         few = whole.quantize(256, method=Image.Quantize.FASTOCTREE)
         few.save(out, "png", compress_level=4)
-    return found[1] + base64.b64encode(out.getvalue()).decode()
+    return match[1] + base64.b64encode(out.getvalue()).decode()
 
 
 #: Pixels of a thumbnail, at most, on its longer side.
@@ -146,13 +146,13 @@ def thumbnail(x: Tensor) -> str | None:
 _NAMESPACES = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
 
 
-def _without_face(found: re.Match[str]) -> str:
+def _without_face(match: re.Match[str]) -> str:
     """Keep the size of a text and leave its face to the page."""
-    return f"font-size: {found[1]}" if found[1] else ""
+    return f"font-size: {match[1]}" if match[1] else ""
 
 
-def _variable(found: re.Match[str]) -> str:
-    return f"var(--{COLOURS[found[0].upper()]})"
+def _variable(match: re.Match[str]) -> str:
+    return f"var(--{COLOURS[match[0].upper()]})"
 
 
 @cache

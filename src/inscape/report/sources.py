@@ -88,7 +88,7 @@ def citation(cites: str) -> str:
     >>> citation("jacot2018neural; our definition").endswith("NeurIPS 2018; our definition")
     True
     """
-    return "; ".join(_spelled(one) for one in cites.split("; "))
+    return "; ".join(_spelled(source) for source in cites.split("; "))
 
 
 def _spelled(cited: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 from inscape.boolean import npn
 from inscape.boolean.truth_table import TruthTable, parity, random
 from inscape.lab.encoding import cell_key
+from inscape.lab.statistics import proportion_estimate
 from inscape.lab.store import Record, Store
 from inscape.report.boolean import summary, trials
 from inscape.report.boolean.page import page
@@ -18,7 +19,7 @@ from inscape.report.boolean.summary import (
     look_at_function,
     sizes,
 )
-from inscape.report.boolean.trials import seen_before, wilson
+from inscape.report.boolean.trials import seen_before
 from markup import Structure
 
 XOR = TruthTable(2, 6)
@@ -33,7 +34,7 @@ def seen(tmp_path_factory):
 
 
 def test_a_look_knows_the_function(seen):
-    rows = {row["measure"]: row["value"] for row in seen.rows()}
+    rows = {row["quantity"]: row["value"] for row in seen.rows()}
     assert rows == {
         "class": 6,
         "class size": 2,
@@ -43,28 +44,28 @@ def test_a_look_knows_the_function(seen):
         "influence": 2.0,
         "entropy": 0.0,
     }
-    assert [one.size for one in seen.networks] == ["2-2-1", "2-2-1", "2-2-1"]
-    assert all(one.checked for one in seen.networks)
+    assert [trial.size for trial in seen.networks] == ["2-2-1", "2-2-1", "2-2-1"]
+    assert all(trial.checked for trial in seen.networks)
     assert seen.smallest.parameters == 9
-    assert {one.activation for one in seen.trials} == {"leaky ReLU", "ReLU"}
-    for one in seen.trials:
-        assert (one.networks, one.share) == (30, one.found / 30)
-        assert one.low <= one.share <= one.high
-    assert any(one.found for one in seen.trials)
+    assert {trial.activation for trial in seen.trials} == {"leaky ReLU", "ReLU"}
+    for trial in seen.trials:
+        assert (trial.networks, trial.fraction) == (30, trial.solved / 30)
+        assert trial.low <= trial.fraction <= trial.high
+    assert any(trial.solved for trial in seen.trials)
     assert "function 6 of 2 inputs changes 2 times" in description(seen)
     json.dumps(seen.to_dict())
 
 
 def test_the_page_is_whole_and_needs_nothing(seen, tmp_path):
     written = page(seen)
-    found = Structure(written)
-    assert "Function 6 of 2 inputs" in found.text
+    result = Structure(written)
+    assert "Function 6 of 2 inputs" in result.text
     for one in (*seen.networks, *seen.trials):
-        assert one.size in found.text
-    assert description(seen) in found.text
-    ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
+        assert one.size in result.text
+    assert description(seen) in result.text
+    ids = [attributes["id"] for _, attributes in result.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert not {tag for tag, _ in found.tags} & {"script", "link", "img"}
+    assert not {tag for tag, _ in result.tags} & {"script", "link", "img"}
     assert len(written) < 300_000
     path = seen.save(tmp_path / "a.json")
     assert json.loads(path.read_text())["function"]["number"] == 6
@@ -90,15 +91,15 @@ def test_more_inputs_than_can_be_searched_give_a_bound(tmp_path):
     assert look.canonical is None
     assert look.swaps.kind == "upper bound"
     assert "at most" in description(look)
-    assert all(one.checked for one in look.networks)
+    assert all(network.checked for network in look.networks)
     assert "a better line was not found" in Structure(page(look)).text
     with pytest.raises(ValueError, match="at most 10 inputs to be looked at, found 11"):
         look_at_function(TruthTable(11, 0))
 
 
 def test_parity_has_its_own_network():
-    found = list(constructed(parity(4), summary.swaps(parity(4)), parity(4).number))
-    assert [one.size for one in found] == ["4-4-1", "4-2-2-2-1", "4-2-2-1"]
+    result = list(constructed(parity(4), summary.swaps(parity(4)), parity(4).number))
+    assert [one.size for one in result] == ["4-4-1", "4-2-2-2-1", "4-2-2-1"]
     other = ~parity(4)
     *_, last = constructed(other, summary.swaps(other), parity(4).number)
     assert last.checked is None
@@ -119,7 +120,8 @@ def test_wilson_against_its_formula():
     p, n, z = 0.3, 50, 1.959963984540054
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
-    assert wilson(15, 50) == pytest.approx((middle - half, middle + half))
+    rate = proportion_estimate(15, 50)
+    assert (rate.low, rate.high) == pytest.approx((middle - half, middle + half))
 
 
 def test_records_of_figure_3_5_are_read(tmp_path):
@@ -142,12 +144,12 @@ def test_records_of_figure_3_5_are_read(tmp_path):
             )
         )
     leaky, relu = seen_before(27030, tmp_path)
-    assert (leaky.size, leaky.found, leaky.activation, leaky.scale) == (
+    assert (leaky.size, leaky.solved, leaky.activation, leaky.scale) == (
         "4-4-1",
         7,
         "leaky ReLU",
         "paper",
     )
-    assert (relu.size, relu.found) == ("4-6-1", 9)
+    assert (relu.size, relu.solved) == ("4-6-1", 9)
     assert seen_before(1, tmp_path) == ()
     assert seen_before(27030, tmp_path / "nowhere") == ()

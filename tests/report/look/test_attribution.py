@@ -29,7 +29,7 @@ from inscape.report.look.attribution_text import attribution_text
 from inscape.report.look.explanation import explain
 from inscape.report.look.page import page
 from inscape.report.look.pulse import pulse
-from inscape.report.look.recorded_training import Asked, Recorded
+from inscape.report.look.recorded_training import Asked, RecordedTraining
 from inscape.report.look.session import prepare
 from inscape.report.look.watch import Stopped, Watch
 from inscape.report.pictures import thumbnail
@@ -73,18 +73,18 @@ def found(net, digits, way):
 
 @pytest.fixture(scope="module")
 def split(net, digits, way, found):
-    rows = [one.prediction.row for one in found.attribution.explained]
+    rows = [explained.prediction.row for explained in found.attribution.explained]
     return path_kernel(net, digits.x, digits.y, trajectory=way, queries=digits.x_test[rows])
 
 
 def test_parts_add_up_to_what_the_network_says(found, net, digits):
-    for one in found.attribution.explained:
-        said = net(digits.x_test)[one.prediction.row]
-        assert one.prediction.output == int(said.argmax()) == int(one.prediction.says)
-        assert one.total == pytest.approx(said.max().item(), abs=1e-12)
-        assert one.final == pytest.approx(one.prediction.value, abs=1e-12)
-        assert one.prediction.probability == pytest.approx(said.softmax(0).max().item())
-        assert list(one.rest) == ["weight decay", "residual"]
+    for explained in found.attribution.explained:
+        said = net(digits.x_test)[explained.prediction.row]
+        assert explained.prediction.output == int(said.argmax()) == int(explained.prediction.says)
+        assert explained.total == pytest.approx(said.max().item(), abs=1e-12)
+        assert explained.final == pytest.approx(explained.prediction.value, abs=1e-12)
+        assert explained.prediction.probability == pytest.approx(said.softmax(0).max().item())
+        assert list(explained.rest) == ["weight decay", "residual"]
     assert found.attribution.residual < 1e-12
 
 
@@ -110,7 +110,10 @@ def test_right_and_wrong_predictions_are_chosen(found, net, digits):
     outputs = net(digits.x_test).detach()
     best = outputs.topk(2, dim=1).values
     ahead, right = best[:, 0] - best[:, 1], outputs.argmax(1) == digits.y_test
-    chosen = {one.prediction.why: one.prediction.row for one in found.attribution.explained}
+    chosen = {
+        explained.prediction.why: explained.prediction.row
+        for explained in found.attribution.explained
+    }
     wrong = ahead.where(~right, -1.0).argsort(descending=True)
     count, bad = int(right.sum()), int((~right).sum())
     assert count > 1
@@ -124,36 +127,36 @@ def test_right_and_wrong_predictions_are_chosen(found, net, digits):
 
 
 def test_rows_that_are_named_are_explained_with_or_without_other_instruments(net, digits, way):
-    some = look(net, digits, trajectory=way, only="gradient_norm", explain=[7, 2], quiet=True)
-    assert [one.prediction.row for one in some.attribution.explained] == [7, 2]
-    assert some.attribution.explained[0].prediction.why == "asked for"
-    assert [measured.name for measured in some.measures] == ["gradient_norm"]
+    report = look(net, digits, trajectory=way, only="gradient_norm", explain=[7, 2], quiet=True)
+    assert [explained.prediction.row for explained in report.attribution.explained] == [7, 2]
+    assert report.attribution.explained[0].prediction.why == "asked for"
+    assert [measured.name for measured in report.measurements] == ["gradient_norm"]
     assert look(net, digits, only="gradient_norm", trajectory=way, quiet=True).attribution is None
     none = look(net, digits, only="attribution", explain=[], trajectory=way, quiet=True)
     assert none.attribution is None
-    assert "explain=[7, 2], trajectory=trajectory)" in some.attribution.command
+    assert "explain=[7, 2], trajectory=trajectory)" in report.attribution.command
 
 
 def test_json_has_the_same_numbers(found):
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))["attribution"]
-    for said, one in zip(told["explained"], found.attribution.explained, strict=True):
+    result = json.loads(json.dumps(found.to_dict(), allow_nan=False))["attribution"]
+    for said, one in zip(result["explained"], found.attribution.explained, strict=True):
         pushes = [push["amount"] for push in (*said["up"], *said["down"])]
         rest = (said["initial"], *said["rest"].values())
         total = fsum([*pushes, said["others"]["up"], said["others"]["down"], *rest])
         assert total == pytest.approx(one.prediction.value, abs=1e-12)
         assert said["prediction"]["row"] == one.prediction.row
-    assert told["training"] == "15 updates of AdamW, batches of 8"
-    assert "pictures" not in told
+    assert result["training"] == "15 updates of AdamW, batches of 8"
+    assert "pictures" not in result
 
 
 def test_page_shows_pictures_and_amounts(found):
     read = Structure(page(found))
-    one = found.attribution.explained[0]
+    result = found.attribution.explained[0]
     tiles = [image["alt"] for image in read.all("img") if image["alt"]]  # the slice's have none
-    named = [f"row {push.row}" for push in (*one.up, *one.down)]
-    assert tiles[: 1 + len(named)] == [f"test row {one.prediction.row}", *named]
+    named = [f"example {push.row}" for push in (*result.up, *result.down)]
+    assert tiles[: 1 + len(named)] == [f"test example {result.prediction.row}", *named]
     assert all(image["src"].startswith("data:image/png;base64,") for image in read.all("img"))
-    for push in (*one.up, *one.down):
+    for push in (*result.up, *result.down):
         assert signed(push.amount) in read.text
     assert "15 updates of AdamW, batches of 8" in read.text
     assert (
@@ -167,8 +170,8 @@ def test_page_shows_pictures_and_amounts(found):
 
 
 def test_bars_begin_where_the_one_before_ended(found):
-    for one in found.attribution.explained:
-        drawn = bars(one, {})
+    for explained in found.attribution.explained:
+        drawn = bars(explained, {})
         at = drawn[0].low
         for bar in drawn[1:-1]:
             start, end = bar.low, bar.low + bar.width
@@ -177,13 +180,13 @@ def test_bars_begin_where_the_one_before_ended(found):
         assert at == pytest.approx(drawn[-1].low, abs=1e-2)
         assert min(bar.low for bar in drawn) == 0
         assert max(bar.low + bar.width for bar in drawn) == pytest.approx(100)
-        assert fsum(bar.amount for bar in drawn[:-1]) == pytest.approx(one.final)
+        assert fsum(bar.amount for bar in drawn[:-1]) == pytest.approx(explained.final)
 
 
 def test_many_classes_are_brought_together(found):
-    one = found.attribution.explained[0]
-    many = tuple(replace(one.by_class[0], label=str(k), amount=float(k - 9)) for k in range(30))
-    drawn = class_bars(replace(one, by_class=many))
+    result = found.attribution.explained[0]
+    many = tuple(replace(result.by_class[0], label=str(k), amount=float(k - 9)) for k in range(30))
+    drawn = class_bars(replace(result, by_class=many))
     assert len(drawn) == 12
     assert drawn[-1].name == "19 others"
     assert fsum(bar.amount for bar in drawn) == pytest.approx(fsum(p.amount for p in many))
@@ -194,74 +197,76 @@ def test_csv_holds_the_strongest_amounts(found, split):
     assert note == ""
     assert len(data) == 4 * 24
     few, note = amounts(found.attribution, 20)
-    assert note == "the 5 strongest of 24 rows for each prediction"
-    one = found.attribution.explained[0].prediction
-    added = split.samples[0, :, one.output]
-    assert [row["training row"] for row in few[:5]] == (
+    assert note == "the 5 strongest of 24 examples for each prediction"
+    result = found.attribution.explained[0].prediction
+    added = split.samples[0, :, result.output]
+    assert [row["training example"] for row in few[:5]] == (
         added.abs().argsort(descending=True)[:5].tolist()
     )
 
 
 def test_without_a_record_the_likes_are_shown_and_how_to_record(net, digits):
-    found = look(net, digits, only="attribution", quiet=True)
-    told = found.attribution
-    assert told.explained == ()
-    assert told.reason == "there is no record of the training"
-    assert "fit(model, x, y, record=100)" in told.advice
-    rows = [one.prediction.row for one in told.nearest]
+    report = look(net, digits, only="attribution", quiet=True)
+    result = report.attribution
+    assert result.explained == ()
+    assert result.reason == "there is no record of the training"
+    assert "fit(model, x, y, record=100)" in result.advice
+    rows = [nearest.prediction.row for nearest in result.nearest]
     again = neighbours(net, digits.x, queries=digits.x_test[rows], count=5)
-    for k, one in enumerate(told.nearest):
-        assert [like.row for like in one.by_kernel] == again.by_kernel[k].tolist()
-        assert [like.row for like in one.by_distance] == again.by_distance[k].tolist()
-        assert_close([like.nearness for like in one.by_kernel], again.cosines[k].tolist())
-        assert [like.label for like in one.by_kernel] == [
-            str(int(digits.y[like.row])) for like in one.by_kernel
+    for k, nearest in enumerate(result.nearest):
+        assert [like.row for like in nearest.by_kernel] == again.by_kernel[k].tolist()
+        assert [like.row for like in nearest.by_distance] == again.by_distance[k].tolist()
+        assert_close([like.nearness for like in nearest.by_kernel], again.cosines[k].tolist())
+        assert [like.label for like in nearest.by_kernel] == [
+            str(int(digits.y[like.row])) for like in nearest.by_kernel
         ]
-        both = {like.row for like in one.by_kernel} & {like.row for like in one.by_distance}
-        assert {like.row for like in one.by_kernel if like.both} == both
-    read = Structure(page(found))
+        both = {like.row for like in nearest.by_kernel} & {like.row for like in nearest.by_distance}
+        assert {like.row for like in nearest.by_kernel if like.both} == both
+    read = Structure(page(report))
     assert "Which examples have similar gradients" in read.text
     assert len([image for image in read.all("img") if image["alt"]]) == len(rows) * 11
     assert "run.trajectory.save" in read.text
 
 
 def test_a_row_is_not_like_itself_where_all_rows_are_measured(net, digits):
-    found = look(net, (digits.x, digits.y), only="attribution", explain=[3], quiet=True)
-    (one,) = found.attribution.nearest
+    report = look(net, (digits.x, digits.y), only="attribution", explain=[3], quiet=True)
+    (one,) = report.attribution.nearest
     again = neighbours(net, digits.x, count=5)
     assert [like.row for like in one.by_kernel] == again.by_kernel[3].tolist()
     assert [like.row for like in one.by_distance] == again.by_distance[3].tolist()
-    assert found.attribution.row == "row"
+    assert report.attribution.row == "example"
 
 
 def test_regression_without_pictures_is_a_table_of_numbers(regression, network):
-    found = look(network, regression, only="attribution", quiet=True)
-    told = found.attribution
+    report = look(network, regression, only="attribution", quiet=True)
+    result = report.attribution
     errors = (network(regression.x_test) - regression.y_test).detach().abs().flatten()
     order = errors.argsort(descending=True).tolist()
     whys = ("the largest error", "an error of usual size", "the smallest error")
-    assert {one.prediction.why: one.prediction.row for one in told.nearest} == dict(
+    assert {nearest.prediction.why: nearest.prediction.row for nearest in result.nearest} == dict(
         zip(whys, (order[0], order[10], order[-1]), strict=True)
     )
-    read = Structure(page(found))
+    read = Structure(page(report))
     assert read.all("img") == []
-    like = told.nearest[0].by_kernel[0]
-    assert f"row {like.row} label {like.label} cosine {number(like.nearness, 3)}" in read.text
+    like = result.nearest[0].by_kernel[0]
+    assert f"example {like.row} label {like.label} cosine {number(like.nearness, 3)}" in read.text
     unlabelled = look(network, regression.x, only="attribution", quiet=True)
-    assert [one.prediction.row for one in unlabelled.attribution.nearest] == [0, 1, 2, 3]
+    assert [nearest.prediction.row for nearest in unlabelled.attribution.nearest] == [0, 1, 2, 3]
     assert unlabelled.attribution.nearest[0].prediction.truth is None
 
 
 def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, monkeypatch):
-    monkeypatch.setattr(Recorded, "seconds", lambda self, asked: 5.0 + 5.0 * len(asked.queries))
+    monkeypatch.setattr(
+        RecordedTraining, "seconds", lambda self, asked: 5.0 + 5.0 * len(asked.queries)
+    )
     monkeypatch.setattr(Watch, "spent", 0.0)  # a busy machine would leave less
-    told = look(
+    result = look(
         net, digits, trajectory=way, only="attribution", explain=[0, 1, 2, 3, 4, 5, 6, 7],
         budget=40, quiet=True, command="inscape look a:b --explain 0,1",
     ).attribution  # fmt: skip
-    assert [one.prediction.row for one in told.explained] == [0, 1, 2]
-    assert told.left_out == (3, 4, 5, 6, 7)
-    assert told.command == (
+    assert [explained.prediction.row for explained in result.explained] == [0, 1, 2]
+    assert result.left_out == (3, 4, 5, 6, 7)
+    assert result.command == (
         "inscape look a:b --only attribution --explain 0,1,2,3,4,5,6,7 --budget 135"
     )
     late = look(net, digits, trajectory=way, only="attribution", budget=19, quiet=True)
@@ -279,17 +284,17 @@ def test_one_is_explained_to_first_order_where_the_exact_sum_takes_too_long(
     net, digits, way, monkeypatch
 ):
     cost = {"exact": 100.0, "first-order": 1.0}
-    monkeypatch.setattr(Recorded, "seconds", lambda self, asked: cost[asked.mode])
+    monkeypatch.setattr(RecordedTraining, "seconds", lambda self, asked: cost[asked.mode])
     monkeypatch.setattr(Watch, "spent", 0.0)
     modes = []
 
-    def split(self, asked, own=Recorded.split):
+    def split(self, asked, own=RecordedTraining.split):
         modes.append(asked.mode)
         if late and asked.mode == "exact":
             raise Stopped
         return own(self, asked)
 
-    monkeypatch.setattr(Recorded, "split", split)
+    monkeypatch.setattr(RecordedTraining, "split", split)
     for late in (True, False):
         told = look(net, digits, trajectory=way, only="attribution", budget=40, quiet=True)
         (one,) = told.attribution.explained
@@ -322,7 +327,7 @@ def test_a_folder_that_a_loop_was_recorded_to_explains_predictions(tmp_path):
 
 
 def test_expected_time_grows_with_the_training(net, digits, way):
-    known = Recorded(model=net, x=digits.x, y=digits.y, trajectory=way)
+    known = RecordedTraining(model=net, x=digits.x, y=digits.y, trajectory=way)
     taken = []
 
     def timed(trajectory, asked):
@@ -348,7 +353,9 @@ def test_labels_are_known_in_the_form_of_the_training(form):
     tail = [nn.Flatten(0)] if form == "numbers" else []
     model = nn.Sequential(*mlp(2, 3, 2 if form == "one-hot" else 1, dtype=x.dtype), *tail)
     run = fit(model, x, forms[form], epochs=3, record=1, progress=False)
-    known = Recorded.of(model, open_data((x, y), labels="classes", dtype=x.dtype), run.trajectory)
+    known = RecordedTraining.of(
+        model, open_data((x, y), labels="classes", dtype=x.dtype), run.trajectory
+    )
     assert torch.equal(known.y, forms[form])
 
 
@@ -358,7 +365,7 @@ def test_real_labels_are_known_as_column_or_as_row(regression):
         model = nn.Sequential(*mlp(3, 2, 1, dtype=torch.float64), *tail)
         run = fit(model, regression.x, y, epochs=2, record=1, progress=False)
         data = open_data((regression.x, regression.y), dtype=torch.float64)
-        assert torch.equal(Recorded.of(model, data, run.trajectory).y, y)
+        assert torch.equal(RecordedTraining.of(model, data, run.trajectory).y, y)
 
 
 def changed(model: nn.Module) -> nn.Module:
@@ -386,7 +393,7 @@ def test_training_of_another_network_or_of_other_data_is_refused(net, digits, wa
         told(data=replace(digits, x=digits.x + 1e-9))
     with pytest.raises(ValueError, match=r"24x64 in float64, without labels\): give --data"):
         told(data=digits.x)
-    with pytest.raises(ValueError, match=r"explain must name measured rows, 0 to 11, found 12"):
+    with pytest.raises(ValueError, match=r"explain must name measured examples, 0 to 11, found 12"):
         look(net, digits, explain=[3, 12], only="attribution", quiet=True)
 
 
@@ -396,35 +403,35 @@ def test_functions_of_the_user_are_named(digits):
         model, digits.x, digits.y, epochs=2, record=1, progress=False,
         loss=lambda outputs, y: outputs.square().mean(),
     )  # fmt: skip
-    told = look(model, digits, trajectory=run.trajectory, only="attribution", quiet=True)
-    assert "holds no functions, found loss of your own in it" in told.attribution.reason
-    assert told.attribution.nearest
+    report = look(model, digits, trajectory=run.trajectory, only="attribution", quiet=True)
+    assert "holds no functions, found loss of your own in it" in report.attribution.reason
+    assert report.attribution.nearest
 
 
 def test_batch_statistics_are_said_and_the_likes_shown_instead(digits):
     model = nn.Sequential(nn.Linear(64, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)).double()
     run = fit(model, digits.x, digits.y, loss="cross_entropy", epochs=2, record=1, progress=False)
-    found = look(model, digits, trajectory=run.trajectory, only="attribution", quiet=True)
-    assert "found batch statistics or random draws in training mode" in found.attribution.reason
-    assert "in eval mode" in found.attribution.reason
-    assert found.attribution.nearest
+    report = look(model, digits, trajectory=run.trajectory, only="attribution", quiet=True)
+    assert "found batch statistics or random draws in training mode" in report.attribution.reason
+    assert "in eval mode" in report.attribution.reason
+    assert report.attribution.nearest
     assert (
-        "Not attributed to training examples: the path kernel needs" in Structure(page(found)).text
+        "Not attributed to training examples: the path kernel needs" in Structure(page(report)).text
     )
 
 
 def test_one_logit_is_explained_for_both_classes(regression):
     y = (regression.x[:, 0] > 0).long()
     model = mlp(3, 4, 1, dtype=torch.float64)
-    told = look(model, (regression.x, y), only="attribution", explain=range(8), quiet=True)
+    report = look(model, (regression.x, y), only="attribution", explain=range(8), quiet=True)
     outputs = model(regression.x)[:8, 0].detach()
-    for one, output in zip(told.attribution.nearest, outputs.tolist(), strict=True):
-        said = one.prediction
+    for nearest, output in zip(report.attribution.nearest, outputs.tolist(), strict=True):
+        said = nearest.prediction
         assert (said.output, said.value) == (0, pytest.approx(output))
         assert said.says == str(int(output > 0))
         assert said.probability == pytest.approx(torch.tensor(abs(output)).sigmoid().item())
         assert said.right == (said.says == str(int(y[said.row])))
-    assert {one.prediction.says for one in told.attribution.nearest} == {"0", "1"}
+    assert {nearest.prediction.says for nearest in report.attribution.nearest} == {"0", "1"}
 
 
 @pytest.mark.parametrize(
@@ -478,7 +485,7 @@ def test_a_bar_moves_where_no_time_is_expected():
 def test_a_plan_that_there_is_no_time_for_says_so(net, digits, way):
     prepared = prepare(net, digits, trajectory=way, only="attribution", budget=60)
     late = prepared.explaining.without_time()
-    told = explain(prepared.subject, prepared.data, late)
-    assert told.reason.startswith("left out for time; ")
-    assert len(told.left_out) == 4
-    assert "attribution" in told.command
+    result = explain(prepared.subject, prepared.data, late)
+    assert result.reason.startswith("left out for time; ")
+    assert len(result.left_out) == 4
+    assert "attribution" in result.command

@@ -121,10 +121,10 @@ Y = torch.tensor([[0.0], [2.0], [1.0]], dtype=torch.float64)
 
 
 def test_bound_of_the_labels():
-    found = bound_reference(instruments()["path_length"], X, Y)
-    assert found is not None
-    assert found.value == pytest.approx(2 * (2 + 1 + 1) / 9)
-    assert found.note == "for any function that fits these labels exactly"
+    result = bound_reference(instruments()["path_length"], X, Y)
+    assert result is not None
+    assert result.value == pytest.approx(2 * (2 + 1 + 1) / 9)
+    assert result.note == "for any function that fits these labels exactly"
     curve = bound_reference(instruments()["total_variation"], X, Y)
     assert curve is not None
     assert curve.value == 3.0
@@ -151,8 +151,8 @@ def test_no_bound_and_why():
 
 def test_several_draws_give_mean_and_range():
     norms = [GradientNorm(norms=torch.tensor([v, v]), outputs=1, seed=0) for v in (1.0, 2.0, 6.0)]
-    found = from_results("initialisation", "fresh", norms, note="three")
-    assert (found.value, found.low, found.high, found.note) == (3.0, 1.0, 6.0, "three")
+    result = from_results("initialisation", "fresh", norms, note="three")
+    assert (result.value, result.low, result.high, result.note) == (3.0, 1.0, 6.0, "three")
     single = from_results(
         "linear", "line", [GradientNorm(norms=torch.tensor([1.0, 3.0]), outputs=1, seed=0)], note=""
     )

@@ -3,6 +3,7 @@ import torch
 from torch import nn
 
 from inscape.report import look
+from inscape.report.look import checkup as checkup_module
 from inscape.report.look.checkup import Checkup
 from inscape.report.look.untrained_layers import is_drawn
 
@@ -36,11 +37,11 @@ def quarters(scale=1.0):
 
 
 def test_outputs_answers_and_labels_are_those_of_the_same_rows():
-    found = seen(quarters()).checkup
-    assert isinstance(found, Checkup)
-    assert found.n == 300
-    assert torch.equal(found.answers, found.labels)
-    assert found.linear.shape == (300, 4)
+    result = seen(quarters()).checkup
+    assert isinstance(result, Checkup)
+    assert result.n == 300
+    assert torch.equal(result.answers, result.labels)
+    assert result.linear.shape == (300, 4)
 
 
 def test_fresh_weights_are_seen_and_trained_ones_are_not():
@@ -69,9 +70,9 @@ def test_dead_units_are_counted():
     model = net()
     with torch.no_grad():
         model[0].bias[:10] = -100.0
-    found = seen(model).checkup
-    assert int(found.silent["1"].sum()) >= 10
-    assert found.dead >= 10 / 120
+    result = seen(model).checkup
+    assert int(result.silent["1"].sum()) >= 10
+    assert result.dead >= 10 / 120
 
 
 def test_a_linear_network_is_linear():
@@ -79,10 +80,10 @@ def test_a_linear_network_is_linear():
     model = nn.Sequential(nn.Linear(4, 4, bias=False)).eval()
     with torch.no_grad():
         model[0].weight.copy_(fit.T)
-    found = seen(model).checkup
-    assert found.linearity is not None
-    assert found.linearity > 0.9
-    assert seen(net()).checkup.linearity < found.linearity
+    result = seen(model).checkup
+    assert result.linearity is not None
+    assert result.linearity > 0.9
+    assert seen(net()).checkup.linearity < result.linearity
 
 
 def test_hooks_are_taken_off_again():
@@ -102,32 +103,32 @@ def test_a_model_that_refuses_other_scalings_is_looked_at():
                 raise ValueError("out of range")
             return self.net(x)
 
-    found = seen(Strict().eval())
-    assert found.checkup is not None
+    result = seen(Strict().eval())
+    assert result.checkup is not None
     refused = "--divide 0.00392156862745098"
-    assert refused not in found.checkup.scalings
-    assert found.unchecked == (
+    assert refused not in result.checkup.scalings
+    assert result.unchecked == (
         f"The model refuses inputs with {refused} and --normalise mnist (ValueError: out of "
         "range).",
     )
 
 
 def test_without_time_only_the_weights_are_looked_at_and_that_is_said():
-    found = look(net(), (X, Y), only="gradient_norm", quiet=True, budget=0.0)
-    assert found.checkup.n == 0
-    assert found.unchecked == ("There was no time to look at the answers to single examples.",)
-    assert [finding.rule for finding in found.findings] == ["untrained"]
+    report = look(net(), (X, Y), only="gradient_norm", quiet=True, budget=0.0)
+    assert report.checkup.n == 0
+    assert report.unchecked == ("There was no time to check the predictions on single examples.",)
+    assert [finding.rule for finding in report.findings] == ["untrained"]
 
 
 def test_what_fails_is_told_and_the_rest_is_looked_at(monkeypatch):
     def broken(model):
         raise RuntimeError("no such\nluck")
 
-    monkeypatch.setattr("inscape.report.look.checkup.drawn_layers", broken)
-    found = seen(quarters())
-    assert found.checkup.n == 300
-    assert found.unchecked == (
-        "The weights were not held against an initialisation (RuntimeError: no such).",
+    monkeypatch.setattr(checkup_module, "drawn_layers", broken)
+    result = seen(quarters())
+    assert result.checkup.n == 300
+    assert result.unchecked == (
+        "The weights were not compared with an initialisation (RuntimeError: no such).",
     )
 
 

@@ -25,17 +25,17 @@ class Pair(nn.Module):
 
 
 def test_layers_are_told_with_shapes_parameters_and_calls():
-    found = {layer.name: layer for layer in layers(Reused(), torch.ones(4, 2))}
-    assert list(found) == ["(the model)", "square", "idle", "split"]
-    assert found["square"].kind == "Linear"
-    assert (found["square"].shape, found["square"].parameters, found["square"].calls) == (
+    result = {layer.name: layer for layer in layers(Reused(), torch.ones(4, 2))}
+    assert list(result) == ["(the model)", "square", "idle", "split"]
+    assert result["square"].kind == "Linear"
+    assert (result["square"].shape, result["square"].parameters, result["square"].calls) == (
         (2,),
         6,
         2,
     )
-    assert (found["idle"].shape, found["idle"].parameters, found["idle"].calls) == (None, 21, 0)
-    assert (found["(the model)"].shape, found["(the model)"].parameters) == ((2,), 2)
-    assert found["split"].shape is None
+    assert (result["idle"].shape, result["idle"].parameters, result["idle"].calls) == (None, 21, 0)
+    assert (result["(the model)"].shape, result["(the model)"].parameters) == ((2,), 2)
+    assert result["split"].shape is None
 
 
 def test_looking_leaves_no_hooks_and_no_grads():
@@ -50,9 +50,9 @@ def test_facts_of_a_look(seen, classified):
     assert (seen.model.inputs, seen.model.outputs) == ((3,), 1)
     assert (seen.model.dtype, seen.model.device) == ("float64", "cpu")
     assert (seen.data.n, seen.data.n_train, seen.data.n_test) == (20, 40, 20)
-    assert seen.data.measured == "test rows"
+    assert seen.data.measured == "test examples"
     assert (classified.data.n, classified.data.n_test) == (50, 0)
-    assert classified.data.measured == "all rows"
+    assert classified.data.measured == "all examples"
     assert classified.data.shape == (2, 2)
     assert len(seen.data.hash) == 64
 

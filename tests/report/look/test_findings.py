@@ -101,9 +101,9 @@ def score(rows, accuracy, n=1000):
     )
 
 
-def look(*measures, scores=(), task="classes", seen=None, names=(), rows="test rows"):
+def look(*measurements, scores=(), task="classes", seen=None, names=(), rows="test examples"):
     return SimpleNamespace(
-        measures=measures,
+        measurements=measurements,
         scores=scores,
         data=SimpleNamespace(task=task, names=names, measured=rows),
         model=SimpleNamespace(inputs=(4,)),
@@ -168,7 +168,7 @@ CASES = {
         look(measure("robustness", 0.92, linear=0.96)),
         checkup(linear=with_errors(LABELS, 11)),
         "Logistic regression does as well (94.5% against 95.0% of 200 examples, difference not "
-        "significant), and holds better under attack (0.96 against 0.92).",
+        "significant), and is more robust under attack (0.96 against 0.92).",
         look(),
         checkup(linear=with_errors(LABELS, 60)),
     ),
@@ -188,10 +188,10 @@ CASES = {
         checkup(linear=with_errors(LABELS, 60)),
     ),
     "memorised": (
-        look(scores=(score("training rows", 1.0), score("test rows", 0.8))),
+        look(scores=(score("training examples", 1.0), score("test examples", 0.8))),
         checkup(),
         "right on 100.0% of 1,000 training examples, on 80.0% of 1,000 test examples",
-        look(scores=(score("training rows", 0.99), score("test rows", 0.97))),
+        look(scores=(score("training examples", 0.99), score("test examples", 0.97))),
         checkup(),
     ),
     "nearly_linear": (
@@ -352,10 +352,10 @@ def test_where_nothing_worries_three_sentences_inform():
 
 def test_what_follows_from_a_finding_is_told_last():
     worst = checkup(DRAWN, linear=LABELS, scalings={"--divide 255": 0.99}, plain=0.2)
-    told = [finding.rule for finding in findings(look(seen=worst))]
-    assert told[0] == "scaling"
-    assert "chance" not in told[:1]
-    assert told.index("no better than linear") >= told.index("scaling")
+    result = [finding.rule for finding in findings(look(seen=worst))]
+    assert result[0] == "scaling"
+    assert "chance" not in result[:1]
+    assert result.index("no better than linear") >= result.index("scaling")
     rules = {finding.rule for finding in findings(look(seen=checkup(NOT_0)))}
     assert "worst class" not in rules or len(rules) <= LEAST
     names = {rule.__name__.replace("_", " ") for rule in RULES}
@@ -365,7 +365,7 @@ def test_what_follows_from_a_finding_is_told_last():
 def test_a_linear_model_is_not_praised_on_the_examples_that_it_was_fitted_to():
     seen = checkup(linear=with_errors(LABELS, 11))
     assert no_better_than_linear(look(), seen) is not None
-    assert no_better_than_linear(look(rows="all rows"), seen) is None
+    assert no_better_than_linear(look(rows="all examples"), seen) is None
 
 
 def test_one_example_says_nothing_of_the_scaling():
@@ -387,7 +387,7 @@ def test_an_attack_on_a_few_points_is_not_told():
 
 def test_without_a_checkup_there_are_no_findings_and_that_is_said():
     assert findings(look(seen=None)) == ()
-    said = "The answers to single examples were not looked at"
+    said = "The predictions on single examples were not checked"
     assert unchecked(look(seen=None)) == (f"{said} (there was no time).",)
     failed = look(seen=None)
     failed.failed = (Skipped(name="checkup", reason="RuntimeError: no such unit"),)
@@ -398,7 +398,7 @@ def test_a_rule_that_fails_is_told_and_the_others_speak():
     seen = checkup(linear=with_errors(LABELS, 60), problems=("Something was not tried.",))
     broken = look(seen=seen)
     del broken.model  # which one rule reads
-    broken.measures = (measure("plane_regions", 132.0, kind="exact"),)
+    broken.measurements = (measure("plane_regions", 132.0, kind="exact"),)
     assert "better than linear" in {finding.rule for finding in findings(broken)}
     first, second = unchecked(broken)
     assert first == "Something was not tried."

@@ -22,7 +22,7 @@ def test_least_squares_agrees_with_scikit_learn():
     fit = linear_fit(X, y, task="regression", outputs=1)
     peer = LinearRegression().fit(X.numpy(), y.numpy())
     assert_close(fit.model(X).detach(), torch.from_numpy(peer.predict(X.numpy())))
-    assert fit.note == "with intercept, fitted to 80 rows"
+    assert fit.note == "with intercept, fitted to 80 examples"
 
 
 def test_of_many_exact_answers_the_smallest_is_taken():
@@ -36,14 +36,14 @@ def test_directions_that_only_fit_noise_are_left_out_and_said():
     y = X[:, :1] + 0.1 * torch.randn(80, 1, generator=DICE, dtype=torch.float64)
     fit = linear_fit(torch.cat([X, narrow], 1), y, task="regression", outputs=1)
     assert fit.model[1].weight.detach().norm() < 1.1  # hundreds without the rule
-    assert "along the 3 widest directions, which predict rows left out best" in fit.note
+    assert "along the 3 widest directions, which predict examples left out best" in fit.note
 
 
 def test_narrow_direction_that_matters_is_kept():
     x = X * torch.tensor([1.0, 1.0, 1e-4], dtype=torch.float64)
     fit = linear_fit(x, X[:, 2:], task="regression", outputs=1)
     assert_close(fit.model[1].weight.detach()[0, 2].item(), 1e4)
-    assert fit.note == "with intercept, fitted to 80 rows"
+    assert fit.note == "with intercept, fitted to 80 examples"
 
 
 def test_error_of_rows_left_out_is_that_of_leaving_them_out():
@@ -85,7 +85,7 @@ def test_one_score_for_two_classes_agrees_with_scikit_learn():
     weight = fit.model[1].weight.detach()
     assert_close(weight, torch.from_numpy(peer.coef_), atol=1e-4, rtol=1e-4)  # both stop early
     assert fit.label == "logistic regression"
-    assert fit.note == "ridge ½‖W‖² on the summed log loss, fitted to 80 rows"
+    assert fit.note == "ridge ½‖W‖² on the summed log loss, fitted to 80 examples"
 
 
 def test_images_are_flattened_and_precision_is_kept():
@@ -99,7 +99,7 @@ def test_images_are_flattened_and_precision_is_kept():
 def test_many_rows_are_drawn_and_said(monkeypatch):
     monkeypatch.setattr(linear_model, "ROWS", 20)
     fit = linear_fit(X, X[:, :1], task="regression", outputs=1, seed=4)
-    assert fit.note == "with intercept, fitted to 20 of 80 rows"
+    assert fit.note == "with intercept, fitted to 20 of 80 examples"
     rows = some_rows(80, 20, seed=4)
     assert len(rows.unique()) == 20
     assert some_rows(80, 20, seed=4).tolist() == rows.tolist()

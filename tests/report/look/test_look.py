@@ -47,13 +47,13 @@ USUAL = {
 
 
 def by_name(found):
-    return {measured.name: measured for measured in found.measures}
+    return {measured.name: measured for measured in found.measurements}
 
 
 def test_numbers_are_those_of_the_instruments_on_the_test_rows(seen, network, regression):
-    found = by_name(seen)
-    assert list(found) == MEASURED
-    for name, measured in found.items():
+    result = by_name(seen)
+    assert list(result) == MEASURED
+    for name, measured in result.items():
         x, y, more = regression.x_test, regression.y_test, {}
         if instruments()[name].wants_queries:  # the training rows are known, the test rows asked
             more = {"queries": x, "answers": y}
@@ -73,8 +73,8 @@ def test_seed_is_passed_on(classified, classifier, classes):
 
 def test_linear_reference_has_the_closed_form_of_its_weights(seen, regression):
     x, y = regression.x, regression.y
-    one = torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], dim=1)
-    weights = torch.linalg.solve(one.T @ one, one.T @ y)[:3, 0]
+    result = torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], dim=1)
+    weights = torch.linalg.solve(result.T @ result, result.T @ y)[:3, 0]
     reference = by_name(seen)["gradient_norm"].reference("linear")
     assert_close(reference.value, float(weights.norm()))
     bent = by_name(seen)["gradient_path_length"].reference("linear")
@@ -126,7 +126,10 @@ def test_meaning_has_the_number_in_it(seen):
 
 def test_scores_of_network_and_linear_model(seen, classified, network, regression):
     own = [score for score in seen.scores if score.who == "the network"]
-    assert [(score.rows, score.n) for score in own] == [("training rows", 40), ("test rows", 20)]
+    assert [(score.rows, score.n) for score in own] == [
+        ("training examples", 40),
+        ("test examples", 20),
+    ]
     loss = nn.functional.mse_loss(network(regression.x_test), regression.y_test).item()
     assert own[1].loss == pytest.approx(loss)
     assert own[1].accuracy is None
@@ -149,15 +152,15 @@ def test_model_data_and_random_state_are_left_as_they_were(network, regression):
 
 
 def test_no_time_means_commands_instead_of_numbers(network, regression):
-    found = look(network, regression, budget=0.0, quiet=True, command="inscape look a:b --out c")
-    assert found.measures == ()
-    late = {late.name: late for late in found.left_out if late.name != "attribution"}
+    report = look(network, regression, budget=0.0, quiet=True, command="inscape look a:b --out c")
+    assert report.measurements == ()
+    late = {late.name: late for late in report.left_out if late.name != "attribution"}
     assert set(late) == USUAL
     budgets = {name: max(10, ceil(1.5 * one.seconds)) for name, one in late.items()}
     assert budgets["gradient_norm"] == 10 < budgets["region_at"]
     for name, one in late.items():
         assert one.command == f"inscape look a:b --only {name} --budget {budgets[name]}"
-    rows = list(found.rows())
+    rows = list(report.rows())
     assert rows[0]["status"].startswith("left out for time: inscape look a:b --only ")
 
 
@@ -167,7 +170,7 @@ def test_a_look_is_repeated_by_the_work_that_it_took(network, regression):
     again = look(network, regression, only=only, quiet=True, work=short.work)
     assert again.work == short.work
     assert short.command == f"inscape.look(model, data, seed=0, work={short.work!r})"
-    for one, two in zip(short.measures, again.measures, strict=True):
+    for one, two in zip(short.measurements, again.measurements, strict=True):
         assert (one.name, one.summary) == (two.name, two.summary)
         for held, twice in zip(one.references, two.references, strict=True):
             assert (held.value, held.low, held.high) == (twice.value, twice.low, twice.high)
@@ -203,13 +206,15 @@ SAMPLED = ["gradient_deflection", "gradient_norm", "path_length", "rugosity", "f
 def test_a_slow_network_is_measured_within_the_budget(seconds, network, regression):
     slow = Slow(network, seconds).eval()
     with clock(lambda: slow.now):
-        found = look(slow, regression, budget=60.0, only=SAMPLED, quiet=True)
+        report = look(slow, regression, budget=60.0, only=SAMPLED, quiet=True)
         assert slow.now <= 60 * 1.1
-    assert [m.name for m in found.measures] == SAMPLED
-    known = [m.summary for m in found.measures if not m.summary.basis.endswith(ALIKE)]
+    assert [m.name for m in report.measurements] == SAMPLED
+    known = [m.summary for m in report.measurements if not m.summary.basis.endswith(ALIKE)]
     assert all(summary.high > summary.low for summary in known)
-    assert all(summary in known for summary in (m.summary for m in found.measures) if summary.value)
-    assert not found.failed
+    assert all(
+        summary in known for summary in (m.summary for m in report.measurements) if summary.value
+    )
+    assert not report.failed
 
 
 def test_nothing_passes_all_rows_before_the_time_runs(network):
@@ -231,17 +236,17 @@ def test_an_instrument_that_fails_does_not_stop_the_rest(network, regression, mo
         yield self.function(model, x, **settings)
 
     monkeypatch.setattr(Instrument, "refine", refine)
-    found = look(
+    report = look(
         network, regression, only=["path_length", "gradient_norm", "weights_product"], quiet=True
     )
-    assert [measured.name for measured in found.measures] == ["weights_product"]
-    assert [(s.name, s.reason) for s in found.failed] == [
+    assert [measured.name for measured in report.measurements] == ["weights_product"]
+    assert [(s.name, s.reason) for s in report.failed] == [
         ("path_length", "RuntimeError: out of memory")
     ]
-    assert [(s.name, s.reason) for s in found.not_applicable] == [
+    assert [(s.name, s.reason) for s in report.not_applicable] == [
         ("gradient_norm", "layer 'a' is unknown")
     ]
-    statuses = [row["status"] for row in found.rows()]
+    statuses = [row["status"] for row in report.rows()]
     assert statuses[1:] == [
         "not applicable: layer 'a' is unknown",
         "failed: RuntimeError: out of memory",
@@ -258,7 +263,7 @@ class Gain(nn.Module):
 
 
 def test_network_that_cannot_be_drawn_anew_is_still_measured(regression):
-    (measured,) = look(Gain().eval(), regression, only="gradient_norm", quiet=True).measures
+    (measured,) = look(Gain().eval(), regression, only="gradient_norm", quiet=True).measurements
     assert measured.summary.value == 2.0
     assert measured.reference("initialisation").reason == (
         "not available: parameter 'gain' belongs to no module with reset_parameters"
@@ -281,7 +286,7 @@ class Written(nn.Module):
 
 def test_same_function_written_otherwise_gives_the_same_numbers(seen, network, regression):
     other = look(Written(network).eval(), regression, quiet=True, work="batch=1600")
-    for one, two in zip(other.measures, seen.measures, strict=True):
+    for one, two in zip(other.measurements, seen.measurements, strict=True):
         assert one.name == two.name
         # The matrices of the layers are found in another way, to the last bit but one.
         assert one.summary.value == pytest.approx(two.summary.value, rel=1e-14)
@@ -290,43 +295,43 @@ def test_same_function_written_otherwise_gives_the_same_numbers(seen, network, r
 
 def test_opened_model_brings_its_source_and_notes(network, regression):
     opened = OpenedModel(model=network, source="net.py:make", notes=("was training",))
-    found = look(opened, regression, only="gradient_norm", quiet=True)
-    assert (found.model.source, found.model.notes) == ("net.py:make", ("was training",))
+    report = look(opened, regression, only="gradient_norm", quiet=True)
+    assert (report.model.source, report.model.notes) == ("net.py:make", ("was training",))
 
 
 def test_pair_of_tensors_will_do():
     x = torch.linspace(-1, 1, 20)[:, None]
-    found = look(mlp(1, 4, 1), (x, x.abs()), quiet=True)
+    report = look(mlp(1, 4, 1), (x, x.abs()), quiet=True)
     not_here = {"boundary", "distance_from_init", "plane_regions", "robustness"}
-    assert {m.name for m in found.measures} == USUAL - not_here
-    bounds = {m.name: m.reference("bound") for m in found.measures}
+    assert {m.name for m in report.measurements} == USUAL - not_here
+    bounds = {m.name: m.reference("bound") for m in report.measurements}
     assert bounds["total_variation"].value == pytest.approx(2.0, abs=0.2)
     assert bounds["slope_variation"].value == pytest.approx(2.0)
 
 
 def test_points_without_labels_are_measured_without_scores(network, regression):
-    found = look(network, regression.x, quiet=True, only=["gradient_norm", "path_length"])
-    assert found.scores == ()
-    assert found.data.task == "unlabelled"
-    for measured in found.measures:
+    report = look(network, regression.x, quiet=True, only=["gradient_norm", "path_length"])
+    assert report.scores == ()
+    assert report.data.task == "unlabelled"
+    for measured in report.measurements:
         assert measured.reference("linear").reason == "not available: the data have no labels"
         assert measured.reference("initialisation").value is not None
-    assert found.measures[1].reference("bound").reason == "the data have no labels"
-    assert "The data have no labels to compare with." in page(found)
+    assert report.measurements[1].reference("bound").reason == "the data have no labels"
+    assert "The data have no labels to compare with." in page(report)
 
 
 def test_measure_that_needs_labels_does_not_apply_without(network, regression, monkeypatch):
     monkeypatch.setattr(Instrument, "wants_labels", True)
-    found = look(network, regression.x, quiet=True, only="gradient_norm")
-    assert [s.reason for s in found.not_applicable] == ["it needs labels, the data have none"]
+    report = look(network, regression.x, quiet=True, only="gradient_norm")
+    assert [s.reason for s in report.not_applicable] == ["it needs labels, the data have none"]
 
 
 def test_data_follow_the_precision_of_the_model(regression):
-    found = look(mlp(3, 4, 1), (regression.x, regression.y), only="gradient_norm", quiet=True)
-    assert found.provenance.dtype == "float32"
-    found = look(nn.Identity().eval(), regression.x[:, :1], only="gradient_norm", quiet=True)
-    assert found.provenance.dtype == "float64"
-    assert found.measures[0].summary.value == 1.0
+    report = look(mlp(3, 4, 1), (regression.x, regression.y), only="gradient_norm", quiet=True)
+    assert report.provenance.dtype == "float32"
+    report = look(nn.Identity().eval(), regression.x[:, :1], only="gradient_norm", quiet=True)
+    assert report.provenance.dtype == "float64"
+    assert report.measurements[0].summary.value == 1.0
 
 
 def test_peers_know_the_training_rows_and_are_asked_about_the_test_rows(seen, classified):
@@ -341,34 +346,37 @@ def test_peers_know_the_training_rows_and_are_asked_about_the_test_rows(seen, cl
 
 def test_a_sigmoid_at_the_end_is_a_probability(regression):
     y = (regression.x[:, 0] > 0).long()
-    one = nn.Linear(3, 1).double()
-    one.weight.data, one.bias.data = torch.tensor([[9.0, 0, 0]]).double(), torch.zeros(1).double()
+    result = nn.Linear(3, 1).double()
+    result.weight.data, result.bias.data = (
+        torch.tensor([[9.0, 0, 0]]).double(),
+        torch.zeros(1).double(),
+    )
     only = ["extrapolation", "effective_length_scale"]
-    model = nn.Sequential(one, nn.Sigmoid()).eval()
-    found = look(model, (regression.x, y), only=only, quiet=True)
-    assert found.scores[0].accuracy == 1.0
-    assert found.scores[1].accuracy > 0.9
-    measured = by_name(found)["extrapolation"]
+    model = nn.Sequential(result, nn.Sigmoid()).eval()
+    report = look(model, (regression.x, y), only=only, quiet=True)
+    assert report.scores[0].accuracy == 1.0
+    assert report.scores[1].accuracy > 0.9
+    measured = by_name(report)["extrapolation"]
     assert measured.summary.value == 0
     assert measured.reference("linear").value < 0.2
-    scale = by_name(found)["effective_length_scale"].reference("linear").value
+    scale = by_name(report)["effective_length_scale"].reference("linear").value
     assert scale < 20  # of a straight line it would be ten times the size of the data
 
 
 def test_one_logit_for_two_classes_is_scored_and_compared(regression):
     y = (regression.x[:, 0] > 0).long()
-    found = look(mlp(3, 4, 1, dtype=torch.float64), (regression.x, y), only="path_length")
-    assert {score.loss_name for score in found.scores} == {"bce_logits"}
-    assert found.scores[1].accuracy > 0.9
-    assert found.measures[0].reference("linear").label == "logistic regression"
+    report = look(mlp(3, 4, 1, dtype=torch.float64), (regression.x, y), only="path_length")
+    assert {score.loss_name for score in report.scores} == {"bce_logits"}
+    assert report.scores[1].accuracy > 0.9
+    assert report.measurements[0].reference("linear").label == "logistic regression"
 
 
 def test_dictionary_can_be_written_as_json(seen, classified):
     for found in (seen, classified):
         again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
         assert again["model"]["parameters"] == found.model.parameters
-        names = [measured.name for measured in found.measures]
-        first = again["measures"][names.index("gradient_norm")]
+        names = [measured.name for measured in found.measurements]
+        first = again["measurements"][names.index("gradient_norm")]
         assert first["summary"]["value"] == by_name(found)["gradient_norm"].summary.value
         assert first["settings"]["seed"] == found.provenance.seed
         assert [r["name"] for r in first["references"]][:2] == ["initialisation", "linear"]
@@ -376,8 +384,8 @@ def test_dictionary_can_be_written_as_json(seen, classified):
 
 def test_rows_have_what_a_table_needs(seen):
     row = next(iter(seen.rows()))
-    measured = seen.measures[0]
-    assert row["measure"] == MEASURED[0]
+    measured = seen.measurements[0]
+    assert row["instrument"] == MEASURED[0]
     assert row["value"] == measured.summary.value
     assert row["linear"] == measured.reference("linear").value
     assert row["bound"] is None
@@ -390,8 +398,9 @@ def test_rows_have_what_a_table_needs(seen):
     [
         ({"budget": -1.0}, r"budget must be at least 0, found -1\.0: raise budget"),
         ({"budget": float("nan")}, "budget must be at least 0, found nan"),
-        ({"only": "sparkle"}, "only must be one of 'boolean_function', .* found 'sparkle'"),
-        ({"only": ["path_length", "sparkle"]}, "found 'sparkle': choose one of them"),
+        ({"only": "sparkle"}, "no instrument or family is called 'sparkle': choose from "),
+        ({"only": ["path_length", "sparkle"]}, "is called 'sparkle': choose from .*robustness"),
+        ({"only": "path_kernel"}, "found 'path_kernel', which needs a recorded training"),
     ],
 )
 def test_bad_settings_are_refused(settings, text, network, regression):

@@ -17,10 +17,11 @@ from PIL import Image
 from inscape._core import Result, Summary, instruments
 from inscape.figures import rendered
 from inscape.figures.style import new_axes
+from inscape.report.html import LIMIT, csv_text, table
 from inscape.report.look import page as page_module
 from inscape.report.look.directions import by_question, direction
 from inscape.report.look.finding import Finding
-from inscape.report.look.page import LIMIT, csv_text, page, table
+from inscape.report.look.page import page
 from inscape.report.look.parts import LeftOut, Skipped
 from inscape.report.look.tasks import said
 from inscape.report.pictures import drawn
@@ -75,14 +76,12 @@ def test_page_is_small(written, classified):
 
 def test_page_says_everything_that_was_found(seen, parsed):
     text = parsed.text
-    for measured in seen.measures:
+    for measured in seen.measurements:
         assert measured.meaning in text
         assert measured.command in text
-        assert page_module.number(measured.summary.value) in text
+        assert number(measured.summary.value) in text
         for reference in measured.references:
-            assert (
-                page_module.number(reference.value) if reference.value else reference.reason
-            ) in text
+            assert (number(reference.value) if reference.value else reference.reason) in text
     for skipped in seen.not_applicable:
         assert skipped.reason in text
     assert "Does not apply" in text
@@ -94,13 +93,15 @@ def test_page_says_everything_that_was_found(seen, parsed):
 
 
 def test_every_number_says_its_direction_its_work_and_how_to_repeat_it(seen):
-    worked = replace(seen, measures=tuple(replace(m, work="64 chords") for m in seen.measures))
+    worked = replace(
+        seen, measurements=tuple(replace(m, work="64 chords") for m in seen.measurements)
+    )
     text = Structure(page(worked)).text
-    for measured in seen.measures:
+    for measured in seen.measurements:
         assert direction(measured.name).sentence in text
         assert direction(measured.name).short in text
-    assert text.count("Work: 64 chords.") == len(seen.measures)
-    assert text.count("repeat:") == len(seen.measures) + 1
+    assert text.count("Work: 64 chords.") == len(seen.measurements)
+    assert text.count("repeat:") == len(seen.measurements) + 1
 
 
 def test_what_a_plain_reader_does_not_need_is_behind_a_click(seen, written):
@@ -163,9 +164,9 @@ def test_style_follows_the_system_the_switch_and_the_printer(written):
 
 def test_button_holds_the_data(seen, parsed):
     buttons = [a for a in parsed.all("a") if "download" in a]
-    ordered = [measured for _, group in by_question(seen.measures) for measured in group]
+    ordered = [measured for _, group in by_question(seen.measurements) for measured in group]
     assert [button["download"] for button in buttons] == [f"{m.name}.csv" for m in ordered]
-    assert len(ordered) == len(seen.measures)
+    assert len(ordered) == len(seen.measurements)
     at = [measured.name for measured in ordered].index("gradient_norm")
     content = base64.b64decode(buttons[at]["href"].partition("base64,")[2])
     frame = pd.read_csv(io.BytesIO(content))
@@ -179,7 +180,7 @@ def test_long_data_are_thinned_and_that_is_said(seen):
     rows, note = table(every, 2000)
     assert [row["gradient_norm"] for row in rows] == norms[::3].tolist()
     assert note == "one in 3 of the 5,001 rows, to keep the page small"
-    long = replace(seen, measures=(replace(seen.measures[0], result=result),))
+    long = replace(seen, measurements=(replace(seen.measurements[0], result=result),))
     assert note in Structure(page(long)).text
     assert table(every, 5001) == (every, "")
 
@@ -196,8 +197,8 @@ def test_many_samples_stay_within_the_limit(seen):
     rng = torch.Generator().manual_seed(0)
     lengths = torch.rand(20_000, generator=rng, dtype=torch.float64)
     many = PathLength(lengths=lengths + 1, distances=lengths, knots=9, outputs=1, seed=0)
-    parts = tuple(replace(seen.measures[2], name=f"path_{k}", result=many) for k in range(8))
-    assert len(page(replace(seen, measures=parts)).encode()) < LIMIT
+    parts = tuple(replace(seen.measurements[2], name=f"path_{k}", result=many) for k in range(8))
+    assert len(page(replace(seen, measurements=parts)).encode()) < LIMIT
 
 
 def test_csv_of_numbers_words_and_nothing():
@@ -217,12 +218,12 @@ class Undrawn(Result):
 
 
 def test_result_without_a_figure_falls_back_to_a_table(seen):
-    part = replace(seen.measures[0], result=Undrawn(), summary=None, references=())
-    text = page(replace(seen, measures=(part,)))
-    found = Structure(text)
-    assert "The first rows." in found.text
-    assert found.text.count("<b>forty-two</b>") == 10 + 1
-    assert "Beside its baselines" not in found.text
+    part = replace(seen.measurements[0], result=Undrawn(), summary=None, references=())
+    text = page(replace(seen, measurements=(part,)))
+    result = Structure(text)
+    assert "The first rows." in result.text
+    assert result.text.count("<b>forty-two</b>") == 10 + 1
+    assert "Beside its baselines" not in result.text
 
 
 def test_names_from_outside_are_shown_as_text(seen):
@@ -232,14 +233,14 @@ def test_names_from_outside_are_shown_as_text(seen):
         model=replace(seen.model, name=bad, source=bad, notes=(bad,)),
         data=replace(seen.data, name=bad, settings={bad: bad}),
         failed=(Skipped(name=bad, reason=bad),),
-        left_out=(LeftOut(name=bad, what="references", seconds=3.0, command=bad),),
+        left_out=(LeftOut(name=bad, part="references", seconds=3.0, command=bad),),
         command=bad,
     )
     text = page(look)
     assert "<script" not in text
-    found = Structure(text)
-    assert found.text.count(bad) >= 8
-    assert "Left out for time" in found.text
+    result = Structure(text)
+    assert result.text.count(bad) >= 8
+    assert "Left out for time" in result.text
     assert "<script" not in look._repr_html_()
 
 
@@ -262,9 +263,10 @@ def test_a_linear_model_that_knows_the_measured_examples_says_so(seen, classifie
 
 def test_value_without_bounds_is_told(seen):
     odd = replace(
-        seen.measures[0], summary=Summary(value=float("inf"), kind="upper bound", basis="a guess")
+        seen.measurements[0],
+        summary=Summary(value=float("inf"), kind="upper bound", basis="a guess"),
     )
-    text = Structure(page(replace(seen, measures=(odd,)))).text
+    text = Structure(page(replace(seen, measurements=(odd,)))).text
     assert "≤ upper bound" in text
     assert "∞" in text
 
@@ -336,8 +338,8 @@ def test_read_only_folder_is_named(seen, tmp_path, monkeypatch):
 @pytest.mark.parametrize("which", ["seen", "classified"])
 def test_errors_by_zone_stand_on_the_page_with_those_of_the_peers(which, request):
     look = request.getfixturevalue(which)
-    (measured,) = (one for one in look.measures if one.name == "extrapolation")
-    text = page(replace(look, measures=(measured,)))
+    (measured,) = (one for one in look.measurements if one.name == "extrapolation")
+    text = page(replace(look, measurements=(measured,)))
     zones = text.split('<table class="zones">')[1].split("</table>")[0]
     cells = re.findall(r'<td class="num[^>]*>([^<]*)</td>', zones)
     rows = [*measured.result.by_zone()]
@@ -347,14 +349,16 @@ def test_errors_by_zone_stand_on_the_page_with_those_of_the_peers(which, request
         zone = rows[start : start + models]
         expected += [str(zone[0]["queries"]), *(number(row["error"]) for row in zone)]
     assert cells == expected
-    what = "fraction of wrong answers" if which == "classified" else "mean squared error"
-    assert what in zones
+    result = "fraction of wrong answers" if which == "classified" else "mean squared error"
+    assert result in zones
     assert ">gaussian process<" in zones
 
 
 @pytest.mark.parametrize("guess", ["", "y holds -1 and 1: taken as regression"])
 def test_a_guess_of_the_task_is_called_one(seen, guess):
-    text = page(replace(seen, measures=(), data=replace(seen.data, guess=guess, notes=(guess,))))
+    text = page(
+        replace(seen, measurements=(), data=replace(seen.data, guess=guess, notes=(guess,)))
+    )
     assert ('href="#notes">a guess</a>' in text) == bool(guess)
     assert 'id="notes"' in text
 

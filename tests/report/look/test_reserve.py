@@ -7,7 +7,7 @@ from inscape._core.deadline import clock
 from inscape.report import look, pictures
 from inscape.report.look import reserve
 from inscape.report.look.look import Look
-from inscape.report.look.watch import Watch
+from inscape.report.look.watch import BudgetWatch
 
 #: What is measured: some figures beside the slice.
 SHOWN = ["gradient_norm", "path_length", "rugosity", "fisher_rao_norm", "plane_regions"]
@@ -65,10 +65,10 @@ def test_the_page_is_written_within_the_budget(
 ):
     slow = Slow(network, time, row=1e-3).eval()
     costly(monkeypatch, time, plain=plain)
-    found = look(slow, regression, budget=budget, only=QUICK, quiet=True)
+    report = look(slow, regression, budget=budget, only=QUICK, quiet=True)
     measured = time.now
-    assert isinstance(found, Look)
-    found.save(tmp_path / "page.html")
+    assert isinstance(report, Look)
+    report.save(tmp_path / "page.html")
     assert time.now - measured >= 4 * plain  # the figures were drawn, and cost what was declared
     assert time.now <= 1.1 * budget + 5
     assert measured <= budget
@@ -84,7 +84,7 @@ def test_figures_that_cost_more_now_are_given_more_time(time, monkeypatch):
 
 
 def test_time_that_is_kept_is_not_left(time):
-    watch = Watch(60.0)
+    watch = BudgetWatch(60.0)
     watch.reserve(10.0)
     time.now += 45.0
     assert watch.left == pytest.approx(5.0)

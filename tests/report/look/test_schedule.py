@@ -6,8 +6,8 @@ import pytest
 
 from inscape._core.anytime import patience
 from inscape._core.deadline import clock
-from inscape.report.look.schedule import LEAST, Schedule, Task
-from inscape.report.look.watch import Stopped, Watch
+from inscape.report.look.schedule import LEAST, LookTask, TaskSchedule
+from inscape.report.look.watch import BudgetWatch, Interrupted
 
 
 class Time:
@@ -42,13 +42,13 @@ def task(time, name, *, cost, steps=math.inf, width=1.0, role="network", **more)
             time.now += cost
             yield Estimate(k, width)
 
-    return Task(
+    return LookTask(
         name=name, role=role, start=start, gain=lambda answer: answer.width if answer else 1, **more
     )
 
 
 def scheduled(budget, slice=0.5):
-    return Schedule(Watch(budget), slice=slice)
+    return TaskSchedule(BudgetWatch(budget), slice=slice)
 
 
 def test_everything_has_an_answer_after_the_first_round(time):
@@ -120,7 +120,7 @@ def test_a_task_that_fails_is_left_and_the_others_go_on(time):
         raise ValueError("no such layer")
         yield
 
-    broken = Task(name="broken", role="network", start=start)
+    broken = LookTask(name="broken", role="network", start=start)
     whole = task(time, "whole", cost=0.1, steps=3)
     scheduled(10.0).first([broken, whole])
     assert str(broken.error) == "no such layer"
@@ -142,7 +142,9 @@ def test_an_answer_that_comes_again_is_no_progress(time):
                 answer = Estimate(4, 1.0)
             yield answer
 
-    windows = Task(name="windows", role="network", start=start, gain=lambda a: a.width if a else 1)
+    windows = LookTask(
+        name="windows", role="network", start=start, gain=lambda a: a.width if a else 1
+    )
     schedule = scheduled(20.0)
     schedule.first([windows])
     assert windows.taken == 1
@@ -158,7 +160,7 @@ def test_a_task_that_no_time_is_enough_for_ends(time):
         while True:
             yield answer
 
-    stuck = Task(name="stuck", role="network", start=start, gain=lambda a: LEAST)
+    stuck = LookTask(name="stuck", role="network", start=start, gain=lambda a: LEAST)
     schedule = scheduled(5.0)
     schedule.first([stuck])
     schedule.refine([stuck])
@@ -176,7 +178,7 @@ def test_a_task_without_an_answer_may_take_some_slices_before_others_have_their_
             yield None
         yield Estimate(1, 1.0)
 
-    late, quick = Task(name="late", role="network", start=start), task(time, "quick", cost=0.25)
+    late, quick = LookTask(name="late", role="network", start=start), task(time, "quick", cost=0.25)
     scheduled(100.0).first([late, quick])
     assert calls[11:13] == [pytest.approx(5.5), pytest.approx(6.5)]  # 6% of the budget; quick; on
     assert len(calls) == 30  # it went on, and did not begin anew
@@ -189,7 +191,7 @@ def test_those_that_wait_for_a_first_answer_share_what_is_left(time):
             time.now += 0.5
             yield None
 
-    endless = [Task(name=str(k), role="network", start=start) for k in range(3)]
+    endless = [LookTask(name=str(k), role="network", start=start) for k in range(3)]
     scheduled(40.0).first(endless)
     assert [t.seconds for t in endless] == pytest.approx([11.0, 10.5, 10.5])
     assert time.now == pytest.approx(32.0)  # time is left for what comes after
@@ -202,34 +204,34 @@ def test_an_interrupted_task_begins_anew_where_there_is_much_more_time(time):
         calls.append(time.now)
         time.now += 2.0
         if len(calls) == 1:
-            raise Stopped
+            raise Interrupted
         yield Estimate(1, 1.0)
 
-    slow, quick = Task(name="slow", role="network", start=start), task(time, "quick", cost=0.1)
+    slow, quick = LookTask(name="slow", role="network", start=start), task(time, "quick", cost=0.1)
     scheduled(30.0).first([slow, quick])
     assert calls == [0.0, pytest.approx(2.5)]
     assert slow.answer.steps == 1
     calls.clear()
-    again = Task(name="slow", role="network", start=start)
+    again = LookTask(name="slow", role="network", start=start)
     scheduled(6.0).first([again])
     assert again.answer is None  # 4 s are left, no more than twice what it took
 
 
 def test_what_takes_too_much_memory_says_so(time):
     def start():
-        raise Stopped("it takes more memory than 1 GB")
+        raise Interrupted("it takes more memory than 1 GB")
         yield
 
-    large = Task(name="large", role="network", start=start)
+    large = LookTask(name="large", role="network", start=start)
     scheduled(30.0).first([large])
     assert isinstance(large.error, MemoryError)
     assert str(large.error) == "it takes more memory than 1 GB"
 
 
 def test_repeated_work_takes_the_same_number_of_answers_whatever_the_time(time):
-    some = task(time, "some", cost=5.0, most=7)
+    result = task(time, "some", cost=5.0, most=7)
     none = task(time, "none", cost=5.0, most=0)
     whole = task(time, "whole", cost=5.0, steps=3)
-    scheduled(1.0).finish([some, none, whole])
-    assert [t.taken for t in (some, none, whole)] == [7, 0, 3]
+    scheduled(1.0).finish([result, none, whole])
+    assert [t.taken for t in (result, none, whole)] == [7, 0, 3]
     assert none.answer is None

@@ -27,7 +27,7 @@ def test_introduction_tells_how_many_examples_were_scored(classified, seen):
 
 
 def test_introduction_without_scores_and_measures(seen):
-    text = introduction(replace(seen, scores=(), measures=()))
+    text = introduction(replace(seen, scores=(), measurements=()))
     assert text.endswith("on the 20 test examples of steps. Nothing was measured.")
 
 
@@ -45,22 +45,22 @@ def test_definition_is_read_from_the_docstring():
 
     >>> 1
     """
-    found = definition(doc)
-    assert found.formula.startswith('<svg class="formula"')
-    assert r"\mathbb{E}_x \, \lVert x \rVert" in found.formula
-    (text,) = found.paragraphs
+    result = definition(doc)
+    assert result.formula.startswith('<svg class="formula"')
+    assert r"\mathbb{E}_x \, \lVert x \rVert" in result.formula
+    (text,) = result.paragraphs
     assert text.startswith("Exact for <code>a &lt; b</code> and <svg")
     assert text.endswith("see <code>other</code>; <em>always</em>. Second line.")
 
 
 def test_formula_that_is_too_hard_is_shown_as_it_was_written():
-    found = definition("Do.\n\n.. math:: \\unheardof{x} < 1")
-    assert found.formula == "<code>\\unheardof{x} &lt; 1</code>"
+    result = definition("Do.\n\n.. math:: \\unheardof{x} < 1")
+    assert result.formula == "<code>\\unheardof{x} &lt; 1</code>"
     assert definition("Do.").formula is None
 
 
 def test_every_formula_of_ours_is_drawn(seen, classified):
-    for measured in (*seen.measures, *classified.measures):
+    for measured in (*seen.measurements, *classified.measurements):
         assert definition(measured.doc).formula.startswith("<svg"), measured.name
 
 

@@ -45,42 +45,42 @@ def nodes(found):
 
 
 def test_scores_are_the_outputs_at_the_nodes():
-    found = cut()
-    every = [int(name) for name in found.names]
-    for row, line in enumerate(nodes(found)):
+    result = cut()
+    every = [int(name) for name in result.names]
+    for row, line in enumerate(nodes(result)):
         for column, at in enumerate(line):
-            x = found.frame.origin + at[0] * found.frame.axes[0] + at[1] * found.frame.axes[1]
+            x = result.frame.origin + at[0] * result.frame.axes[0] + at[1] * result.frame.axes[1]
             out = NET(x[None])[0].detach()
-            torch.testing.assert_close(found.scores[row, column], out[every].float())
+            torch.testing.assert_close(result.scores[row, column], out[every].float())
             sure = out.softmax(0).max().float()
-            torch.testing.assert_close(found.confidence[row, column], sure)
+            torch.testing.assert_close(result.confidence[row, column], sure)
 
 
 def test_no_more_rows_are_evaluated_than_allowed_and_their_number_is_told():
     for rows in (100, 333, 2000):
         counted = Counted(NET).eval()
-        found = cut(counted, rows=rows)
-        assert counted.rows == found.rows <= rows
-        assert found.rows > 0.8 * rows
+        result = cut(counted, rows=rows)
+        assert counted.rows == result.rows <= rows
+        assert result.rows > 0.8 * rows
 
 
 def test_too_few_rows_give_a_reason():
-    found = cut(rows=30)
-    assert isinstance(found, NotApplicable)
-    assert found.reason == "there is time for 30 predictions, too few for a picture"
+    result = cut(rows=30)
+    assert isinstance(result, NotApplicable)
+    assert result.reason == "there is time for 30 predictions, too few for a picture"
 
 
 def test_anchors_lie_at_their_places_and_are_of_three_classes():
-    found = cut()
-    assert [anchor.letter for anchor in found.anchors] == ["A", "B", "C"]
-    assert [anchor.row for anchor in found.anchors] == [0, 50, 100]
-    assert [anchor.label for anchor in found.anchors] == ["0", "1", "2"]
-    for anchor in found.anchors:
+    result = cut()
+    assert [anchor.letter for anchor in result.anchors] == ["A", "B", "C"]
+    assert [anchor.row for anchor in result.anchors] == [0, 50, 100]
+    assert [anchor.label for anchor in result.anchors] == ["0", "1", "2"]
+    for anchor in result.anchors:
         place = torch.tensor([[anchor.u, anchor.v]], dtype=torch.float64)
-        torch.testing.assert_close(found.frame.at(place)[0], DATA[anchor.row])
+        torch.testing.assert_close(result.frame.at(place)[0], DATA[anchor.row])
         assert anchor.answer == str(int(NET(DATA[anchor.row][None]).argmax()))
-        assert found.low[0] < anchor.u < found.high[0]
-        assert found.low[1] < anchor.v < found.high[1]
+        assert result.low[0] < anchor.u < result.high[0]
+        assert result.low[1] < anchor.v < result.high[1]
 
 
 def test_rows_that_span_no_plane_are_passed_over():
@@ -92,9 +92,9 @@ def test_rows_that_span_no_plane_are_passed_over():
 
 
 def test_names_stand_for_class_numbers():
-    found = cut(names=("cat", "dog", "ship", "bird"))
-    assert found.anchors[1].label == "dog"
-    assert set(found.names) <= {"cat", "dog", "ship", "bird"}
+    result = cut(names=("cat", "dog", "ship", "bird"))
+    assert result.anchors[1].label == "dog"
+    assert set(result.names) <= {"cat", "dog", "ship", "bird"}
 
 
 def test_examples_near_the_plane_are_those_of_brute_force():
@@ -103,58 +103,58 @@ def test_examples_near_the_plane_are_those_of_brute_force():
     )
     x = torch.cat([DATA, spanned + 0.02 * torch.randn(40, 16, dtype=torch.float64)])
     y = torch.cat([LABELS, torch.zeros(40, dtype=torch.long)])
-    found = cut(x=x, y=y)
-    axes = found.frame.axes
+    result = cut(x=x, y=y)
+    axes = result.frame.axes
     near = 0
     for row, point in enumerate(x):
         if row in (0, 50, 100):
             continue
-        uv = axes @ (point - found.frame.origin)
-        off = (point - found.frame.origin - uv @ axes).norm()
-        inside = all(found.low[k] <= uv[k] <= found.high[k] for k in (0, 1))
-        near += bool(off <= found.distance) and inside
-    assert near == len(found.places) >= 30
-    assert f"are the {near} examples of 237 within" in slice_caption(found, None)
+        uv = axes @ (point - result.frame.origin)
+        off = (point - result.frame.origin - uv @ axes).norm()
+        inside = all(result.low[k] <= uv[k] <= result.high[k] for k in (0, 1))
+        near += bool(off <= result.distance) and inside
+    assert near == len(result.places) >= 30
+    assert f"are the {near} examples of 237 within" in slice_caption(result, None)
 
 
 def test_where_nothing_lies_near_the_caption_says_so():
     far = torch.randn(50, 300, generator=torch.Generator().manual_seed(1))
-    found = cut(mlp(300, 4, 3, seed=0), far, torch.arange(50) % 3)
-    assert len(found.places) == 0
-    assert "None of 47 further examples lies near this plane" in slice_caption(found, None)
+    result = cut(mlp(300, 4, 3, seed=0), far, torch.arange(50) % 3)
+    assert len(result.places) == 0
+    assert "None of 47 further examples lies near this plane" in slice_caption(result, None)
 
 
 def test_two_inputs_are_their_own_plane_with_all_examples_on_it():
     x = torch.randn(60, 2, generator=torch.Generator().manual_seed(0))
-    found = cut(mlp(2, 5, 1, seed=0), x, (x[:, 0] > 0).long())
-    assert found.whole
-    assert len(found.places) == 60
-    torch.testing.assert_close(found.places.float(), x)
-    assert found.names == ("0", "1") or len(found.names) == 1
-    torch.testing.assert_close(found.scores.sum(2), torch.zeros(found.scores.shape[:2]))
+    result = cut(mlp(2, 5, 1, seed=0), x, (x[:, 0] > 0).long())
+    assert result.whole
+    assert len(result.places) == 60
+    torch.testing.assert_close(result.places.float(), x)
+    assert result.names == ("0", "1") or len(result.names) == 1
+    torch.testing.assert_close(result.scores.sum(2), torch.zeros(result.scores.shape[:2]))
 
 
 def test_regression_shows_the_output_that_varies_most():
     weights = torch.zeros(3, 16, dtype=torch.float64)
     weights[1] = 1.0
-    found = cut(lambda x: x @ weights.T, task="regression", y=DATA[:, :3])
-    assert found.names == ("output 1",)
-    assert not found.classes
-    assert found.confidence is None
+    result = cut(lambda x: x @ weights.T, task="regression", y=DATA[:, :3])
+    assert result.names == ("output 1",)
+    assert not result.classes
+    assert result.confidence is None
 
 
 def test_further_classes_stand_together():
     many = mlp(16, 32, 40, seed=0, dtype=torch.float64)
     with torch.no_grad():
         many[-1].weight.mul_(20)
-    found = cut(many, rows=2000)
-    out = torch.cat([many(found.frame.at(torch.stack(line))).detach() for line in nodes(found)])
+    result = cut(many, rows=2000)
+    out = torch.cat([many(result.frame.at(torch.stack(line))).detach() for line in nodes(result)])
     rest = out.clone()
-    rest[:, [int(name) for name in found.names]] = -torch.inf
-    if found.others is None:
-        assert len(out.argmax(1).unique()) == len(found.names)
+    rest[:, [int(name) for name in result.names]] = -torch.inf
+    if result.others is None:
+        assert len(out.argmax(1).unique()) == len(result.names)
     else:
-        torch.testing.assert_close(found.others.flatten(), rest.amax(1).float())
+        torch.testing.assert_close(result.others.flatten(), rest.amax(1).float())
 
 
 @pytest.mark.parametrize(
@@ -167,15 +167,15 @@ def test_further_classes_stand_together():
     ],
 )
 def test_data_without_a_plane_give_a_reason(x, reason):
-    found = slice_picture(lambda x: x, x, None, task="unlabelled", rows=500, batch=64)
-    assert reason in found.reason
+    result = slice_picture(lambda x: x, x, None, task="unlabelled", rows=500, batch=64)
+    assert reason in result.reason
 
 
 def test_figure_marks_every_example_and_names_its_classes():
-    found = cut()
-    texts = {text.get_text() for text in draw_slice(found).texts}
+    result = cut()
+    texts = {text.get_text() for text in draw_slice(result).texts}
     assert {"A", "B", "C"} <= texts
-    assert texts & set(found.names)
+    assert texts & set(result.names)
 
 
 def test_page_shows_the_slice_or_says_why_not(seen, classified):
@@ -189,7 +189,7 @@ def test_page_shows_the_slice_or_says_why_not(seen, classified):
 
 
 def test_linear_regions_and_boundary_are_those_of_the_slice(classified, classifier, classes):
-    found, results = classified.slice, {m.name: m.result for m in classified.measures}
+    found, results = classified.slice, {m.name: m.result for m in classified.measurements}
     assert [anchor.row for anchor in found.anchors] != [0, 1, 2]  # of three classes, not the first
     for name in ("plane_regions", "boundary"):
         assert_close(results[name].origin, found.frame.origin)
@@ -201,7 +201,7 @@ def test_linear_regions_and_boundary_are_those_of_the_slice(classified, classifi
 
 
 def test_figures_in_the_plane_of_the_slice_have_its_examples_on_them(classified):
-    result = next(m.result for m in classified.measures if m.name == "boundary")
+    result = next(m.result for m in classified.measurements if m.name == "boundary")
     ax = name_examples(draw(result), classified.slice.anchors)
     assert {"A", "B", "C"} <= {text.get_text() for text in ax.texts}
     assert ax.get_xlabel().startswith("from A towards B")
@@ -209,7 +209,7 @@ def test_figures_in_the_plane_of_the_slice_have_its_examples_on_them(classified)
 
 
 def test_a_window_too_small_to_be_seen_is_not_drawn_on_the_slice(classified):
-    result = next(m.result for m in classified.measures if m.name == "plane_regions")
+    result = next(m.result for m in classified.measurements if m.name == "plane_regions")
     speck = replace(result, covered=1e-6, complete=False)
     assert "linear regions" not in slice_caption(classified.slice, speck)
     assert len(draw_slice(classified.slice, speck).collections) < len(

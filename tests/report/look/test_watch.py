@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from inscape.report.look.watch import Stopped, Watch, resident
+from inscape.report.look.watch import BudgetWatch, Interrupted, resident
 
 
 def forever():
@@ -15,35 +15,35 @@ def forever():
 
 
 def test_what_takes_longer_than_it_may_is_interrupted_between_two_instructions():
-    watch = Watch(3600.0)
+    watch = BudgetWatch(3600.0)
     with watch.watching():
-        with pytest.raises(Stopped), watch.limit(0.01):
+        with pytest.raises(Interrupted), watch.limit(0.01):
             forever()
-        with pytest.raises(Stopped), watch.limit(0.01):  # and once more
+        with pytest.raises(Interrupted), watch.limit(0.01):  # and once more
             forever()
 
 
 def test_the_end_of_the_budget_is_a_limit_too():
-    watch = Watch(0.0)
-    with watch.watching(), pytest.raises(Stopped), watch.limit(float("inf")):
+    watch = BudgetWatch(0.0)
+    with watch.watching(), pytest.raises(Interrupted), watch.limit(float("inf")):
         forever()
 
 
 def test_nothing_is_interrupted_outside_of_a_limit():
-    watch = Watch(0.0)
+    watch = BudgetWatch(0.0)
     with watch.watching():
-        with pytest.raises(Stopped), watch.limit(0.0):
+        with pytest.raises(Interrupted), watch.limit(0.0):
             forever()
         for _ in range(10_000):
             resident()
 
 
 def test_an_interruption_is_no_exception_that_instruments_could_swallow():
-    assert not issubclass(Stopped, Exception)
+    assert not issubclass(Interrupted, Exception)
 
 
 def test_memory_beyond_the_bound_is_noticed_and_the_peak_is_told():
-    watch, held = Watch(3600.0, memory=50_000_000), []
+    watch, held = BudgetWatch(3600.0, memory=50_000_000), []
 
     def fill():
         held.append(torch.ones(200_000_000, dtype=torch.uint8))
@@ -51,7 +51,9 @@ def test_memory_beyond_the_bound_is_noticed_and_the_peak_is_told():
 
     with (
         watch.watching(),
-        pytest.raises(Stopped, match="more memory than the 50 MB that --memory allows: raise it"),
+        pytest.raises(
+            Interrupted, match="more memory than the 50 MB that --memory allows: raise it"
+        ),
         watch.limit(3600.0),
     ):
         fill()
@@ -62,7 +64,7 @@ def test_elsewhere_than_in_the_main_thread_only_the_clock_counts():
     raised = []
 
     def work():
-        watch = Watch(0.0)
+        watch = BudgetWatch(0.0)
         try:
             with watch.watching(), watch.limit(0.0):
                 for _ in range(1000):
@@ -80,7 +82,7 @@ def test_the_handler_of_the_caller_is_put_back():
     import signal
 
     before = signal.getsignal(signal.SIGALRM)
-    with Watch(1.0).watching():
+    with BudgetWatch(1.0).watching():
         assert signal.getsignal(signal.SIGALRM) is not before
     assert signal.getsignal(signal.SIGALRM) is before
 
@@ -94,13 +96,13 @@ class Lingering:
 
 
 def test_an_interruption_is_not_lost_where_python_swallows_exceptions():
-    watch = Watch(3600.0)
+    watch = BudgetWatch(3600.0)
 
     def delete():
         while True:
             Lingering()
 
-    with watch.watching(), pytest.raises(Stopped), watch.limit(0.01):
+    with watch.watching(), pytest.raises(Interrupted), watch.limit(0.01):
         delete()
 
 
@@ -112,14 +114,14 @@ def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
         "whole = True\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    watch = Watch(3600.0)
+    watch = BudgetWatch(3600.0)
 
     def load():
         import slow_to_load  # noqa: F401
 
         forever()
 
-    with watch.watching(), pytest.raises(Stopped), watch.limit(0.05):
+    with watch.watching(), pytest.raises(Interrupted), watch.limit(0.05):
         load()
     import slow_to_load
 
@@ -133,13 +135,13 @@ def test_a_compilation_is_not_interrupted():
     def ordered(values):
         return np.sort(values)[::-1].cumsum()
 
-    watch = Watch(3600.0)
+    watch = BudgetWatch(3600.0)
 
     def compile_and_go_on():
         ordered(np.ones(3))
         forever()
 
-    with watch.watching(), pytest.raises(Stopped), watch.limit(0.05):
+    with watch.watching(), pytest.raises(Interrupted), watch.limit(0.05):
         compile_and_go_on()
     assert ordered.signatures
     assert ordered(np.array([1.0, 3.0])).tolist() == [3.0, 4.0]
@@ -151,7 +153,7 @@ def test_an_alarm_of_the_callers_own_is_passed_on():
     rung = []
     before = signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
     try:
-        with Watch(3600.0).watching():
+        with BudgetWatch(3600.0).watching():
             signal.raise_signal(signal.SIGALRM)
     finally:
         signal.signal(signal.SIGALRM, before)

@@ -1,13 +1,13 @@
 import pytest
 
-from inscape.report.look.schedule import Task
-from inscape.report.look.work import Work, read_work, work_of
+from inscape.report.look.schedule import LookTask
+from inscape.report.look.work import WorkCounts, read_work, work_of
 
 NAMES = ("robustness", "path_length")
 
 
 def ended(name, role, *, taken, complete=False, error=None):
-    task = Task(name=name, role=role, start=lambda: iter(()))
+    task = LookTask(name=name, role=role, start=lambda: iter(()))
     task.taken, task.complete, task.error = taken, complete, error
     return task
 
@@ -35,7 +35,7 @@ def test_what_is_not_named_is_taken_to_its_end():
     assert work.most("robustness", "initialisation 0") == 2
     assert work.most("robustness", "initialisation 1") is None
     assert work.most("path_length", "network") is None
-    assert str(Work()) == ""
+    assert str(WorkCounts()) == ""
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from inscape.lab.experiment import Estimate, Experiment, Trend, Value
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, judge
-from inscape.report.look.page import LIMIT
+from inscape.report.html import LIMIT
 from inscape.report.paper import page as paper_module
 from inscape.report.paper.claims import claim, formula, interval, spread
 from inscape.report.paper.page import page_of, paper_page, write_pages
@@ -264,8 +264,8 @@ def finding_of(claims, quantities, scale="laptop"):
 def test_numbers_that_the_paper_does_not_print_are_called_raw(store):
     raw = value(("GN", "tau"), 0.5344, "tau/GN", source="the thesis' raw results on equal sizes")
     also = value(("PL", "tau"), 0.7, "tau/PL", source="printed number; error from raw results")
-    found = finding_of([raw, also], {"tau/GN": estimate(0.5123456), "tau/PL": estimate(0.7)})
-    written = page_of("fake", [found], command="inscape reproduce fake/table-1.1")
+    result = finding_of([raw, also], {"tau/GN": estimate(0.5123456), "tau/PL": estimate(0.7)})
+    written = page_of("fake", [result], command="inscape reproduce fake/table-1.1")
     text = Structure(written).text
     assert "0.512 ± 0.2 0.312 to 0.712 raw 0.53" in text
     assert "paper 0.7" in text
@@ -290,8 +290,8 @@ def test_columns_of_numbers_are_a_table_and_a_lone_number_is_none(store):
         value(("GN", "2"), 2.0, "mean/GN/2"),
         value(("lost", "of 180"), 23, "lost"),
     ]
-    found = finding_of(claims, {one.of: estimate(one.published) for one in claims})
-    made = section(found, {}, {}, 0)
+    result = finding_of(claims, {one.of: estimate(one.published) for one in claims})
+    made = section(result, {}, {}, 0)
     assert [(table.title, table.columns) for table in made.tables] == [
         ("", ("tau",)),
         ("Mean by size", ("1", "2")),
@@ -314,8 +314,8 @@ def test_numbers_of_another_scale_have_ours_beside_them_without_a_verdict(store)
         "columns": ["measure", "free_mean", "lower_bound", "left_mean"],
         "rows": [["GN", 0.9, 1, 0.3]],
     }
-    found = finding_of(claims, {"free/GN": estimate(0.8), "left/GN": estimate(0.31)})
-    (table,) = section(found, entry, {}, 0).tables
+    result = finding_of(claims, {"free/GN": estimate(0.8), "left/GN": estimate(0.31)})
+    (table,) = section(result, entry, {}, 0).tables
     assert table.columns == ("free", "lower bound", "left")
     assert table.cells["GN", "free"]["verdict"] == "not compared"
     assert table.cells["GN", "free"]["ours"] == "0.8"

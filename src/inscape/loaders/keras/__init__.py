@@ -92,10 +92,10 @@ def _described(text: str, path: Path, version: str) -> Model:
 
 def _version(members: dict[str, bytes]) -> str:
     try:
-        found: Any = json.loads(members.get("metadata.json", b"{}")[:10_000])
+        metadata: Any = json.loads(members.get("metadata.json", b"{}")[:10_000])
     except (ValueError, RecursionError):
         return ""
-    return str(found.get("keras_version", "")) if isinstance(found, dict) else ""
+    return str(metadata.get("keras_version", "")) if isinstance(metadata, dict) else ""
 
 
 def _members(path: Path, max_size: int | None) -> dict[str, bytes]:

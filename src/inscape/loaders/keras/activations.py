@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inscape.loaders.keras.config import Layer
+from inscape.loaders.keras.config import KerasLayer
 
 Builder = Callable[[], nn.Module]
 
@@ -71,22 +71,24 @@ ACTIVATIONS: dict[str, Builder] = {
 }
 
 
-def activation(layer: Layer, key: str = "activation", default: str = "linear") -> nn.Module:
+def activation(layer: KerasLayer, key: str = "activation", default: str = "linear") -> nn.Module:
     """Return the activation that a setting names, by a word or as a layer of its own."""
-    found: Any = layer.settings.get(key, default)
-    found = default if found is None else found
-    if isinstance(found, Mapping) and found.get("class_name") == "function":
-        found = found["config"]
-    if isinstance(found, Mapping):
-        inner = Layer(kind=found["class_name"], name=layer.name, settings=found["config"] or {})
+    setting: Any = layer.settings.get(key, default)
+    setting = default if setting is None else setting
+    if isinstance(setting, Mapping) and setting.get("class_name") == "function":
+        setting = setting["config"]
+    if isinstance(setting, Mapping):
+        inner = KerasLayer(
+            kind=setting["class_name"], name=layer.name, settings=setting["config"] or {}
+        )
         if inner.kind in LAYERS_OF_ONE:
             return LAYERS_OF_ONE[inner.kind](inner)
-        found = inner.kind
-    if found == "hard_sigmoid" and layer.settings.get("keras_2"):
+        setting = inner.kind
+    if setting == "hard_sigmoid" and layer.settings.get("keras_2"):
         return Pointwise(_old_hard_sigmoid, "hard_sigmoid of Keras 2")
-    if found not in ACTIVATIONS:
-        layer.refuse(f"a known {key}", found)
-    return ACTIVATIONS[found]()
+    if setting not in ACTIVATIONS:
+        layer.refuse(f"a known {key}", setting)
+    return ACTIVATIONS[setting]()
 
 
 class RectifiedLinear(nn.Module):
@@ -102,7 +104,7 @@ class RectifiedLinear(nn.Module):
         return above if self.largest is None else torch.clamp(above, max=self.largest)
 
 
-def _relu(layer: Layer) -> nn.Module:
+def _relu(layer: KerasLayer) -> nn.Module:
     slope = layer.number("negative_slope", 0.0)
     threshold = layer.number("threshold", 0.0)
     largest = None if layer.settings.get("max_value") is None else layer.number("max_value", 0.0)
@@ -113,17 +115,17 @@ def _relu(layer: Layer) -> nn.Module:
     return RectifiedLinear(slope, threshold, largest)
 
 
-def _softmax(layer: Layer) -> nn.Module:
+def _softmax(layer: KerasLayer) -> nn.Module:
     return nn.Softmax(dim=layer.integer("axis", -1))
 
 
-def _leaky(layer: Layer) -> nn.Module:
+def _leaky(layer: KerasLayer) -> nn.Module:
     key = "negative_slope" if "negative_slope" in layer.settings else "alpha"
     return nn.LeakyReLU(layer.number(key, 0.3))
 
 
 #: Layers without weights that are activations.
-LAYERS_OF_ONE: dict[str, Callable[[Layer], nn.Module]] = {
+LAYERS_OF_ONE: dict[str, Callable[[KerasLayer], nn.Module]] = {
     "Activation": activation,
     "ELU": lambda layer: nn.ELU(layer.number("alpha", 1.0)),
     "LeakyReLU": _leaky,

@@ -91,8 +91,8 @@ def _embeds(network: KerasNetwork) -> bool:
 
 def _said_of_inputs(network: KerasNetwork) -> tuple[str, ...]:
     images = any(shape is not None and len(shape) == 3 for shape in network.shapes)
-    return ("takes images with their channels last, as Keras does",) * images + (
-        "takes token ids: rows are rounded, and have no gradient",
+    return ("expects images with channels last, as Keras does",) * images + (
+        "expects token ids: inputs are rounded, and have no gradient",
     ) * _embeds(network)
 
 
@@ -157,8 +157,8 @@ def _difference(made: Sequence[Tensor], expected: Sequence[Tensor]) -> str:
     return f"differs from Keras by at most {apart:.1g} (outputs up to {largest:.2g})"
 
 
-def _differs(found: str) -> UnsupportedModelError:
+def _differs(difference: str) -> UnsupportedModelError:
     return UnsupportedModelError(
-        f"a network read from a Keras file must agree with Keras on random inputs, found {found}: "
-        "say --trust to let Keras itself run it, and report the file."
+        "a network read from a Keras file must agree with Keras on random inputs, found "
+        f"{difference}: use --trust to let Keras itself run it, and report the file."
     )

@@ -56,7 +56,7 @@ Reference = tuple[str, int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class LayerCall:
     """One use of a layer: its arguments (references, lists, numbers), and those with names."""
 
     arguments: tuple[Any, ...]
@@ -64,25 +64,25 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layer:
+class KerasLayer:
     """One layer: its class, name and settings, its calls, and the layer or model inside it."""
 
     kind: str
     name: str
     settings: Mapping[str, Any]
-    calls: tuple[Call, ...] = ()
-    inner: "Layer | Model | None" = None
+    calls: tuple[LayerCall, ...] = ()
+    inner: "KerasLayer | Model | None" = None
 
     @property
     def place(self) -> str:
         """Say which layer this is."""
         return f"the layer {shown(self.name)} ({self.kind})"
 
-    def refuse(self, expected: str, found: object) -> NoReturn:
+    def refuse(self, expected: str, value: object) -> NoReturn:
         """Refuse the file because of this layer."""
         raise UnsupportedModelError(
-            f"{self.place} must have {expected}, found {shown(found)}: save the model again, or "
-            "say --trust (trust=True) to let Keras open it, if you trust its source."
+            f"{self.place} must have {expected}, found {shown(value)}: save the model again, or "
+            "use --trust (trust=True) to let Keras open it, if you trust its source."
         )
 
     def integer(self, key: str, default: int) -> int:
@@ -137,7 +137,7 @@ class Model:
 
     kind: str
     name: str
-    layers: tuple[Layer, ...]
+    layers: tuple[KerasLayer, ...]
     inputs: tuple[Reference, ...]
     outputs: tuple[Reference, ...]
 
@@ -145,18 +145,18 @@ class Model:
 def read_config(text: str, path: object, known: frozenset[str], *, keras_2: bool = False) -> Model:
     """Return the model that a JSON text describes, if all of its classes are known."""
     try:
-        found = json.loads(text)
+        config = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnsupportedModelError(
             f"{path} must describe its layers as JSON, found something else "
             f"({type(error).__name__}): save the model again."
         ) from error
-    check_classes(found, path, known)
-    if not isinstance(found, Mapping) or found.get("class_name") not in _MODELS:
-        kind = found.get("class_name") if isinstance(found, Mapping) else type(found).__name__
+    check_classes(config, path, known)
+    if not isinstance(config, Mapping) or config.get("class_name") not in _MODELS:
+        kind = config.get("class_name") if isinstance(config, Mapping) else type(config).__name__
         raise _foreign(path, kind, "a Sequential or Functional model")
     try:
-        return _model(found, keras_2)
+        return _model(config, keras_2)
     except UnsupportedModelError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -166,31 +166,31 @@ def read_config(text: str, path: object, known: frozenset[str], *, keras_2: bool
         ) from error
 
 
-def check_classes(found: Any, path: object, known: frozenset[str], depth: int = 0) -> None:
+def check_classes(config: Any, path: object, known: frozenset[str], depth: int = 0) -> None:
     """Refuse a description that names a class, module or function that is not on the list."""
     if depth > _DEEPEST:
         raise _foreign(path, "brackets", f"at most {_DEEPEST} levels of them")
-    if isinstance(found, list):
-        for item in found:
+    if isinstance(config, list):
+        for item in config:
             check_classes(item, path, known, depth + 1)
-    if not isinstance(found, Mapping):
+    if not isinstance(config, Mapping):
         return
-    if "class_name" in found:
-        _check_class(found, path, known)
-    for key, item in found.items():
+    if "class_name" in config:
+        _check_class(config, path, known)
+    for key, item in config.items():
         check_classes(item, path, known, depth + 1)
         if key == "module" and item is not None and not _at_home(item):
             raise _foreign(path, item, "classes of Keras alone")
 
 
-def _check_class(found: Mapping[str, Any], path: object, known: frozenset[str]) -> None:
-    name, registered = found["class_name"], found.get("registered_name")
+def _check_class(entry: Mapping[str, Any], path: object, known: frozenset[str]) -> None:
+    name, registered = entry["class_name"], entry.get("registered_name")
     if not isinstance(name, str) or name not in {*known, *_HARMLESS, *_MODELS}:
         offer = did_you_mean(str(name), sorted(known), otherwise="", quoted=True)
         raise _foreign(path, name, "layers that are known here", offer)
     if registered not in (None, "", name, "Functional", f"keras.{name}"):
         raise _foreign(path, registered, "classes of Keras alone")
-    if name == "function" and not isinstance(found.get("config"), str):
+    if name == "function" and not isinstance(entry.get("config"), str):
         raise _foreign(path, "a function with code", "functions by name")
 
 
@@ -199,44 +199,44 @@ def _at_home(module: Any) -> bool:
     return isinstance(module, str) and (module in _HOMES or module.startswith(homes))
 
 
-def _model(found: Mapping[str, Any], keras_2: bool) -> Model:
-    config = found["config"]
+def _model(entry: Mapping[str, Any], keras_2: bool) -> Model:
+    config = entry["config"]
     listed = config if isinstance(config, list) else config["layers"]
     name = "" if isinstance(config, list) else str(config.get("name", ""))
     if len(listed) > _LAYERS:
         raise ValueError(f"{len(listed)} layers, at most {_LAYERS} are read")
     layers = [_layer(item, keras_2) for item in listed]
-    if found["class_name"] == "Sequential":
+    if entry["class_name"] == "Sequential":
         chain, ends = _chained(layers)
         return Model(kind="Sequential", name=name, layers=chain, inputs=ends[:1], outputs=ends[1:])
-    kind = str(found["class_name"])
+    kind = str(entry["class_name"])
     inputs, outputs = (_references(config[key]) for key in ("input_layers", "output_layers"))
     return Model(kind=kind, name=name, layers=tuple(layers), inputs=inputs, outputs=outputs)
 
 
-def _layer(found: Mapping[str, Any], keras_2: bool) -> Layer:
-    config = dict(found["config"]) if isinstance(found["config"], Mapping) else {}
-    kind = str(found["class_name"])
-    inner: Layer | Model | None = None
+def _layer(entry: Mapping[str, Any], keras_2: bool) -> KerasLayer:
+    config = dict(entry["config"]) if isinstance(entry["config"], Mapping) else {}
+    kind = str(entry["class_name"])
+    inner: KerasLayer | Model | None = None
     if kind in _MODELS:
-        inner = _model(found, keras_2)
+        inner = _model(entry, keras_2)
     elif isinstance(config.get("layer"), Mapping):
         inner = _layer(config["layer"], keras_2)
-    name = str(found.get("name") or config.get("name") or (inner.name if inner else kind))
-    calls = tuple(_call(node) for node in found.get("inbound_nodes") or ())
+    name = str(entry.get("name") or config.get("name") or (inner.name if inner else kind))
+    calls = tuple(_call(node) for node in entry.get("inbound_nodes") or ())
     config = {} if kind in _MODELS else {**config, "keras_2": keras_2}
-    return Layer(kind=kind, name=name, settings=config, calls=calls, inner=inner)
+    return KerasLayer(kind=kind, name=name, settings=config, calls=calls, inner=inner)
 
 
-def _call(node: Any) -> Call:
+def _call(node: Any) -> LayerCall:
     """Return one use of a layer, from both ways of writing it."""
     if isinstance(node, Mapping):
         arguments = tuple(_argument(value) for value in node.get("args", ()))
         named = {key: _argument(value) for key, value in node.get("kwargs", {}).items()}
-        return Call(arguments=arguments, named=named)
+        return LayerCall(arguments=arguments, named=named)
     reads = [(str(entry[0]), int(entry[1]), int(entry[2])) for entry in node]
     named = {k: v for entry in node for k, v in (entry[3] if len(entry) > 3 else {}).items()}
-    return Call(arguments=(reads[0] if len(reads) == 1 else reads,), named=named)
+    return LayerCall(arguments=(reads[0] if len(reads) == 1 else reads,), named=named)
 
 
 def _argument(value: Any) -> Any:
@@ -252,27 +252,27 @@ def _argument(value: Any) -> Any:
     raise ValueError("an argument that is no tensor and no number")
 
 
-def _references(found: Any) -> tuple[Reference, ...]:
+def _references(listed: Any) -> tuple[Reference, ...]:
     """Return inputs or outputs: one, a list, or a dictionary of them."""
-    if isinstance(found, Mapping):
-        found = list(found.values())
-    if len(found) == 3 and isinstance(found[0], str) and isinstance(found[1], int):
-        found = [found]
-    return tuple((str(name), int(node), int(place)) for name, node, place in found)
+    if isinstance(listed, Mapping):
+        listed = list(listed.values())
+    if len(listed) == 3 and isinstance(listed[0], str) and isinstance(listed[1], int):
+        listed = [listed]
+    return tuple((str(name), int(node), int(place)) for name, node, place in listed)
 
 
-def _chained(layers: list[Layer]) -> tuple[tuple[Layer, ...], tuple[Reference, ...]]:
+def _chained(layers: list[KerasLayer]) -> tuple[tuple[KerasLayer, ...], tuple[Reference, ...]]:
     """Return the layers of a chain, each reading the one before, and its two ends."""
     if not layers or layers[0].kind != "InputLayer":
         first = dict(layers[0].settings) if layers else {}
         shape = first.get("batch_input_shape") or first.get("batch_shape")
-        given = Layer(kind="InputLayer", name="input", settings={"batch_shape": shape})
+        given = KerasLayer(kind="InputLayer", name="input", settings={"batch_shape": shape})
         layers = [given, *layers]
     chained = [layers[0]]
     for before, layer in pairwise(layers):
-        call = Call(arguments=((before.name, 0, 0),))
+        call = LayerCall(arguments=((before.name, 0, 0),))
         chained.append(
-            Layer(kind=layer.kind, name=layer.name, settings=layer.settings, calls=(call,),
+            KerasLayer(kind=layer.kind, name=layer.name, settings=layer.settings, calls=(call,),
                   inner=layer.inner)
         )  # fmt: skip
     return tuple(chained), ((layers[0].name, 0, 0), (layers[-1].name, 0, 0))
@@ -285,9 +285,9 @@ def _flat(value: Any) -> list[Any]:
     return [number for item in value for number in _flat(item)]
 
 
-def _foreign(path: object, found: Any, expected: str, near: str = "") -> UnsupportedModelError:
+def _foreign(path: object, value: Any, expected: str, near: str = "") -> UnsupportedModelError:
     return UnsupportedModelError(
-        f"{path} must be a Keras model with {expected}, found {shown(found)}: "
-        f"{near + ' ' if near else ''}say --trust (trust=True) to let Keras open it with all of "
+        f"{path} must be a Keras model with {expected}, found {shown(value)}: "
+        f"{near + ' ' if near else ''}use --trust (trust=True) to let Keras open it with all of "
         "its code, only if you trust whoever wrote the file."
     )

@@ -27,7 +27,7 @@ _FILTERS, _ATTRIBUTE, _CONTINUATION, _TABLE, _ATTRIBUTE_INFO = 11, 12, 16, 17, 2
 Messages = list[tuple[int, Cursor]]
 
 
-class Group:
+class Hdf5Group:
     """A group: attributes, and groups and arrays by name; read when asked for."""
 
     def __init__(self, file: "File", messages: Messages, depth: int) -> None:
@@ -41,27 +41,27 @@ class Group:
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
 
-    def __getitem__(self, path: str) -> "Group | NDArray[Any]":
+    def __getitem__(self, path: str) -> "Hdf5Group | NDArray[Any]":
         """Return what is called so; a path with slashes goes through groups."""
         name, _, rest = path.strip("/").partition("/")
         if name not in self._places:
             self._file.refuse(f"something called {name!r}", "nothing of that name")
-        inner: Group | NDArray[Any] = self._file.item(self._places[name], self._depth + 1)
+        inner: Hdf5Group | NDArray[Any] = self._file.item(self._places[name], self._depth + 1)
         if not rest:
             return inner
-        if not isinstance(inner, Group):
+        if not isinstance(inner, Hdf5Group):
             self._file.refuse(f"a group called {name!r}", "an array")
         return inner[rest]
 
-    def group(self, path: str) -> "Group":
+    def group(self, path: str) -> "Hdf5Group":
         """Return a group, and nothing else."""
         inner = self[path]
-        return inner if isinstance(inner, Group) else self._file.refuse("a group", "an array")
+        return inner if isinstance(inner, Hdf5Group) else self._file.refuse("a group", "an array")
 
     def array(self, path: str) -> NDArray[Any]:
         """Return an array, and nothing else."""
         inner = self[path]
-        return self._file.refuse("an array", "a group") if isinstance(inner, Group) else inner
+        return self._file.refuse("an array", "a group") if isinstance(inner, Hdf5Group) else inner
 
 
 class File:
@@ -74,7 +74,7 @@ class File:
             self.refuse("the beginning of an HDF5 file", "another one")
 
     @property
-    def root(self) -> Group:
+    def root(self) -> Hdf5Group:
         """Return the group that holds all others."""
         head = self.at(8)
         version = head.number(1)
@@ -89,7 +89,7 @@ class File:
             head.skip(9 + 4 * version + 32 + 8)
         if widths != (8, 8):
             self.refuse("places of 8 bytes", f"{widths[0]} and {widths[1]}")
-        group: Group = self.item(head.number(8), 0, group=True)
+        group: Hdf5Group = self.item(head.number(8), 0, group=True)
         return group
 
     def item(self, place: int, depth: int, *, group: bool = False) -> Any:
@@ -100,7 +100,7 @@ class File:
         kinds = {kind for kind, _ in messages}
         if _LAYOUT in kinds and not group:
             return self._array(messages, kinds)
-        return Group(self, messages, depth)
+        return Hdf5Group(self, messages, depth)
 
     def at(self, place: int) -> Cursor:
         """Return a cursor that reads from a place on."""
@@ -111,11 +111,11 @@ class File:
             self.refuse("parts inside the file", f"one at {place}")
         return Cursor(self._content, place, self.refuse)
 
-    def refuse(self, expected: str, found: str) -> NoReturn:
+    def refuse(self, expected: str, content: str) -> NoReturn:
         """Refuse the file."""
         raise DataError(
             f"{self._name} must be an HDF5 file as Keras writes it, with {expected}, found "
-            f"{found}: save the model again with model.save('model.keras')."
+            f"{content}: save the model again with model.save('model.keras')."
         )
 
     def _messages(self, place: int) -> Iterator[tuple[int, Cursor]]:

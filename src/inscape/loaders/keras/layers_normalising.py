@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from inscape.loaders.keras.config import Layer
+from inscape.loaders.keras.config import KerasLayer
 from inscape.loaders.keras.layers_plain import (
     Array,
     Builder,
@@ -16,7 +16,7 @@ from inscape.loaders.keras.layers_plain import (
 )
 
 
-def _batch_norm(layer: Layer, weights: Weights) -> nn.Module:
+def _batch_norm(layer: KerasLayer, weights: Weights) -> nn.Module:
     parts = (layer.flag("scale", True), layer.flag("center", True), True, True)
     arrays = unpacked(layer, weights, *[1] * sum(parts))
     gamma, beta, mean, variance = (arrays.pop(0) if there else None for there in parts)
@@ -39,7 +39,7 @@ class _Normalised(nn.BatchNorm2d):
         pass
 
 
-def one_axis(layer: Layer) -> int:
+def one_axis(layer: KerasLayer) -> int:
     """Return the one axis that a layer works on."""
     axis = layer.settings.get("axis", -1)
     axis = axis[0] if isinstance(axis, list) and len(axis) == 1 else axis
@@ -65,11 +65,11 @@ class LayerNorm(nn.Module):
         return made if self.bias is None else made + self.bias
 
 
-def _layer_norm(layer: Layer, weights: Weights) -> nn.Module:
-    found = layer.settings.get("axis", -1)
-    axes = found if isinstance(found, list) else [found]
+def _layer_norm(layer: KerasLayer, weights: Weights) -> nn.Module:
+    setting = layer.settings.get("axis", -1)
+    axes = setting if isinstance(setting, list) else [setting]
     if not all(type(axis) is int and axis != 0 for axis in axes):
-        layer.refuse("axes other than that of samples", found)
+        layer.refuse("axes other than that of samples", setting)
     rms = bool(layer.settings.get("rms_scaling") or layer.kind == "RMSNormalization")
     made = LayerNorm(axes, layer.number("epsilon", 1e-3), rms)
     keys = ["weight"] * layer.flag("scale", True)
@@ -81,7 +81,7 @@ def _layer_norm(layer: Layer, weights: Weights) -> nn.Module:
     return made
 
 
-def _group_norm(layer: Layer, weights: Weights) -> nn.Module:
+def _group_norm(layer: KerasLayer, weights: Weights) -> nn.Module:
     parts = [layer.flag("scale", True), layer.flag("center", True)]
     arrays = unpacked(layer, weights, *[1] * sum(parts))
     if not arrays:
@@ -96,7 +96,7 @@ def _group_norm(layer: Layer, weights: Weights) -> nn.Module:
     return Moved(made, one_axis(layer))
 
 
-class Affine(nn.Module):
+class ScaleAndOffset(nn.Module):
     """A fixed affine map of each number: ``x * scale + offset``."""
 
     scale: Tensor
@@ -112,15 +112,15 @@ class Affine(nn.Module):
         return x * self.scale + self.offset
 
 
-def _rescaling(layer: Layer, _: Weights) -> nn.Module:
+def _rescaling(layer: KerasLayer, _: Weights) -> nn.Module:
     values = [layer.settings.get(key, n) for key, n in (("scale", 1.0), ("offset", 0.0))]
     arrays = [np.asarray(value if isinstance(value, list) else [value]) for value in values]
     if any(a.dtype.kind not in "fiu" or a.ndim != 1 for a in arrays):
         layer.refuse("numbers as scale and offset", values)
-    return Affine(*arrays)
+    return ScaleAndOffset(*arrays)
 
 
-def _normalization(layer: Layer, weights: Weights) -> nn.Module:
+def _normalization(layer: KerasLayer, weights: Weights) -> nn.Module:
     if layer.settings.get("invert"):
         layer.refuse("invert false", True)
     given = [layer.settings.get(key) for key in ("mean", "variance")]
@@ -130,7 +130,7 @@ def _normalization(layer: Layer, weights: Weights) -> nn.Module:
     deviation = np.maximum(np.sqrt(np.asarray(arrays[1], np.float64)), 1e-7)
     if deviation.ndim > 1 and layer.settings.get("axis") not in (-1, [-1]):
         layer.refuse("means over all axes but the last", arrays[0].shape)
-    return Affine(1 / deviation, -np.asarray(arrays[0], np.float64) / deviation)
+    return ScaleAndOffset(1 / deviation, -np.asarray(arrays[0], np.float64) / deviation)
 
 
 NORMALISING: dict[str, Builder] = {

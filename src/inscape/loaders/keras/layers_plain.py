@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from inscape.loaders.keras.activations import LAYERS_OF_ONE, activation
-from inscape.loaders.keras.config import Layer
+from inscape.loaders.keras.config import KerasLayer
 
 Array = NDArray[Any]
 Weights = Sequence[Array]
-Builder = Callable[[Layer, Weights], nn.Module]
+Builder = Callable[[KerasLayer, Weights], nn.Module]
 
 
 def parameter(array: Array, *axes: int) -> nn.Parameter:
@@ -24,7 +24,7 @@ def parameter(array: Array, *axes: int) -> nn.Parameter:
     return nn.Parameter(torch.from_numpy(np.array(moved, dtype=kind, order="C")))
 
 
-def unpacked(layer: Layer, weights: Weights, *dimensions: int) -> list[Array]:
+def unpacked(layer: KerasLayer, weights: Weights, *dimensions: int) -> list[Array]:
     """Return the weights of a layer if there are so many, with so many dimensions each."""
     shapes = [array.ndim for array in weights]
     if shapes != list(dimensions):
@@ -36,10 +36,10 @@ def unpacked(layer: Layer, weights: Weights, *dimensions: int) -> list[Array]:
     return list(weights)
 
 
-def sized(layer: Layer, array: Array, expected: Sequence[int], what: str) -> None:
+def sized(layer: KerasLayer, array: Array, expected: Sequence[int], role: str) -> None:
     """Refuse an array of another shape than the description says."""
     if tuple(array.shape) != tuple(expected):
-        layer.refuse(f"{what} of shape {tuple(expected)}", tuple(array.shape))
+        layer.refuse(f"{role} of shape {tuple(expected)}", tuple(array.shape))
 
 
 def followed(layer: nn.Module, last: nn.Module) -> nn.Module:
@@ -47,7 +47,7 @@ def followed(layer: nn.Module, last: nn.Module) -> nn.Module:
     return layer if isinstance(last, nn.Identity) else nn.Sequential(layer, last)
 
 
-def dense(layer: Layer, weights: Weights) -> nn.Module:
+def dense(layer: KerasLayer, weights: Weights) -> nn.Module:
     """Return a dense layer; it works on the last axis."""
     biased = layer.flag("use_bias", True)
     kernel, *bias = unpacked(layer, weights, *((2, 1) if biased else (2,)))
@@ -72,11 +72,11 @@ class Embedded(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the vectors of some tokens."""
         tokens = x.round().long() if x.is_floating_point() else x
-        found: Tensor = self.embedding(tokens)
-        return found
+        vectors: Tensor = self.embedding(tokens)
+        return vectors
 
 
-def _embedding(layer: Layer, weights: Weights) -> nn.Module:
+def _embedding(layer: KerasLayer, weights: Weights) -> nn.Module:
     if layer.settings.get("mask_zero"):
         layer.refuse("mask_zero false", True)
     (table,) = unpacked(layer, weights, 2)
@@ -99,7 +99,7 @@ class Moved(nn.Module):
         return made.movedim(1, self.axis)
 
 
-def _prelu(layer: Layer, weights: Weights) -> nn.Module:
+def _prelu(layer: KerasLayer, weights: Weights) -> nn.Module:
     if len(weights) != 1:
         layer.refuse("one weight", len(weights))
     (slope,) = weights
@@ -111,7 +111,7 @@ def _prelu(layer: Layer, weights: Weights) -> nn.Module:
 
 
 class _Sloped(nn.Module):
-    """A leaky rectifier with a slope for each number of a row."""
+    """A leaky rectifier with a slope for each number of a sample."""
 
     def __init__(self, slope: nn.Parameter) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class _Sloped(nn.Module):
         return functional.relu(x) - self.slope * functional.relu(-x)
 
 
-def alone(build: Callable[[Layer], nn.Module]) -> Builder:
+def alone(build: Callable[[KerasLayer], nn.Module]) -> Builder:
     """Return the builder of a layer that has no weights."""
     return lambda layer, _: build(layer)
 

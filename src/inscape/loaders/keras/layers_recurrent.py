@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from inscape.loaders.keras.activations import activation
-from inscape.loaders.keras.config import Layer
+from inscape.loaders.keras.config import KerasLayer
 from inscape.loaders.keras.layers_plain import Builder, Weights, parameter, sized, unpacked
 
 _GATES = {"SimpleRNN": 1, "GRU": 3, "LSTM": 4}
@@ -16,7 +16,7 @@ _GATES = {"SimpleRNN": 1, "GRU": 3, "LSTM": 4}
 class Recurrent(nn.Module):
     """A recurrent layer: reads a sequence, returns its last state or all of them."""
 
-    def __init__(self, layer: Layer, weights: Weights) -> None:
+    def __init__(self, layer: KerasLayer, weights: Weights) -> None:
         super().__init__()
         biased = layer.flag("use_bias", True)
         self.kind, self.units = layer.kind, layer.integer("units", 1)
@@ -95,9 +95,9 @@ class BothWays(nn.Module):
         return made / 2 if self._join == "ave" else made
 
 
-def _bidirectional(layer: Layer, weights: Weights) -> nn.Module:
+def _bidirectional(layer: KerasLayer, weights: Weights) -> nn.Module:
     inner = layer.inner
-    if not isinstance(inner, Layer) or inner.kind not in _GATES or len(weights) % 2:
+    if not isinstance(inner, KerasLayer) or inner.kind not in _GATES or len(weights) % 2:
         layer.refuse("a recurrent layer inside, with weights for both directions", len(weights))
     join = layer.text("merge_mode", "concat")
     if join not in ("concat", "sum", "mul", "ave"):
@@ -109,7 +109,7 @@ def _bidirectional(layer: Layer, weights: Weights) -> nn.Module:
 class Attention(nn.Module):
     """Keras' multi-head attention."""
 
-    def __init__(self, layer: Layer, weights: Weights) -> None:
+    def __init__(self, layer: KerasLayer, weights: Weights) -> None:
         super().__init__()
         shapes = (3, 2) * 3 + (3, 1) if layer.flag("use_bias", True) else (3,) * 4
         parts = unpacked(layer, weights, *shapes)

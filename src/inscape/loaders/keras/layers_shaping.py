@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inscape.loaders.keras.config import Layer
+from inscape.loaders.keras.config import KerasLayer
 from inscape.loaders.keras.layers_normalising import one_axis
 from inscape.loaders.keras.layers_plain import Builder, Weights, alone
 
@@ -21,7 +21,7 @@ class Joined(nn.Module):
         self._join, self._mean = join, mean
 
     def forward(self, *given: Any) -> Tensor:
-        """Return the sum, product or whatever it is."""
+        """Return the inputs, combined."""
         inputs = given[0] if len(given) == 1 else given
         made: Tensor = reduce(self._join, inputs)
         return made / len(inputs) if self._mean else made
@@ -40,7 +40,7 @@ class Concatenated(nn.Module):
 
 
 class Shaped(nn.Module):
-    """Rows of another shape."""
+    """Samples of another shape."""
 
     def __init__(self, shape: list[int]) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Shaped(nn.Module):
 
 
 class Flat(nn.Module):
-    """Rows without a shape; channels are last."""
+    """Flattened samples; channels are last."""
 
     def __init__(self, channels_first: bool) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Flat(nn.Module):
 
 
 class Permuted(nn.Module):
-    """The axes of a row in another order."""
+    """The axes of a sample in another order."""
 
     def __init__(self, axes: list[int]) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Permuted(nn.Module):
 
 
 class Repeated(nn.Module):
-    """Each row, so many times."""
+    """Each sample, repeated."""
 
     def __init__(self, times: int) -> None:
         super().__init__()
@@ -88,14 +88,14 @@ class Repeated(nn.Module):
         return x[:, None].expand(-1, self.times, -1)
 
 
-def _reshape(layer: Layer, _: Weights) -> nn.Module:
+def _reshape(layer: KerasLayer, _: Weights) -> nn.Module:
     shape = layer.settings.get("target_shape")
     if not isinstance(shape, list) or not all(type(n) is int and n >= -1 for n in shape):
         layer.refuse("sizes as target_shape", shape)
     return Shaped(list(shape))
 
 
-def _permute(layer: Layer, _: Weights) -> nn.Module:
+def _permute(layer: KerasLayer, _: Weights) -> nn.Module:
     axes = layer.settings.get("dims")
     if not isinstance(axes, list) or sorted(map(str, axes)) != [
         str(n + 1) for n in range(len(axes))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from inscape.loaders.keras.activations import activation
-from inscape.loaders.keras.config import Layer
+from inscape.loaders.keras.config import KerasLayer
 from inscape.loaders.keras.layers_plain import (
     Builder,
     Moved,
@@ -23,13 +23,13 @@ from inscape.loaders.keras.layers_plain import (
 _STRIDE = 512
 
 
-def _dims(layer: Layer) -> int:
+def _dims(layer: KerasLayer) -> int:
     """Return over how many axes a layer works, by its name: Conv2D, GlobalMaxPooling1D."""
     digits = [int(c) for c in layer.kind if c in "123"]
     return digits[-1]
 
 
-def _placed(layer: Layer, made: nn.Module) -> nn.Module:
+def _placed(layer: KerasLayer, made: nn.Module) -> nn.Module:
     """Return a layer for channels where Keras has them: last, unless the file says otherwise."""
     layer.only("data_format", None, "channels_last", "channels_first")
     return made if layer.settings.get("data_format") == "channels_first" else Moved(made)
@@ -38,7 +38,7 @@ def _placed(layer: Layer, made: nn.Module) -> nn.Module:
 class Padded(nn.Module):
     """A layer behind its padding, where Keras pads more on the right than on the left."""
 
-    def __init__(self, layer: nn.Module, window: "Window", *, fill: float = 0.0) -> None:
+    def __init__(self, layer: nn.Module, window: "KerasWindow", *, fill: float = 0.0) -> None:
         super().__init__()
         self.layer, self._window, self._fill = layer, window, fill
 
@@ -49,10 +49,10 @@ class Padded(nn.Module):
         return made
 
 
-class Window:
+class KerasWindow:
     """Kernel, strides, dilations and padding of a window, as checked."""
 
-    def __init__(self, layer: Layer, kernel: list[int], strides: Any = 1) -> None:
+    def __init__(self, layer: KerasLayer, kernel: list[int], strides: Any = 1) -> None:
         dims = _dims(layer)
         self.kernel, self.how = kernel, layer.text("padding", "valid").lower()
         default = layer.settings.get("strides")
@@ -66,7 +66,7 @@ class Window:
             layer.refuse("padding 'valid', 'same' or 'causal'", self.how)
 
     @staticmethod
-    def _positive(layer: Layer, key: str, dims: int) -> list[int]:
+    def _positive(layer: KerasLayer, key: str, dims: int) -> list[int]:
         values = layer.integers(key, dims, 1)
         return values if min(values) > 0 else layer.refuse(f"{key} from 1 on", values)
 
@@ -90,7 +90,7 @@ class Window:
         return [r // 2 for r in reaches] if plain and not any(r % 2 for r in reaches) else None
 
 
-def _convolution(window: Window, weight: nn.Parameter, bias: Any, groups: int) -> nn.Module:
+def _convolution(window: KerasWindow, weight: nn.Parameter, bias: Any, groups: int) -> nn.Module:
     """Return a convolution; torch pads it where it can."""
     dims, even = len(window.kernel), window.even()
     made = getattr(nn, f"Conv{dims}d")(
@@ -104,7 +104,7 @@ def _convolution(window: Window, weight: nn.Parameter, bias: Any, groups: int) -
     return made if even is not None else Padded(made, window)
 
 
-def _conv(layer: Layer, weights: Weights) -> nn.Module:
+def _conv(layer: KerasLayer, weights: Weights) -> nn.Module:
     dims, biased = _dims(layer), layer.flag("use_bias", True)
     kernel, *bias = unpacked(layer, weights, *((dims + 2, 1) if biased else (dims + 2,)))
     groups = layer.integer("groups", 1)
@@ -116,18 +116,18 @@ def _conv(layer: Layer, weights: Weights) -> nn.Module:
     if groups < 1 or filters % groups:
         layer.refuse("a number of groups that divides the filters", groups)
     weight = parameter(kernel, dims + 1, dims, *range(dims))
-    made = _convolution(Window(layer, sizes), weight, bias[0] if bias else None, groups)
+    made = _convolution(KerasWindow(layer, sizes), weight, bias[0] if bias else None, groups)
     return followed(_placed(layer, made), activation(layer))
 
 
-def _depthwise(layer: Layer, weights: Weights) -> nn.Module:
+def _depthwise(layer: KerasLayer, weights: Weights) -> nn.Module:
     dims, biased = _dims(layer), layer.flag("use_bias", True)
     kernel, *bias = unpacked(layer, weights, *((dims + 2, 1) if biased else (dims + 2,)))
     made = _by_channel(layer, kernel, bias[0] if bias else None)
     return followed(_placed(layer, made), activation(layer))
 
 
-def _by_channel(layer: Layer, kernel: Any, bias: Any) -> nn.Module:
+def _by_channel(layer: KerasLayer, kernel: Any, bias: Any) -> nn.Module:
     """Return a convolution of each channel by itself."""
     dims = _dims(layer)
     sizes = layer.integers("kernel_size", dims, 1)
@@ -137,19 +137,19 @@ def _by_channel(layer: Layer, kernel: Any, bias: Any) -> nn.Module:
     weight = parameter(moved.reshape(channels * times, 1, *sizes))
     if bias is not None:
         sized(layer, bias, (channels * times,), "biases")
-    return _convolution(Window(layer, sizes), weight, bias, channels)
+    return _convolution(KerasWindow(layer, sizes), weight, bias, channels)
 
 
-def _separable(layer: Layer, weights: Weights) -> nn.Module:
+def _separable(layer: KerasLayer, weights: Weights) -> nn.Module:
     dims, biased = _dims(layer), layer.flag("use_bias", True)
     shapes = (dims + 2, dims + 2, 1) if biased else (dims + 2, dims + 2)
     kernel, points, *bias = unpacked(layer, weights, *shapes)
     inside = kernel.shape[-1] * kernel.shape[-2]
     filters = layer.integer("filters", points.shape[-1])
     sized(layer, points, (*[1] * dims, inside, filters), "a pointwise kernel")
-    ones = Layer(kind=layer.kind, name=layer.name, settings={})
+    ones = KerasLayer(kind=layer.kind, name=layer.name, settings={})
     weight = parameter(points, dims + 1, dims, *range(dims))
-    last = _convolution(Window(ones, [1] * dims), weight, bias[0] if bias else None, 1)
+    last = _convolution(KerasWindow(ones, [1] * dims), weight, bias[0] if bias else None, 1)
     both = nn.Sequential(_by_channel(layer, kernel, None), last)
     return followed(_placed(layer, both), activation(layer))
 
@@ -157,7 +157,9 @@ def _separable(layer: Layer, weights: Weights) -> nn.Module:
 class Transposed(nn.Module):
     """A transposed convolution, cut to the size that Keras gives it."""
 
-    def __init__(self, window: Window, weight: nn.Parameter, bias: nn.Parameter | None) -> None:
+    def __init__(
+        self, window: KerasWindow, weight: nn.Parameter, bias: nn.Parameter | None
+    ) -> None:
         super().__init__()
         self.weight, self.bias, self._window = weight, bias, window
 
@@ -177,7 +179,7 @@ class Transposed(nn.Module):
         return made + self.bias.reshape(-1, *[1] * (x.ndim - 2))
 
 
-def _transposed(layer: Layer, weights: Weights) -> nn.Module:
+def _transposed(layer: KerasLayer, weights: Weights) -> nn.Module:
     layer.only("output_padding", None)
     dims, biased = _dims(layer), layer.flag("use_bias", True)
     kernel, *bias = unpacked(layer, weights, *((dims + 2, 1) if biased else (dims + 2,)))
@@ -185,14 +187,14 @@ def _transposed(layer: Layer, weights: Weights) -> nn.Module:
     filters = layer.integer("filters", kernel.shape[-2])
     sized(layer, kernel, (*sizes, filters, kernel.shape[-1]), "a kernel")
     weight = parameter(kernel, dims + 1, dims, *range(dims))
-    made = Transposed(Window(layer, sizes), weight, parameter(bias[0]) if bias else None)
+    made = Transposed(KerasWindow(layer, sizes), weight, parameter(bias[0]) if bias else None)
     return followed(_placed(layer, made), activation(layer))
 
 
 class Averaged(nn.Module):
     """Means over windows; what pads the input does not count."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: KerasWindow) -> None:
         super().__init__()
         self._window = window
 
@@ -209,9 +211,9 @@ class Averaged(nn.Module):
         return made / covered
 
 
-def _pool(layer: Layer, _: Weights) -> nn.Module:
+def _pool(layer: KerasLayer, _: Weights) -> nn.Module:
     dims = _dims(layer)
-    window = Window(layer, layer.integers("pool_size", dims, 2), None)
+    window = KerasWindow(layer, layer.integers("pool_size", dims, 2), None)
     if not layer.kind.startswith("Max"):
         return _placed(layer, Averaged(window))
     made = getattr(nn, f"MaxPool{dims}d")(window.kernel, window.strides)
@@ -233,7 +235,7 @@ class Everywhere(nn.Module):
         return made.reshape(*made.shape, *[1] * len(axes)) if self._keep else made
 
 
-def _global(layer: Layer, _: Weights) -> nn.Module:
+def _global(layer: KerasLayer, _: Weights) -> nn.Module:
     keep = layer.flag("keepdims", False)
     made = Everywhere("Max" in layer.kind, keep)
     first = layer.settings.get("data_format") == "channels_first"
@@ -262,14 +264,14 @@ class Framed(nn.Module):
         return functional.pad(x, self.pads)
 
 
-def _frame(layer: Layer, _: Weights) -> nn.Module:
+def _frame(layer: KerasLayer, _: Weights) -> nn.Module:
     dims, cuts = _dims(layer), layer.kind.startswith("Cropping")
     key = "cropping" if cuts else "padding"
     given = layer.settings.get(key, 1)
     pairs = [[n, n] if type(n) is int else n for n in given] if isinstance(given, list) else None
     if dims == 1 and isinstance(given, list):
         pairs = [given]
-    checked = Layer(kind=layer.kind, name=layer.name, settings={key: given if pairs is None
+    checked = KerasLayer(kind=layer.kind, name=layer.name, settings={key: given if pairs is None
                                                                 else pairs})  # fmt: skip
     values = checked.integers(key, 2 * dims, 1)
     sign = -1 if cuts else 1
@@ -277,7 +279,7 @@ def _frame(layer: Layer, _: Weights) -> nn.Module:
     return _placed(layer, Framed(pads))
 
 
-def _upsampling(layer: Layer, _: Weights) -> nn.Module:
+def _upsampling(layer: KerasLayer, _: Weights) -> nn.Module:
     dims = _dims(layer)
     scale = [float(n) for n in layer.integers("size", dims, 2, 4096)]
     how = layer.text("interpolation", "nearest")

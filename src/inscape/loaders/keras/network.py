@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.files.size_limits import in_bytes, memory
 from inscape.loaders.files import short
-from inscape.loaders.keras.config import Call, Layer, Model, Reference
+from inscape.loaders.keras.config import KerasLayer, LayerCall, Model, Reference
 from inscape.loaders.keras.layers_normalising import NORMALISING
 from inscape.loaders.keras.layers_plain import PLAIN, Array, Builder, Weights
 from inscape.loaders.keras.layers_recurrent import RECURRENT, EachStep
@@ -38,7 +38,7 @@ class KerasNetwork(nn.Module):
 
     Attributes:
         inputs: The names of its inputs, in order.
-        shapes: The shape of a row of each input; None where any size will do.
+        shapes: The shape of an example of each input; None where any size will do.
     """
 
     def __init__(self, model: Model, weights: Table, *, inside: bool = False) -> None:
@@ -102,7 +102,7 @@ class KerasNetwork(nn.Module):
             ):
                 sizes = "x".join("any" if size is None else str(size) for size in shape)
                 raise UnsupportedModelError(
-                    f"the input {name!r} must have rows of {sizes} (channels last), found "
+                    f"the input {name!r} must have examples of {sizes} (channels last), found "
                     f"{'x'.join(map(str, row))}: give --input-shape {sizes}."
                 )
         return [inputs[name] for name in self.inputs]
@@ -116,14 +116,14 @@ class KerasNetwork(nn.Module):
         """
         (twin,) = self._twin
         empty = [torch.empty(x.shape, dtype=x.dtype, device="meta") for x in inputs]
-        with torch._C.DisableTorchFunction(), _Watch(memory() * 3 // 4):  # seen by nobody else
+        with torch._C.DisableTorchFunction(), _SizeLimit(memory() * 3 // 4):  # seen by nobody else
             _run_safely(twin.to(inputs[0].dtype) if inputs[0].is_floating_point() else twin, empty)
         if len(self._fitting) >= _REMEMBERED:
             self._fitting.clear()
         self._fitting.add(shapes)
 
 
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _SizeLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Refuses results of operators that are larger than a limit."""
 
     def __init__(self, limit: int) -> None:
@@ -165,7 +165,7 @@ def _keys(names: Iterable[str]) -> dict[str, str]:
     return keys
 
 
-def built(layer: Layer, weights: "Weights | Table") -> nn.Module:
+def built(layer: KerasLayer, weights: "Weights | Table") -> nn.Module:
     """Return a layer with its weights."""
     if isinstance(layer.inner, Model):
         table = weights if isinstance(weights, Mapping) else {}
@@ -173,7 +173,7 @@ def built(layer: Layer, weights: "Weights | Table") -> nn.Module:
     if isinstance(weights, Mapping):
         layer.refuse("weights of its own", "those of a model")
     if layer.kind == "TimeDistributed":
-        if not isinstance(layer.inner, Layer):
+        if not isinstance(layer.inner, KerasLayer):
             layer.refuse("a layer inside", "none")
         return EachStep(built(layer.inner, weights))
     if layer.kind not in BUILDERS:
@@ -181,8 +181,8 @@ def built(layer: Layer, weights: "Weights | Table") -> nn.Module:
     return BUILDERS[layer.kind](layer, weights)
 
 
-def _row(layer: Layer) -> tuple[int | None, ...] | None:
-    """Return the shape of a row of an input, if the file says it."""
+def _row(layer: KerasLayer) -> tuple[int | None, ...] | None:
+    """Return the shape of an example of an input, if the file says it."""
     shape = layer.settings.get("batch_shape") or layer.settings.get("batch_input_shape")
     shape = shape.get("config") if isinstance(shape, Mapping) else shape
     if not isinstance(shape, list):
@@ -192,7 +192,7 @@ def _row(layer: Layer) -> tuple[int | None, ...] | None:
     return tuple(shape[1:])
 
 
-def _ordered(model: Model) -> Iterator[tuple[str, int, Call]]:
+def _ordered(model: Model) -> Iterator[tuple[str, int, LayerCall]]:
     """Yield the calls of layers, each after those whose results it reads."""
     ready = {(name, node) for name, node, _ in model.inputs}
     waiting = [
@@ -211,8 +211,8 @@ def _ordered(model: Model) -> Iterator[tuple[str, int, Call]]:
                 later.append((name, node, call))
         if len(later) == len(waiting):
             raise UnsupportedModelError(
-                f"each layer must read what others make, found {later[0][0]!r}, which reads what "
-                "nobody does: save the model again."
+                f"each layer must read the outputs of others, found {later[0][0]!r}, which reads "
+                "one that does not exist: save the model again."
             )
         waiting = later
     missing = [reference[0] for reference in model.outputs if reference[:2] not in ready]
@@ -220,7 +220,7 @@ def _ordered(model: Model) -> Iterator[tuple[str, int, Call]]:
         raise UnsupportedModelError(f"outputs must be made by a layer, found none for {missing[0]}")
 
 
-def _plain(layer: Layer, call: Call) -> Call:
+def _plain(layer: KerasLayer, call: LayerCall) -> LayerCall:
     """Return a call without the arguments that change nothing, and refuse others."""
     named: dict[str, Any] = {}
     for key, value in call.named.items():
@@ -233,11 +233,11 @@ def _plain(layer: Layer, call: Call) -> Call:
     return replace(call, named=named)
 
 
-def _references_in(found: Any) -> Iterator[Reference]:
-    if isinstance(found, tuple):
-        yield found
-    elif isinstance(found, list):
-        for item in found:
+def _references_in(arguments: Any) -> Iterator[Reference]:
+    if isinstance(arguments, tuple):
+        yield arguments
+    elif isinstance(arguments, list):
+        for item in arguments:
             yield from _references_in(item)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from inscape.errors import UnsupportedModelError
-from inscape.loaders.keras.config import Layer, Model
-from inscape.loaders.keras.hdf5 import Group
+from inscape.loaders.keras.config import KerasLayer, Model
+from inscape.loaders.keras.hdf5 import Hdf5Group
 from inscape.loaders.keras.layers_plain import Array
 
 Table = dict[str, Any]
@@ -23,7 +23,7 @@ _PARTS = {
 }
 
 
-def from_archive(model: Model, root: Group) -> Table:
+def from_archive(model: Model, root: Hdf5Group) -> Table:
     """Return the weights of the layers in the HDF5 file of a ``.keras`` archive."""
     folder = next((name for name in _FOLDERS if name in root), None)
     if folder is None:
@@ -40,16 +40,16 @@ def from_archive(model: Model, root: Group) -> Table:
     return table
 
 
-def _of_layer(layer: Layer, group: Group) -> Any:
+def _of_layer(layer: KerasLayer, group: Hdf5Group) -> Any:
     if isinstance(layer.inner, Model):
         return from_archive(layer.inner, group)
-    if layer.kind == "TimeDistributed" and isinstance(layer.inner, Layer):
+    if layer.kind == "TimeDistributed" and isinstance(layer.inner, KerasLayer):
         return _of_layer(layer.inner, group.group("layer"))
     places = ["", *_PARTS.get(layer.kind, ())]
     return [array for place in places for array in _variables(group, place)]
 
 
-def _variables(group: Group, place: str) -> list[Array]:
+def _variables(group: Hdf5Group, place: str) -> list[Array]:
     """Return the variables of a layer or of a part of it, in order."""
     for name in filter(None, place.split("/")):
         if name not in group:
@@ -65,7 +65,7 @@ def _number(name: str) -> tuple[int, str]:
     return (int(name) if name.isdecimal() else -1, name)
 
 
-def from_groups(model: Model, root: Group) -> Table:
+def from_groups(model: Model, root: Hdf5Group) -> Table:
     """Return the weights of the layers in an ``.h5`` file."""
     if "model_weights" not in root:
         raise UnsupportedModelError("a Keras file must hold model_weights, found none in it")
@@ -77,7 +77,7 @@ def from_groups(model: Model, root: Group) -> Table:
     }
 
 
-def _of_group(layer: Layer, group: Group) -> Any:
+def _of_group(layer: KerasLayer, group: Hdf5Group) -> Any:
     named = [(name, group.array(name)) for name in _names(group, "weight_names")]
     if not isinstance(layer.inner, Model):
         return [array for _, array in named]
@@ -96,7 +96,7 @@ def _by_layer(model: Model, named: list[tuple[str, Array]]) -> Table:
     return table
 
 
-def _names(group: Group, key: str) -> list[str]:
+def _names(group: Hdf5Group, key: str) -> list[str]:
     """Return a list of names, which Keras cuts into parts where it is long."""
     attributes: Mapping[str, Any] = group.attributes
     parts = [attributes[key]] if key in attributes else []

@@ -18,7 +18,7 @@ def open_onnx(path: Path, *, max_size: int | None = None) -> tuple[OnnxNetwork, 
     halves = any(str(array.dtype) == "float16" for array in graph.constants.values())
     if halves:
         notes += ("converted from float16 to float32",)
-    whole = [one.name for one in graph.inputs if one.kind not in FLOATS]
+    whole = [declared.name for declared in graph.inputs if declared.kind not in FLOATS]
     if whole and len(graph.inputs) == 1:
-        notes += ("takes whole numbers: rows are rounded, and have no gradient",)
+        notes += ("expects integers: inputs are rounded, and have no gradient",)
     return net, notes

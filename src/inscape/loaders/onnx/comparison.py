@@ -11,11 +11,11 @@ from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.loaders.files import short
 from inscape.loaders.onnx.module import OnnxNetwork
 from inscape.loaders.onnx.operators_shape import BOOL, FLOATS
-from inscape.loaders.onnx.reader import Graph
+from inscape.loaders.onnx.reader import OnnxGraph
 
-#: Products of numbers up to which the reference, which is slow, is asked; and for two rows at once.
+#: Most multiplications for which the slow reference is run, and for which it runs on two examples.
 PRODUCTS, FOR_TWO = 2_000_000_000, 200_000_000
-#: A difference, as a share of the largest output, from which on the import is refused.
+#: A difference, as a fraction of the largest output, from which on the import is refused.
 REFUSED = 1e-2
 #: Sizes that are tried where the file names none.
 TRIED = (32, 48, 64, 224, 8, 16, 128, 512)
@@ -23,8 +23,8 @@ TRIED = (32, 48, 64, 224, 8, 16, 128, 512)
 Inputs = dict[str, Tensor]
 
 
-def compared(net: OnnxNetwork, graph: Graph) -> tuple[str, ...]:
-    """Return notes on how far a network is from the reference, and on the rows that it takes."""
+def compared(net: OnnxNetwork, graph: OnnxGraph) -> tuple[str, ...]:
+    """Return notes on the difference from the reference, and on the batch sizes that it accepts."""
     fixed = _is_fixed(net)
     first: UnsupportedModelError | None = None
     for inputs in _examples(net):
@@ -44,14 +44,17 @@ def compared(net: OnnxNetwork, graph: Graph) -> tuple[str, ...]:
 
 
 def _is_fixed(net: OnnxNetwork) -> bool:
-    return all(size is not None for one in net.inputs for size in one.sizes[1:])
+    return all(size is not None for declared in net.inputs for size in declared.sizes[1:])
 
 
 def _examples(net: OnnxNetwork) -> Iterator[Inputs]:
     """Yield random inputs, of each size that may be meant where the file says none."""
     for size in (TRIED[0],) if _is_fixed(net) else TRIED:
         draw = np.random.default_rng(0)
-        yield {one.name: _random(one.kind, _sizes(one.sizes, size), draw) for one in net.inputs}
+        yield {
+            declared.name: _random(declared.kind, _sizes(declared.sizes, size), draw)
+            for declared in net.inputs
+        }
 
 
 def _sizes(declared: tuple[int | None, ...], size: int) -> list[int]:
@@ -75,7 +78,7 @@ def _outputs(net: OnnxNetwork, inputs: Inputs) -> dict[str, Tensor]:
 
 
 def _rows_note(net: OnnxNetwork, inputs: Inputs, made: dict[str, Tensor]) -> tuple[str, ...]:
-    """Say whether a file that was written for so many rows takes others."""
+    """Say whether a file that was written for so many examples takes others."""
     rows = net.inputs[0].sizes[0] if net.inputs[0].sizes else None
     if rows is None or len(net.inputs) > 1:
         return ()
@@ -84,21 +87,25 @@ def _rows_note(net: OnnxNetwork, inputs: Inputs, made: dict[str, Tensor]) -> tup
     except UnsupportedModelError:
         more = {}
     same = more and all(
-        one.ndim
-        and len(more[name]) == 2 * len(one)
-        and torch.allclose(torch.cat([one, one]), more[name], rtol=1e-3, atol=1e-4)
-        for name, one in made.items()
+        single.ndim
+        and len(more[name]) == 2 * len(single)
+        and torch.allclose(torch.cat([single, single]), more[name], rtol=1e-3, atol=1e-4)
+        for name, single in made.items()
     )
     if not same:
-        return (f"written for {rows} rows at a time, and takes no others",)
-    shapes = f": {net.rewritten} shapes in it follow the number of rows" if net.rewritten else ""
-    return (f"written for {rows} row{'s' * (rows > 1)} at a time, takes any number{shapes}",)
+        return (f"written for {rows} examples at a time, and takes no others",)
+    shapes = (
+        f": {net.rewritten} shapes in it follow the number of examples" if net.rewritten else ""
+    )
+    return (f"written for {rows} example{'s' * (rows > 1)} at a time, takes any number{shapes}",)
 
 
-def _difference(net: OnnxNetwork, graph: Graph, inputs: Inputs, made: dict[str, Tensor]) -> str:
+def _difference(net: OnnxNetwork, graph: OnnxGraph, inputs: Inputs, made: dict[str, Tensor]) -> str:
     """Say how far the outputs are from those of the reference."""
     products = net.watched(net.as_declared(inputs)).products
-    if products > FOR_TWO and all(one.sizes and one.sizes[0] is None for one in net.inputs):
+    if products > FOR_TWO and all(
+        declared.sizes and declared.sizes[0] is None for declared in net.inputs
+    ):
         inputs, products = {name: x[:1] for name, x in inputs.items()}, products // 2
         made = _outputs(net, inputs)
     if products > PRODUCTS:
@@ -117,18 +124,20 @@ def _difference(net: OnnxNetwork, graph: Graph, inputs: Inputs, made: dict[str, 
     return f"differs from onnx.reference by at most {apart:.1g} (outputs up to {largest:.2g})"
 
 
-def _reference(graph: Graph, inputs: Inputs) -> list[Any]:
+def _reference(graph: OnnxGraph, inputs: Inputs) -> list[Any]:
     from onnx import helper
     from onnx.reference import ReferenceEvaluator
 
-    kinds = {one.name: helper.tensor_dtype_to_np_dtype(one.kind) for one in graph.inputs}
+    kinds = {
+        declared.name: helper.tensor_dtype_to_np_dtype(declared.kind) for declared in graph.inputs
+    }
     given = {name: x.numpy().astype(kinds[name]) for name, x in inputs.items()}
     with np.errstate(all="ignore"):
-        found = ReferenceEvaluator(graph.proto, new_ops=_corrected(graph)).run(None, given)
-    return [np.asarray(array).astype(np.float64) for array in found]
+        outputs = ReferenceEvaluator(graph.proto, new_ops=_corrected(graph)).run(None, given)
+    return [np.asarray(array).astype(np.float64) for array in outputs]
 
 
-def _corrected(graph: Graph) -> list[Any]:
+def _corrected(graph: OnnxGraph) -> list[Any]:
     """Return operators of the reference that are other ones than the file's version of them.
 
     ONNX has the batch normalisation of training before version 14, and Softmax over one axis before
@@ -166,8 +175,8 @@ def _largest(array: Any) -> float:
     return float(np.max(np.abs(array))) if np.size(array) else 0.0
 
 
-def _differs(found: str) -> UnsupportedModelError:
+def _differs(difference: str) -> UnsupportedModelError:
     return UnsupportedModelError(
-        f"an imported network must agree with onnx.reference on random inputs, found {found}: "
+        f"an imported network must agree with onnx.reference on random inputs, found {difference}: "
         "export the model another way, for example as .pt2."
     )

@@ -1,4 +1,4 @@
-"""What of a graph is known beforehand: sizes that no row changes, and which numbers are weights."""
+"""Constant folding of a graph: sizes that do not depend on the input, and which are weights."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from inscape.loaders.onnx.nodes import Node
 from inscape.loaders.onnx.operators import OPERATORS, SETTINGS_AT
 from inscape.loaders.onnx.operators_layers import LAYERS
 from inscape.loaders.onnx.operators_recurrent import RECURRENT
-from inscape.loaders.onnx.reader import Graph
+from inscape.loaders.onnx.reader import OnnxGraph
 from inscape.loaders.onnx.shape_arithmetic import HOST, LARGEST, on_host
 
 _WEIGHED = frozenset({*LAYERS, *RECURRENT, "PRelu"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class FoldedGraph:
     """Steps that are left, sizes that are known, and the constants that are read as tensors."""
 
     nodes: tuple[Node, ...]
@@ -29,7 +29,7 @@ class Plan:
     buffers: Mapping[str, Any]
 
 
-def plan(graph: Graph) -> Plan:
+def plan(graph: OnnxGraph) -> FoldedGraph:
     """Return how a graph is computed: what is known already is not computed again."""
     graph = _with_flat_slopes(graph)
     small = {name: a for name, a in graph.constants.items() if np.size(a) <= LARGEST}
@@ -40,7 +40,7 @@ def plan(graph: Graph) -> Plan:
     planner = _Planner(fixed, floats, {given.name for given in graph.inputs} - single, rows)
     planner.on_hosts |= single
     nodes = planner.planned(graph.nodes)
-    return Plan(nodes=nodes, fixed=fixed, **_constants(graph, nodes))
+    return FoldedGraph(nodes=nodes, fixed=fixed, **_constants(graph, nodes))
 
 
 class _Planner:
@@ -72,7 +72,7 @@ class _Planner:
             return
         hosted = hosted and node.op not in ("ConstantOfShape", "Expand")
         if not hosted and node.op not in OPERATORS:
-            node.refuse("inputs that do not depend on the numbers of a row", "others")
+            node.refuse("inputs that do not depend on the values of the input", "others")
         self.on_hosts.update(node.outputs if hosted else ())
         moved = not hosted and not read.isdisjoint(self.moving)
         self.moving.update(node.outputs if moved else ())
@@ -82,7 +82,9 @@ class _Planner:
     def _if(self, node: Node) -> Node:
         """Plan both branches; the condition must be known from sizes and settings alone."""
         if node.inputs[0] not in self.on_hosts:
-            node.refuse("a condition that does not depend on the numbers of a row", "one that does")
+            node.refuse(
+                "a condition that does not depend on the values of the input", "one that does"
+            )
         branches = tuple(
             replace(branch, nodes=self.planned(branch.nodes)) for branch in node.branches
         )
@@ -95,7 +97,7 @@ class _Planner:
         return replace(node, branches=branches)
 
 
-def _with_flat_slopes(graph: Graph) -> Graph:
+def _with_flat_slopes(graph: OnnxGraph) -> OnnxGraph:
     """Make slopes of channels flat, as torch has them: so the region instruments read them."""
     read = [(name, node.op) for node in graph.nodes for name in node.inputs]
     alone = {node.inputs[1] for node in graph.nodes if node.op == "PRelu"}
@@ -116,7 +118,7 @@ def _with_flat_slopes(graph: Graph) -> Graph:
 def run_on_host(node: Node, values: Mapping[str, Any]) -> Any:
     """Return what a step makes of sizes."""
     try:
-        found = HOST[node.op](node, *(values[name] if name else None for name in node.inputs))
+        outputs = HOST[node.op](node, *(values[name] if name else None for name in node.inputs))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, UnsupportedModelError):
             raise
@@ -124,7 +126,7 @@ def run_on_host(node: Node, values: Mapping[str, Any]) -> Any:
             f"{node.place} must compute sizes, but that raised {short(error)}: export the model "
             "another way, for example as .pt2."
         ) from error
-    return on_host(found)
+    return on_host(outputs)
 
 
 def _is_float(array: Any) -> bool:
@@ -140,14 +142,14 @@ def _is_long(node: Node, fixed: Mapping[str, Any]) -> bool:
 
 
 def _names_rows(node: Node, fixed: Mapping[str, Any], rows: int | None) -> bool:
-    """Tell whether the first size of a new shape is the number of rows the file was written for."""
+    """Tell whether a new shape begins with the batch size that the file was written for."""
     if node.op != "Reshape" or rows is None or node.inputs[1] not in fixed:
         return False
     sizes = list(np.ravel(fixed[node.inputs[1]]))
     return bool(sizes) and sizes[0] == rows
 
 
-def _constants(graph: Graph, nodes: tuple[Node, ...]) -> dict[str, dict[str, Any]]:
+def _constants(graph: OnnxGraph, nodes: tuple[Node, ...]) -> dict[str, dict[str, Any]]:
     """Return the constants that steps read as tensors: weights, and others."""
     weights: dict[str, Any] = {}
     buffers: dict[str, Any] = {

@@ -15,7 +15,7 @@ from inscape.loaders.onnx.constants import plan, run_on_host, with_inner
 from inscape.loaders.onnx.nodes import Node, shown
 from inscape.loaders.onnx.operators import OPERATORS, SETTINGS_AT, TOLD
 from inscape.loaders.onnx.operators_shape import BOOL, FLOATS, WHOLE
-from inscape.loaders.onnx.reader import Graph, Input
+from inscape.loaders.onnx.reader import Input, OnnxGraph
 from inscape.loaders.onnx.shape_arithmetic import on_host
 
 #: Inputs, by shape, that are remembered to fit into memory.
@@ -32,7 +32,7 @@ class OnnxNetwork(nn.Module):
         inputs: Names, kinds and sizes of its inputs, in order.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: OnnxGraph) -> None:
         super().__init__()
         planned = plan(graph)
         self.inputs: tuple[Input, ...] = graph.inputs
@@ -60,7 +60,7 @@ class OnnxNetwork(nn.Module):
 
     @property
     def rewritten(self) -> int:
-        """Return how many shapes name the number of rows, and now follow it."""
+        """Return how many shapes name the number of examples, and now follow it."""
         return sum(node.rows is not None for node in with_inner(self._nodes))
 
     def forward(
@@ -94,37 +94,43 @@ class OnnxNetwork(nn.Module):
     def _checked(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs by name, all of them and no others."""
         names = self.input_names
-        found = dict(zip(names, given, strict=False)) | dict(named)
-        if len(given) > len(names) or set(found) != set(names):
+        by_name = dict(zip(names, given, strict=False)) | dict(named)
+        if len(given) > len(names) or set(by_name) != set(names):
             listed = ", ".join(f"{shown(name)}: ..." for name in names)
             raise UnsupportedModelError(
                 f"the network takes the inputs {', '.join(map(shown, names))}, found "
                 f"{len(given) + len(named)} of them: in Python, inscape.adapt(open_model(FILE)"
                 f".model, inputs={{{listed}}}) makes one of them."
             )
-        return found
+        return by_name
 
     def as_declared(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return inputs in the kinds of numbers and the sizes that the file says."""
-        return {one.name: self._as_declared(one, given[one.name]) for one in self.inputs}
+        return {
+            declared.name: self._as_declared(declared, given[declared.name])
+            for declared in self.inputs
+        }
 
-    def _as_declared(self, one: Input, x: Any) -> Any:
-        if one.single:
+    def _as_declared(self, declared: Input, x: Any) -> Any:
+        if declared.single:
             return on_host(int(x))
-        sizes = zip(one.sizes[1:], x.shape[1:], strict=False)
-        if one.sizes and (len(one.sizes) != x.ndim or any(a not in (None, b) for a, b in sizes)):
-            wanted = " x ".join(str(size or "any") for size in one.sizes[1:])
+        sizes = zip(declared.sizes[1:], x.shape[1:], strict=False)
+        if declared.sizes and (
+            len(declared.sizes) != x.ndim or any(a not in (None, b) for a, b in sizes)
+        ):
+            wanted = " x ".join(str(size or "any") for size in declared.sizes[1:])
             raise ValueError(
-                f"the input {shown(one.name)} must have rows of {wanted or 'one number'}, found "
-                f"{tuple(x.shape)}: give the data another --input-shape."
+                f"the input {shown(declared.name)} must have samples of shape "
+                f"{wanted or 'one number'}, found {tuple(x.shape)}: give the data another "
+                "--input-shape."
             )
-        if one.kind in FLOATS:
+        if declared.kind in FLOATS:
             return x
-        if one.kind == BOOL:
+        if declared.kind == BOOL:
             return x != 0
-        return (x.round() if x.is_floating_point() else x).to(WHOLE[one.kind])
+        return (x.round() if x.is_floating_point() else x).to(WHOLE[declared.kind])
 
-    def _run(self, values: dict[str, Any], watch: "_Watch | None" = None) -> dict[str, Tensor]:
+    def _run(self, values: dict[str, Any], watch: "_CostMeter | None" = None) -> dict[str, Tensor]:
         rows = values[self.inputs[0].name].shape[:1]
         for node, forget in zip(self._nodes, self._last, strict=True):
             self._take(node, values, rows, watch)
@@ -132,7 +138,9 @@ class OnnxNetwork(nn.Module):
                 values.pop(name, None)
         return {name: self._tensor(name, values) for name in self._outputs}
 
-    def _take(self, node: Node, values: dict[str, Any], rows: Any, watch: "_Watch | None") -> None:
+    def _take(
+        self, node: Node, values: dict[str, Any], rows: Any, watch: "_CostMeter | None"
+    ) -> None:
         """Take one step; of an ``If`` those of the branch that its condition says."""
         if not node.branches:
             values |= zip(node.outputs, self._step(node, values, rows), strict=False)
@@ -207,16 +215,16 @@ class OnnxNetwork(nn.Module):
         self._fitting.add(shapes)
 
     @torch.no_grad()
-    def watched(self, inputs: Mapping[str, Any]) -> "_Watch":
+    def watched(self, inputs: Mapping[str, Any]) -> "_CostMeter":
         """Return what the steps would take, by shapes alone."""
         values = {"": self._like, **self._constants(), **inputs}
         empty = {name: _shape_only(value) for name, value in values.items()}
-        watch = _Watch(set(values) - set(inputs), memory() * 3 // 4)
+        watch = _CostMeter(set(values) - set(inputs), memory() * 3 // 4)
         self._run(empty, watch)
         return watch
 
 
-class _Watch:
+class _CostMeter:
     """Adds up what the steps take: bytes held at a time, and products of numbers in all."""
 
     def __init__(self, own: set[str], limit: int) -> None:

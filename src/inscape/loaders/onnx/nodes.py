@@ -29,7 +29,7 @@ class Branch:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A step of the graph; ``on_host`` where it computes sizes and not what a row becomes.
+    """A step of the graph; ``on_host`` where it computes sizes rather than values.
 
     An ``If`` has two branches: what is done where its condition is true, and where it is not.
     """
@@ -42,7 +42,7 @@ class Node:
     settings: Mapping[str, Any] = field(default_factory=dict)
     on_host: bool = False
     branches: tuple[Branch, ...] = ()
-    rows: int | None = None  # where its first size is how many rows the file was written for
+    rows: int | None = None  # where its first size is how many examples the file was written for
 
     @property
     def place(self) -> str:
@@ -62,15 +62,15 @@ class Node:
         """Return the steps in both of its branches."""
         return tuple(node for branch in self.branches for node in branch.nodes)
 
-    def refuse(self, expected: str, found: object) -> NoReturn:
+    def refuse(self, expected: str, value: object) -> NoReturn:
         """Refuse the file because of this step."""
         raise UnsupportedModelError(
-            f"{self.place} must have {expected}, found {shown(found)}: export the model another "
+            f"{self.place} must have {expected}, found {shown(value)}: export the model another "
             "way, for example as .pt2."
         )
 
     def integer(self, key: str, default: int) -> int:
-        """Return a setting that is a whole number."""
+        """Return a setting that is an integer."""
         return int(self._typed(key, default, int))
 
     def number(self, key: str, default: float) -> float:
@@ -82,17 +82,17 @@ class Node:
         return str(self._typed(key, default, str))
 
     def integers(self, key: str, default: list[int] | None = None) -> list[int] | None:
-        """Return a setting that is a list of whole numbers."""
-        found = self.settings.get(key, default)
-        if found is not None and not all(isinstance(value, int) for value in list(found)):
-            self.refuse(f"whole numbers as {key}", found)
-        return None if found is None else list(found)
+        """Return a setting that is a list of integers."""
+        values = self.settings.get(key, default)
+        if values is not None and not all(isinstance(value, int) for value in list(values)):
+            self.refuse(f"integers as {key}", values)
+        return None if values is None else list(values)
 
     def _typed(self, key: str, default: Any, kind: Any) -> Any:
-        found = self.settings.get(key, default)
-        if not isinstance(found, kind):
-            self.refuse(f"another kind of {key}", found)
-        return found
+        value = self.settings.get(key, default)
+        if not isinstance(value, kind):
+            self.refuse(f"another kind of {key}", value)
+        return value
 
     def axis(self, value: int, ndim: int) -> int:
         """Return the place of an axis counted from the front."""
@@ -100,16 +100,16 @@ class Node:
             self.refuse(f"an axis of {ndim} dimensions", value)
         return value % max(ndim, 1)
 
-    def sizes(self, value: Any, what: str) -> list[Any]:
-        """Return whole numbers that a step was given, known without any row."""
-        found = self._known(value, what)
-        return [int(item) if isinstance(item, np.number) else item for item in found]
+    def sizes(self, value: Any, role: str) -> list[Any]:
+        """Return integers that a step was given, which do not depend on the input."""
+        entries = self._known(value, role)
+        return [int(item) if isinstance(item, np.number) else item for item in entries]
 
-    def numbers(self, value: Any, what: str) -> list[float]:
-        """Return numbers that a step was given, known without any row."""
-        return [float(item) for item in self._known(value, what)]
+    def numbers(self, value: Any, role: str) -> list[float]:
+        """Return numbers that a step was given, which do not depend on the input."""
+        return [float(item) for item in self._known(value, role)]
 
-    def _known(self, value: Any, what: str) -> list[Any]:
+    def _known(self, value: Any, role: str) -> list[Any]:
         if isinstance(value, Tensor):
-            self.refuse(f"{what} that does not depend on the numbers of a row", "one that does")
+            self.refuse(f"{role} that does not depend on the values of the input", "one that does")
         return list(np.ravel(value))

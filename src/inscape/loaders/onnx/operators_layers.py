@@ -30,7 +30,7 @@ def _matmul(_: Node, a: Tensor, b: Tensor) -> Tensor:
     return torch.matmul(a, b)
 
 
-class Window:
+class OnnxWindow:
     """Kernel, strides, dilations and pads of a window, as checked."""
 
     def __init__(self, node: Node, x: Tensor, kernel: list[int] | None) -> None:
@@ -55,10 +55,10 @@ class Window:
         return [pad for pair in pairs for pad in pair]
 
     def _listed(self, key: str, values: list[int] | None, fill: int) -> list[int]:
-        found = values or [fill] * self.dims
-        if len(found) != self.dims or not all(1 <= v <= _LARGEST.get(key, 2**31) for v in found):
-            self.node.refuse(f"{self.dims} positive {key} of a reasonable size", found)
-        return found
+        sizes = values or [fill] * self.dims
+        if len(sizes) != self.dims or not all(1 <= v <= _LARGEST.get(key, 2**31) for v in sizes):
+            self.node.refuse(f"{self.dims} positive {key} of a reasonable size", sizes)
+        return sizes
 
     def _pads(self, sizes: list[int]) -> tuple[list[int], list[int]]:
         how = self.node.text("auto_pad", "NOTSET")
@@ -76,7 +76,7 @@ class Window:
 
 
 def _conv(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    window = Window(node, x, list(weight.shape[2:]))
+    window = OnnxWindow(node, x, list(weight.shape[2:]))
     if not window.symmetric:
         x = functional.pad(x, window.around)
     convolve = getattr(functional, f"conv{window.dims}d")
@@ -92,7 +92,7 @@ def _conv_transpose(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None =
         or "output_shape" in node.settings
     ):
         node.refuse("its pads written out", "auto_pad or output_shape")
-    window = Window(node, x, list(weight.shape[2:]))
+    window = OnnxWindow(node, x, list(weight.shape[2:]))
     more = node.integers("output_padding") or [0] * window.dims
     if len(more) != window.dims or not all(0 <= p <= _LARGEST["output_padding"] for p in more):
         node.refuse(f"{window.dims} output_padding", more)
@@ -106,7 +106,7 @@ def _conv_transpose(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None =
 def _max_pool(node: Node, x: Tensor) -> Tensor:
     if len(node.outputs) > 1:
         node.refuse("one output", "places of the maxima as well")
-    window = Window(node, x, None)
+    window = OnnxWindow(node, x, None)
     pool = getattr(functional, f"max_pool{window.dims}d")
     pads: Any = window.begin
     ceil = window.ceil
@@ -118,7 +118,7 @@ def _max_pool(node: Node, x: Tensor) -> Tensor:
     return made
 
 
-def _as_ceil(window: Window, x: Tensor) -> bool:
+def _as_ceil(window: OnnxWindow, x: Tensor) -> bool:
     """Tell whether pads at the end alone are what rounding the number of windows up gives."""
     zipped = zip(x.shape[2:], window.kernel, window.strides, window.dilations, strict=True)
     reach = [(n - (k - 1) * d - 1, s) for n, k, s, d in zipped]
@@ -128,7 +128,7 @@ def _as_ceil(window: Window, x: Tensor) -> bool:
 
 
 def _average_pool(node: Node, x: Tensor) -> Tensor:
-    window = Window(node, x, None)
+    window = OnnxWindow(node, x, None)
     if any(dilation != 1 for dilation in window.dilations):
         node.refuse("dilations of 1", window.dilations)
     pool = getattr(functional, f"avg_pool{window.dims}d")
@@ -143,8 +143,8 @@ def _average_pool(node: Node, x: Tensor) -> Tensor:
     if padded:
         return made
     ones = functional.pad(torch.ones_like(x[:1, :1]), window.around)
-    share: Tensor = pool(ones, kernel, strides)
-    return made / share
+    covered: Tensor = pool(ones, kernel, strides)
+    return made / covered
 
 
 def _global_average(_: Node, x: Tensor) -> Tensor:

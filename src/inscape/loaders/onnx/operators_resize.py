@@ -79,10 +79,10 @@ def _along(
     if mode == "nearest":
         return x.index_select(axis, _indices(x, [_rounded(node, rounding, v) for v in at], length))
     low, high = ([floor(v) + step for v in at] for step in (0, 1))
-    share = torch.tensor([v - floor(v) for v in at], dtype=x.dtype, device=x.device)
-    share = share.reshape([-1] + [1] * (x.ndim - 1 - axis))
+    fraction = torch.tensor([v - floor(v) for v in at], dtype=x.dtype, device=x.device)
+    fraction = fraction.reshape([-1] + [1] * (x.ndim - 1 - axis))
     first, second = (x.index_select(axis, _indices(x, v, length)) for v in (low, high))
-    return first * (1 - share) + second * share
+    return first * (1 - fraction) + second * fraction
 
 
 def _indices(x: Tensor, places: list[int], length: int) -> Tensor:

@@ -174,7 +174,7 @@ def _cast(node: Node, x: Tensor, like: Tensor) -> Tensor:
     if kind == BOOL:
         return x != 0
     if kind not in WHOLE:
-        node.refuse("a cast to floats, whole numbers or truth values", kind)
+        node.refuse("a cast to floats, integers or truth values", kind)
     return x.to(WHOLE[kind])
 
 

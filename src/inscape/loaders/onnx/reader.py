@@ -33,11 +33,11 @@ class Input:
     name: str
     kind: int
     sizes: tuple[int | None, ...]
-    single: bool = False  # one integer for all rows, such as a sampling rate
+    single: bool = False  # one integer for all examples, such as a sampling rate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Graph:
+class OnnxGraph:
     """Steps in order, constants by name, inputs, outputs; ``proto`` is what was read."""
 
     nodes: tuple[Node, ...]
@@ -47,7 +47,7 @@ class Graph:
     proto: Any
 
 
-def read_graph(path: Path, *, max_size: int | None = None) -> Graph:
+def read_graph(path: Path, *, max_size: int | None = None) -> OnnxGraph:
     """Return the graph of a file."""
     onnx = need("onnx", extra="onnx", why="opening .onnx files")
     check_size(path, path.stat().st_size, max_size=max_size)
@@ -60,20 +60,20 @@ def read_graph(path: Path, *, max_size: int | None = None) -> Graph:
         ) from error
     opset = _opset(path, proto)
     tensors = TensorReader(onnx, path, max_size)
-    graph = proto.graph
-    if len(graph.sparse_initializer):
+    stored = proto.graph
+    if len(stored.sparse_initializer):
         _refuse(path, "dense tensors", "sparse ones")
     constants: dict[str, Any] = {}
     reader = _StepReader(path, opset, tensors, constants)
-    found = Graph(
-        nodes=reader.steps(graph, 0),
+    graph = OnnxGraph(
+        nodes=reader.steps(stored, 0),
         constants=constants,
-        inputs=tuple(_input(path, i) for i in graph.input if i.name not in constants),
-        outputs=tuple(output.name for output in graph.output),
+        inputs=tuple(_input(path, i) for i in stored.input if i.name not in constants),
+        outputs=tuple(output.name for output in stored.output),
         proto=proto,
     )
-    _check_wiring(path, found)
-    return found
+    _check_wiring(path, graph)
+    return graph
 
 
 def _opset(path: Path, proto: Any) -> int:
@@ -205,7 +205,7 @@ def _input(path: Path, given: Any) -> Input:
     return Input(name=given.name, kind=tensor.elem_type, sizes=sizes, single=single)
 
 
-def _check_wiring(path: Path, graph: Graph) -> None:
+def _check_wiring(path: Path, graph: OnnxGraph) -> None:
     if not graph.inputs or not graph.outputs:
         _refuse(path, "inputs and outputs", "none")
     known = {"", *graph.constants, *(given.name for given in graph.inputs)}
@@ -232,8 +232,8 @@ def _check_steps(path: Path, nodes: tuple[Node, ...], known: set[str]) -> None:
         known.update(node.outputs)
 
 
-def _refuse(path: Path, expected: str, found: str) -> NoReturn:
+def _refuse(path: Path, expected: str, value: str) -> NoReturn:
     raise UnsupportedModelError(
-        f"{path} must be an ONNX file with {expected}, found {shown(found)}: export the model "
+        f"{path} must be an ONNX file with {expected}, found {shown(value)}: export the model "
         "another way, for example as .pt2."
     )

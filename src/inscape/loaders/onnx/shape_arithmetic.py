@@ -1,6 +1,6 @@
-"""Sizes are reckoned here, with Python's numbers, so that a graph is known before any row is.
+"""Arithmetic of sizes with Python's integers, so that shapes are known before any input is.
 
-A batch of any size passes through as a symbol; whole numbers are Python's own (dtype object).
+A batch of any size passes through as a symbol; integers are Python's own (dtype object).
 """
 
 import operator
@@ -74,7 +74,7 @@ def _cast(node: Node, x: Any) -> Any:
     if kind == BOOL:
         return x.astype(bool)
     if kind not in WHOLE:
-        node.refuse("a cast to floats, whole numbers or truth values", kind)
+        node.refuse("a cast to floats, integers or truth values", kind)
     return x if x.dtype == object else on_host(np.trunc(x.astype(np.float64)).astype(np.int64))
 
 

@@ -37,7 +37,7 @@ class TensorReader:
         """Return the numbers of a tensor."""
         if tensor.data_type not in KINDS:
             kind = "text" if tensor.data_type == 8 else f"numbers of kind {tensor.data_type}"
-            self._refuse(tensor, "floats, whole numbers or truth values", kind)
+            self._refuse(tensor, "floats, integers or truth values", kind)
         if any(size < 0 for size in tensor.dims) or len(tensor.dims) > 16:
             self._refuse(tensor, "sizes from 0 on", list(tensor.dims))
         width, field = KINDS[tensor.data_type]
@@ -52,12 +52,12 @@ class TensorReader:
 
     def _bring_in(self, tensor: Any, size: int) -> None:
         """Read the bytes of a tensor that lie in another file, beside this one."""
-        told = {entry.key: entry.value for entry in tensor.external_data}
-        other = self._beside(tensor, told.get("location", ""))
+        location = {entry.key: entry.value for entry in tensor.external_data}
+        other = self._beside(tensor, location.get("location", ""))
         try:
-            start, length = int(told.get("offset", 0)), int(told.get("length", size))
+            start, length = int(location.get("offset", 0)), int(location.get("length", size))
         except ValueError:
-            self._refuse(tensor, "whole numbers as offset and length", told)
+            self._refuse(tensor, "integers as offset and length", location)
         there = other.stat().st_size
         if length != size or start < 0 or start + length > there:
             self._refuse(tensor, f"{size} bytes in {other.name}", f"{length} at {start} of {there}")
@@ -75,13 +75,13 @@ class TensorReader:
         named = Path(location)
         if not location or "\0" in location or named.is_absolute() or ".." in named.parts:
             self._refuse(tensor, "its numbers in the folder of the file", location)
-        found = (folder / named).resolve()
-        if not found.is_relative_to(folder) or not found.is_file():
+        file = (folder / named).resolve()
+        if not file.is_relative_to(folder) or not file.is_file():
             self._refuse(tensor, "its numbers in a file in the folder of the model", location)
-        return found
+        return file
 
-    def _refuse(self, tensor: Any, expected: str, found: object) -> NoReturn:
+    def _refuse(self, tensor: Any, expected: str, value: object) -> NoReturn:
         raise UnsupportedModelError(
             f"the tensor {shown(tensor.name)} of {self._path} must have {expected}, found "
-            f"{shown(found)}: copy the file again, with all that belongs to it."
+            f"{shown(value)}: copy the file again, with all that belongs to it."
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from inscape.report.boolean.summary import BooleanLook, description, hypothetical
-from inscape.report.look.page import rendered_page, stylesheet, write
+from inscape.report.html import rendered_page, stylesheet, write_by_suffix
 from inscape.report.pictures import inline
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def save(look: BooleanLook, path: Path) -> Path:
     """Write a look as HTML or JSON, whole or not at all."""
-    if path.suffix not in (".html", ".json"):
-        raise ValueError(
-            f"the report must be named .html or .json, found {path.suffix!r}: rename {path}."
-        )
-    text = page(look) if path.suffix == ".html" else json.dumps(look.to_dict(), indent=1) + "\n"
-    write(path, text.encode())
-    return path
+    return write_by_suffix(
+        path, {".html": lambda: page(look).encode(), ".json": lambda: _json(look).encode()}
+    )
+
+
+def _json(look: BooleanLook) -> str:
+    return json.dumps(look.to_dict(), indent=1) + "\n"
 
 
 def page(look: BooleanLook) -> str:
@@ -44,20 +44,20 @@ def _pictures(look: BooleanLook) -> dict[str, Any]:
     from inscape.figures.boolean_networks import MOST_INPUTS, draw_cube, draw_line, draw_success
     from inscape.figures.style import new_axes, styled
 
-    found = {}
+    pictures = {}
     with styled():
         if look.table.n <= MOST_INPUTS:
             said = "The inputs as corners of a cube; full corners are true"
-            found["cube"] = _svg(draw_cube(look.table, new_axes()), "cube", said)
+            pictures["cube"] = _svg(draw_cube(look.table, new_axes()), "cube", said)
         ax = new_axes()
         ax.get_figure(root=True).set_size_inches(5.6, 1.7)  # type: ignore[union-attr]
         line = draw_line(look.table, look.swaps.weights.tolist(), ax)
-        found["line"] = _svg(line, "line", "The function along its best line, under the network")
+        pictures["line"] = _svg(line, "line", "The function along its best line, under the network")
         if look.trials:
             rows = [vars(trial) for trial in look.trials]
-            said = "Share of networks that learn the function, by size"
-            found["success"] = _svg(draw_success(rows, new_axes()), "success", said)
-    return found
+            said = "Fraction of networks that learn the function, by size"
+            pictures["success"] = _svg(draw_success(rows, new_axes()), "success", said)
+    return pictures
 
 
 def _svg(ax: "Axes", name: str, label: str) -> Markup:

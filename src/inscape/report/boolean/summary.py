@@ -22,7 +22,7 @@ from inscape.boolean.fourier import Fourier, fourier
 from inscape.boolean.swaps import Swaps, swaps
 from inscape.boolean.swaps_bound import swaps_bound
 from inscape.boolean.truth_table import TruthTable, parity
-from inscape.report.boolean.trials import Seen, Trial, seen_before, trials
+from inscape.report.boolean.trials import EarlierTrial, Trial, seen_before, trials
 from inscape.report.look.facts import provenance
 from inscape.report.look.parts import Provenance
 
@@ -57,7 +57,7 @@ class Network:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BooleanLook:
-    """All that a look at a Boolean function found."""
+    """The results of a look at a Boolean function."""
 
     asked: str
     table: TruthTable
@@ -68,7 +68,7 @@ class BooleanLook:
     networks: tuple[Network, ...]
     trials: tuple[Trial, ...]
     left_out: tuple[str, ...]
-    seen: tuple[Seen, ...]
+    seen: tuple[EarlierTrial, ...]
     command: str
     provenance: Provenance
 
@@ -98,13 +98,13 @@ class BooleanLook:
                 "number": self.table.number,
                 "table": str(self.table),
             },
-            "measures": list(self.rows()),
+            "measurements": list(self.rows()),
             "weights": self.swaps.weights.tolist(),
             "networks": [asdict(network) for network in self.networks],
             "smallest": asdict(self.smallest),
             "training": [asdict(trial) for trial in self.trials],
             "left_out": list(self.left_out),
-            "records": [asdict(one) for one in self.seen],
+            "records": [asdict(seen) for seen in self.seen],
             "command": self.command,
             "provenance": asdict(self.provenance),
         }
@@ -116,8 +116,8 @@ class BooleanLook:
         return save(self, path)
 
 
-def _row(measure: str, value: Any, mark: str, basis: str) -> dict[str, Any]:
-    return {"measure": measure, "value": value, "mark": mark, "basis": basis}
+def _row(quantity: str, value: Any, mark: str, basis: str) -> dict[str, Any]:
+    return {"quantity": quantity, "value": value, "mark": mark, "basis": basis}
 
 
 def look_at_function(
@@ -151,10 +151,10 @@ def look_at_function(
     start = time.perf_counter()
     exact = table.n <= EXACT
     canonical = npn.canonical(table.number, table.n) if exact else None
-    found = swaps(table) if exact else swaps_bound(table)
+    table_swaps = swaps(table) if exact else swaps_bound(table)
     trained, left_out = trials(
         table,
-        sizes(table.n, found.swaps),
+        sizes(table.n, table_swaps.swaps),
         networks=networks or (100 if exact else 20),
         seed=seed,
         until=start + budget,
@@ -168,8 +168,8 @@ def look_at_function(
         canonical=canonical,
         class_size=int(npn.class_sizes([table.number], table.n)[0]) if exact else None,
         fourier=fourier(table),
-        swaps=found,
-        networks=tuple(constructed(table, found, canonical)),
+        swaps=table_swaps,
+        networks=tuple(constructed(table, table_swaps, canonical)),
         trials=trained,
         left_out=left_out,
         seen=seen_before(canonical, results) if table.n == 4 and canonical is not None else (),
@@ -194,9 +194,9 @@ def sizes(n: int, swaps: int) -> list[tuple[int, int]]:
     return [*((width, 1) for width in widths), (2, 2), (3, 2), (max(4, n), 2)]
 
 
-def constructed(table: TruthTable, found: Swaps, canonical: int | None) -> Iterator[Network]:
+def constructed(table: TruthTable, table_swaps: Swaps, canonical: int | None) -> Iterator[Network]:
     """Yield the networks of theorem 3.3.2, of section 3.3.1 and, for parity, of theorem 3.3.4."""
-    weights = found.weights.tolist()
+    weights = table_swaps.weights.tolist()
     wide = wide_network(table, weights)
     yield _network("theorem 3.3.2: one unit for each swap", wide, _right(wide, table))
     narrow = narrow_network(table, weights)
@@ -241,10 +241,10 @@ def description(look: BooleanLook) -> str:
         f"Along its best line, function {look.table.number} of {look.table.n} inputs changes "
         f"{exactly}{times}, so that {best.size} computes it with {best.parameters} weights."
     ]
-    solving = [trial for trial in look.trials if trial.found]
+    solving = [trial for trial in look.trials if trial.solved]
     if solving:
-        small = min(solving, key=lambda trial: (trial.parameters, -trial.share))
-        rate = f"{100 * small.share:.0f}% of {small.networks}"
+        small = min(solving, key=lambda trial: (trial.parameters, -trial.fraction))
+        rate = f"{100 * small.fraction:.0f}% of {small.networks}"
         said.append(
             f"The smallest network that training found is {small.size} with {small.activation}: "
             f"{rate} learned it."
@@ -256,10 +256,10 @@ def description(look: BooleanLook) -> str:
 
 def hypothetical(swaps: int, widths: Sequence[int] = (2, 3, 4)) -> list[dict[str, int]]:
     """Return depths at which section 3.3.2 expects, without proof, that w^l >= swaps is enough."""
-    found = []
+    networks = []
     for width in widths:
         depth = 1
         while width**depth < swaps:
             depth += 1
-        found.append({"width": width, "depth": depth})
-    return found
+        networks.append({"width": width, "depth": depth})
+    return networks

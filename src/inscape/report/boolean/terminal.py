@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from inscape.report.boolean.summary import BooleanLook, description
-from inscape.report.boolean.trials import Seen, Trial
+from inscape.report.boolean.trials import EarlierTrial, Trial
 from inscape.report.text_table import Block, TextTable, wrapped
 
 
 def function_text(look: BooleanLook) -> Iterator[Block]:
-    """Yield what was found: the function's measures, known networks, trained networks."""
+    """Yield what was found: the function's numbers, known networks, trained networks."""
     yield wrapped(description(look)) + "\n"
     yield TextTable(list(look.rows()))
     yield ""
@@ -33,11 +33,11 @@ def function_text(look: BooleanLook) -> Iterator[Block]:
         yield f"\nleft out for time: {', '.join(look.left_out)}"
 
 
-def _rate(trial: Trial | Seen) -> dict[str, object]:
+def _rate(trial: Trial | EarlierTrial) -> dict[str, object]:
     return {
         "trained": trial.size,
         "units": trial.activation,
-        "found it": f"{trial.found} of {trial.networks}",
-        "fraction": trial.share,
+        "learned it": f"{trial.solved} of {trial.networks}",
+        "fraction": trial.fraction,
         "95% interval": f"{trial.low:.3f} to {trial.high:.3f}",
     }

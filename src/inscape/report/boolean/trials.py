@@ -33,22 +33,22 @@ class Trial:
     parameters: int
     activation: str
     networks: int
-    found: int
-    share: float
+    solved: int
+    fraction: float
     low: float
     high: float
     epochs: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class EarlierTrial:
     """The smallest network of figure 3.5 that learned the class, and how often."""
 
     size: str
     activation: str
     networks: int
-    found: int
-    share: float
+    solved: int
+    fraction: float
     low: float
     high: float
     scale: str
@@ -102,9 +102,9 @@ def _trial(
         threads=threads,
         progress=False,
     )
-    found = int(trained.stopped.sum())
-    rate = proportion_estimate(found, networks)
-    epochs = float(trained.epochs[trained.stopped].double().median()) if found else None
+    solved = int(trained.stopped.sum())
+    rate = proportion_estimate(solved, networks)
+    epochs = float(trained.epochs[trained.stopped].double().median()) if solved else None
     return Trial(
         size=named(table.n, width, depth),
         width=width,
@@ -112,8 +112,8 @@ def _trial(
         parameters=trained.weights.shape[1],
         activation=kind,
         networks=networks,
-        found=found,
-        share=rate.value,
+        solved=solved,
+        fraction=rate.value,
         low=rate.low,
         high=rate.high,
         epochs=epochs,
@@ -125,46 +125,46 @@ def named(n: int, width: int, depth: int) -> str:
     return "-".join(map(str, [n, *[width] * depth, 1]))
 
 
-def seen_before(canonical: int, results: Path) -> tuple[Seen, ...]:
+def seen_before(canonical: int, results: Path) -> tuple[EarlierTrial, ...]:
     """Return, for each activation, the smallest network of figure 3.5 that learned a class."""
     if not results.is_dir():
         return ()
     store = Store(results, mends=False)
     place = int(np.searchsorted(npn.classes(4), canonical))
     for scale in SCALES:
-        found = [
-            one
+        earlier = [
+            trial
             for record in store.records(RECORDS, scale)
-            if (one := _seen(record.settings, record.values, place, scale)) is not None
+            if (trial := _seen(record.settings, record.values, place, scale)) is not None
         ]
-        if found:
+        if earlier:
             return tuple(
-                min((one for one in found if one.activation == kind), key=_weights)
+                min((trial for trial in earlier if trial.activation == kind), key=_weights)
                 for kind in KINDS
-                if any(one.activation == kind for one in found)
+                if any(trial.activation == kind for trial in earlier)
             )
     return ()
 
 
 def _seen(
     settings: Mapping[str, Any], values: Mapping[str, Any], place: int, scale: str
-) -> Seen | None:
+) -> EarlierTrial | None:
     count, trials = int(np.asarray(values["successes"])[place]), int(settings["trials"])
     if not count:
         return None
     rate = proportion_estimate(count, trials)
-    return Seen(
+    return EarlierTrial(
         size=named(4, settings["width"], settings["depth"]),
         activation="leaky ReLU" if settings["leak"] else "ReLU",
         networks=trials,
-        found=count,
-        share=rate.value,
+        solved=count,
+        fraction=rate.value,
         low=rate.low,
         high=rate.high,
         scale=scale,
     )
 
 
-def _weights(one: Seen) -> int:
-    widths = [int(part) for part in one.size.split("-")]
+def _weights(seen: EarlierTrial) -> int:
+    widths = [int(part) for part in seen.size.split("-")]
     return sum((a + 1) * b for a, b in pairwise(widths))

@@ -1,4 +1,4 @@
-"""Rules on the answers of a network: how many are right, how sure it is, what it never says."""
+"""Rules on the answers of a network: accuracy, confidence, and classes that are never predicted."""
 
 import math
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ OF_A_CLASS = 10
 
 
 def scaling(look: "Look", seen: Checkup) -> Finding | None:
-    """Accuracy jumps under another scaling of the inputs."""
+    """Warn if the accuracy jumps under another scaling of the inputs."""
     if not seen.scalings or not math.isfinite(seen.plain) or seen.tried < FEWEST:
         return None
     name = max(seen.scalings, key=lambda name: seen.scalings[name])
@@ -46,7 +46,7 @@ def scaling(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def chance(look: "Look", seen: Checkup) -> Finding | None:
-    """Accuracy no better than always giving the commonest class."""
+    """Warn of an accuracy no better than always predicting the commonest class."""
     if seen.labels is None or seen.right is None or seen.n < FEWEST:
         return None
     commonest = float(seen.labels.bincount().max()) / seen.n
@@ -65,7 +65,7 @@ def chance(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def never_predicted(look: "Look", seen: Checkup) -> Finding | None:
-    """Classes that are among the labels and are never the answer."""
+    """Warn of classes that are among the labels and never predicted."""
     if seen.labels is None or not seen.n:
         return None
     counts = seen.labels.bincount()
@@ -92,8 +92,8 @@ def never_predicted(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def memorised(look: "Look", seen: Checkup) -> Finding | None:
-    """A gap between training and test examples."""
-    train, test = (score(look, rows) for rows in ("training rows", "test rows"))
+    """Warn of a gap between training and test accuracy."""
+    train, test = (score(look, rows) for rows in ("training examples", "test examples"))
     if train is None or test is None or train.accuracy is None or test.accuracy is None:
         return None
     a, b = train.accuracy, test.accuracy
@@ -110,7 +110,7 @@ def memorised(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def overconfident(look: "Look", seen: Checkup) -> Finding | None:
-    """Probabilities that are higher than the accuracy."""
+    """Warn of predicted probabilities that are higher than the accuracy."""
     if seen.right is None or seen.n < FEWEST:
         return None
     right = seen.right.double()
@@ -121,7 +121,7 @@ def overconfident(look: "Look", seen: Checkup) -> Finding | None:
     return Finding(
         rule="overconfident",
         severity=48,
-        text=f"It is too sure of itself: the mean probability of its answers is "
+        text=f"It is overconfident: the mean probability of its answers is "
         f"{float(seen.confidence.mean()):.1%}, and {float(right.mean()):.1%} of {seen.n:,} are "
         "right.",
         advice="Calibrate it (temperature scaling) before you use its probabilities.",
@@ -129,7 +129,7 @@ def overconfident(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def saturates(look: "Look", seen: Checkup) -> Finding | None:
-    """Probabilities that are 0 or 1 to six digits."""
+    """Warn of probabilities that are 0 or 1 to six digits."""
     if seen.labels is None or seen.saturated < SATURATED:
         return None
     wrong = 0 if seen.right is None else int((seen.certain & ~seen.right).sum())
@@ -144,7 +144,7 @@ def saturates(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def worst_class(look: "Look", seen: Checkup) -> Finding | None:
-    """The class whose examples are most often wrong, and what they are taken for."""
+    """Report the class with the lowest accuracy, and the class that is predicted instead."""
     if seen.labels is None or seen.right is None or bool(seen.right.all()):
         return None
     counts = seen.labels.bincount().double()
@@ -167,7 +167,7 @@ def worst_class(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def largest_output(look: "Look", seen: Checkup) -> Finding | None:
-    """Which output wins most often, where nobody said what the outputs mean."""
+    """Report the output that is most often the largest, for data without labels."""
     if look.data.task != "unlabelled" or seen.outputs.shape[1] < 2 or seen.n < FEWEST:
         return None
     count = seen.outputs.shape[1]

@@ -1,4 +1,4 @@
-"""What made a prediction: training rows that pushed it, with amounts that add up; or its likes."""
+"""Attribution of predictions to training examples: exact sums of amounts, or similar examples."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,7 +13,7 @@ ATTRIBUTION = "attribution"
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What the network says of one measured row, and why this row was taken.
+    """The answer of the network on one measured example, and why this example was chosen.
 
     ``output`` is the number of the output that is explained, ``value`` what it is; ``probability``
     is that of ``says``, None where the outputs are no logits.
@@ -31,7 +31,7 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class Push:
-    """What one training row has added to an output."""
+    """What one training example has added to an output."""
 
     row: int
     label: str | None
@@ -40,7 +40,7 @@ class Push:
 
 @dataclass(frozen=True, kw_only=True)
 class ClassPush:
-    """What all training rows of a class have added to an output."""
+    """What all training examples of a class have added to an output."""
 
     label: str
     rows: int
@@ -49,7 +49,7 @@ class ClassPush:
 
 @dataclass(frozen=True, kw_only=True)
 class Others:
-    """What the training rows that are not named have added: upwards and downwards."""
+    """What the training examples that are not named have added: upwards and downwards."""
 
     rows: int
     up: float
@@ -65,7 +65,7 @@ class Others:
 class Explained:
     """One output as a sum: its value before training, and all that was added to it.
 
-    ``rest`` is by name what no training row has added; it always has the residual.
+    ``rest`` is by name what no training example has added; it always has the residual.
     """
 
     prediction: Prediction
@@ -85,8 +85,8 @@ class Explained:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Like:
-    """A training row that is near: by cosine of gradients (nearest is 1), or by distance."""
+class SimilarExample:
+    """A similar training example: by cosine of gradients (nearest is 1), or by distance."""
 
     row: int
     label: str | None
@@ -96,20 +96,20 @@ class Like:
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """The training rows that are nearest to a row for the network, and those by distance."""
+    """The training examples with the most similar gradients, and those nearest by distance."""
 
     prediction: Prediction
-    by_kernel: tuple[Like, ...]
-    by_distance: tuple[Like, ...]
+    by_kernel: tuple[SimilarExample, ...]
+    by_distance: tuple[SimilarExample, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Attribution:
-    """Which training rows made some predictions.
+    """Which training examples made some predictions.
 
     With a recorded training, ``explained`` splits each prediction exactly; without one, or where
-    that cannot be, ``reason`` says why and ``nearest`` names the rows that the network takes for
-    alike. ``left_out`` are rows for which there was no time.
+    that cannot be, ``reason`` says why and ``nearest`` names the examples with similar
+    gradients. ``left_out`` are examples for which there was no time.
     """
 
     rows: str
@@ -129,18 +129,18 @@ class Attribution:
     @property
     def residual(self) -> float:
         """Return the largest part of an output that no sum accounts for."""
-        return max((abs(one.rest["residual"]) for one in self.explained), default=0.0)
+        return max((abs(explained.rest["residual"]) for explained in self.explained), default=0.0)
 
     @property
     def row(self) -> str:
-        """Return what one of the explained rows is called."""
+        """Return what one of the explained examples is called."""
         return self.rows.removesuffix("s")
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that is shown as plain values."""
         whole = {key: value for key, value in vars(self).items() if key not in _TENSORS}
         for key in ("explained", "nearest"):
-            whole[key] = [asdict(one) for one in whole[key]]
+            whole[key] = [asdict(item) for item in whole[key]]
         return whole
 
 

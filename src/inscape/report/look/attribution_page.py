@@ -1,4 +1,4 @@
-"""The part of the page that explains predictions: bars that go from start to end, and pictures."""
+"""The section of the page that explains predictions: sums as bars, and pictures."""
 
 import html
 import re
@@ -21,7 +21,7 @@ AMOUNTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bar:
+class SumLine:
     """One line of a sum: what it is, and its bar in percent of the width; an end is a point."""
 
     name: str
@@ -33,30 +33,36 @@ class Bar:
     low: float = 0.0
     width: float = 0.0
 
-    def between(self, one: float, two: float) -> "Bar":
+    def between(self, start: float, end: float) -> "SumLine":
         """Return the line with a bar between two places, and its amount in words."""
         text = self.text or signed(self.amount)
-        return replace(self, text=text, low=min(one, two), width=abs(two - one))
+        return replace(self, text=text, low=min(start, end), width=abs(end - start))
 
 
-def attribution_part(found: Attribution, rows: int) -> dict[str, Any]:
+def attribution_part(attribution: Attribution, rows: int) -> dict[str, Any]:
     """Return what the template needs to explain predictions.
 
     Args:
-        found: What was found.
-        rows: Amounts in the file of data, at most.
+        attribution: The explained predictions, or their similar examples.
+        rows: Most amounts in the CSV file.
     """
-    pictures = {name: thumbnail(x) for name, x in found.pictures.items()}
-    data, note = amounts(found, rows)
+    pictures = {name: thumbnail(x) for name, x in attribution.pictures.items()}
+    data, note = amounts(attribution, rows)
     return {
-        "found": found,
+        "attribution": attribution,
         "pictures": pictures,
         "sums": [
-            {"one": one, "bars": bars(one, pictures), "classes": class_bars(one)}
-            for one in found.explained
+            {
+                "explained": explained,
+                "bars": bars(explained, pictures),
+                "classes": class_bars(explained),
+            }
+            for explained in attribution.explained
         ],
-        "nearest": [{"one": one, "lists": _lists(one)} for one in found.nearest],
-        "advice": _with_code(found.advice),
+        "nearest": [
+            {"nearest": nearest, "lists": _lists(nearest)} for nearest in attribution.nearest
+        ],
+        "advice": _with_code(attribution.advice),
         "data": data,
         "note": note,
     }
@@ -71,14 +77,21 @@ def signed(amount: float) -> str:
     return f"{'+' if amount > 0 else ''}{number(amount, 3)}"
 
 
-def bars(one: Explained, pictures: Mapping[str, str | None]) -> list[Bar]:
+def bars(explained: Explained, pictures: Mapping[str, str | None]) -> list[SumLine]:
     """Return a sum line by line; each bar begins where the one before has ended."""
-    lines = list(_lines(one, pictures))
-    steps = list(accumulate([line.amount for line in lines], initial=one.initial))
-    places = _places([*steps, one.final])
+    lines = list(_lines(explained, pictures))
+    steps = list(accumulate([line.amount for line in lines], initial=explained.initial))
+    places = _places([*steps, explained.final])
     ends = pairwise(places)
-    start = Bar(name="before training", amount=one.initial, side="end", text=number(one.initial, 3))
-    last = Bar(name="the output", amount=one.final, side="end", text=number(one.final))
+    start = SumLine(
+        name="before training",
+        amount=explained.initial,
+        side="end",
+        text=number(explained.initial, 3),
+    )
+    last = SumLine(
+        name="the output", amount=explained.final, side="end", text=number(explained.final)
+    )
     return [
         start.between(places[0], places[0]),
         *(line.between(*pair) for line, pair in zip(lines, ends, strict=False)),
@@ -86,34 +99,34 @@ def bars(one: Explained, pictures: Mapping[str, str | None]) -> list[Bar]:
     ]
 
 
-def _lines(one: Explained, pictures: Mapping[str, str | None]) -> Iterator[Bar]:
-    for side, pushes in (("up", one.up), ("down", one.down)):
+def _lines(explained: Explained, pictures: Mapping[str, str | None]) -> Iterator[SumLine]:
+    for side, pushes in (("up", explained.up), ("down", explained.down)):
         for push in pushes:
-            name = f"row {push.row}"
+            name = f"example {push.row}"
             note, picture = _label(push.label), pictures.get(name)
-            yield Bar(name=name, amount=push.amount, side=side, note=note, picture=picture)
-    others = one.others
+            yield SumLine(name=name, amount=push.amount, side=side, note=note, picture=picture)
+    others = explained.others
     if others.rows:
         name = f"{others.rows:,} other{'s' * (others.rows != 1)}"
         note = f"{signed(others.up)} and {signed(others.down)}"
-        yield Bar(name=name, amount=others.amount, side="rest", note=note)
-    for name, amount in one.rest.items():
-        yield Bar(name=name, amount=amount, side="rest")
+        yield SumLine(name=name, amount=others.amount, side="rest", note=note)
+    for name, amount in explained.rest.items():
+        yield SumLine(name=name, amount=amount, side="rest")
 
 
-def class_bars(one: Explained) -> list[Bar]:
-    """Return what the training rows of each class have added, as bars from a common zero."""
-    classes = list(one.by_class)
+def class_bars(explained: Explained) -> list[SumLine]:
+    """Return what the training examples of each class have added, as bars from a common zero."""
+    classes = list(explained.by_class)
     if len(classes) > CLASSES:
         classes.sort(key=lambda push: -abs(push.amount))
         classes = [*classes[: CLASSES - 1], _together(classes[CLASSES - 1 :])]
     zero, *ends = _places([0.0, *(push.amount for push in classes)])
     return [
-        Bar(
+        SumLine(
             name=push.label,
             amount=push.amount,
             side="up" if push.amount > 0 else "down",
-            note=f"{push.rows:,} rows",
+            note=f"{push.rows:,} examples",
         ).between(zero, end)
         for push, end in zip(classes, ends, strict=True)
     ]
@@ -139,27 +152,30 @@ def _with_code(text: str) -> Markup:
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False)))
 
 
-def _lists(one: Nearest) -> list[dict[str, Any]]:
+def _lists(nearest: Nearest) -> list[dict[str, Any]]:
     """Return both lists of neighbours with their titles and what their numbers are."""
     return [
         {
             "title": title,
             "unit": unit,
-            "likes": [(like, number(like.nearness, 3), _label(like.label)) for like in likes],
+            "examples": [(near, number(near.nearness, 3), _label(near.label)) for near in examples],
         }
-        for title, unit, likes in (
-            ("Similar gradients", "cosine", one.by_kernel),
-            ("Nearest by distance", "distance", one.by_distance),
+        for title, unit, examples in (
+            ("Similar gradients", "cosine", nearest.by_kernel),
+            ("Nearest by distance", "distance", nearest.by_distance),
         )
     ]
 
 
-def amounts(found: Attribution, rows: int) -> tuple[list[dict[str, Any]], str]:
+def amounts(attribution: Attribution, rows: int) -> tuple[list[dict[str, Any]], str]:
     """Return the strongest amounts of every prediction, and a note if there are more."""
-    most = min(AMOUNTS, max(1, rows // max(1, len(found.amounts))))
+    most = min(AMOUNTS, max(1, rows // max(1, len(attribution.amounts))))
     data = []
-    for row, added in found.amounts.items():
+    for row, added in attribution.amounts.items():
         strongest = added.abs().argsort(descending=True, stable=True)[:most].tolist()
-        data += [{found.row: row, "training row": n, "added": float(added[n])} for n in strongest]
-    note = f"the {most:,} strongest of {found.training_rows:,} rows for each prediction"
-    return data, note if found.training_rows > most else ""
+        data += [
+            {attribution.row: row, "training example": n, "added": float(added[n])}
+            for n in strongest
+        ]
+    note = f"the {most:,} strongest of {attribution.training_rows:,} examples for each prediction"
+    return data, note if attribution.training_rows > most else ""

@@ -2,7 +2,13 @@
 
 from collections.abc import Sequence
 
-from inscape.report.look.attribution import Attribution, Explained, Like, Nearest, Prediction
+from inscape.report.look.attribution import (
+    Attribution,
+    Explained,
+    Nearest,
+    Prediction,
+    SimilarExample,
+)
 from inscape.report.look.attribution_page import signed
 from inscape.report.text_table import wrapped
 from inscape.report.words import number
@@ -19,13 +25,15 @@ def attribution_text(attribution: Attribution) -> str:
     lines = [_equation(attribution, explained) for explained in attribution.explained]
     lines += [_similar(attribution, nearest) for nearest in attribution.nearest]
     if attribution.explained:
-        trained = f"{attribution.training_rows:,} training rows in {attribution.training}"
+        trained = f"{attribution.training_rows:,} training examples in {attribution.training}"
         lines.insert(0, f"What made these predictions: {trained}.")
         lines.append(_accuracy(attribution))
     if attribution.nearest:
-        lines.insert(0, f"Which examples have similar gradients, of {attribution.searched:,} rows:")
+        lines.insert(
+            0, f"Of {attribution.searched:,} examples, those with the most similar gradients:"
+        )
     if attribution.reason:
-        lines.append(f"Not split into what training rows added: {attribution.reason}.")
+        lines.append(f"Not attributed to training examples: {attribution.reason}.")
     if attribution.advice:
         lines.append(attribution.advice)
     text = [_lines(line) for line in lines]
@@ -58,7 +66,7 @@ def _equation(attribution: Attribution, explained: Explained) -> str:
     count = explained.others.rows + len(unnamed)
     rest = explained.others.amount + sum(push.amount for push in unnamed)
     parts = [f"{number(explained.initial, 3)} before training"]
-    parts += [f"{signed(push.amount)} by {_row(push.row, push.label)}" for push in named]
+    parts += [f"{signed(push.amount)} by {_example(push.row, push.label)}" for push in named]
     parts += [f"{signed(rest)} by {count:,} others"] if count else []
     parts += [
         f"{signed(part)} by {name}" for name, part in explained.rest.items() if name != "residual"
@@ -80,11 +88,11 @@ def _similar(attribution: Attribution, nearest: Nearest) -> str:
     return f"{says}: by cosine of gradients {near}; by distance {far}"
 
 
-def _list(examples: Sequence[Like]) -> str:
+def _list(examples: Sequence[SimilarExample]) -> str:
     return ", ".join(
-        f"{_row(like.row, like.label)} {number(like.nearness, 3)}" for like in examples[:NAMED]
+        f"{_example(near.row, near.label)} {number(near.nearness, 3)}" for near in examples[:NAMED]
     )
 
 
-def _row(row: int, label: str | None) -> str:
-    return f"row {row}" if label is None else f"row {row} ({label})"
+def _example(row: int, label: str | None) -> str:
+    return f"example {row}" if label is None else f"example {row} ({label})"

@@ -1,4 +1,4 @@
-"""Rules that hold a network against a linear model and against its own initialisation."""
+"""Rules that compare a network with a linear model and with its own initialisation."""
 
 import math
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from inscape.report.look.finding import (
     Finding,
     linear_label,
     mean_interval,
-    measure,
+    measurement,
 )
 from inscape.report.words import first_up, number, plain
 
@@ -29,7 +29,7 @@ FAR = 4.0
 
 
 def untrained(look: "Look", seen: Checkup) -> Finding | None:
-    """Weights that are distributed as at initialisation."""
+    """Warn of weights that are distributed as at initialisation."""
     if not seen.weighed or len(seen.fresh) < seen.weighed:
         return None
     layers = "its one layer" if seen.weighed == 1 else f"all {seen.weighed} layers"
@@ -44,9 +44,9 @@ def untrained(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
-    """Accuracy that a linear model has too, and what it does under attack."""
+    """Warn if a linear model is as accurate, and say which is more robust under attack."""
     pair = _against_linear(seen)
-    if pair is None or pair[2] > 0 or look.data.measured == "all rows":
+    if pair is None or pair[2] > 0 or look.data.measured == "all examples":
         return None  # of the very examples that it was fitted to, a linear model knows too much
     own, linear, _, high = pair
     label = first_up(linear_label(look))
@@ -58,17 +58,17 @@ def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
     )
     attacked = _broken_sooner(look)
     if attacked is not None:
-        text += f", and holds better under attack ({attacked[1]:.2f} against {attacked[0]:.2f})"
+        text += f", and is more robust under attack ({attacked[1]:.2f} against {attacked[0]:.2f})"
     return Finding(
         rule="no better than linear",
         severity=65,
         text=f"{text}.",
-        advice="Ask what the network adds before you trust it with more.",
+        advice="Check what the network adds to a linear model.",
     )
 
 
 def brittle(look: "Look", seen: Checkup) -> Finding | None:
-    """More accurate than the linear model, and more easily broken."""
+    """Warn if the network is more accurate than the linear model but less robust."""
     pair, attacked = _against_linear(seen), _broken_sooner(look)
     if pair is None or attacked is None or pair[2] <= 0:
         return None
@@ -77,15 +77,15 @@ def brittle(look: "Look", seen: Checkup) -> Finding | None:
         rule="brittle",
         severity=55,
         text=f"It is more accurate than {linear_label(look)} ({pair[0]:.1%} against {pair[1]:.1%}) "
-        f"but breaks more easily: under attack {own:.2f} of its answers stay right, against "
+        f"but less robust: under attack {own:.2f} of its answers stay right, against "
         f"{linear:.2f}.",
-        advice="inscape.controls.adversarial_training or a Jacobian penalty buys robustness.",
+        advice="inscape.controls.adversarial_training or a Jacobian penalty makes it more robust.",
         section="robustness",
     )
 
 
 def nearly_linear(look: "Look", seen: Checkup) -> Finding | None:
-    """Outputs that are an affine function of the linear model's."""
+    """Warn if the outputs are nearly an affine function of those of the linear model."""
     explained = seen.linearity
     if explained is None or explained < LINEAR:
         return None
@@ -99,7 +99,7 @@ def nearly_linear(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
-    """What the network adds to a linear model."""
+    """Report how much more accurate than a linear model the network is."""
     pair = _against_linear(seen)
     if pair is None or pair[2] <= 0:
         return None
@@ -113,7 +113,7 @@ def better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def regression(look: "Look", seen: Checkup) -> Finding | None:
-    """Squared errors beside those of a linear model."""
+    """Compare the squared errors with those of a linear model."""
     if seen.targets is None or seen.linear is None or seen.n < FEWEST:
         return None
     own, linear = seen.errors(seen.outputs), seen.errors(seen.linear)
@@ -126,13 +126,13 @@ def regression(look: "Look", seen: Checkup) -> Finding | None:
         severity=20 if low > 0 else 65,
         text=f"Its mean squared error on {seen.n:,} examples is {how} that of the linear model, "
         f"{numbers}.",
-        advice="" if low > 0 else "Ask what the network adds before you trust it with more.",
+        advice="" if low > 0 else "Check what the network adds to a linear model.",
     )
 
 
 def surprising(look: "Look", seen: Checkup) -> Finding | None:
-    """The number that is farthest from all of its baselines."""
-    held = [m for m in look.measures if m.name not in ("robustness", "plane_regions")]
+    """Report the number that is farthest from all of its baselines."""
+    held = [m for m in look.measurements if m.name not in ("robustness", "plane_regions")]
     most = max(held, key=surprise, default=None)
     if most is None or surprise(most) < FAR or most.summary is None:
         return None
@@ -168,7 +168,7 @@ def _broken_sooner(look: "Look") -> tuple[float, float] | None:
 
     The difference must be worth a sentence, and beyond the 95% interval of a difference.
     """
-    measured = measure(look, "robustness")
+    measured = measurement(look, "robustness")
     linear = measured.reference("linear") if measured else None
     if measured is None or measured.summary is None or linear is None or linear.value is None:
         return None

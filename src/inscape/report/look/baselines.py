@@ -1,4 +1,4 @@
-"""What to hold a number against: the network before training, a linear model, a lower bound."""
+"""Baselines of a number: the network at initialisation, a linear model, a lower bound."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -123,7 +123,7 @@ def attempted(
 
 
 def times_as_large(summary: Summary | None, reference: Reference) -> float | None:
-    """Return how many times as large a measure is; None where that says nothing."""
+    """Return the ratio of a number to its baseline; None where it is meaningless."""
     if summary is None or reference.value is None or not min(summary.value, reference.value) > 0:
         return None
     times = summary.value / reference.value
@@ -135,7 +135,7 @@ def times_as_large(summary: Summary | None, reference: Reference) -> float | Non
 
 
 def ratio(summary: Summary | None, reference: Reference) -> str | None:
-    """Say how many times as large a measure is, to two digits, where that says something.
+    """Say how many times as large as its baseline a number is, to two digits, if meaningful.
 
     Of a bound and a number only one side of that is known. Two bounds of one kind, found in the
     same way, are compared as they are.

@@ -1,4 +1,4 @@
-"""A checkup: what a few hundred examples show of a network at once, for the findings of a page."""
+"""A checkup: outputs, units and weights on a few hundred examples, for the findings of a page."""
 
 import math
 from collections.abc import Callable
@@ -82,12 +82,12 @@ class Checkup:
 
     @cached_property
     def right(self) -> Bool[Tensor, " n"] | None:
-        """Tell which examples the network puts into their class."""
+        """Tell which examples the network classifies correctly."""
         return None if self.labels is None else self.answers == self.labels
 
     @cached_property
     def linear_right(self) -> Bool[Tensor, " n"] | None:
-        """Tell which examples the linear model puts into their class."""
+        """Tell which examples the linear model classifies correctly."""
         if self.labels is None or self.linear is None:
             return None
         return answers_of(self.linear, probability=self.probabilities) == self.labels
@@ -169,7 +169,7 @@ def checkup(subject: Subject, linear: nn.Module | None, *, rows: int | None = No
     drawn = some_rows(len(subject.x), count, seed=subject.seed).to(subject.x.device)
     problems: list[str] = []
     if count < 1:
-        problems.append("There was no time to look at the answers to single examples.")
+        problems.append("There was no time to check the predictions on single examples.")
     look = _Look(subject, drawn, problems)
     with torch.no_grad():
         return look.checkup(linear if count else None)
@@ -182,15 +182,15 @@ class _Look:
         self.subject, self.rows, self.problems = subject, rows, problems
         self.x, self.batch = subject.x[rows], subject.probe.rows(MEMORY)
         self.probability = self.attempt(
-            "what its output stands for was not found out", False, lambda: subject.probability
+            "the meaning of its output was not determined", False, lambda: subject.probability
         )
 
-    def attempt(self, what: str, otherwise: T, make: Callable[[], T]) -> T:
+    def attempt(self, task: str, otherwise: T, make: Callable[[], T]) -> T:
         """Return what ``make`` gives; note what failed and why, and return something else."""
         try:
             return make()
         except Exception as error:  # a part may fail, the look may not
-            said = f"{what[0].upper()}{what[1:]}"
+            said = f"{task[0].upper()}{task[1:]}"
             self.problems.append(f"{said} ({type(error).__name__}: {one_line(error)}).")
             return otherwise
 
@@ -201,7 +201,7 @@ class _Look:
         outputs = empty
         if len(self.x):
             outputs = self.attempt(
-                "the answers to single examples were not looked at",
+                "the predictions on single examples were not checked",
                 empty,
                 lambda: _outputs(subject.model, self.x, self.batch, units),
             )
@@ -215,7 +215,7 @@ class _Look:
             plain = float((answers == labels)[:TRIED].double().mean())
         none: tuple[tuple[str, ...], int] = ((), 0)
         fresh, weighed = self.attempt(
-            "the weights were not held against an initialisation",
+            "the weights were not compared with an initialisation",
             none,
             lambda: drawn_layers(subject.model),
         )
@@ -229,7 +229,7 @@ class _Look:
             plain=plain,
             tried=min(TRIED, kept),
             silent=units.silent,
-            copies=self.attempt("duplicate units were not looked for", {}, units.copies),
+            copies=self.attempt("duplicate units were not searched for", {}, units.copies),
             fresh=fresh,
             weighed=weighed,
             probabilities=self.probability,
@@ -253,14 +253,14 @@ class _Look:
 
     def linear(self, model: nn.Module) -> Tensor | None:
         return self.attempt(
-            "the linear model was not held against it",
+            "it was not compared with the linear model",
             None,
             lambda: _outputs(model, self.x, self.batch),
         )
 
     def scalings(self, labels: Tensor) -> dict[str, float]:
         """Return the accuracy under each other scaling that the model accepts."""
-        tried, found, refused = self.x[:TRIED], dict[str, float](), dict[str, str]()
+        tried, accuracies, refused = self.x[:TRIED], dict[str, float](), dict[str, str]()
         for name, scaled in SCALINGS.items():
             try:
                 outputs = _outputs(self.subject.model, scaled(tried), self.batch)
@@ -268,11 +268,11 @@ class _Look:
                 refused[name] = f"{type(error).__name__}: {one_line(error)}"
                 continue
             right = answers_of(outputs, probability=self.probability) == labels[:TRIED]
-            found[name] = float(right.double().mean())
+            accuracies[name] = float(right.double().mean())
         if refused:
             names, why = listed(list(refused)), next(iter(refused.values()))
             self.problems.append(f"The model refuses inputs with {names} ({why}).")
-        return found
+        return accuracies
 
 
 def _outputs(

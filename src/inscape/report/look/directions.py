@@ -1,4 +1,4 @@
-"""Which way each number points, what question it answers, and how far it is from its baselines."""
+"""Whether larger is better, the question that a number answers, and its distance from baselines."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ UNIT = 0.05
 
 @dataclass(frozen=True)
 class Direction:
-    """Which way a number is better, and what a larger one means."""
+    """Whether a larger number is better, and what it means."""
 
     better: Better
     larger: str
@@ -63,12 +63,12 @@ def surprise(measured: Measured) -> float:
     if summary is None or not math.isfinite(summary.value):
         return 0.0
     own = half_width(summary.low, summary.high)
-    found = [
+    factors = [
         _distance(summary.value, own, reference)
         for reference in measured.references
         if reference.name != "bound" and reference.value is not None
     ]
-    return min(found, default=0.0)
+    return min(factors, default=0.0)
 
 
 def _distance(value: float, own: float, reference: Reference) -> float:
@@ -86,8 +86,8 @@ def half_width(low: float | None, high: float | None) -> float:
     return width if math.isfinite(width) else 0.0
 
 
-def by_question(measures: Sequence[Measured]) -> list[tuple[str, list[Measured]]]:
-    """Return measures grouped by the question that they answer, the most surprising first."""
-    ranked = sorted(measures, key=surprise, reverse=True)
+def by_question(measurements: Sequence[Measured]) -> list[tuple[str, list[Measured]]]:
+    """Return measurements grouped by the question that they answer, the most surprising first."""
+    ranked = sorted(measurements, key=surprise, reverse=True)
     families = dict.fromkeys(measured.family for measured in ranked)
     return [(family, [m for m in ranked if m.family == family]) for family in families]

@@ -1,4 +1,4 @@
-"""Explaining predictions: by the training that made them, else by what the network takes alike."""
+"""Explaining predictions: by the training that made them, else by similar examples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,16 +18,16 @@ from inscape.report.look.attribution import (
     Push,
 )
 from inscape.report.look.predictions import label, predictions
-from inscape.report.look.recorded_training import Asked, Recorded
+from inscape.report.look.recorded_training import Asked, RecordedTraining
 from inscape.report.look.similar_examples import by_neighbours, searched_rows
 from inscape.report.look.subject import Subject
 from inscape.report.words import command_for, one_line, seconds
 from inscape.training.trajectory import Trajectory
 
-#: Training rows that are named on either side.
+#: Training examples that are named on either side.
 COUNT = 5
 #: Share of the budget that explaining by a recorded training may take.
-SHARE = 0.5
+FRACTION = 0.5
 #: Fraction of it that the exact sum may take where only that to first order was foreseen to fit.
 EXACT = 0.25
 
@@ -37,7 +37,7 @@ FIRST_ORDER_WORDS = "; to first order, since there was no time for the exact sum
 
 NO_RECORD = "there is no record of the training"
 ADVICE = (
-    "To see which training rows made a prediction, and by how much, record the training: "
+    "To see which training examples made a prediction, and by how much, record the training: "
     '`run = inscape.training.fit(model, x, y, record=100)`, `run.trajectory.save("run.npz")`; '
     "then look with `--trajectory run.npz`, or from Python with `trajectory=run.trajectory`. A "
     "loop of your own is recorded by `with inscape.record_training(model, optimizer, ...) as run`."
@@ -45,12 +45,12 @@ ADVICE = (
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
+class AttributionPlan:
     """Which predictions will be explained, how, and how long that will take."""
 
     predictions: tuple[Prediction, ...]
     left_out: tuple[int, ...]
-    recorded: Recorded | None
+    recorded: RecordedTraining | None
     reason: str
     seconds: float
     needed: float
@@ -61,15 +61,15 @@ class Plan:
     def words(self) -> str:
         """Return what is about to be done."""
         many = len(self.predictions)
-        what = f"{many} prediction{'s' * (many != 1)}"
+        predictions = f"{many} prediction{'s' * (many != 1)}"
         took = seconds(self.seconds)
         took = took if took.startswith("under") else f"about {took}"
         if self.recorded is None:
-            return f"{what} by {self.searched:,} neighbours ({self.reason}); {took}"
+            return f"{predictions} by {self.searched:,} neighbours ({self.reason}); {took}"
         how = ", to first order" if self.first_order else ""
-        return f"{what} by {self.recorded.words}{how}; {took}"
+        return f"{predictions} by {self.recorded.words}{how}; {took}"
 
-    def without_time(self) -> "Plan":
+    def without_time(self) -> "AttributionPlan":
         """Return what is left of the plan where there is no time for it."""
         rows = tuple(prediction.row for prediction in self.predictions) if self.recorded else ()
         return replace(
@@ -83,7 +83,7 @@ def plan(
     data: OpenedData,
     trajectory: Trajectory | None,
     rows: Sequence[int] | None,
-) -> Plan:
+) -> AttributionPlan:
     """Choose predictions, and as many of them as half of the time budget allows.
 
     Refuses a trajectory of another network or of other data.
@@ -94,7 +94,7 @@ def plan(
         trajectory: The recorded training, if there is one.
         rows: Numbers of measured rows; by default some right ones and some wrong ones.
     """
-    known = None if trajectory is None else Recorded.of(subject.model, data, trajectory)
+    known = None if trajectory is None else RecordedTraining.of(subject.model, data, trajectory)
     asked = predictions(subject, data, rows)
     reason, needed = NO_RECORD, 0.0
     if known is not None:
@@ -105,7 +105,7 @@ def plan(
                 subject.counts[FIRST_ORDER] = 1
             if fitting:
                 late = tuple(prediction.row for prediction in asked[fitting:])
-                return Plan(
+                return AttributionPlan(
                     predictions=asked[:fitting], left_out=late, recorded=known, reason="",
                     seconds=took, needed=needed, searched=0, first_order=first_order,
                 )  # fmt: skip
@@ -113,15 +113,15 @@ def plan(
         except Exception as error:  # this part may fail, the look may not
             reason = one_line(error).rstrip(".")
     searched, took = searched_rows(subject, data)
-    late = tuple(one.row for one in asked) if needed else ()
-    return Plan(
+    late = tuple(prediction.row for prediction in asked) if needed else ()
+    return AttributionPlan(
         predictions=asked, left_out=late, recorded=None, reason=reason,
         seconds=took, needed=needed, searched=searched,
     )  # fmt: skip
 
 
 def _fitting(
-    subject: Subject, known: Recorded, asked: tuple[Prediction, ...]
+    subject: Subject, known: RecordedTraining, asked: tuple[Prediction, ...]
 ) -> tuple[int, float, float, bool]:
     """Return how many predictions fit the budget, the seconds of those and of all, and the order.
 
@@ -130,7 +130,7 @@ def _fitting(
     if subject.work is not None:
         first_order = bool(subject.work.get(FIRST_ORDER))
         return subject.affordable("explained", 0.0, len(asked)), 0.0, 0.0, first_order
-    allowed = min(SHARE * subject.clock.budget, subject.clock.left)
+    allowed = min(FRACTION * subject.clock.budget, subject.clock.left)
     one = known.seconds(queried(subject, asked[:1]))
     if one > allowed:
         rough = known.seconds(queried(subject, asked[:1], first_order=True))
@@ -154,7 +154,7 @@ def queried(subject: Subject, asked: Sequence[Prediction], *, first_order: bool 
     )
 
 
-def exact_if_in_time(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
+def exact_if_in_time(subject: Subject, data: OpenedData, made: AttributionPlan) -> Attribution:
     """Explain the predictions of a plan to first order exactly; interrupted if that takes long.
 
     The first updates of a training, from which times are foreseen, take longest.
@@ -165,7 +165,7 @@ def exact_if_in_time(subject: Subject, data: OpenedData, made: Plan) -> Attribut
     return attribution
 
 
-def explain(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
+def explain(subject: Subject, data: OpenedData, made: AttributionPlan) -> Attribution:
     """Explain the predictions of a plan."""
     start = perf_counter()
     own = [
@@ -173,7 +173,7 @@ def explain(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
         *(() if made.recorded is None else made.left_out),
     ]
     begun = Attribution(
-        rows="test rows" if data.x_test is not None else "rows",
+        rows="test examples" if data.x_test is not None else "examples",
         training_rows=len(data.x),
         reason=made.reason,
         advice="" if made.recorded else ADVICE if made.reason == NO_RECORD else "",
@@ -181,23 +181,25 @@ def explain(subject: Subject, data: OpenedData, made: Plan) -> Attribution:
         command=_command(subject, made, own),
     )
     try:
-        found = _exact(begun, subject, data, made) if made.recorded else None
+        attribution = _exact(begun, subject, data, made) if made.recorded else None
     except Exception as error:
-        begun, found = replace(begun, reason=one_line(error).rstrip(".")), None
-    if found is None:
+        begun, attribution = replace(begun, reason=one_line(error).rstrip(".")), None
+    if attribution is None:
         searched = searched_rows(subject, data)[0] if made.recorded else made.searched
-        found = by_neighbours(begun, subject, data, made.predictions, searched)
-    pictures = _pictures(found, subject, data)
-    return replace(found, pictures=pictures, seconds=perf_counter() - start)
+        attribution = by_neighbours(begun, subject, data, made.predictions, searched)
+    pictures = _pictures(attribution, subject, data)
+    return replace(attribution, pictures=pictures, seconds=perf_counter() - start)
 
 
-def _command(subject: Subject, made: Plan, rows: Sequence[int]) -> str:
-    """Return what to type to explain these rows alone, with time enough."""
-    budget = max(10.0, 1.5 / SHARE * made.needed)
+def _command(subject: Subject, made: AttributionPlan, rows: Sequence[int]) -> str:
+    """Return what to type to explain these examples alone, with time enough."""
+    budget = max(10.0, 1.5 / FRACTION * made.needed)
     return command_for(subject.command, ATTRIBUTION, budget, seed=subject.seed, rows=rows)
 
 
-def _exact(begun: Attribution, subject: Subject, data: OpenedData, made: Plan) -> Attribution:
+def _exact(
+    begun: Attribution, subject: Subject, data: OpenedData, made: AttributionPlan
+) -> Attribution:
     assert made.recorded is not None
     asked = queried(subject, made.predictions, first_order=made.first_order)
     split = made.recorded.split(asked)
@@ -262,15 +264,15 @@ def _by_class(
     )
 
 
-def _pictures(found: Attribution, subject: Subject, data: OpenedData) -> dict[str, Tensor]:
+def _pictures(attribution: Attribution, subject: Subject, data: OpenedData) -> dict[str, Tensor]:
     """Return the inputs that are spoken of, by what they are called on the page."""
     shown = {}
-    for explained in found.explained:
+    for explained in attribution.explained:
         shown[f"query {explained.prediction.row}"] = subject.x[explained.prediction.row]
         for push in (*explained.up, *explained.down):
-            shown[f"row {push.row}"] = data.x[push.row]
-    for nearest in found.nearest:
+            shown[f"example {push.row}"] = data.x[push.row]
+    for nearest in attribution.nearest:
         shown[f"query {nearest.prediction.row}"] = subject.x[nearest.prediction.row]
-        for like in (*nearest.by_kernel, *nearest.by_distance):
-            shown[f"row {like.row}"] = data.x[like.row]
+        for near in (*nearest.by_kernel, *nearest.by_distance):
+            shown[f"example {near.row}"] = data.x[near.row]
     return {name: x.detach().cpu().clone() for name, x in shown.items()}

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 import inscape
 from inscape.loaders import Adapted, OpenedData, OpenedModel
-from inscape.report.look.parts import DataFacts, Layer, ModelFacts, Provenance
+from inscape.report.look.parts import DataFacts, LayerFacts, ModelFacts, Provenance
 
 
 def model_facts(opened: OpenedModel, x: Tensor, *, outputs: int) -> ModelFacts:
-    """Return what the model is, from its modules and from one row passed through it."""
+    """Return what the model is, from its modules and from one example passed through it."""
     model = opened.model
     parameters = list(model.parameters())
     return ModelFacts(
@@ -39,7 +39,7 @@ def data_facts(data: OpenedData, *, rows: int) -> DataFacts:
         n_test=0 if data.x_test is None else len(data.x_test),
         shape=tuple(data.x.shape[1:]),
         task=data.task,
-        measured="all rows" if data.x_test is None else "test rows",
+        measured="all examples" if data.x_test is None else "test examples",
         split=data.split,
         hash=data.hash,
         notes=tuple(data.notes),
@@ -49,8 +49,8 @@ def data_facts(data: OpenedData, *, rows: int) -> DataFacts:
     )
 
 
-def layers(model: nn.Module, x: Tensor) -> tuple[Layer, ...]:
-    """Return the modules that compute or hold parameters, with their outputs for one row."""
+def layers(model: nn.Module, x: Tensor) -> tuple[LayerFacts, ...]:
+    """Return the modules that compute or hold parameters, with their outputs for one example."""
     shown = {
         name: module
         for name, module in model.named_modules()
@@ -65,7 +65,7 @@ def layers(model: nn.Module, x: Tensor) -> tuple[Layer, ...]:
         for hook in hooks:
             hook.remove()
     return tuple(
-        Layer(
+        LayerFacts(
             name=name or "(the model)",
             kind=type(module).__name__,
             shape=seen[name][0] if seen[name] else None,

@@ -1,4 +1,4 @@
-"""A finding: one sentence of the opening of a page, and what the rules that make them share."""
+"""A finding: one sentence at the top of a look page, and helpers that the rules share."""
 
 import math
 from collections.abc import Callable
@@ -22,14 +22,14 @@ FEWEST = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One sentence of the opening: what was found, where it stands, and what to do.
+    """One sentence at the top of the page: a result, its section, and what to do.
 
     Attributes:
-        rule: The rule that it is true by.
+        rule: Name of the rule that made it.
         severity: How much it should worry the reader, 0 to 100.
         text: The sentence, with its numbers.
         advice: What to do, or "".
-        section: The measure whose section has the rest, or "scores", "model" or "slice".
+        section: The instrument whose section has the rest, or "scores", "model" or "slice".
     """
 
     rule: str
@@ -42,13 +42,13 @@ class Finding:
 Rule = Callable[["Look", Checkup], Finding | None]
 
 
-def measure(look: "Look", name: str) -> Measured | None:
-    """Return the measure of that name, if it was taken."""
-    return next((measured for measured in look.measures if measured.name == name), None)
+def measurement(look: "Look", name: str) -> Measured | None:
+    """Return what the instrument of that name measured, if it was run."""
+    return next((measured for measured in look.measurements if measured.name == name), None)
 
 
 def score(look: "Look", rows: str) -> Score | None:
-    """Return how well the network does on training or test rows."""
+    """Return how well the network does on training or test examples."""
     own = [score for score in look.scores if score.who == "the network" and score.rows == rows]
     return own[0] if own else None
 
@@ -77,5 +77,5 @@ def class_name(look: "Look", k: int) -> str:
 
 
 def are(count: int) -> str:
-    """Return the verb for so many things."""
+    """Return "is" for one and "are" for more."""
     return "is" if count == 1 else "are"

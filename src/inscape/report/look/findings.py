@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: A page opens with at most, and if it can with at least, so many sentences.
 MOST, LEAST = 7, 3
 
-#: All rules, in the order in which equally severe findings are told.
+#: All rules, in the order in which equally severe findings appear.
 RULES: tuple[Rule, ...] = (
     answer_rules.scaling,
     baseline_rules.untrained,
@@ -44,8 +44,8 @@ RULES: tuple[Rule, ...] = (
     instrument_rules.regions,
 )
 
-#: What follows from a finding, and so is told after all others: what is at chance is of course no
-#: better than a linear model; what is nearly linear has the accuracy of one.
+#: Findings that follow from another one, and so come after all others: a network at chance is of
+#: course no better than a linear model.
 FOLLOWS = {
     "scaling": ("chance",),
     "chance": (
@@ -63,24 +63,24 @@ FOLLOWS = {
 
 
 def findings(look: "Look") -> tuple[Finding, ...]:
-    """Return what the page opens with: all that warns, and what informs to fill three."""
-    return _told(look)[0]
+    """Return the findings of a look: all warnings, filled up to three with those that inform."""
+    return _evaluated(look)[0]
 
 
 def unchecked(look: "Look") -> tuple[str, ...]:
-    """Return a sentence for everything that could not be looked into, and why."""
+    """Return a sentence for every check that could not be run, and why."""
     if look.checkup is None:
         reasons = [skipped.reason for skipped in look.failed if skipped.name == "checkup"]
         why = reasons[0] if reasons else "there was no time"
-        return (f"The answers to single examples were not looked at ({why}).",)
-    return (*look.checkup.problems, *_told(look)[1])
+        return (f"The predictions on single examples were not checked ({why}).",)
+    return (*look.checkup.problems, *_evaluated(look)[1])
 
 
-def _told(look: "Look") -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+def _evaluated(look: "Look") -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Return the findings, and a sentence for each rule that failed."""
     if look.checkup is None:
         return (), ()
-    told: list[Finding] = []
+    triggered: list[Finding] = []
     failed: list[str] = []
     for rule in RULES:
         try:
@@ -89,14 +89,14 @@ def _told(look: "Look") -> tuple[tuple[Finding, ...], tuple[str, ...]]:
             name = getattr(rule, "__name__", str(rule)).replace("_", " ")
             failed.append(f"The rule {name!r} failed ({type(error).__name__}: {one_line(error)}).")
             continue
-        told += [] if finding is None else [finding]
-    ranked = sorted(_without_what_follows(told), key=lambda finding: -finding.severity)
+        triggered += [] if finding is None else [finding]
+    ranked = sorted(_consequences_last(triggered), key=lambda finding: -finding.severity)
     warnings = sum(finding.severity >= CALM for finding in ranked)
     return tuple(ranked[: min(MOST, max(LEAST, warnings))]), tuple(failed)
 
 
-def _without_what_follows(told: list[Finding]) -> list[Finding]:
+def _consequences_last(triggered: list[Finding]) -> list[Finding]:
     """Return findings with those that follow from others moved to the end."""
-    known = {finding.rule for finding in told}
+    known = {finding.rule for finding in triggered}
     follows = {name for rule in known for name in FOLLOWS.get(rule, ())}
-    return [replace(f, severity=1) if f.rule in follows else f for f in told]
+    return [replace(f, severity=1) if f.rule in follows else f for f in triggered]

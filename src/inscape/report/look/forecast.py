@@ -24,17 +24,17 @@ def announcement(prepared: Prepared) -> list[str]:
 
 
 def forecast_table(prepared: Prepared) -> TextTable:
-    """Return what would be measured and the time of each measure alone."""
+    """Return what would be measured and the time of each instrument alone."""
     return TextTable(
         [
-            {"measure": name, "predicted_time": seconds(time)}
+            {"instrument": name, "predicted_time": seconds(time)}
             for name, time in prepared.seconds.items()
         ]
     )
 
 
 def forecast_dict(prepared: Prepared) -> dict[str, object]:
-    """Return the seconds of each measure, of all of them, and the budget."""
+    """Return the seconds of each instrument, of all of them, and the budget."""
     return {
         "seconds": prepared.seconds,
         "whole": prepared.whole,

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from inscape.report.look.watch import Stopped
+from inscape.report.look.watch import Interrupted
 
 #: Where a module keeps its hooks.
 KINDS = (
@@ -26,7 +26,7 @@ def hooks_kept(model: nn.Module) -> Iterator[None]:
     before = [(hooks, set(hooks)) for hooks in _hooks(model)]
     try:
         yield
-    except Stopped:
+    except Interrupted:
         for hooks, known in before:
             for key in set(hooks) - known:
                 del hooks[key]

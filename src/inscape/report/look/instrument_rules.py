@@ -1,4 +1,4 @@
-"""Rules on single measures: what an attack says, how far to trust it, of what it is made."""
+"""Rules on single instruments: attacks, extrapolation, idle units, intervals, linear regions."""
 
 import math
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from torch import Tensor
 from inscape._core.result import PROPORTION
 from inscape.extrapolation import Extrapolation
 from inscape.report.look.checkup import Checkup
-from inscape.report.look.finding import Finding, are, measure
+from inscape.report.look.finding import Finding, are, measurement
 from inscape.report.look.parts import Measured
 from inscape.report.words import listed, number, plain
 from inscape.robustness.robustness import UNFINISHED
@@ -27,17 +27,17 @@ WIDE = 1 / 3
 WIDE_FRACTION = 0.10
 #: Width of the interval of an accuracy from which on it says nothing: that of some twenty points.
 FEW = 0.4
-#: From so many measures with too wide intervals on, that is told before what else informs.
+#: From this many too wide intervals on, they come before the other findings that inform.
 MANY = 3
-#: Measures that are named where intervals are too wide, at most.
+#: Most instruments that are named where intervals are too wide.
 NAMED = 4
 #: Fraction of a window that must be cut before its regions are worth a sentence.
 CUT = 0.1
 
 
 def masking(look: "Look", seen: Checkup) -> Finding | None:
-    """Signs that an attack was blind rather than the network robust."""
-    measured = measure(look, "robustness")
+    """Warn of signs that gradients are masked, so that an attack fails for that reason alone."""
+    measured = measurement(look, "robustness")
     said = getattr(measured.result, "warnings", ()) if measured else ()
     begun = UNFINISHED.partition("{")[0]
     warnings = [sentence for sentence in said if not sentence.startswith(begun)]
@@ -53,8 +53,8 @@ def masking(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def outside(look: "Look", seen: Checkup) -> Finding | None:
-    """Errors outside the data that are much larger than those of a simple peer."""
-    measured = measure(look, "extrapolation")
+    """Warn if errors outside the convex hull are much larger than those of a simple model."""
+    measured = measurement(look, "extrapolation")
     if measured is None or not isinstance(measured.result, Extrapolation):
         return None
     rows = [row for row in measured.result.by_zone() if row["zone"] == "outside"]
@@ -68,11 +68,11 @@ def outside(look: "Look", seen: Checkup) -> Finding | None:
     apart = own["low"] is not None and _float(own["low"]) > _float(peers[name]["high"] or best)
     if error < WORSE * best or not apart:
         return None
-    what = "fraction of wrong answers" if measured.result.classes else "mean squared error"
+    error_name = "fraction of wrong answers" if measured.result.classes else "mean squared error"
     return Finding(
         rule="outside",
         severity=60,
-        text=f"Outside the convex hull of its data a {plain(name)} does better: {what} "
+        text=f"Outside the convex hull of its data a {plain(name)} does better: {error_name} "
         f"{number(best, 3)} against {number(error, 3)}, on {own['queries']} examples.",
         advice="Do not trust it there without a check for distance.",
         section="extrapolation",
@@ -80,7 +80,7 @@ def outside(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def dead_units(look: "Look", seen: Checkup) -> Finding | None:
-    """ReLU units that no example switches on."""
+    """Warn of ReLU units that are off on every example."""
     if seen.dead < IDLE or not seen.n:
         return None
     worst, fraction = _worst_layer(seen.silent)
@@ -95,7 +95,7 @@ def dead_units(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def duplicate_units(look: "Look", seen: Checkup) -> Finding | None:
-    """ReLU units that are a multiple of another one in their layer."""
+    """Warn of ReLU units that are a positive multiple of another one in their layer."""
     if seen.duplicate < IDLE or not seen.n:
         return None
     worst, fraction = _worst_layer(seen.copies)
@@ -110,18 +110,18 @@ def duplicate_units(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def wide(look: "Look", seen: Checkup) -> Finding | None:
-    """Intervals that are too wide to use."""
-    vague = [measured.name for measured in look.measures if _is_wide(measured)]
+    """Report intervals that are too wide to compare networks by."""
+    vague = [measured.name for measured in look.measurements if _is_wide(measured)]
     if not vague:
         return None
     named = [plain(name) for name in vague[:NAMED]]
     rest = len(vague) - NAMED
     named += ["one more" if rest == 1 else f"{rest} more"] if rest > 0 else []
-    one = len(vague) == 1
+    intervals = "interval" if len(vague) == 1 else "intervals"
     return Finding(
         rule="wide",
         severity=25 if len(vague) >= MANY else 9,
-        text=f"The 95% {'interval' if one else 'intervals'} of {listed(named)} {are(len(vague))} "
+        text=f"The 95% {intervals} of {listed(named)} {are(len(vague))} "
         "too wide to tell this network from one with twice the number.",
         advice="More data, or a longer --budget, make them narrower.",
         section=vague[0],
@@ -129,8 +129,8 @@ def wide(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def attacked(look: "Look", seen: Checkup) -> Finding | None:
-    """How little breaks it, where nothing speaks against the attack and it had time."""
-    measured = measure(look, "robustness")
+    """Report the accuracy under attack, if the attack is credible and had enough time."""
+    measured = measurement(look, "robustness")
     if measured is None or measured.summary is None or masking(look, seen) is not None:
         return None
     low, high = measured.summary.low, measured.summary.high
@@ -146,8 +146,8 @@ def attacked(look: "Look", seen: Checkup) -> Finding | None:
 
 
 def regions(look: "Look", seen: Checkup) -> Finding | None:
-    """Of how many linear regions it is made on the slice, where enough of it was cut."""
-    measured = measure(look, "plane_regions")
+    """Report the number of linear regions on the slice, if enough of it was covered."""
+    measured = measurement(look, "plane_regions")
     if measured is None or measured.summary is None:
         return None
     covered = float(getattr(measured.result, "covered", 1.0))
@@ -177,7 +177,7 @@ def _units(layers: dict[str, Tensor]) -> int:
 
 
 def _is_wide(measured: Measured) -> bool:
-    """Tell whether an interval leaves too much open for the number to be compared."""
+    """Tell whether an interval is too wide for the number to be compared."""
     summary, result = measured.summary, measured.result
     if summary is None or summary.low is None or summary.high is None:
         return False

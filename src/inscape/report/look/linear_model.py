@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from inscape._core import generator
 from inscape._core.anytime import anytime, patience, stoppable
 
-#: Rows that the linear model is fitted to at most; drawn from the training rows, and said.
+#: Examples that the linear model is fitted to at most; drawn from the training examples, and said.
 ROWS = 10_000
 #: Floating-point operations in a second that a fit may count on.
 SPEED = 4e9
-#: Directions whose spread is below one of these shares of the widest may be left out.
-SHARES = (1e-10, 1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)
+#: Directions whose singular value is below one of these fractions of the largest may be left out.
+FRACTIONS = (1e-10, 1e-6, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)
 #: Steps after which a logistic regression is taken as it is, and those between two answers.
 STEPS, CHUNK = 300, 10
-#: Rows of the first fits, where time may end any of them.
+#: Examples of the first fits, where time may end any of them.
 STAGES = (500, 2500)
 #: Weights that a linear model may have.
 WEIGHTS = 50_000_000
@@ -30,7 +30,7 @@ class UnavailableError(ValueError):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Fit:
+class LinearFit:
     """A linear model of the data, as a module that takes the network's place."""
 
     model: nn.Module
@@ -48,14 +48,14 @@ class Solution(NamedTuple):
 
 
 def some_rows(n: int, most: int, *, seed: int) -> Int[Tensor, " m"]:
-    """Return the numbers of at most ``most`` of ``n`` rows, drawn if there are more."""
+    """Return the numbers of at most ``most`` of ``n`` examples, drawn if there are more."""
     if n <= most:
         return torch.arange(n)
     return torch.randperm(n, generator=generator(seed))[:most]
 
 
 def fit_seconds(x: Tensor, *, outputs: int, task: str) -> float:
-    """Return about how long a fit to all of the rows takes, at most."""
+    """Return about how long a fit to all of the examples takes, at most."""
     n, d = min(len(x), ROWS), x[0].numel() + 1
     operations = 2 * n * d * (outputs * STEPS if task == "classes" else 4 * min(n, d))
     return operations / SPEED
@@ -70,14 +70,14 @@ def linear_fit(
     outputs: int,
     seed: int = 0,
     probability: bool = False,
-) -> Iterator[Fit]:
+) -> Iterator[LinearFit]:
     """Return the best linear model: least squares for regression, logistic for classes.
 
     Least squares has an intercept and, of all minima, the smallest weights; directions in which
-    the data hardly spread are left out where rows that are left out are then predicted better.
+    the data hardly vary are left out where examples that are left out are then predicted better.
     Logistic regression has an unpenalised intercept and a ridge of ½‖W‖² on the summed log loss,
     scikit-learn's default; ``probability`` puts its sigmoid behind a single score. Both are solved
-    in float64 and given back in the precision of ``x``. Its steps fit ever more rows, each stage
+    in float64 and returned in the precision of ``x``. Its steps fit ever more examples, each stage
     from where the last one ended.
     """
     if y is None or task == "unlabelled":
@@ -91,7 +91,7 @@ def linear_fit(
     sizes = [n for n in STAGES if 2 * n < len(order)] if stoppable() else []
     solve = _logistic if task == "classes" else _least_squares
     last: Solution | None = None
-    fit: Fit | None = None
+    fit: LinearFit | None = None
     for size in (*sizes, len(order)):
         kept = order[:size]
         if size == len(x):
@@ -111,19 +111,19 @@ def _needed(x: Tensor, rows: int, outputs: int, task: str) -> float:
     return fit_seconds(x[:rows], outputs=outputs, task=task)
 
 
-def _fit(solution: Solution, x: Tensor, rows: int, *, probability: bool) -> Fit:
+def _fit(solution: Solution, x: Tensor, rows: int, *, probability: bool) -> LinearFit:
     weight, bias = solution.weight, solution.bias
     drawn = f"{rows:,} of {len(x):,}" if rows < len(x) else f"{len(x):,}"
-    model, how = _linear(weight, bias, like=x), solution.how
+    model, how = _linear(weight, bias, reference=x), solution.how
     if probability:
         model, how = nn.Sequential(model, nn.Sigmoid()).eval(), f"probabilities, {how}"
-    return Fit(model=model, label=solution.label, note=f"{how}, fitted to {drawn} rows")
+    return LinearFit(model=model, label=solution.label, note=f"{how}, fitted to {drawn} examples")
 
 
-def _linear(weight: Tensor, bias: Tensor, *, like: Tensor) -> nn.Module:
+def _linear(weight: Tensor, bias: Tensor, *, reference: Tensor) -> nn.Module:
     # On the meta device a layer draws no first weights from the global random state.
-    linear = nn.Linear(weight.shape[1], weight.shape[0], dtype=like.dtype, device="meta")
-    linear = linear.to_empty(device=like.device)
+    linear = nn.Linear(weight.shape[1], weight.shape[0], dtype=reference.dtype, device="meta")
+    linear = linear.to_empty(device=reference.device)
     with torch.no_grad():
         linear.weight.copy_(weight)
         linear.bias.copy_(bias)
@@ -140,27 +140,29 @@ def _least_squares(
         )
     centre, level = x.mean(0), y.mean(0)
     # Centred, so that the intercept is not part of what is made small.
-    u, spread, v = torch.linalg.svd((x - centre).cpu(), full_matrices=False)
+    u, singular_values, v = torch.linalg.svd((x - centre).cpu(), full_matrices=False)
     scores = u.T @ (y - level).cpu()
-    rank = _best_rank(u, spread, scores, (y - level).cpu())
-    weight = (v[:rank].T @ (scores[:rank] / spread[:rank, None])).T.to(x.device)
+    rank = _best_rank(u, singular_values, scores, (y - level).cpu())
+    weight = (v[:rank].T @ (scores[:rank] / singular_values[:rank, None])).T.to(x.device)
     how = "with intercept"
     if rank < min(len(x) - 1, x.shape[1]):
-        how += f", along the {rank} widest directions, which predict rows left out best"
+        how += f", along the {rank} widest directions, which predict examples left out best"
     yield Solution(weight, level - weight @ centre, "the linear model (least squares)", how)
 
 
 def _best_rank(
     u: Float[Tensor, "n k"],
-    spread: Float[Tensor, " k"],
+    singular_values: Float[Tensor, " k"],
     scores: Float[Tensor, "k c"],
     y: Float[Tensor, "n c"],
 ) -> int:
-    """Return along how many directions the fit best predicts rows that are left out.
+    """Return along how many directions the fit best predicts examples that are left out.
 
-    The error of a row left out is its residual over one minus its leverage.
+    The error of an example left out is its residual over one minus its leverage.
     """
-    ranks = {int((spread > share * spread[0]).sum()) for share in SHARES} - {0}
+    ranks = {
+        int((singular_values > fraction * singular_values[0]).sum()) for fraction in FRACTIONS
+    } - {0}
     errors = {}
     for rank in ranks:
         left = 1 - 1 / len(y) - u[:, :rank].square().sum(1, keepdim=True)
@@ -193,7 +195,7 @@ def _logistic(
 
 
 def _ridge_loss(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Float[Tensor, ""]:
-    """Return the log loss with its ridge, over the number of rows."""
+    """Return the log loss with its ridge, over the number of examples."""
     return (_log_loss(x @ weight.T + bias, y) + weight.square().sum() / 2) / len(x)
 
 

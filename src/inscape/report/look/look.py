@@ -32,7 +32,7 @@ from inscape.training.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Look:
-    """What was found out about one model on one data set.
+    """The measurements of one model on one data set.
 
     ``work`` repeats it with the same numbers; ``peak`` is the memory that measuring took, in bytes;
     ``elsewhere`` lists what no look takes unless it is asked for by name.
@@ -41,7 +41,7 @@ class Look:
     model: ModelFacts
     data: DataFacts
     scores: tuple[Score, ...]
-    measures: tuple[Measured, ...]
+    measurements: tuple[Measured, ...]
     left_out: tuple[LeftOut, ...]
     not_applicable: tuple[Skipped, ...]
     failed: tuple[Skipped, ...]
@@ -56,25 +56,25 @@ class Look:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Return the sentences that open the page, the most worrying first."""
+        """Return the findings at the top of the page, the most worrying first."""
         return findings(self)
 
     @cached_property
     def unchecked(self) -> tuple[str, ...]:
-        """Return what the findings could not look into, and why, a sentence each."""
+        """Return a sentence for every check behind the findings that could not be run."""
         return unchecked(self)
 
     def rows(self) -> Iterator[dict[str, Scalar]]:
         """Yield one row for each instrument: its number and references, or why there is none."""
-        for measured in self.measures:
+        for measured in self.measurements:
             yield _row(measured)
         for late in self.left_out:
-            if late.what == "measure":
-                yield {"measure": late.name, "status": f"left out for time: {late.command}"}
+            if late.part == "instrument":
+                yield {"instrument": late.name, "status": f"left out for time: {late.command}"}
         for skipped in self.not_applicable:
-            yield {"measure": skipped.name, "status": f"not applicable: {skipped.reason}"}
+            yield {"instrument": skipped.name, "status": f"not applicable: {skipped.reason}"}
         for skipped in self.failed:
-            yield {"measure": skipped.name, "status": f"failed: {skipped.reason}"}
+            yield {"instrument": skipped.name, "status": f"failed: {skipped.reason}"}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the single samples as plain values, for JSON."""
@@ -82,7 +82,7 @@ class Look:
             "model": asdict(self.model),
             "data": asdict(self.data),
             "scores": [asdict(score) for score in self.scores],
-            "measures": [_plain(measured) for measured in self.measures],
+            "measurements": [_plain(measured) for measured in self.measurements],
             "left_out": [asdict(late) for late in self.left_out],
             "not_applicable": [asdict(skipped) for skipped in self.not_applicable],
             "failed": [asdict(skipped) for skipped in self.failed],
@@ -104,7 +104,7 @@ class Look:
         return save(self, Path(path))
 
     def __repr__(self) -> str:
-        names = ", ".join(measured.name for measured in self.measures) or "nothing measured"
+        names = ", ".join(measured.name for measured in self.measurements) or "nothing measured"
         return f"Look({self.model.name} on {self.data.name}: {names})"
 
     def _repr_html_(self) -> str:
@@ -130,17 +130,17 @@ def look(
     quiet: bool | None = None,
     command: str | None = None,
 ) -> Look:
-    """Measure a model in every way that applies, and say what each number can be held against.
+    """Run every instrument that applies to a model, and compare each number with its baselines.
 
-    Every measure gets a first slice of the time, so that it has a coarse answer with a wide
+    Every instrument gets a first slice of the time, so that it has a coarse answer with a wide
     interval: those of the network first, then the same of a linear model of the data and of the
     network at initialisation. What is left of the time goes to the widest intervals. What did not
-    fit is listed with the command that runs it. Where there are test rows, those are measured.
+    fit is listed with the command that runs it. Where there are test examples, those are measured.
     A longer look takes the same samples and more of them.
 
-    Some predictions are explained as well: with the ``trajectory`` of the training as sums of what
-    every training row has added, by the path kernel, which takes up to half of the budget; without
-    it by the rows that are nearest for the network.
+    Some predictions are explained as well: with the ``trajectory`` of the training, as sums of what
+    every training example has added, by the path kernel, which takes up to half of the budget;
+    without it, by the examples with the most similar gradients.
 
     Args:
         model: A module in eval mode, or what ``inscape.loaders.open_model`` returned.
@@ -152,9 +152,9 @@ def look(
         only: Names of the instruments to run; by default all that apply and are quick to read.
             ``"attribution"`` explains predictions.
         trajectory: The recorded training, ``fit(..., record=...).trajectory``, of this model on the
-            training rows of these data.
-        explain: Numbers of measured rows whose predictions are explained; by default some that are
-            right and some that are wrong, and none if ``only`` names instruments.
+            training examples of these data.
+        explain: Indices of measured examples whose predictions are explained; by default some that
+            are right and some that are wrong, and none if ``only`` names instruments.
         memory: Bytes that measuring may take beside model and data; a quarter of the machine's by
             default. What takes more is stopped, and says so.
         threads: Threads of the processor to use; by default one or all that PyTorch has, whichever
@@ -179,7 +179,7 @@ def look(
 
 
 def _row(measured: Measured) -> dict[str, Scalar]:
-    row: dict[str, Scalar] = {"measure": measured.name}
+    row: dict[str, Scalar] = {"instrument": measured.name}
     for key in ("value", "low", "high", "kind"):
         row[key] = getattr(measured.summary, key, None)
     for name in ("initialisation", "linear", "bound"):

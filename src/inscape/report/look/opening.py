@@ -1,4 +1,4 @@
-"""A model and its data for a look, opened by what the user says of them, or the example."""
+"""Open the model and the data of a look as the user describes them, or the built-in example."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

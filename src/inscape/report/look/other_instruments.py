@@ -17,7 +17,7 @@ BUDGETS = {"instant": 10.0, "seconds": 60.0, "minutes": 600.0, "hours": 7200.0}
 
 
 def elsewhere(subject: Subject) -> tuple[Elsewhere, ...]:
-    """Return what a look does not take unless it is asked for by name."""
+    """Return the instruments that a look runs only if they are selected by name."""
     return tuple(
         Elsewhere(name=name, reason=_reason(instrument), command=_command(subject, instrument))
         for name, instrument in instruments().items()
@@ -25,19 +25,22 @@ def elsewhere(subject: Subject) -> tuple[Elsewhere, ...]:
     )
 
 
-def _reason(one: Instrument) -> str:
-    if one.reads in NEEDS:
-        return NEEDS[one.reads][0]
-    if one.family == "pruning":
+def _reason(instrument: Instrument) -> str:
+    if instrument.reads in NEEDS:
+        return NEEDS[instrument.reads][0]
+    if instrument.family == "pruning":
         return "it prunes step by step, which takes long"
-    return LONG.get(one.cost, "it answers a question of its own")
+    return LONG.get(instrument.cost, "it answers a question of its own")
 
 
-def _command(subject: Subject, one: Instrument) -> str:
-    if one.reads not in NEEDS:
-        return command_for(subject.command, one.name, BUDGETS[one.cost], seed=subject.seed)
-    data = "x, y" if one.wants_labels else "x"
-    call = f"inscape.{one.family}.{one.name}(model, {data}, {NEEDS[one.reads][1]})"
-    if one.reads != "trajectory":
+def _command(subject: Subject, instrument: Instrument) -> str:
+    if instrument.reads not in NEEDS:
+        return command_for(
+            subject.command, instrument.name, BUDGETS[instrument.cost], seed=subject.seed
+        )
+    data = "x, y" if instrument.wants_labels else "x"
+    name, argument = f"{instrument.family}.{instrument.name}", NEEDS[instrument.reads][1]
+    call = f"inscape.{name}(model, {data}, {argument})"
+    if instrument.reads != "trajectory":
         return call
     return f"run = inscape.training.fit(model, x, y, record=100); {call}"

@@ -1,14 +1,12 @@
-"""The report as one HTML file that needs nothing else, and how it gets onto the disk."""
+"""The page of a look: one HTML file that needs no other, or the same as JSON."""
 
 import base64
 import html
 import json
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from inscape import escaping
@@ -16,10 +14,10 @@ from inscape._core import NotApplicable, Row
 from inscape.extrapolation import Extrapolation
 from inscape.figures import caption, draw, has_figure
 from inscape.figures.slices import name_examples
-from inscape.files.atomic import written
 from inscape.piecewise.planes.slices import SlicePicture
 from inscape.regions.boundary import Boundary
 from inscape.regions.plane_regions import PlaneRegions
+from inscape.report.html import LIMIT, csv_text, rendered_page, stylesheet, table, write_by_suffix
 from inscape.report.look.attribution import Attribution
 from inscape.report.look.attribution_page import attribution_part
 from inscape.report.look.directions import by_question, direction, question
@@ -31,11 +29,9 @@ from inscape.report.look.sentences import definition, introduction
 from inscape.report.look.slice_section import same_plane, slice_section
 from inscape.report.pictures import drawn, figure
 from inscape.report.sources import citation
-from inscape.report.words import first_up, number, plain, seconds, setting, shape
+from inscape.report.words import plain
 
-#: A page may not be larger than this, in bytes.
-LIMIT = 2_000_000
-#: Rows of data inside the page for each measure; fewer if the page would be too large.
+#: Rows of data inside the page for each instrument; fewer if the page would be too large.
 ROWS = (2000, 500, 100)
 #: Where points lie that are asked about.
 IN_WORDS = {"domain": "inside the domain", "hull": "inside the hull"}
@@ -43,31 +39,27 @@ IN_WORDS = {"domain": "inside the domain", "hull": "inside the hull"}
 
 def save(look: Look, path: Path) -> Path:
     """Write a look as HTML or JSON, whole or not at all."""
-    writers = {".html": lambda: page(look), ".json": lambda: _json(look)}
-    if path.suffix not in writers:
-        raise ValueError(
-            f"the report must be named .html or .json, found {path.suffix!r}: rename {path}."
-        )
-    write(path, writers[path.suffix]().encode())
-    return path
+    return write_by_suffix(
+        path, {".html": lambda: page(look).encode(), ".json": lambda: _json(look).encode()}
+    )
 
 
 def page(look: Look) -> str:
     """Return the whole report as HTML, under two megabytes."""
     style = stylesheet("style.css", *(["attribution.css"] if look.attribution else []))
     cut, text = slice_section(look), ""
-    figures = {measured.name: _figure(measured, look.slice) for measured in look.measures}
-    numbers = {measured.name: list(measured.result.rows()) for measured in look.measures}
+    figures = {measured.name: _figure(measured, look.slice) for measured in look.measurements}
+    numbers = {measured.name: list(measured.result.rows()) for measured in look.measurements}
     for most in ROWS:
         groups = [
             {
                 "question": question(family),
                 "parts": [
-                    _section(measure, figures[measure.name], *table(numbers[measure.name], most))
-                    for measure in measures
+                    _section(measured, figures[measured.name], *table(numbers[measured.name], most))
+                    for measured in group
                 ],
             }
-            for family, measures in by_question(look.measures)
+            for family, group in by_question(look.measurements)
         ]
         text = rendered_page(
             "page.html.j2",
@@ -89,52 +81,27 @@ def page(look: Look) -> str:
     return text
 
 
-def _attribution(found: Attribution, rows: int) -> dict[str, Any]:
+def _attribution(attribution: Attribution, rows: int) -> dict[str, Any]:
     """Return what the template needs to explain predictions, with the amounts as CSV."""
-    part = attribution_part(found, rows)
+    part = attribution_part(attribution, rows)
     text = csv_text(part["data"]) if part["data"] else ""
     return {**part, "csv": base64.b64encode(text.encode()).decode()}
-
-
-def environment() -> Environment:
-    """Return the templates with what they need to write numbers and names."""
-    found = Environment(
-        loader=PackageLoader("inscape.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for tool in (number, seconds, plain, first_up, shape, setting):
-        found.filters[tool.__name__] = tool
-    return found
-
-
-def rendered_page(template: str, **context: Any) -> str:
-    """Return a page; names in it are escaped, and their control characters are written out."""
-    return escaping.visible(environment().get_template(template).render(**context))
-
-
-def stylesheet(*names: str) -> Markup:
-    """Return style sheets of this package, one after the other."""
-    sheets = (files("inscape.report").joinpath(name) for name in names)
-    return Markup("\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets))
 
 
 def _places(look: Look) -> set[str]:
     """Return what a finding can link to."""
     slice_shown = {"slice"} if look.slice is not None else set()
-    return {"scores", "model"} | slice_shown | {measured.name for measured in look.measures}
+    return {"scores", "model"} | slice_shown | {measured.name for measured in look.measurements}
 
 
 def _bounded(look: Look) -> bool:
-    """Tell whether any measure has a lower bound to be held against."""
-    bounds = [measured.reference("bound") for measured in look.measures]
+    """Tell whether any number has a lower bound."""
+    bounds = [measured.reference("bound") for measured in look.measurements]
     return any(bound is not None and bound.value is not None for bound in bounds)
 
 
 def _figure(measured: Measured, cut: SlicePicture | NotApplicable | None) -> str | None:
-    """Return the figure of a measure as SVG, if there is one for its result.
+    """Return the figure of a measurement as SVG, if there is one for its result.
 
     What lies in the plane of the slice is marked with the same examples.
     """
@@ -152,7 +119,7 @@ def _figure(measured: Measured, cut: SlicePicture | NotApplicable | None) -> str
 
 
 def _section(measured: Measured, svg: str | None, data: Sequence[Row], note: str) -> dict[str, Any]:
-    """Return what the template needs to show one measure."""
+    """Return what the template needs to show one measurement."""
     result = measured.result
     stated = definition(measured.doc)
     points = direction(measured.name)
@@ -178,27 +145,14 @@ def _section(measured: Measured, svg: str | None, data: Sequence[Row], note: str
 
 def zones(result: Extrapolation) -> list[dict[str, Any]]:
     """Return one row for each zone: its name, the queries in it, and every model's mean error."""
-    found: dict[str, dict[str, Any]] = {}
+    by_zone: dict[str, dict[str, Any]] = {}
     for row in result.by_zone():
         zone = str(row["zone"])
-        if zone not in found:
+        if zone not in by_zone:
             name = IN_WORDS.get(zone, zone)
-            found[zone] = {"zone": name, "queries": row["queries"], "errors": {}}
-        found[zone]["errors"][str(row["model"])] = row["error"]
-    return list(found.values())
-
-
-def table(rows: Sequence[Row], most: int) -> tuple[Sequence[Row], str]:
-    """Return rows, thinned evenly to at most ``most``, and a note if they were."""
-    if len(rows) <= most:
-        return rows, ""
-    every = -(-len(rows) // most)
-    return rows[::every], f"one in {every} of the {len(rows):,} rows, to keep the page small"
-
-
-def csv_text(rows: Sequence[Row]) -> str:
-    """Return rows as CSV; numbers keep nine digits, enough for float32."""
-    return escaping.csv_text(rows, digits=9)
+            by_zone[zone] = {"zone": name, "queries": row["queries"], "errors": {}}
+        by_zone[zone]["errors"][str(row["model"])] = row["error"]
+    return list(by_zone.values())
 
 
 def notebook_page(look: Look) -> str:
@@ -214,17 +168,3 @@ def notebook_page(look: Look) -> str:
 def _json(look: Look) -> str:
     text = json.dumps(look.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
     return escaping.visible(text) + "\n"
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write the whole report or none, and say in a sentence what stood in the way."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written(path) as file:
-            file.write(content)
-    except OSError as error:
-        cause = (error.strerror or str(error)).lower()
-        raise type(error)(
-            f"the report could not be written to {path} ({cause}): "
-            "make room or choose another place, on the command line with --out."
-        ) from error

@@ -1,4 +1,4 @@
-"""What a report is made of: facts of the model and the data, measures, references."""
+"""The parts of a report: facts of the model and the data, measurements, baselines."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from inscape._core.result import Kind
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layer:
-    """A module of the network: its path, type, output for one row, and own parameters."""
+class LayerFacts:
+    """A module of the network: its path, type, output for one example, and own parameters."""
 
     name: str
     kind: str
@@ -21,11 +21,11 @@ class Layer:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts:
-    """What the model is."""
+    """Facts of the model: class, shapes, parameters, layers."""
 
     name: str
     source: str
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerFacts, ...]
     parameters: int
     trainable: int
     dtype: str
@@ -37,7 +37,7 @@ class ModelFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class DataFacts:
-    """What the data are, and which rows were measured.
+    """What the data are, and which examples were measured.
 
     ``guess`` is the note on what the labels are taken for, empty where that is known; ``names`` are
     what class numbers stand for, empty where these are the labels themselves.
@@ -49,7 +49,7 @@ class DataFacts:
     n_test: int
     shape: tuple[int, ...]
     task: str
-    measured: Literal["test rows", "all rows"]
+    measured: Literal["test examples", "all examples"]
     split: str
     hash: str
     notes: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class DataFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """How well a model does on some rows; accuracy is None for regression."""
+    """Loss and accuracy of a model on a split; accuracy is None for regression."""
 
     who: str
     rows: str
@@ -72,7 +72,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """The same measure for something known; without a value it says why in ``reason``."""
+    """The same number for a baseline; without a value, ``reason`` says why."""
 
     name: Literal["initialisation", "linear", "bound"]
     label: str
@@ -93,7 +93,7 @@ class Reference:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
-    """One measure: what it is, what was found, and what to hold it against.
+    """What one instrument measured, with its baselines.
 
     ``work`` says how much of it there was time for, and ``command`` runs it alone.
     """
@@ -118,17 +118,17 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A measure, or the references of one, that did not fit into the time budget."""
+    """An instrument, or its baselines, that did not fit into the time budget."""
 
     name: str
-    what: Literal["measure", "references"]
+    part: Literal["instrument", "references"]
     seconds: float
     command: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Elsewhere:
-    """A measure that is not part of a look: why not, and the command that runs it alone."""
+    """An instrument that is not part of a look: why not, and the command that runs it alone."""
 
     name: str
     reason: str
@@ -137,7 +137,7 @@ class Elsewhere:
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """A measure without a number, and the reason."""
+    """An instrument without a number, and the reason."""
 
     name: str
     reason: str

@@ -1,4 +1,4 @@
-"""Predictions worth explaining: some right ones, some wrong ones, and what is said of each."""
+"""Predictions worth explaining: some that are right and some that are wrong."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from inscape.report.words import number
 
 #: Predictions that are explained unless the user names some.
 SHOWN = 4
-#: Rows among which they are chosen, at most.
+#: Examples among which they are chosen, at most.
 AMONG = 2000
 #: Fraction of the budget that choosing them may take.
 FRACTION = 0.02
@@ -24,13 +24,13 @@ FRACTION = 0.02
 def predictions(
     subject: Subject, data: OpenedData, rows: Sequence[int] | None
 ) -> tuple[Prediction, ...]:
-    """Return what the network says of the rows that are named, else of some chosen ones."""
+    """Return the predictions on the given examples, else on some chosen ones."""
     if rows is not None:
         _refuse_missing(rows, len(subject.x))
         chosen = dict.fromkeys(rows, "asked for")
         numbers = torch.tensor(list(chosen))
         outputs = _outputs(subject, numbers)
-        found = dict(zip(chosen, outputs, strict=True))
+        by_row = dict(zip(chosen, outputs, strict=True))
     else:
         seconds = FRACTION * subject.clock.budget
         rows_among = max(2 * SHOWN, subject.affordable("predictions", seconds, AMONG))
@@ -38,12 +38,12 @@ def predictions(
         outputs = _outputs(subject, numbers)
         labels = None if subject.y is None else subject.y[numbers.to(subject.y.device)].cpu()
         chosen = {int(numbers[k]): why for k, why in _chosen(outputs, labels, data).items()}
-        found = dict(zip(numbers.tolist(), outputs, strict=True))
-    return tuple(_prediction(row, why, found[row], subject, data) for row, why in chosen.items())
+        by_row = dict(zip(numbers.tolist(), outputs, strict=True))
+    return tuple(_prediction(row, why, by_row[row], subject, data) for row, why in chosen.items())
 
 
 def label(data: OpenedData, row: int, output: int) -> str | None:
-    """Return the label of a training row, for an output."""
+    """Return the label of a training example, for an output."""
     return None if data.y is None else _shown(data.y, row, output)
 
 
@@ -57,7 +57,7 @@ def _refuse_missing(rows: Sequence[int], most: int) -> None:
     for row in rows:
         if not 0 <= row < most:
             raise ValueError(
-                f"explain must name measured rows, 0 to {most - 1}, found {row}: choose others."
+                f"explain must name measured examples, 0 to {most - 1}, found {row}: choose others."
             )
 
 
@@ -65,8 +65,8 @@ def _refuse_missing(rows: Sequence[int], most: int) -> None:
 def _outputs(subject: Subject, rows: Tensor) -> Tensor:
     x = subject.x
     parts = [
-        evaluated(subject.model, x[some.to(x.device)].clone(), some).flatten(1)
-        for some in torch.split(rows, most_rows(256))
+        evaluated(subject.model, x[batch.to(x.device)].clone(), batch).flatten(1)
+        for batch in torch.split(rows, most_rows(256))
     ]
     return torch.cat(parts).double().cpu()
 
@@ -74,12 +74,12 @@ def _outputs(subject: Subject, rows: Tensor) -> Tensor:
 def _chosen(outputs: Tensor, y: Tensor | None, data: OpenedData) -> dict[int, str]:
     """Return numbers of predictions, and why each was taken."""
     if y is None:
-        return dict.fromkeys(range(min(SHOWN, len(outputs))), "one of the first rows")
+        return dict.fromkeys(range(min(SHOWN, len(outputs))), "one of the first examples")
     if data.task != "classes":
         errors = (outputs - y.double().reshape(outputs.shape)).norm(dim=1)
         order = errors.argsort(descending=True, stable=True).tolist()
         if len(order) == 1:
-            return {order[0]: "the only row"}
+            return {order[0]: "the only example"}
         usual = {order[len(order) // 2]: "an error of usual size"} if len(order) > 2 else {}
         return {order[0]: "the largest error", **usual, order[-1]: "the smallest error"}
     says, sure = _classes(outputs, data)
@@ -87,16 +87,16 @@ def _chosen(outputs: Tensor, y: Tensor | None, data: OpenedData) -> dict[int, st
     wrong = [k for k in order if says[k] != y[k]]
     right = [k for k in order if says[k] == y[k]]
     if len(wrong) == 1:
-        found = {wrong[0]: "the only wrong one"}
+        reasons = {wrong[0]: "the only wrong one"}
     else:
-        found = {
+        reasons = {
             k: f"wrong, and {_place(j)}surest of {len(wrong)}"
             for j, k in enumerate(wrong[: SHOWN // 2])
         }
     if len(right) == 1:
-        return {**found, right[0]: "the only right one"}
-    found |= {k: f"right, and the least sure of {len(right)}" for k in right[-1:]}
-    return found | {k: f"right, and the surest of {len(right)}" for k in right[:1]}
+        return {**reasons, right[0]: "the only right one"}
+    reasons |= {k: f"right, and the least sure of {len(right)}" for k in right[-1:]}
+    return reasons | {k: f"right, and the surest of {len(right)}" for k in right[:1]}
 
 
 def _place(place: int) -> str:
@@ -142,6 +142,6 @@ def _probability(outputs: Tensor, says: int, loss: str | None) -> float | None:
     if loss == "cross_entropy":
         return float(softmax(outputs, dim=0)[says])
     if loss == "bce_logits":
-        one = float(outputs[0].sigmoid())
-        return one if says else 1 - one
+        probability = float(outputs[0].sigmoid())
+        return probability if says else 1 - probability
     return None

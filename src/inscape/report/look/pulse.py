@@ -9,7 +9,7 @@ from inscape._core.progress import Bar, progress, silence
 
 
 class Pulse:
-    """A bar that moves with the time, also while one long instrument keeps everything busy."""
+    """A progress bar that moves with the time, also during one long step of an instrument."""
 
     def __init__(self, bar: Bar, expected: float) -> None:
         self.bar = bar

@@ -1,4 +1,4 @@
-"""A recorded training: is it that of this model and these data, and what would going back cost?"""
+"""A recorded training: whether it belongs to this model and these data, and the cost of replay."""
 
 import copy
 from collections.abc import Iterator
@@ -33,8 +33,8 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Recorded:
-    """A training with the network and the data that it is of, on the CPU."""
+class RecordedTraining:
+    """A recorded training with its network and its data, on the CPU."""
 
     model: nn.Module
     x: Tensor
@@ -42,7 +42,7 @@ class Recorded:
     trajectory: Trajectory
 
     @classmethod
-    def of(cls, model: nn.Module, data: OpenedData, trajectory: Trajectory) -> "Recorded":
+    def of(cls, model: nn.Module, data: OpenedData, trajectory: Trajectory) -> "RecordedTraining":
         """Refuse a training of another network or of other data, and say which."""
         body = copy.deepcopy(model).cpu()
         _same_network(body, trajectory)
@@ -54,7 +54,7 @@ class Recorded:
         """Return what the training was."""
         settings = self.trajectory.settings
         name = {"sgd": "gradient descent", "adam": "Adam", "adamw": "AdamW"}
-        batch = "all rows at once" if settings.batch is None else f"batches of {settings.batch}"
+        batch = "all examples at once" if settings.batch is None else f"batches of {settings.batch}"
         momentum = f" with momentum {settings.momentum:g}" if settings.momentum else ""
         updates = f"{self.trajectory.steps:,} updates of "
         words = updates + f"{name.get(settings.optimizer, settings.optimizer)}{momentum}, {batch}"
@@ -95,8 +95,8 @@ class Recorded:
         """Return the first updates as a trajectory of their own."""
         trajectory, loop = self.trajectory, self.trajectory.loop
         if loop is None or loop.known(0, steps):
-            way = list(walk(trajectory, self.model, self.x, self.y, 0, steps))
-            ends = (way[0], way[-1])
+            states = list(walk(trajectory, self.model, self.x, self.y, 0, steps))
+            ends = (states[0], states[-1])
         else:
             ends = (trajectory.at(0), trajectory.at(int(trajectory.checkpoints[1])))
         return replace(
@@ -140,10 +140,10 @@ def _same_network(body: nn.Module, trajectory: Trajectory) -> None:
             )
 
 
-def _kind(found: tuple[tuple[int, ...], torch.dtype] | None) -> str:
-    if found is None:
+def _kind(signature: tuple[tuple[int, ...], torch.dtype] | None) -> str:
+    if signature is None:
         return "missing"
-    shape, dtype = found
+    shape, dtype = signature
     return f"{'x'.join(map(str, shape)) or 'a number'} in {str(dtype).removeprefix('torch.')}"
 
 

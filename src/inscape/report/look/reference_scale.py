@@ -53,12 +53,12 @@ class _Axis:
         low, high = self.low, self.high
         if self.logarithmic:
             value, low, high = (math.log10(max(v, self.low)) for v in (value, low, high))
-        share = (value - low) / (high - low)
-        return round(LEFT + (RIGHT - LEFT) * min(1.0, max(0.0, share)), 2)
+        fraction = (value - low) / (high - low)
+        return round(LEFT + (RIGHT - LEFT) * min(1.0, max(0.0, fraction)), 2)
 
 
 def scale(measured: Measured) -> Scale | None:
-    """Return the scale of a measure, or None where there is no finite number to show."""
+    """Return the axis of a number and its baselines; None without a finite number."""
     summary = measured.summary
     if summary is None or not math.isfinite(summary.value):
         return None
@@ -124,5 +124,5 @@ def _decades(axis: _Axis) -> list[float]:
     first, last = math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high))
     every = max(1, round((last - first) / 4))
     marks = (1.0, 3.0) if axis.high / axis.low < 200 else (1.0,)
-    found = [m * 10.0**k for k in range(first, last + 1, every) for m in marks]
-    return [value for value in found if axis.low <= value <= axis.high]
+    ticks = [m * 10.0**k for k in range(first, last + 1, every) for m in marks]
+    return [value for value in ticks if axis.low <= value <= axis.high]

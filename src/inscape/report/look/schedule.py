@@ -1,8 +1,8 @@
-"""Time by value: every task gets a first slice, then whatever has most to gain goes on.
+"""The schedule of a look: every task gets a first slice, then the one that gains most goes on.
 
 The order in which things are lost as time gets short is the reverse of the order in which they are
 run: further draws at initialisation and finer intervals first, then the extras of the page, then
-the baselines, and the measures of the network itself last.
+the baselines, and the measurements of the network itself last.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 
 from inscape._core.anytime import step_within
 from inscape._core.deadline import now
-from inscape.report.look.watch import Stopped, Watch
+from inscape.report.look.watch import BudgetWatch, Interrupted
 
 #: A first slice takes at most so many seconds.
 SLICE = 1.0
@@ -33,11 +33,11 @@ IDLE, INSTANT = 20, 1e-3
 
 
 @dataclass(eq=False, kw_only=True)
-class Task:
-    """Something that is worth time: a generator of ever better answers.
+class LookTask:
+    """A task of a look: a generator of ever better answers.
 
     Attributes:
-        name: What is measured.
+        name: The instrument or the part of the page.
         role: Of which model: the network, the linear model, or a draw at initialisation.
         start: Makes the generator; called when the task is first given time.
         gain: How much an answer still has to gain, 0 for nothing: its relative width.
@@ -68,7 +68,7 @@ class Task:
     error: Exception | None = None
     turn: float = TURN
     idle: int = 0
-    like: "Task | None" = None
+    like: "LookTask | None" = None
     _steps: Iterator[Any] | None = field(default=None, init=False)
 
     def step(self, seconds: float) -> None:
@@ -87,7 +87,7 @@ class Task:
                 self.taken += 1
         except StopIteration:
             self.ended = self.complete = True
-        except Stopped:
+        except Interrupted:
             self.ended = True
             raise
         except Exception as error:
@@ -114,24 +114,28 @@ class Task:
         return self.weight * max(LEAST, self.gain(self.answer)) / spent
 
 
-class Schedule:
+class TaskSchedule:
     """Tasks that share one time budget.
 
     Args:
         watch: Knows how much time there is, and interrupts what takes too long.
         slice: Seconds of the first slice of each task.
-        told: Called with the name of the task that is about to run.
+        announce: Called with the name of the task that is about to run.
     """
 
     def __init__(
-        self, watch: Watch, *, slice: float, told: Callable[[Task], None] = lambda task: None
+        self,
+        watch: BudgetWatch,
+        *,
+        slice: float,
+        announce: Callable[[LookTask], None] = lambda task: None,
     ) -> None:
         self.watch = watch
         self.slice = slice
-        self._told = told
-        self._interrupted: list[Task] = []
+        self._announce = announce
+        self._interrupted: list[LookTask] = []
 
-    def first(self, tasks: Sequence[Task], seconds: float | None = None) -> None:
+    def first(self, tasks: Sequence[LookTask], seconds: float | None = None) -> None:
         """Give each task its first slice, in order: at least one step, and an answer if it can.
 
         A task that takes far longer for its first answer stops between two steps, and goes on once
@@ -153,14 +157,14 @@ class Schedule:
                 task.again()
             self._run(task, self.slice, self.watch.left / (1 + len(waiting) - place))
 
-    def _first(self, task: Task, seconds: float, fair: float) -> None:
+    def _first(self, task: LookTask, seconds: float, fair: float) -> None:
         if self.watch.over:
             return
         longest = min(max(SLICES * seconds, FRACTION * self.watch.budget), max(seconds, fair))
         if self._run(task, seconds, longest) and task.answer is None:
             self._interrupted.append(task)
 
-    def refine(self, tasks: Sequence[Task]) -> None:
+    def refine(self, tasks: Sequence[LookTask]) -> None:
         """Let tasks go on until all have ended or time is over, those first that gain most."""
         while not self.watch.over:
             waiting = [task for task in tasks if not task.ended]
@@ -174,20 +178,20 @@ class Schedule:
                 task.ended = task.turn >= left  # all the time there is does not do for a step
                 task.turn *= 2
 
-    def finish(self, tasks: Sequence[Task]) -> None:
+    def finish(self, tasks: Sequence[LookTask]) -> None:
         """Let each task take all the answers it may, whatever time that takes, not what memory."""
         for task in tasks:
-            self._told(task)
+            self._announce(task)
             try:
                 with self.watch.limit(FOREVER):
                     while not task.ended:
                         task.step(math.inf)
-            except Stopped as stop:
+            except Interrupted as stop:
                 task.error = MemoryError(stop.why)
 
-    def _run(self, task: Task, seconds: float, longest: float) -> bool:
+    def _run(self, task: LookTask, seconds: float, longest: float) -> bool:
         """Let a task run for so many seconds; tell whether it was interrupted amid a step."""
-        self._told(task)
+        self._announce(task)
         begun = now()
         try:
             with self.watch.limit(AMID * longest):
@@ -198,7 +202,7 @@ class Schedule:
                     enough = seconds if task.answer is not None else longest
                     if now() - begun >= enough or self.watch.over:
                         break
-        except Stopped as stop:
+        except Interrupted as stop:
             if stop.why:
                 task.error = MemoryError(stop.why)
                 return False

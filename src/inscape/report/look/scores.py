@@ -9,22 +9,22 @@ from inscape.report.look.subject import Subject
 
 #: Fraction of the budget that scoring the network on one split may take.
 FRACTION = 0.05
-#: Rows that are scored however little time there is.
+#: Examples that are scored however little time there is.
 FEWEST = 2
 
 NETWORK = "the network"
 
 
 def scores(subject: Subject, data: OpenedData, model: nn.Module, who: str) -> tuple[Score, ...]:
-    """Return how well ``model`` does on each split, on as many rows as there is time for.
+    """Return how well ``model`` does on each split, on as many examples as there is time for.
 
-    Another model is scored on the same rows as the network.
+    Another model is scored on the same examples as the network.
     """
     if data.loss is None:
         return ()
-    splits = [("training rows", data.x, data.y), ("test rows", data.x_test, data.y_test)]
+    splits = [("training examples", data.x, data.y), ("test examples", data.x_test, data.y_test)]
     if data.x_test is None:
-        splits = [("rows", data.x, data.y)]
+        splits = [("examples", data.x, data.y)]
     longest = max(len(x) for _, x, _ in splits if x is not None)
     most = subject.affordable("scores", FRACTION * subject.clock.budget, longest)
     made = []

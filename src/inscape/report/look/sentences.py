@@ -1,4 +1,4 @@
-"""The sentences of a report: what was looked at, what came out, how a measure is defined."""
+"""The sentences of a report: what was measured on what, and how an instrument is defined."""
 
 import html
 import inspect
@@ -15,7 +15,7 @@ from inscape.report.words import number, plain, shape
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """What a docstring says of a measure, as HTML: its formula and its paragraphs."""
+    """The docstring of an instrument as HTML: its formula and its paragraphs."""
 
     formula: str | None
     paragraphs: tuple[str, ...]
@@ -28,25 +28,25 @@ def introduction(look: Look) -> str:
         f"This {model.name} maps {shape(model.inputs)} {_many('input', model.inputs)} to "
         f"{model.outputs} {_many('output', (model.outputs,))} with {model.parameters:,} "
         f"{_many('parameter', (model.parameters,))}. It was measured on "
-        f"{'the' if data.measured == 'test rows' else 'all'} {data.n:,} "
-        f"{'test examples' if data.measured == 'test rows' else 'examples'} of {data.name}"
+        f"{'the' if data.measured == 'test examples' else 'all'} {data.n:,} "
+        f"{'test examples' if data.measured == 'test examples' else 'examples'} of {data.name}"
         + (f", {scored}." if (scored := _scored(look.scores, data.n)) else "."),
     ]
     explained = _explained(look.attribution)
-    if not look.measures and not explained:
+    if not look.measurements and not explained:
         sentences.append("Nothing was measured.")
     return " ".join([*sentences, *explained])
 
 
-def _explained(found: Attribution | None) -> list[str]:
-    """Return a sentence on predictions that were split into what training rows have added."""
-    if found is None or not found.explained:
+def _explained(attribution: Attribution | None) -> list[str]:
+    """Return a sentence on predictions that were split into what training examples have added."""
+    if attribution is None or not attribution.explained:
         return []
-    many = len(found.explained)
-    what = "One prediction is" if many == 1 else f"{many} predictions are"
+    many = len(attribution.explained)
+    subject = "One prediction is" if many == 1 else f"{many} predictions are"
     return [
-        f"{what} explained as the sum of what each of {found.training_rows:,} training examples "
-        "has added."
+        f"{subject} explained as the sum of what each of {attribution.training_rows:,} training "
+        "examples has added."
     ]
 
 
@@ -73,15 +73,15 @@ def definition(doc: str) -> Definition:
     text = inspect.cleandoc(doc)
     text = re.split(r"^(?:Args|Returns|Raises):|^>>>", text, flags=re.MULTILINE)[0]
     blocks = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
-    found = None
+    rendered = None
     paragraphs = []
     for block in blocks[1:]:
         if block.startswith(".. math::"):
             latex = " ".join(block.removeprefix(".. math::").split())
-            found = formula(latex) or f"<code>{html.escape(latex)}</code>"
+            rendered = formula(latex) or f"<code>{html.escape(latex)}</code>"
         else:
             paragraphs.append(_marked(" ".join(block.split())))
-    return Definition(formula=found, paragraphs=tuple(paragraphs))
+    return Definition(formula=rendered, paragraphs=tuple(paragraphs))
 
 
 def _marked(text: str) -> str:

@@ -1,9 +1,8 @@
-"""How a look goes: model and data are prepared, and time is given to all that there is to do.
+"""The course of a look: prepare model and data, then share the time budget among its tasks.
 
-The order is that of importance, so that what comes last is lost first where time is short: how good
-the network is, the linear model, a first answer of every measure, what the findings need, the same
-measures of the linear model and at initialisation, some predictions explained; then all that can
-still be made more precise.
+Tasks run in the order of importance, so that the least important is lost where time is short: the
+accuracy, the linear model, a first answer of every instrument, what the findings need, the
+baselines, the explained predictions; then everything that can still become more precise.
 """
 
 import math
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 
 from torch import nn
 
-from inscape._core import Instrument, NotApplicable, checks, instruments
+from inscape._core import Instrument, NotApplicable, checks
 from inscape._core.anytime import batches
 from inscape._core.deadline import now
 from inscape._core.threads import on_threads, one_pool
@@ -26,7 +25,7 @@ from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.planes.slices import SlicePicture
 from inscape.report.look.attribution import ATTRIBUTION, Attribution
 from inscape.report.look.checkup import Checkup, checkup
-from inscape.report.look.explanation import Plan, exact_if_in_time, plan
+from inscape.report.look.explanation import AttributionPlan, exact_if_in_time, plan
 from inscape.report.look.explanation import explain as explained
 from inscape.report.look.facts import data_facts, model_facts, provenance
 from inscape.report.look.hooks import hooks_kept
@@ -35,22 +34,22 @@ from inscape.report.look.other_instruments import elsewhere
 from inscape.report.look.parts import Elsewhere, Score, Skipped
 from inscape.report.look.pulse import Pulse, pulse
 from inscape.report.look.reserve import page_seconds
-from inscape.report.look.schedule import SLICE, Schedule, Task
+from inscape.report.look.schedule import SLICE, LookTask, TaskSchedule
 from inscape.report.look.scores import NETWORK, scores
 from inscape.report.look.slice import ROWS, slice_of
 from inscape.report.look.subject import Subject, opened_data, opened_model, subject_of
-from inscape.report.look.tasks import DRAWS, Measures
+from inscape.report.look.tasks import DRAWS, MeasurementTasks
 from inscape.report.look.warmup import compile_ahead
-from inscape.report.look.watch import Watch
-from inscape.report.look.work import ROLES, Work, read_work, work_of
+from inscape.report.look.watch import BudgetWatch
+from inscape.report.look.work import ROLES, WorkCounts, read_work, work_of
 from inscape.report.words import one_line, whole_command
-from inscape.selection import selected
+from inscape.selection import selected, selected_instruments
 from inscape.training.trajectory import Trajectory
 
 T = TypeVar("T")
 
-#: Fractions of the budget that fitting the linear model may take at first, and once every measure
-#: of the network has an answer.
+#: Fractions of the budget that fitting the linear model may take at first, and once every
+#: instrument has an answer for the network.
 FITTING, FURTHER = 0.08, 0.04
 #: Seconds that a part of a look counts for in its progress, beside those that are foreseen.
 COUNTED = 0.1
@@ -74,19 +73,21 @@ class Prepared:
     data: OpenedData
     subject: Subject
     chosen: dict[str, Instrument]
-    explaining: Plan | None
-    work: Work | None
+    explaining: AttributionPlan | None
+    work: WorkCounts | None
     command: str | None
     budget: float
     elsewhere: tuple[Elsewhere, ...] = ()
     page: bool = True
     failed: list[Skipped] = field(default_factory=list)
-    extras: list[Task] = field(default_factory=list)
+    extras: list[LookTask] = field(default_factory=list)
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Return the seconds that each measure is expected to take if time is no object."""
-        times = {name: self.subject.predicted(one) for name, one in self.chosen.items()}
+        """Return the seconds that each instrument is expected to take if time is no object."""
+        times = {
+            name: self.subject.predicted(instrument) for name, instrument in self.chosen.items()
+        }
         times = dict(sorted(times.items(), key=lambda item: item[1]))
         if self.explaining is not None:
             times[ATTRIBUTION] = self.explaining.seconds
@@ -94,13 +95,13 @@ class Prepared:
 
     @property
     def whole(self) -> float:
-        """Return the seconds that all of it is expected to take: each measure and its baselines."""
+        """Return the expected seconds of the whole look: every instrument and its baselines."""
         times = self.seconds
         explaining = times.pop(ATTRIBUTION, 0.0)
         return min(self.budget, explaining + (2 + DRAWS) * sum(times.values()))
 
     def run(self, *, quiet: bool | None = None) -> Look:
-        """Take the look."""
+        """Run the look and return it."""
         watch = self.subject.clock
 
         with ExitStack() as stack:
@@ -114,20 +115,22 @@ class Prepared:
 
     def _look(self, moved: Pulse) -> Look:
         subject, watch = self.subject, self.subject.clock
-        measures = Measures(subject, self.chosen, self.work or Work())
+        measurements = MeasurementTasks(subject, self.chosen, self.work or WorkCounts())
         watch.reserve(self._explaining_seconds)
         slice = min(SLICE, watch.budget / (2 * max(1, 3 * len(self.chosen))))
-        schedule = Schedule(watch, slice=slice, told=partial(self._tell, moved, measures))
+        schedule = TaskSchedule(
+            watch, slice=slice, announce=partial(self._tell, moved, measurements)
+        )
         rate = partial(scores, subject, self.data)
         own = self._extra(schedule, "scores", lambda: rate(self.opened.model, NETWORK)) or ()
-        self._give(schedule, [measures.fitting], FITTING * watch.budget)
+        self._give(schedule, [measurements.fitting], FITTING * watch.budget)
         self._export(schedule)
-        self._give(schedule, [*measures.own.values()])
-        self._reserve(measures)
-        self._give(schedule, [measures.fitting], FURTHER * watch.budget)
-        measures.fitting.ended = True  # what is measured of it is measured of one model
+        self._give(schedule, [*measurements.own.values()])
+        self._reserve(measurements)
+        self._give(schedule, [measurements.fitting], FURTHER * watch.budget)
+        measurements.fitting.ended = True  # what is measured of it is measured of one model
         beside: tuple[Score, ...] = ()
-        if (fit := measures.fit) is not None:
+        if (fit := measurements.fit) is not None:
             model, label = fit.model, fit.label
             beside = self._extra(schedule, "linear_scores", lambda: rate(model, label)) or ()
         linear = None if fit is None else fit.model
@@ -135,20 +138,20 @@ class Prepared:
         if seen is None and not self._has_failed("checkup"):
             seen = checkup(subject, None, rows=0)  # no time: the weights alone
         cut = self._extra(schedule, "slice", self._slice)
-        self._give(schedule, measures.held_against())
+        self._give(schedule, measurements.baseline_tasks())
         attribution = self._explained(schedule)
         if self.work is None:
-            schedule.refine(measures.tasks)
+            schedule.refine(measurements.tasks)
         else:
-            schedule.finish(measures.tasks)
-        return self._made(measures, (*own, *beside), seen, cut, attribution)
+            schedule.finish(measurements.tasks)
+        return self._made(measurements, (*own, *beside), seen, cut, attribution)
 
-    def _reserve(self, measures: Measures) -> None:
+    def _reserve(self, measurements: MeasurementTasks) -> None:
         """Keep time for the page, now that it is known which figures it will have."""
         watch = self.subject.clock
         if not self.page or self.work is not None or watch.over:
             return
-        shown = [name for name, task in measures.own.items() if task.answer is not None]
+        shown = [name for name, task in measurements.own.items() if task.answer is not None]
         watch.reserve(page_seconds(shown, budget=watch.budget) + self._explaining_seconds)
 
     @property
@@ -157,14 +160,14 @@ class Prepared:
         plan = self.explaining
         return 0.0 if plan is None or plan.recorded is None else SPARE * plan.seconds
 
-    def _export(self, schedule: Schedule) -> None:
+    def _export(self, schedule: TaskSchedule) -> None:
         """Export the network once for all instruments that read its graph, before their slices.
 
         An interrupted export is lost, and would be begun anew by each of them.
         """
-        if not any(one.family == "regions" for one in self.chosen.values()):
+        if not any(instrument.family == "regions" for instrument in self.chosen.values()):
             return
-        task = Task(name="graph", role="network", start=lambda: iter([self._graph()]), most=1)
+        task = LookTask(name="graph", role="network", start=lambda: iter([self._graph()]), most=1)
         self._give(schedule, [task], EXPORT * self.subject.clock.budget)
 
     def _graph(self) -> object:
@@ -175,7 +178,7 @@ class Prepared:
         return slice_of(self.subject, rows, self.data.names)
 
     def _give(
-        self, schedule: Schedule, tasks: Sequence[Task], seconds: float | None = None
+        self, schedule: TaskSchedule, tasks: Sequence[LookTask], seconds: float | None = None
     ) -> None:
         """Give tasks a first slice, or all that they take where a look is repeated."""
         if self.work is None:
@@ -183,7 +186,7 @@ class Prepared:
         else:
             schedule.finish(tasks)
 
-    def _extra(self, schedule: Schedule, name: str, *makers: Callable[[], T]) -> T | None:
+    def _extra(self, schedule: TaskSchedule, name: str, *makers: Callable[[], T]) -> T | None:
         """Return what one part of the page is made of; where that fails, say so and go on.
 
         Later makers make it better, and are called if there is time.
@@ -198,14 +201,14 @@ class Prepared:
         if self.work is not None and self.work.rows.get(f"{LOST}{name}"):
             self.subject.counts[f"{LOST}{name}"] = 1
             return None
-        task = Task(name=name, role="network", start=start, most=len(makers))
+        task = LookTask(name=name, role="network", start=start, most=len(makers))
         counts = self.subject.counts
         before = set(counts)
         self.extras.append(task)
         self._give(schedule, [task], EXTRA * self.subject.clock.budget)
         if task.answer is None and task.error is None:
             for planned in set(counts) - before:
-                del counts[planned]  # rows of what was not done
+                del counts[planned]  # examples of what was not done
             counts[f"{LOST}{name}"] = 1  # so that repeating leaves it out as well
         if task.error is not None:
             reason = f"{type(task.error).__name__}: {one_line(task.error)}"
@@ -213,9 +216,9 @@ class Prepared:
         return None if task.answer is None else task.answer[0]
 
     def _has_failed(self, name: str) -> bool:
-        return any(one.name == name for one in self.failed)
+        return any(failure.name == name for failure in self.failed)
 
-    def _explained(self, schedule: Schedule) -> Attribution | None:
+    def _explained(self, schedule: TaskSchedule) -> Attribution | None:
         plan = self.explaining
         if plan is None:
             return None
@@ -232,20 +235,22 @@ class Prepared:
 
     def _made(
         self,
-        measures: Measures,
+        measurements: MeasurementTasks,
         scored: tuple[Score, ...],
         seen: Checkup | None,
         cut: SlicePicture | NotApplicable | None,
         attribution: Attribution | None,
     ) -> Look:
         subject, watch = self.subject, self.subject.clock
-        outcome = measures.outcome()
-        work = str(work_of(measures.tasks, subject.counts))
+        outcome = measurements.outcome()
+        work = str(work_of(measurements.tasks, subject.counts))
         return Look(
             model=model_facts(self.opened, subject.x, outputs=subject.probe.outputs),
             data=data_facts(self.data, rows=len(subject.x)),
             scores=scored,
-            measures=tuple(outcome.measures[n] for n in self.chosen if n in outcome.measures),
+            measurements=tuple(
+                outcome.measurements[n] for n in self.chosen if n in outcome.measurements
+            ),
             left_out=tuple(outcome.left_out),
             not_applicable=tuple(outcome.not_applicable),
             failed=(*outcome.failed, *self.failed),
@@ -261,17 +266,17 @@ class Prepared:
             elsewhere=self.elsewhere,
         )
 
-    def _tell(self, moved: Pulse, measures: Measures, task: Task) -> None:
-        """Say which task runs, and what fraction of the work that is foreseen has ended."""
+    def _tell(self, moved: Pulse, measurements: MeasurementTasks, task: LookTask) -> None:
+        """Show which task runs, and the fraction of the expected work that has ended."""
         moved.bar.note = task.name if task.role == "network" else f"{task.name} ({task.role})"
         times = self.seconds
-        whole = [*measures.tasks, *self.extras]
-        names = [one.name for one in whole]
-        if not measures.draws:  # baselines are not planned yet
+        whole = [*measurements.tasks, *self.extras]
+        names = [planned.name for planned in whole]
+        if not measurements.draws:  # baselines are not planned yet
             names += [name for name in self.chosen for _ in ROLES[1:]]
         if self.explaining is not None and ATTRIBUTION not in names:
             names.append(ATTRIBUTION)
-        ended = sum(COUNTED + times.get(one.name, 0.0) for one in whole if one.ended)
+        ended = sum(COUNTED + times.get(planned.name, 0.0) for planned in whole if planned.ended)
         moved.ended = ended / sum(COUNTED + times.get(name, 0.0) for name in names)
 
 
@@ -294,25 +299,25 @@ def prepare(
 ) -> Prepared:
     """Open and check everything that a look needs; its time runs from here on.
 
-    Arguments are those of :func:`inscape.look`, and whether there will be a page. Some rows pass
-    through the model: a look at all of them is part of the look. Kernels that are not on disk yet
-    are compiled before.
+    Arguments are those of :func:`inscape.look`, and whether there will be a page. A few
+    examples pass through the model to check it. Kernels that are not on disk yet are compiled
+    first.
     """
     checks.at_least(0, budget=budget)
     checks.seed(seed)
-    chosen = _chosen(only)
+    chosen = selected_instruments(only, also=(ATTRIBUTION,))
     known = None if work is None else read_work(work, names=(*chosen, "linear_model"))
     begun = now()
     compile_ahead(chosen)
     seconds = budget if known is None else math.inf  # what is repeated takes the time it takes
-    watch = Watch(seconds, memory=size_limits.memory() // 4 if memory is None else memory)
+    watch = BudgetWatch(seconds, memory=size_limits.memory() // 4 if memory is None else memory)
     watch.start -= min(LOADING, now() - begun)
     opened = opened_model(model)
     with probes_kept():
-        found = opened_data(data, opened.model)
-        opened, found = one_input(opened, found, embedding)
-        opened = one_output(opened, found, take)
-        fitted = fit_together(opened, found)
+        opened_set = opened_data(data, opened.model)
+        opened, opened_set = one_input(opened, opened_set, embedding)
+        opened = one_output(opened, opened_set, take)
+        fitted = fit_together(opened, opened_set)
         subject = subject_of(
             opened.model, fitted, clock=watch, seed=seed, command=command,
             work=None if known is None else known.rows, wanted_threads=threads,
@@ -343,19 +348,4 @@ def explains(only: str | Sequence[str] | None, explain: Sequence[int] | None) ->
 
 def names_chosen(only: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the instruments that a look runs."""
-    return tuple(_chosen(only))
-
-
-def _chosen(only: str | Sequence[str] | None) -> dict[str, Instrument]:
-    """Return the instruments that can look at one model and its data, in their order."""
-    known = {
-        name: instrument
-        for name, instrument in instruments().items()
-        if instrument.reads not in ("trajectory", "pair")
-    }
-    if only is None:
-        return {name: one for name, one in known.items() if one.by_default}
-    names = selected(only, also=(ATTRIBUTION,))
-    for name in names:
-        checks.one_of((*known, ATTRIBUTION), only=name)
-    return {name: instrument for name, instrument in known.items() if name in names}
+    return tuple(selected_instruments(only, also=(ATTRIBUTION,)))

@@ -1,11 +1,11 @@
-"""Likes: the training rows that a network takes for alike, where no training was recorded."""
+"""Similar training examples by gradient and by distance, where no training was recorded."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from inscape.kernels import Neighbours, neighbours
 from inscape.loaders import OpenedData
-from inscape.report.look.attribution import Attribution, Like, Nearest, Prediction
+from inscape.report.look.attribution import Attribution, Nearest, Prediction, SimilarExample
 from inscape.report.look.linear_model import some_rows
 from inscape.report.look.predictions import label
 from inscape.report.look.subject import Subject
@@ -13,16 +13,16 @@ from inscape.report.words import one_line
 
 #: Neighbours that are named.
 COUNT = 5
-#: Share of the budget that seeking them may take.
-SHARE = 0.05
-#: Training rows among which they are sought, at most.
+#: Fraction of the budget that seeking them may take.
+FRACTION = 0.05
+#: Training examples among which they are sought, at most.
 SEARCHED = 10_000
 
 
 def searched_rows(subject: Subject, data: OpenedData) -> tuple[int, float]:
-    """Return among how many training rows there is time to seek neighbours, and that time."""
+    """Return among how many training examples there is time to seek neighbours, and that time."""
     clock, passes = subject.clock, 3 * subject.probe.outputs
-    allowed = min(SHARE * clock.budget, clock.left)
+    allowed = min(FRACTION * clock.budget, clock.left)
     rows = subject.affordable("searched", allowed, min(len(data.x), SEARCHED), passes=passes)
     return rows, rows * passes * subject.pace
 
@@ -34,32 +34,33 @@ def by_neighbours(
     asked: Sequence[Prediction],
     searched: int,
 ) -> Attribution:
-    """Name the training rows that are nearest for the network, and those by distance."""
-    itself = data.x_test is None  # then a row is among the training rows, and no answer
+    """Return the training examples with the most similar gradients, and the nearest ones."""
+    itself = data.x_test is None  # then an example is among the training examples, and no answer
     count = min(COUNT, searched - itself)
     if count < 1:
         late = "there was no time to search for neighbours"
         return replace(begun, reason=f"{begun.reason}; {late}" if begun.reason else late)
     kept = some_rows(len(data.x), searched, seed=subject.seed)
     try:
-        found = neighbours(
+        result = neighbours(
             subject.model,
             data.x[kept.to(data.x.device)],
-            queries=subject.x[[one.row for one in asked]],
+            queries=subject.x[[prediction.row for prediction in asked]],
             count=count + itself,
         )
     except Exception as error:  # this part may fail, the look may not
         return replace(begun, reason=f"{begun.reason}; neighbours: {one_line(error).rstrip('.')}")
-    if not isinstance(found, Neighbours):
-        return replace(begun, reason=f"{begun.reason}; neighbours: {found.reason}")
+    if not isinstance(result, Neighbours):
+        return replace(begun, reason=f"{begun.reason}; neighbours: {result.reason}")
     nearest = tuple(
-        _nearest(found, k, one, kept.tolist(), data, itself=itself) for k, one in enumerate(asked)
+        _nearest(result, k, prediction, kept.tolist(), data, itself=itself)
+        for k, prediction in enumerate(asked)
     )
     return replace(begun, nearest=nearest, searched=searched)
 
 
 def _nearest(
-    found: Neighbours,
+    neighbours: Neighbours,
     query: int,
     prediction: Prediction,
     kept: list[int],
@@ -69,8 +70,8 @@ def _nearest(
 ) -> Nearest:
     lists = []
     for numbers, values in (
-        (found.by_kernel[query], found.cosines[query]),
-        (found.by_distance[query], found.distances[query]),
+        (neighbours.by_kernel[query], neighbours.cosines[query]),
+        (neighbours.by_distance[query], neighbours.distances[query]),
     ):
         pairs = [(kept[n], v) for n, v in zip(numbers.tolist(), values.tolist(), strict=True)]
         others = [pair for pair in pairs if not (itself and pair[0] == prediction.row)]
@@ -78,7 +79,7 @@ def _nearest(
     both = {row for row, _ in lists[0]} & {row for row, _ in lists[1]}
     by_kernel, by_distance = (
         tuple(
-            Like(
+            SimilarExample(
                 row=row,
                 label=label(data, row, prediction.output),
                 nearness=value,

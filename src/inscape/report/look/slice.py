@@ -1,4 +1,4 @@
-"""The slice: what a network answers on the plane through three of its examples."""
+"""The slice: the answers of a network on the plane through three of its examples."""
 
 import math
 from collections.abc import Sequence
@@ -132,7 +132,7 @@ class _Answers:
 
 
 def _answers(outputs: Float64[Tensor, "n c"], *, task: str, probability: bool) -> _Answers:
-    """Return what outputs say: scores that compete, with a probability; or values."""
+    """Return outputs as class scores with a probability, or as values."""
     count = outputs.shape[1]
     if task == "regression" or (task == "unlabelled" and count == 1):
         return _Answers(scores=outputs, confidence=None, competing=False)

@@ -17,38 +17,40 @@ from inscape.report.words import listed, number, shape
 
 def slice_section(look: Look) -> dict[str, Any] | None:
     """Return what the template needs to show the slice, or why there is none; None if not asked."""
-    found = look.slice
-    if found is None:
+    picture = look.slice
+    if picture is None:
         return None
-    if isinstance(found, NotApplicable):
-        return {"reason": found.reason}
-    regions = next((m.result for m in look.measures if isinstance(m.result, PlaneRegions)), None)
-    regions = regions if regions is not None and same_plane(found, regions) else None
-    caption = slice_caption(found, regions)
-    label = f"{slice_title(found)}. {caption}"
+    if isinstance(picture, NotApplicable):
+        return {"reason": picture.reason}
+    regions = next(
+        (m.result for m in look.measurements if isinstance(m.result, PlaneRegions)), None
+    )
+    regions = regions if regions is not None and same_plane(picture, regions) else None
+    caption = slice_caption(picture, regions)
+    label = f"{slice_title(picture)}. {caption}"
     return {
         "reason": "",
-        "title": slice_title(found),
-        "figure": Markup(drawn(draw_slice(found, regions), prefix="slice", label=label)),
+        "title": slice_title(picture),
+        "figure": Markup(drawn(draw_slice(picture, regions), prefix="slice", label=label)),
         "caption": caption,
-        "anchors": [_anchor(found, anchor) for anchor in found.anchors],
+        "anchors": [_anchor(picture, anchor) for anchor in picture.anchors],
     }
 
 
-def slice_title(found: SlicePicture) -> str:
+def slice_title(picture: SlicePicture) -> str:
     """Return the heading of the slice."""
-    what = "What it decides" if found.classes and found.labelled else "Its largest output"
-    what = what if found.classes else "Its output"
-    return f"{what} on its two inputs" if found.whole else f"{what} between three examples"
+    subject = "What it decides" if picture.classes and picture.labelled else "Its largest output"
+    subject = subject if picture.classes else "Its output"
+    return f"{subject} on its two inputs" if picture.whole else f"{subject} between three examples"
 
 
-def slice_caption(found: SlicePicture, regions: PlaneRegions | None) -> str:
+def slice_caption(picture: SlicePicture, regions: PlaneRegions | None) -> str:
     """Say how to read the figure, and what is on it."""
-    height, width = found.scores.shape[:2]
-    plane = "" if found.whole else "This is the plane through the examples A, B and C. "
-    if not found.classes:
+    height, width = picture.scores.shape[:2]
+    plane = "" if picture.whole else "This is the plane through the examples A, B and C. "
+    if not picture.classes:
         color = "Colour is the output, white lines are its levels"
-    elif not found.labelled:
+    elif not picture.labelled:
         color = "Colour is the output that is largest, a strong line is where that changes"
     else:
         color = (
@@ -61,34 +63,34 @@ def slice_caption(found: SlicePicture, regions: PlaneRegions | None) -> str:
         lines = f" Faint lines are the edges of its {regions.cells:,} linear regions{part}."
     elif regions is not None and regions.complete:
         lines = f" Its {regions.cells:,} linear regions are too many to be drawn on it."
-    return f"{plane}{color}, from {shape((width, height))} predictions.{lines} {_dots(found)}"
+    return f"{plane}{color}, from {shape((width, height))} predictions.{lines} {_dots(picture)}"
 
 
-def _dots(found: SlicePicture) -> str:
-    many = len(found.places)
-    if found.whole:
-        labels = " in the colour of their labels" if found.labelled else ""
+def _dots(picture: SlicePicture) -> str:
+    many = len(picture.places)
+    if picture.whole:
+        labels = " in the colour of their labels" if picture.labelled else ""
         return f"Dots are {many:,} of the examples{labels}."
     if not many:
         return (
-            f"None of {found.searched:,} further examples lies near this plane (within "
-            f"{number(found.distance, 3)})."
+            f"None of {picture.searched:,} further examples lies near this plane (within "
+            f"{number(picture.distance, 3)})."
         )
-    labels = ", in the colour of their labels" if found.labelled else ""
+    labels = ", in the colour of their labels" if picture.labelled else ""
     verb = "is the one example" if many == 1 else f"are the {many:,} examples"
     return (
-        f"{'A dot' if many == 1 else 'Dots'} {verb} of {found.searched:,} within "
-        f"{number(found.distance, 3)} of this plane, projected onto it{labels}."
+        f"{'A dot' if many == 1 else 'Dots'} {verb} of {picture.searched:,} within "
+        f"{number(picture.distance, 3)} of this plane, projected onto it{labels}."
     )
 
 
-def _anchor(found: SlicePicture, anchor: Anchor) -> dict[str, Any]:
+def _anchor(picture: SlicePicture, anchor: Anchor) -> dict[str, Any]:
     """Return letter, picture and words of an example that the plane goes through."""
     sure = "" if anchor.confidence is None else f" (probability {anchor.confidence:.2f})"
-    said = "answered" if found.labelled or not found.classes else "largest is"
+    said = "answered" if picture.labelled or not picture.classes else "largest is"
     answer = f"{said} {anchor.answer}{sure}" if anchor.answer else ""
     label = f"labelled {anchor.label}" if anchor.label else ""
-    wrong = found.labelled and bool(anchor.label) and anchor.label != anchor.answer
+    wrong = picture.labelled and bool(anchor.label) and anchor.label != anchor.answer
     return {
         "letter": anchor.letter,
         "row": anchor.row,
@@ -98,11 +100,11 @@ def _anchor(found: SlicePicture, anchor: Anchor) -> dict[str, Any]:
     }
 
 
-def same_plane(found: SlicePicture, result: PlaneRegions | Boundary) -> bool:
+def same_plane(picture: SlicePicture, result: PlaneRegions | Boundary) -> bool:
     """Tell whether something was found in the plane of the slice."""
-    if result.axes.shape != found.frame.axes.shape:
+    if result.axes.shape != picture.frame.axes.shape:
         return False
-    size = float(torch.tensor(found.high).sub(torch.tensor(found.low)).abs().max())
-    return torch.allclose(result.axes, found.frame.axes, atol=1e-9) and torch.allclose(
-        result.origin, found.frame.origin, atol=1e-9 * size
+    size = float(torch.tensor(picture.high).sub(torch.tensor(picture.low)).abs().max())
+    return torch.allclose(result.axes, picture.frame.axes, atol=1e-9) and torch.allclose(
+        result.origin, picture.frame.origin, atol=1e-9 * size
     )

@@ -1,4 +1,4 @@
-"""What is looked at: a model with its data, the pace at which it runs, and the time there is."""
+"""The subject of a look: a model with its data, its speed, and the time budget."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from inscape._core.unsupported_models import refuse_other_object, refuse_unreada
 from inscape.functional.final_activation import ends_in_probability
 from inscape.functional.jacobians import MEMORY, Probe, probe
 from inscape.loaders import Adapted, OpenedData, OpenedModel, arguments_of, open_data
-from inscape.report.look.watch import Watch
+from inscape.report.look.watch import BudgetWatch
 from inscape.report.look.window import rectangle, slice_window
 from inscape.report.words import one_line
 
@@ -35,10 +35,10 @@ LONG = 1.0
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Subject:
-    """What is looked at, and with which settings.
+    """The model and the data of a look, and its settings.
 
-    ``work`` holds the numbers of rows of a look that is repeated; ``counts`` those of this one.
-    ``tokens`` are the rows before a model of tokens embeds them, None for any other model;
+    ``work`` holds the numbers of examples of a look that is repeated; ``counts`` those of this one.
+    ``tokens`` are the examples before a model of tokens embeds them, None for any other model;
     ``scalable`` tells whether one scale may apply to all of the input.
     ``wanted_threads`` is the user's word on how many threads to use.
     """
@@ -53,7 +53,7 @@ class Subject:
     scalable: bool
     task: str
     probe: Probe
-    clock: Watch
+    clock: BudgetWatch
     seed: int
     command: str | None
     work: Mapping[str, int] | None = None
@@ -89,25 +89,25 @@ class Subject:
 
     @cached_property
     def pace(self) -> float:
-        """Return the seconds that one row takes forward through the model."""
+        """Return the seconds that one example takes forward through the model."""
         return seconds_per_row(self.model, self.x, most=self.probe.rows(MEMORY))
 
     @cached_property
     def rows(self) -> int:
-        """Return how many rows a batch has, so that no step of an instrument is long."""
+        """Return how many examples a batch has, so that no step of an instrument is long."""
         passes = 1 + 2 * min(self.probe.outputs, 10)
         return max(1, self.affordable("batch", BATCH, self.probe.rows(MEMORY), passes=passes))
 
     @cached_property
     def plane(self) -> dict[str, Any]:
         """Return the plane and the domain of the slice, for instruments that cut a plane."""
-        found = slice_window(self.x, self.y, classes=self.task == "classes")
-        if isinstance(found, NotApplicable):
+        window = slice_window(self.x, self.y, classes=self.task == "classes")
+        if isinstance(window, NotApplicable):
             return {}
-        return {"plane": found[0], "domain": rectangle(found[2])}
+        return {"plane": window[0], "domain": rectangle(window[2])}
 
     def affordable(self, name: str, seconds: float, most: int, *, passes: float = 1) -> int:
-        """Return how many rows, of so many forward passes each, the network does in some seconds.
+        """Return how many examples, at so many forward passes each, fit into some seconds.
 
         The number is kept under its name, and is the one kept where a look is repeated.
         """
@@ -121,7 +121,7 @@ class Subject:
 
     @property
     def labels(self) -> Tensor:
-        """Return the labels of the measured rows, zeros where there are none."""
+        """Return the labels of the measured examples, zeros where there are none."""
         return self.x.new_zeros(len(self.x)) if self.y is None else self.y
 
     def on_tokens(self, instrument: Instrument, model: nn.Module) -> "tuple[Subject, nn.Module]":
@@ -148,7 +148,7 @@ class Subject:
         if self.y is None and instrument.wants_labels:
             reason = "it needs labels, the data have none"
         elif (rows := len(self.arguments(instrument)[0])) < instrument.least_rows:
-            reason = f"it needs at least {instrument.least_rows} rows, the data have {rows}"
+            reason = f"it needs at least {instrument.least_rows} examples, the data have {rows}"
         else:
             return None
         return NotApplicable(what=instrument.name, reason=reason)
@@ -156,7 +156,7 @@ class Subject:
     def arguments(self, instrument: Instrument) -> tuple[Tensor, Tensor, dict[str, Any]]:
         """Return the points, their labels, and the arguments beyond: example, seed, memory, plane.
 
-        Instruments that tell data from queries get the training rows, and the test rows to answer;
+        Instruments with separate queries get the training set as data and the test set as queries;
         those that cut a plane get that of the slice.
         """
         known = signature(instrument.function).parameters
@@ -177,7 +177,7 @@ class Subject:
 
 @torch.no_grad()
 def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
-    """Time ever larger batches, of one row first, and return the seconds of a row in the best.
+    """Time ever larger batches and return the least seconds per example.
 
     The first call of a model is often slow (libraries choose their kernels), and counts only where
     a second one would take long. A single call that takes long may have waited for the processor:
@@ -198,25 +198,25 @@ def seconds_per_row(model: nn.Module, x: Tensor, *, most: int) -> float:
 
 
 def evaluated(model: nn.Module, batch: Tensor, rows: Tensor) -> Tensor:
-    """Return the outputs of a batch with these row numbers; say which row a model refuses."""
+    """Return the outputs of a batch with these indices; name the example that a model refuses."""
     try:
         outputs: Tensor = model(batch)
     except Exception as error:
         raise UnsupportedModelError(
-            f"the model must accept every row of the data, but it raised "
-            f"{_refusal(model, batch, rows, error)}: leave such rows out, or mend the model."
+            f"the model must accept every example of the data, but it raised "
+            f"{_refusal(model, batch, rows, error)}: leave such examples out, or fix the model."
         ) from error
     return outputs
 
 
 def _refusal(model: nn.Module, batch: Tensor, rows: Tensor, error: Exception) -> str:
-    """Return what a model raises, and at which of some rows alone or that it is at all together."""
+    """Return what a model raises, and at which single example, or that it is at all together."""
     for row, number in enumerate(rows.tolist()):
         try:
             model(batch[row : row + 1].clone())
         except Exception as alone:
-            return f"{type(alone).__name__} at row {number} ({one_line(alone)})"
-    together = f"a batch of {len(rows)} rows" if len(rows) > 1 else f"row {int(rows[0])}"
+            return f"{type(alone).__name__} at example {number} ({one_line(alone)})"
+    together = f"a batch of {len(rows)} examples" if len(rows) > 1 else f"example {int(rows[0])}"
     return f"{type(error).__name__} at {together} ({one_line(error)})"
 
 
@@ -224,7 +224,7 @@ def subject_of(
     model: nn.Module,
     data: OpenedData,
     *,
-    clock: Watch,
+    clock: BudgetWatch,
     seed: int,
     command: str | None,
     work: Mapping[str, int] | None = None,
@@ -274,5 +274,7 @@ def opened_data(data: object, model: nn.Module) -> OpenedData:
         return data
     held = data[0] if isinstance(data, tuple) and data else getattr(data, "x", data)
     known = [*model.parameters(), *([held] if isinstance(held, Tensor) else [])]
-    like = next((tensor for tensor in known if tensor.is_floating_point()), torch.empty(0))
-    return open_data(data, dtype=like.dtype, device=like.device, arguments=arguments_of(model))
+    reference = next((tensor for tensor in known if tensor.is_floating_point()), torch.empty(0))
+    return open_data(
+        data, dtype=reference.dtype, device=reference.device, arguments=arguments_of(model)
+    )

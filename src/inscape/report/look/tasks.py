@@ -1,4 +1,4 @@
-"""The measures of a look as tasks: of the network, the linear model and draws at initialisation."""
+"""The measurements of a look as tasks: of the network, the linear model and initialisations."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -25,16 +25,16 @@ from inscape.report.look.baselines import (
     from_results,
 )
 from inscape.report.look.hooks import hooks_kept
-from inscape.report.look.linear_model import Fit, linear_fit
+from inscape.report.look.linear_model import LinearFit, linear_fit
 from inscape.report.look.parts import LeftOut, Measured, Reference, Skipped
-from inscape.report.look.schedule import Task
+from inscape.report.look.schedule import LookTask
 from inscape.report.look.subject import Subject
-from inscape.report.look.work import ROLES, Work
+from inscape.report.look.work import ROLES, WorkCounts
 from inscape.report.words import command_for, number, one_line, seconds
 
 #: How many times the network is drawn anew, where time allows.
 DRAWS = 3
-#: What a command for a left-out measure asks for, over the predicted time.
+#: What a command for a left-out instrument asks for, over the predicted time.
 SPARE = 1.5
 #: How much the width of a baseline's interval counts beside that of the network's; of a further
 #: draw at initialisation less.
@@ -45,8 +45,8 @@ ALIKE = 0.5
 DRAW = 0.5
 
 
-class Measures:
-    """The tasks of all instruments, and what came of them.
+class MeasurementTasks:
+    """The tasks of all instruments, and their results.
 
     Args:
         subject: The model and its data.
@@ -54,12 +54,14 @@ class Measures:
         work: How many answers to take where a look is repeated; all by default.
     """
 
-    def __init__(self, subject: Subject, chosen: Mapping[str, Instrument], work: Work) -> None:
+    def __init__(
+        self, subject: Subject, chosen: Mapping[str, Instrument], work: WorkCounts
+    ) -> None:
         self.subject = subject
         self.chosen = chosen
         self._work = work
         self._drawn: dict[int, nn.Module] = {}
-        self.fitting = Task(
+        self.fitting = LookTask(
             name="linear_model",
             role="network",
             start=self._fits,
@@ -67,23 +69,23 @@ class Measures:
             most=work.most("linear_model", "network"),
         )
         self.own = {name: self._task(name, "network", self._network) for name in chosen}
-        self.linear: dict[str, Task] = {}
-        self.draws: dict[str, list[Task]] = {}
+        self.linear: dict[str, LookTask] = {}
+        self.draws: dict[str, list[LookTask]] = {}
 
     @property
-    def fit(self) -> Fit | None:
+    def fit(self) -> LinearFit | None:
         """Return the linear model, as far as it is fitted."""
-        fit: Fit | None = self.fitting.answer
+        fit: LinearFit | None = self.fitting.answer
         return fit
 
     @property
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[LookTask]:
         """Return all tasks that there are so far."""
         draws = [task for tasks in self.draws.values() for task in tasks]
         return [self.fitting, *self.own.values(), *self.linear.values(), *draws]
 
-    def held_against(self) -> list[Task]:
-        """Return tasks for the linear model and one draw of all that has a number; keep them."""
+    def baseline_tasks(self) -> list[LookTask]:
+        """Return tasks for the linear model and one initialisation of every measured number."""
         names = [name for name, task in self.own.items() if _number(task.answer) is not None]
         if self.fit is not None:
             self.linear = {n: self._task(n, "linear", self._linear, BASELINE) for n in names}
@@ -101,8 +103,8 @@ class Measures:
 
     def _task(
         self, name: str, role: str, model: Callable[[], nn.Module], weight: float = 1.0
-    ) -> Task:
-        return Task(
+    ) -> LookTask:
+        return LookTask(
             name=name,
             role=role,
             start=lambda: answers(self.subject, self.chosen[name], model()),
@@ -123,7 +125,7 @@ class Measures:
             self._drawn[k] = at_initialisation(self.subject.model, seed=self.subject.seed + k)
         return self._drawn[k]
 
-    def _fits(self) -> Iterator[Fit]:
+    def _fits(self) -> Iterator[LinearFit]:
         subject = self.subject
         return linear_fit.refine(
             subject.x_train,
@@ -135,14 +137,14 @@ class Measures:
         )
 
     def outcome(self) -> "Outcome":
-        """Return what came of all tasks, with baselines beside each measure."""
-        outcome = Outcome(measures={}, left_out=[], not_applicable=[], failed=[])
+        """Return the results of all tasks, with baselines beside each number."""
+        outcome = Outcome(measurements={}, left_out=[], not_applicable=[], failed=[])
         for name, task in self.own.items():
             error, answer = task.error, task.answer
             if isinstance(answer, NotApplicable):
                 outcome.not_applicable.append(Skipped(name=name, reason=answer.reason))
             elif answer is not None:
-                outcome.measures[name] = self._measured(name, task)
+                outcome.measurements[name] = self._measured(name, task)
                 if self._is_late(name):
                     outcome.left_out.append(self._left_out(name, "references", task.seconds))
             elif isinstance(error, UnsupportedModelError | BudgetError):
@@ -153,10 +155,10 @@ class Measures:
             else:
                 predicted = self.subject.predicted(self.chosen[name])
                 needed = (2 + DRAWS) * max(predicted, 2 * task.seconds)
-                outcome.left_out.append(self._left_out(name, "measure", needed))
+                outcome.left_out.append(self._left_out(name, "instrument", needed))
         return outcome
 
-    def _measured(self, name: str, task: Task) -> Measured:
+    def _measured(self, name: str, task: LookTask) -> Measured:
         instrument, result = self.chosen[name], task.answer
         summary = result.summary()
         references = (
@@ -217,17 +219,17 @@ class Measures:
         return command_for(self.subject.command, name, budget, seed=self.subject.seed)
 
     def _left_out(
-        self, name: str, what: Literal["measure", "references"], needed: float
+        self, name: str, part: Literal["instrument", "references"], needed: float
     ) -> LeftOut:
         command = self._alone(name, needed)
-        return LeftOut(name=name, what=what, seconds=needed, command=command)
+        return LeftOut(name=name, part=part, seconds=needed, command=command)
 
 
 @dataclass(eq=False, kw_only=True)
 class Outcome:
-    """What came of all instruments."""
+    """The results of all instruments: measurements, left out, not applicable, failed."""
 
-    measures: dict[str, Measured]
+    measurements: dict[str, Measured]
     left_out: list[LeftOut]
     not_applicable: list[Skipped]
     failed: list[Skipped]
@@ -243,10 +245,10 @@ def answers(subject: Subject, instrument: Instrument, model: nn.Module) -> Itera
     steps = instrument.refine(model, x, y, **settings)
     while True:
         with hooks_kept(model):
-            found = list(islice(steps, 1))
-        if not found:
+            first = list(islice(steps, 1))
+        if not first:
             return
-        yield found[0]
+        yield first[0]
 
 
 def relative_width(result: Result | None) -> float:
@@ -279,15 +281,15 @@ def said(summary: Summary | None) -> str:
     return f"{side}{number(summary.value)}"
 
 
-def _reason(task: Task | None) -> str:
+def _reason(task: LookTask | None) -> str:
     """Say why a baseline has no number."""
     if task is None or task.error is None:
         return "left out for time"
     return f"not available: {one_line(task.error)}"
 
 
-def _work_done(task: Task) -> str:
-    """Say how much of a measure was done, and in what time."""
+def _work_done(task: LookTask) -> str:
+    """Say how much of a measurement was done, and in what time."""
     took = seconds(task.seconds)
     if task.complete:
         return f"complete, in {took}"

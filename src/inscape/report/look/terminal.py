@@ -22,7 +22,7 @@ def look_text(look: Look) -> Iterator[Block]:
     if look.findings:
         yield ""
     yield _table(look)
-    notes = [f"{row['measure']}: {row['status']}" for row in look.rows() if "value" not in row]
+    notes = [f"{row['instrument']}: {row['status']}" for row in look.rows() if "value" not in row]
     notes += _without_reference(look)
     notes += [f"warning, {name}: {warning}" for name, warning in _warnings(look)]
     notes += [f"not looked into: {sentence}" for sentence in look.unchecked]
@@ -34,7 +34,7 @@ def look_text(look: Look) -> Iterator[Block]:
 
 def _table(look: Look) -> TextTable:
     """Return the report's table: by question, the most surprising numbers first."""
-    rows = [_row(measured) for _, group in by_question(look.measures) for measured in group]
+    rows = [_row(measured) for _, group in by_question(look.measurements) for measured in group]
     return TextTable(rows, right=("this network", *SHORT.values()))
 
 
@@ -43,7 +43,7 @@ def _row(measured: Measured) -> dict[str, str]:
     summary, points = measured.summary, direction(measured.name)
     references = {label: measured.reference(name) for name, label in SHORT.items()}
     return {
-        "measure": measured.name,
+        "instrument": measured.name,
         "this network": number(summary.value) if summary else measured.result.status,
         "95% interval": _interval(summary) if summary else "",
         "mark": summary.kind if summary else "",
@@ -59,7 +59,7 @@ def _warnings(look: Look) -> list[tuple[str, str]]:
     """Return each warning about a number, with the name of its instrument."""
     return [
         (measured.name, warning)
-        for measured in look.measures
+        for measured in look.measurements
         for warning in getattr(measured.result, "warnings", ())
     ]
 
@@ -68,13 +68,13 @@ def _without_reference(look: Look) -> list[str]:
     """Say why there is no baseline to compare a number with, once for each reason."""
     missing = [
         f"{SHORT[name]}: {reference.reason}"
-        for measured in look.measures
+        for measured in look.measurements
         for name in ("initialisation", "linear")
         if (reference := measured.reference(name)) and reference.value is None
     ]
     below = [
         f"{measured.name} is below its lower bound: the network does not fit the labels exactly"
-        for measured in look.measures
+        for measured in look.measurements
         if (bound := measured.reference("bound")) and measured.summary and bound.value is not None
         if measured.summary.value < bound.value
     ]

@@ -35,7 +35,7 @@ def compile_ahead(names: Iterable[str]) -> None:
 
 def _run(name: str) -> None:
     """Measure a network that has a convolution, a maximum and a hidden layer."""
-    one = instruments()[name]
+    instrument = instruments()[name]
     draws = torch.Generator().manual_seed(0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -44,7 +44,7 @@ def _run(name: str) -> None:
             nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 3),
         ).eval()  # fmt: skip
     x, y = torch.randn(6, 1, 4, 4, generator=draws), torch.arange(6) % 3
-    for _ in one.refine(model, x, y, **one.example(model, x, y)):
+    for _ in instrument.refine(model, x, y, **instrument.example(model, x, y)):
         pass
     square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])  # as a figure draws cells
     raster(square, np.arange(4), np.array([0, 4]), square[0], square[2], (2, 2))

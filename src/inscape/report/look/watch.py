@@ -1,4 +1,4 @@
-"""A watch over a look: when its time is over, and who must be interrupted.
+"""The time and memory budget of a look, and the interruption of steps that exceed it.
 
 Steps are short and look at the clock between them. What takes longer than it may all the same (one
 call into a library, a huge layer) is interrupted from a second thread, between two instructions of
@@ -38,7 +38,7 @@ TOO_MUCH = "it takes more memory than the {} that --memory allows: raise it"
 _STATM = Path("/proc/self/statm")
 
 
-class Stopped(BaseException):
+class Interrupted(BaseException):
     """An interruption of a step that took too long, or, with a reason, too much memory."""
 
     def __init__(self, why: str = "") -> None:
@@ -46,7 +46,7 @@ class Stopped(BaseException):
         self.why = why
 
 
-class Watch:
+class BudgetWatch:
     """A time budget that runs from now on, and a bound on memory."""
 
     def __init__(self, budget: float, *, memory: int | None = None) -> None:
@@ -143,7 +143,7 @@ class Watch:
         late = self._until < math.inf and (self._why or now() > self._until)
         if late and not _delicate(frame):
             self._until, why, self._why = now() + AGAIN, self._why, ""
-            raise Stopped(why)
+            raise Interrupted(why)
 
 
 def _delicate(frame: FrameType | None) -> bool:
@@ -159,7 +159,7 @@ def _delicate(frame: FrameType | None) -> bool:
 
 
 def resident() -> int:
-    """Return the bytes of memory that this process holds; 0 where nobody tells."""
+    """Return the bytes of memory that this process holds; 0 where that is unknown."""
     import resource
 
     try:

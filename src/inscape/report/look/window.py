@@ -16,10 +16,10 @@ SEARCHED = 2000
 
 
 def anchor_rows(x: Float[Tensor, "n *d"], y: Tensor | None, *, classes: bool) -> list[int]:
-    """Return three rows that span a plane, of three classes where there are so many.
+    """Return three examples that span a plane, of three classes if there are that many.
 
-    The first row of each class in the order in which classes appear, and then the next rows;
-    rows on one line with those before are passed over.
+    The first example of each class in the order in which classes appear, then the next ones;
+    examples on one line with those before are skipped.
     """
     order = list(range(min(len(x), SEARCHED)))
     if classes and y is not None:
@@ -45,7 +45,7 @@ def anchor_rows(x: Float[Tensor, "n *d"], y: Tensor | None, *, classes: bool) ->
 def slice_window(
     x: Shaped[Tensor, "n *d"], y: Tensor | None, *, classes: bool
 ) -> tuple[Frame, list[int], Float64[Tensor, "2 2"]] | NotApplicable:
-    """Return the plane of a slice, the rows that span it, and its lower and upper corner."""
+    """Return the plane of a slice, the examples that span it, and its lower and upper corner."""
     if not x.is_floating_point() or x[0].numel() < 2:
         reason = "a plane needs at least two inputs that are real numbers"
         return NotApplicable(what="slice", reason=reason)

@@ -1,14 +1,14 @@
 """The work that a look took, in a text from which it can be repeated.
 
-``batch=64,robustness=3/all/2`` says that batches had 64 rows, and that robustness took 3 answers
-of the network, all of the linear model and 2 of the first draw at initialisation; everything that
-is not named is taken to its end.
+``batch=64,robustness=3/all/2`` says that batches had 64 examples, and that robustness gave 3
+answers for the network, all for the linear model and 2 for the first draw at initialisation;
+everything that is not named runs to its end.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from inscape.report.look.schedule import Task
+from inscape.report.look.schedule import LookTask
 
 #: The models that are measured, in the order of their counts.
 ROLES = ("network", "linear", "initialisation 0", "initialisation 1", "initialisation 2")
@@ -16,8 +16,8 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Work:
-    """How many answers of each task, and how many rows of each part, a look takes.
+class WorkCounts:
+    """How many answers of each task, and how many examples of each part, a look takes.
 
     Attributes:
         answers: By instrument, the answers of each role; None for all there are.
@@ -44,7 +44,7 @@ class Work:
         return ",".join(parts)
 
 
-def work_of(tasks: Iterable[Task], rows: Mapping[str, int]) -> Work:
+def work_of(tasks: Iterable[LookTask], rows: Mapping[str, int]) -> WorkCounts:
     """Return the work that was done."""
     answers: dict[str, list[int | None]] = {}
     for task in tasks:
@@ -52,11 +52,11 @@ def work_of(tasks: Iterable[Task], rows: Mapping[str, int]) -> Work:
         whole = task.complete or (task.error is not None and not lost)
         counts = answers.setdefault(task.name, [None] * len(ROLES))
         counts[ROLES.index(task.role)] = None if whole else task.taken
-    return Work({name: tuple(counts) for name, counts in answers.items()}, dict(rows))
+    return WorkCounts({name: tuple(counts) for name, counts in answers.items()}, dict(rows))
 
 
-def read_work(text: str, *, names: Iterable[str]) -> Work:
-    """Read the work of a look; names are those of instruments, others count rows.
+def read_work(text: str, *, names: Iterable[str]) -> WorkCounts:
+    """Read the work of a look; names are those of instruments, others count examples.
 
     >>> work = read_work("batch=64,robustness=3/all/2", names=["robustness"])
     >>> work.rows, work.most("robustness", "linear"), work.most("robustness", "network"), str(work)
@@ -74,7 +74,7 @@ def read_work(text: str, *, names: Iterable[str]) -> Work:
             rows[name] = counts[0]
         else:
             raise _unreadable(text)
-    return Work(answers, rows)
+    return WorkCounts(answers, rows)
 
 
 def _count(word: str, text: str) -> int | None:

@@ -89,7 +89,7 @@ def label_of(asked: Value) -> str:
 
 
 def published(asked: Value, entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a number as it is printed, or with the digits that it needs, and its spread."""
+    """Return a number as it is printed, or with the digits it needs, and its standard deviation."""
     if label_of(asked) == "paper":
         return printed(entry, asked.at[0], asked.published)
     return number(asked.published, 3 if abs(asked.published) >= 1 else 2), ""

@@ -12,7 +12,7 @@ from inscape.lab.experiment import ScaleName
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, VERDICTS, Judgement, Verdict
-from inscape.report.look.page import LIMIT, rendered_page, stylesheet, write
+from inscape.report.html import LIMIT, rendered_page, stylesheet, write
 from inscape.report.paper.section import Section, section, untouched
 from inscape.report.words import listed
 
@@ -121,11 +121,11 @@ def counts(outcomes: Sequence[ExperimentOutcome]) -> dict[str, Counter[Verdict]]
             judgement.verdict for judgement in every if is_ours(judgement)
         ),
     }
-    return {what: counter for what, counter in counted.items() if counter}
+    return {kind: counter for kind, counter in counted.items() if counter}
 
 
 def bars(outcomes: Sequence[ExperimentOutcome]) -> list[dict[str, Any]]:
-    """Return what was counted, with each verdict and how often it was given."""
+    """Return the counts of each verdict: by item, by claim of the paper, and by ours."""
     words = {
         "table or figure": "Tables and figures, each by its weakest claim",
         "claim of the paper": "Claims of the paper, every number of its tables among them",
@@ -133,19 +133,19 @@ def bars(outcomes: Sequence[ExperimentOutcome]) -> list[dict[str, Any]]:
     }
     return [
         {
-            "label": words[what],
+            "label": words[kind],
             "tally": [
                 {"verdict": verdict, "count": counter[verdict]}
                 for verdict in VERDICTS
                 if counter[verdict]
             ],
         }
-        for what, counter in counts(outcomes).items()
+        for kind, counter in counts(outcomes).items()
     ]
 
 
 def lead(outcomes: Sequence[ExperimentOutcome]) -> str:
-    """Say in a few sentences what became of the claims: the paper's, then our own."""
+    """Summarise the verdicts in a few sentences: on the paper's claims, then on our own."""
     counted = counts(outcomes)
     if not counted:
         return "No claim of this paper was written down yet."
@@ -159,9 +159,9 @@ def lead(outcomes: Sequence[ExperimentOutcome]) -> str:
             f"{whole} of {many} with claims {'has' if whole == 1 else 'have'} all of them "
             "reproduced."
         )
-    for what, counter in counted.items():
+    for kind, counter in counted.items():
         parts = [f"{counter[verdict]} {verdict}" for verdict in VERDICTS if counter[verdict]]
-        many = what if counter.total() == 1 else what.replace(" of ", "s of ", 1)
+        many = kind if counter.total() == 1 else kind.replace(" of ", "s of ", 1)
         said.append(f"Of {counter.total()} {many}: {listed(parts)}.")
     scales = [
         name for name in ("paper", "laptop", "smoke") if any(f.scale == name for f in outcomes)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from inscape.lab.catalogue import OWN, name_of
 from inscape.lab.reproduction import Reproduction
-from inscape.report.look.page import write
+from inscape.report.html import write
 from inscape.report.paper.page import page_of, paper_page
 
 

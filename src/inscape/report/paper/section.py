@@ -15,9 +15,9 @@ from inscape.lab.catalogue import name_of, source
 from inscape.lab.experiment import Estimate, Experiment, Value
 from inscape.lab.experiment_outcome import ExperimentOutcome, changed_claims
 from inscape.lab.verdict import Judgement
-from inscape.report.look.page import csv_text
+from inscape.report.html import csv_text
 from inscape.report.paper.claims import claim, claims, formula, interval
-from inscape.report.paper.table import NOT_COMPARED, Table, beyond, tables
+from inscape.report.paper.table import NOT_COMPARED, PaperTable, beyond, tables
 from inscape.report.pictures import inline
 from inscape.report.words import listed, number, seconds
 
@@ -42,7 +42,7 @@ class Section:
     scale: str = ""
     state: str = ""
     tally: tuple[tuple[str, int], ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PaperTable, ...] = ()
     beyond: Mapping[str, Sequence[tuple[str, str, str]]] = field(default_factory=dict)
     values: tuple[Mapping[str, Any], ...] = ()
     claims: tuple[Mapping[str, Any], ...] = ()
@@ -156,7 +156,7 @@ def _caption(concluded: Sequence[str], theirs: str) -> Markup:
 
 
 def _beyond(
-    outcome: ExperimentOutcome, made: Sequence[Table]
+    outcome: ExperimentOutcome, made: Sequence[PaperTable]
 ) -> dict[str, tuple[tuple[str, str, str], ...]]:
     """Return quantities that no claim is about, beside those of their kind, as words."""
     asked = {claim.of for claim in outcome.experiment.claims}

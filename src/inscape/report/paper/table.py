@@ -18,8 +18,8 @@ NOT_COMPARED = "not compared"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
-    """Rows and columns of a paper's table with what stands in them."""
+class PaperTable:
+    """Rows, columns and cells of a paper's table."""
 
     title: str = ""
     rows: tuple[str, ...]
@@ -30,7 +30,7 @@ class Table:
 
 def tables(
     shown: Sequence[Shown], entry: Mapping[str, Any], runs: Experiment
-) -> tuple[tuple[Table, ...], list[Shown]]:
+) -> tuple[tuple[PaperTable, ...], list[Shown]]:
     """Return the table of the paper, that of its numbered columns, and what fits in none.
 
     A number that shares neither its row nor its column with another is no table. Columns that are
@@ -50,13 +50,13 @@ def tables(
     if main:
         made.append(_table(main, constants(entry), spread=True))
     if counted:
-        what = counted[0]["of"].partition("/")[0]
-        made.append(_table(counted, {}, title=f"{what.capitalize()}{_by(counted, runs)}"))
+        quantity = counted[0]["of"].partition("/")[0]
+        made.append(_table(counted, {}, title=f"{quantity.capitalize()}{_by(counted, runs)}"))
     return tuple(made), alone
 
 
 def constants(entry: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, str]]:
-    """Return the columns of a printed table that are neither means nor spreads.
+    """Return the columns of a printed table that are neither means nor standard deviations.
 
     The key is the column's name, and how many means are printed to its left.
     """
@@ -96,7 +96,7 @@ def printed(entry: Mapping[str, Any], row: str, published: float) -> tuple[str, 
 
 
 def beyond(
-    main: Table | None, quantities: Mapping[str, Estimate], asked: set[str]
+    main: PaperTable | None, quantities: Mapping[str, Estimate], asked: set[str]
 ) -> dict[str, list[tuple[str, Estimate]]]:
     """Return all quantities of the judged kinds, for each kind that has more than its claims.
 
@@ -142,7 +142,7 @@ def _table(
     *,
     title: str = "",
     spread: bool = False,
-) -> Table:
+) -> PaperTable:
     rows = tuple(dict.fromkeys(claim["at"][0] for claim in cells))
     columns = list(dict.fromkeys(claim["at"][1] for claim in cells))
     filled: dict[tuple[str, str], Shown] = {
@@ -153,7 +153,7 @@ def _table(
         columns.insert(left, column)
         filled |= {(row, column): {"given": values[row]} for row in rows if row in values}
     notes = _notes([claim for claim in filled.values() if "given" not in claim])
-    return Table(title=title, rows=rows, columns=tuple(columns), cells=filled, notes=notes)
+    return PaperTable(title=title, rows=rows, columns=tuple(columns), cells=filled, notes=notes)
 
 
 def _notes(cells: Sequence[Shown]) -> tuple[str, ...]:

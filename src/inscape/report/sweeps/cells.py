@@ -26,7 +26,7 @@ from inscape.loaders import OpenedData, OpenedModel, fit_together, one_output, o
 from inscape.loaders.performance import per_sample
 from inscape.report.look.hooks import hooks_kept
 from inscape.report.look.subject import Subject, subject_of
-from inscape.report.look.watch import Watch
+from inscape.report.look.watch import BudgetWatch
 
 #: The cell that says how well a model does, and what it is.
 PERFORMANCE = "performance"
@@ -79,7 +79,7 @@ def together(cells: Sequence[Settings]) -> Iterator[tuple[int, CellValues | Exce
 
 
 def measured(cell: Settings) -> CellValues:
-    """Measure one instrument on one model."""
+    """Return the values of a cell: one instrument on one model."""
     opened = open_cell(cell)
     with probes_kept(), hooks_kept(opened.subject.model):
         if cell["instrument"] == PERFORMANCE:
@@ -121,7 +121,12 @@ def _open(model: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> Opene
         opened = one_output(opened, given, model["take"])
         fitted = fit_together(opened, given)
         subject = subject_of(
-            opened.model, fitted, clock=Watch(math.inf), seed=seed, command=None, wanted_threads=1
+            opened.model,
+            fitted,
+            clock=BudgetWatch(math.inf),
+            seed=seed,
+            command=None,
+            wanted_threads=1,
         )
     return Opened(model=opened, data=fitted, subject=subject)
 
@@ -164,7 +169,7 @@ def read_data(settings: Mapping[str, Any], precision: torch.dtype = torch.float3
 
 
 def _fewer(data: OpenedData, limit: int | None) -> OpenedData:
-    """Return opened data with at most so many rows of each split, drawn with seed 0."""
+    """Return opened data with at most so many examples of each split, drawn with seed 0."""
     parts: dict[str, Any] = {}
     for x, y in (("x", "y"), ("x_test", "y_test")):
         inputs, labels = getattr(data, x), getattr(data, y)
@@ -200,7 +205,7 @@ def _number(summary: Summary | None, samples: torch.Tensor | None) -> dict[str, 
 
 
 def _performance(opened: Opened) -> CellValues:
-    """Return accuracy and loss on the measured rows, and what the model is."""
+    """Return accuracy and loss on the measured examples, and what the model is."""
     model, data = opened.model.model, opened.data
     about = {
         "class": type(model).__name__,
@@ -214,11 +219,11 @@ def _performance(opened: Opened) -> CellValues:
     losses, correct = per_sample(model, x, y, data.loss)
     basis = f"{len(x)} samples"
     loss = mean_summary(losses, kind="estimate", basis=f"{data.loss}, {basis}")
-    measures = [{"status": "ok", "name": "loss", **_number(loss, losses)}]
+    measurements = [{"status": "ok", "name": "loss", **_number(loss, losses)}]
     if data.task == "classes":
         right = share_summary(correct, kind="estimate", basis=basis)
-        measures.insert(0, {"status": "ok", "name": "accuracy", **_number(right, correct)})
-    return {"measures": measures, "about": about}
+        measurements.insert(0, {"status": "ok", "name": "accuracy", **_number(right, correct)})
+    return {"measures": measurements, "about": about}
 
 
 def _same_model(settings: Settings) -> str:

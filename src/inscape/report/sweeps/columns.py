@@ -1,4 +1,4 @@
-"""Numbers of the user's own for each model, which measures are correlated with."""
+"""Numbers of the user's own for each model, which instruments are correlated with."""
 
 import csv
 import math
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from inscape.report.sweeps.models import Entry
+from inscape.report.sweeps.models import ListedModel
 from inscape.report.words import listed
 
 #: Names of the column of a table that says which model a row is about.
@@ -15,14 +15,14 @@ KEYS = ("model", "name", "checkpoint", "file", "path")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns:
+class UserColumns:
     """Columns by name: a number for each model that has one; and what there is to say of them."""
 
     values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
-def read_columns(source: object, entries: Sequence[Entry]) -> Columns:
+def read_columns(source: object, entries: Sequence[ListedModel]) -> UserColumns:
     """Return the user's columns: from a CSV, a data frame, or a dictionary.
 
     Args:
@@ -31,7 +31,7 @@ def read_columns(source: object, entries: Sequence[Entry]) -> Columns:
         entries: The models.
     """
     if source is None:
-        return Columns()
+        return UserColumns()
     if isinstance(source, str | Path):
         return _from_rows(_csv_rows(Path(source).expanduser()), str(source), entries)
     if hasattr(source, "to_dict") and hasattr(source, "columns"):  # a data frame
@@ -39,7 +39,7 @@ def read_columns(source: object, entries: Sequence[Entry]) -> Columns:
         rows = frame.reset_index().to_dict("records")
         return _from_rows(rows, "the data frame", entries)
     if isinstance(source, Mapping):
-        return Columns(values={str(k): _by_model(k, v, entries) for k, v in source.items()})
+        return UserColumns(values={str(k): _by_model(k, v, entries) for k, v in source.items()})
     raise TypeError(
         f"columns must be the path of a CSV, a data frame or a dictionary, found "
         f"{type(source).__name__}: pass for example columns={{'accuracy': [0.9, 0.95]}}."
@@ -64,7 +64,9 @@ def _csv_rows(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _from_rows(rows: Sequence[Mapping[str, Any]], name: str, entries: Sequence[Entry]) -> Columns:
+def _from_rows(
+    rows: Sequence[Mapping[str, Any]], name: str, entries: Sequence[ListedModel]
+) -> UserColumns:
     heads = [str(head) for head in rows[0]]
     key = next((head for head in heads if head.strip().lower() in KEYS), heads[0])
     known = _aliases(entries)
@@ -86,11 +88,11 @@ def _from_rows(rows: Sequence[Mapping[str, Any]], name: str, entries: Sequence[E
             values[head] = kept
         else:
             texts.append(head)
-    return Columns(values=values, notes=tuple(_notes(name, models, texts, entries)))
+    return UserColumns(values=values, notes=tuple(_notes(name, models, texts, entries)))
 
 
 def _notes(
-    name: str, models: Sequence[str | None], texts: Sequence[str], entries: Sequence[Entry]
+    name: str, models: Sequence[str | None], texts: Sequence[str], entries: Sequence[ListedModel]
 ) -> Iterable[str]:
     without = [entry.name for entry in entries if entry.name not in models]
     if without:
@@ -101,7 +103,7 @@ def _notes(
         yield f"{name} has no numbers in {listed(texts)}: left out"
 
 
-def _aliases(entries: Sequence[Entry]) -> dict[str, str]:
+def _aliases(entries: Sequence[ListedModel]) -> dict[str, str]:
     """Return the names under which a table may speak of each model."""
     known: dict[str, str] = {}
     for entry in entries:
@@ -111,7 +113,7 @@ def _aliases(entries: Sequence[Entry]) -> dict[str, str]:
     return known
 
 
-def _by_model(name: object, given: object, entries: Sequence[Entry]) -> dict[str, float]:
+def _by_model(name: object, given: object, entries: Sequence[ListedModel]) -> dict[str, float]:
     known = _aliases(entries)
     if isinstance(given, Mapping):
         unknown = [str(model) for model in given if str(model) not in known]

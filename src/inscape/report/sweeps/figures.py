@@ -1,4 +1,4 @@
-"""Small multiples of a sweep: one panel for each measure, over the models."""
+"""Small multiples of a sweep: one panel for each instrument, over the models."""
 
 import math
 import re
@@ -49,10 +49,10 @@ def _one_kind(letters: Sequence[str]) -> bool:
     return len(set(letters)) == 1
 
 
-def over_models(sweep: Sweep, measure: str, ax: Axes) -> Axes:
-    """Draw a measure over the models: a dot for each, with its interval."""
+def over_models(sweep: Sweep, instrument: str, ax: Axes) -> Axes:
+    """Draw an instrument over the models: a dot for each, with its interval."""
     names = [model.name for model in sweep.models]
-    measurements = [sweep.measurement(name, measure) for name in names]
+    measurements = [sweep.measurement(name, instrument) for name in names]
     shown = [
         (i, m.summary)
         for i, m in enumerate(measurements)
@@ -111,41 +111,41 @@ def _shortened(label: str) -> str:
     return figure_label(label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…")
 
 
-def panel(sweep: Sweep, measure: str) -> Axes:
-    """Return a new figure of one measure over the models."""
+def panel(sweep: Sweep, instrument: str) -> Axes:
+    """Return a new figure of one instrument over the models."""
     with styled():
         ax = new_axes()
         ax.get_figure(root=True).set_size_inches(*PANEL)  # type: ignore[union-attr]
-        return over_models(sweep, measure, ax)
+        return over_models(sweep, instrument, ax)
 
 
 def small_multiples(sweep: Sweep) -> Figure:
-    """Return one figure with a panel for each measure, in the order of the table."""
+    """Return one figure with a panel for each instrument, in the order of the table."""
     with styled():
-        if not sweep.measures:
+        if not sweep.instruments:
             ax = new_axes()
             ax.set_axis_off()
             ax.text(0.5, 0.5, "nothing was measured", ha="center", va="center", color=FAINT)
             figure = ax.get_figure(root=True)
             assert isinstance(figure, Figure)
             return figure
-        figure, axes = panels(len(sweep.measures), columns=4, size=SMALL)
-        for measure, ax in zip(sweep.measures, axes, strict=True):
-            over_models(sweep, measure, ax)
-            ax.set_title(plain(measure), loc="left")
+        figure, axes = panels(len(sweep.instruments), columns=4, size=SMALL)
+        for instrument, ax in zip(sweep.instruments, axes, strict=True):
+            over_models(sweep, instrument, ax)
+            ax.set_title(plain(instrument), loc="left")
         return figure
 
 
 def scatter(sweep: Sweep, correlation: Correlation) -> Axes:
-    """Draw a measure against a column, a dot for each model, with Kendall's tau as the title."""
-    measure, name = correlation.measure, correlation.column
+    """Draw numbers against a column, a dot for each model, with Kendall's tau as the title."""
+    instrument, name = correlation.instrument, correlation.column
     with styled():
         ax = new_axes()
         ax.get_figure(root=True).set_size_inches(*PANEL)  # type: ignore[union-attr]
         points = [
             (column, value, i / max(1, len(sweep.models) - 1))
             for i, model in enumerate(sweep.models)
-            if (value := sweep.value(model.name, measure)) is not None
+            if (value := sweep.value(model.name, instrument)) is not None
             and (column := sweep.column(name).get(model.name)) is not None
         ]
         ax.plot([p[0] for p in points], [p[1] for p in points], color=RULE, linewidth=0.8, zorder=1)
@@ -159,7 +159,7 @@ def scatter(sweep: Sweep, correlation: Correlation) -> Axes:
 
 
 def forest(correlations: Sequence[Correlation]) -> Axes:
-    """Draw Kendall's tau of each measure with its interval, the largest first."""
+    """Draw Kendall's tau of each instrument with its interval, the largest first."""
     known = [correlation for correlation in correlations if math.isfinite(correlation.tau.value)]
     rows = sorted(known, key=lambda correlation: correlation.tau.value)
     with styled():
@@ -177,7 +177,7 @@ def forest(correlations: Sequence[Correlation]) -> Axes:
             ax.plot(tau.value, y, "o", color=colour, markersize=5)
             ax.text(1.08, y, number(tau.value, 2), va="center", ha="left", fontsize=8)
         ax.set_yticks(
-            range(len(rows)), [figure_label(plain(correlation.measure)) for correlation in rows]
+            range(len(rows)), [figure_label(plain(correlation.instrument)) for correlation in rows]
         )
         ax.set_xlim(-1.05, 1.05)
         ax.set_ylim(-0.7, len(rows) - 0.3)

@@ -29,23 +29,23 @@ def escaped(text: str) -> str:
 
 
 def latex_table(sweep: Sweep) -> str:
-    """Return a tabular of models and measures, the longer of both downwards."""
+    """Return a tabular of models and instruments, the longer of both downwards."""
     models = [model.name for model in sweep.models]
-    measures = list(sweep.measures)
-    down = len(models) >= len(measures)
-    heads = [escaped(first_up(plain(m))) for m in measures] if down else [*map(escaped, models)]
+    instruments = list(sweep.instruments)
+    down = len(models) >= len(instruments)
+    heads = [escaped(first_up(plain(m))) for m in instruments] if down else [*map(escaped, models)]
     lines = [
         r"% needs \usepackage{booktabs}; intervals of 95%",
         rf"\begin{{tabular}}{{l{'r' * len(heads)}}}",
         r"\toprule",
-        _line(["Model" if down else "Measure", *heads]),
+        _line(["Model" if down else "Instrument", *heads]),
         r"\midrule",
     ]
-    for row in models if down else measures:
+    for row in models if down else instruments:
         name = escaped(row) if down else escaped(first_up(plain(row)))
         cells = [
             cell(sweep.measurement(*((row, m) if down else (m, row))))
-            for m in (measures if down else models)
+            for m in (instruments if down else models)
         ]
         lines.append(_line([name, *cells]))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])

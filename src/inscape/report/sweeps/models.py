@@ -24,7 +24,7 @@ CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ListedModel:
     """One model: its name, where it is from, and the settings of its cells that open it."""
 
     name: str
@@ -37,7 +37,9 @@ class Entry:
         return "object" in self.settings
 
 
-def entries(models: object, *, factory: object, options: Mapping[str, Any]) -> tuple[Entry, ...]:
+def entries(
+    models: object, *, factory: object, options: Mapping[str, Any]
+) -> tuple[ListedModel, ...]:
     """Return the models of a sweep, each once.
 
     Args:
@@ -53,16 +55,16 @@ def entries(models: object, *, factory: object, options: Mapping[str, Any]) -> t
             "checkpoints, or pass a list of modules."
         )
     names = _names([item for _, item in listed])
-    models_by_name: dict[str, Entry] = {}
+    models_by_name: dict[str, ListedModel] = {}
     for (given, item), name in zip(listed, names, strict=True):
         settings = {**_settings(item, factory), **options}
         models_by_name.setdefault(given or name, _entry(given or name, item, settings))
     return tuple(models_by_name.values())
 
 
-def _entry(name: str, item: object, settings: dict[str, Any]) -> Entry:
+def _entry(name: str, item: object, settings: dict[str, Any]) -> ListedModel:
     source = str(item) if isinstance(item, str | Path) else f"{type(item).__name__} object"
-    return Entry(name=name, source=source, settings=settings)
+    return ListedModel(name=name, source=source, settings=settings)
 
 
 def _listed(models: object) -> list[tuple[str, object]]:

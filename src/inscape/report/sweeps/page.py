@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 import inscape
 from inscape._core.result import Summary
 from inscape.escaping import csv_text
+from inscape.report.html import rendered_page, stylesheet
 from inscape.report.look.directions import direction, question
-from inscape.report.look.page import rendered_page, stylesheet
 from inscape.report.pictures import inline
 from inscape.report.sweeps.cells import PERFORMANCE
 from inscape.report.sweeps.figures import forest, panel, scatter
@@ -67,35 +67,38 @@ def _svg(ax: Axes, name: str, label: str) -> Markup:
 
 
 def _panels(sweep: Sweep) -> list[dict[str, Any]]:
-    """Return a panel for each measure, with the question that its family answers."""
+    """Return a panel for each instrument, with the question that its family answers."""
     families = {
-        measurement.measure: measurement.family
+        measurement.instrument: measurement.family
         for measurement in sweep.measurements
         if measurement.summary is not None
     }
-    return [_panel(sweep, measure, families[measure]) for measure in sweep.measures]
+    return [_panel(sweep, instrument, families[instrument]) for instrument in sweep.instruments]
 
 
-def _panel(sweep: Sweep, measure: str, family: str) -> dict[str, Any]:
+def _panel(sweep: Sweep, instrument: str, family: str) -> dict[str, Any]:
     summaries = [
-        one.summary
+        measurement.summary
         for model in sweep.models
-        if (one := sweep.measurement(model.name, measure)) is not None and one.summary is not None
+        if (measurement := sweep.measurement(model.name, instrument)) is not None
+        and measurement.summary is not None
     ]
     ends = [summaries[0], summaries[-1]]
-    label = f"{plain(measure)} over {len(summaries)} models, from {ends[0]} to {ends[1]}"
-    points = direction(measure)
-    taus = [correlation for correlation in sweep.correlations if correlation.measure == measure]
+    label = f"{plain(instrument)} over {len(summaries)} models, from {ends[0]} to {ends[1]}"
+    points = direction(instrument)
+    taus = [
+        correlation for correlation in sweep.correlations if correlation.instrument == instrument
+    ]
     return {
-        "name": measure,
+        "name": instrument,
         "question": "How well does it do?" if family == PERFORMANCE else question(family),
-        "title": first_up(plain(measure)),
+        "title": first_up(plain(instrument)),
         "first": _written(ends[0]),
         "last": _written(ends[1]) if len(summaries) > 1 else "",
-        "direction": points.short if points else _PERFORMANCE.get(measure, ""),
-        "figure": _svg(panel(sweep, measure), f"over-{measure}", label),
-        "taus": [(one.column, number(one.tau.value, 2)) for one in taus
-                 if math.isfinite(one.tau.value)][:CHIPS],
+        "direction": points.short if points else _PERFORMANCE.get(instrument, ""),
+        "figure": _svg(panel(sweep, instrument), f"over-{instrument}", label),
+        "taus": [(measurement.column, number(measurement.tau.value, 2)) for measurement in taus
+                 if math.isfinite(measurement.tau.value)][:CHIPS],
     }  # fmt: skip
 
 
@@ -122,7 +125,7 @@ def _columns(sweep: Sweep) -> list[dict[str, Any]]:
         closest = sorted(correlations, key=lambda correlation: -abs(correlation.tau.value))[
             :SCATTERS
         ]
-        label = f"Kendall's tau of {len(correlations)} measures with {name}"
+        label = f"Kendall's tau of {len(correlations)} instruments with {name}"
         columns.append(
             {
                 "name": name,
@@ -140,13 +143,15 @@ def _columns(sweep: Sweep) -> list[dict[str, Any]]:
 def _scatter(sweep: Sweep, correlation: Correlation, place: int) -> dict[str, Any]:
     tau = correlation.tau
     interval = f" [{number(tau.low, 2)}, {number(tau.high, 2)}]" if math.isfinite(tau.low) else ""
-    label = f"{plain(correlation.measure)} against {correlation.column}, tau {number(tau.value, 2)}"
+    label = (
+        f"{plain(correlation.instrument)} against {correlation.column}, tau {number(tau.value, 2)}"
+    )
     return {
-        "title": first_up(plain(correlation.measure)),
+        "title": first_up(plain(correlation.instrument)),
         "tau": f"{number(tau.value, 2)}{interval}",
         "p": number(correlation.p, 2) if math.isfinite(correlation.p) else "",
         "figure": _svg(
-            scatter(sweep, correlation), f"scatter-{place}-{correlation.measure}", label
+            scatter(sweep, correlation), f"scatter-{place}-{correlation.instrument}", label
         ),
     }
 
@@ -154,12 +159,12 @@ def _scatter(sweep: Sweep, correlation: Correlation, place: int) -> dict[str, An
 def _difference(sweep: Sweep, comparison: Comparison) -> dict[str, Any]:
     estimate = comparison.difference
     known = math.isfinite(estimate.low) and not estimate.exact
-    before = sweep.value(comparison.second, comparison.measure)
+    before = sweep.value(comparison.second, comparison.instrument)
     relative = "" if not before else f"{100 * estimate.value / abs(before):+.0f}%"
     return {
-        "title": first_up(plain(comparison.measure)),
+        "title": first_up(plain(comparison.instrument)),
         "before": number(before or 0.0, 3),
-        "after": number(sweep.value(comparison.first, comparison.measure) or 0.0, 3),
+        "after": number(sweep.value(comparison.first, comparison.instrument) or 0.0, 3),
         "difference": _signed(estimate.value),
         "interval": f"{_signed(estimate.low)} to {_signed(estimate.high)}" if known else "",
         "relative": relative.replace("-", "\N{MINUS SIGN}"),
@@ -176,7 +181,7 @@ def _table(sweep: Sweep) -> list[dict[str, Any]]:
     """Return one row for each model: what it is, and its numbers with their intervals."""
     rows = []
     for model in sweep.models:
-        cells = [sweep.measurement(model.name, measure) for measure in sweep.measures]
+        cells = [sweep.measurement(model.name, instrument) for instrument in sweep.instruments]
         reasons = [
             measurement.status for measurement in sweep.failed if measurement.model == model.name
         ]
@@ -205,9 +210,9 @@ def _cell(summary: Summary | None) -> dict[str, str]:
 def _not_applicable(sweep: Sweep) -> Sequence[tuple[str, str]]:
     """Return what applies to no model at all, with the reason."""
     reasons = {
-        measurement.measure: measurement.status.removeprefix("not applicable: ")
+        measurement.instrument: measurement.status.removeprefix("not applicable: ")
         for measurement in sweep.measurements
         if measurement.status.startswith("not applicable")
-        and measurement.measure not in sweep.measures
+        and measurement.instrument not in sweep.instruments
     }
-    return [(plain(measure), reason) for measure, reason in reasons.items()]
+    return [(plain(instrument), reason) for instrument, reason in reasons.items()]

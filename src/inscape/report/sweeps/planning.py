@@ -17,12 +17,12 @@ from inscape.lab.store import Record, Store
 from inscape.loaders import OpenedData
 from inscape.report.look.subject import Subject
 from inscape.report.sweeps.cells import EXPERIMENT, PERFORMANCE, open_cell, read_data
-from inscape.report.sweeps.models import Entry
+from inscape.report.sweeps.models import ListedModel
 
 #: Under which a sweep is known to the lab, and its records to the store.
 ID, NAME = "sweep", "sweep/cells"
 SCALE: ScaleName = "laptop"
-#: Rows of each split from which a time budget chooses, beside all.
+#: Examples of each split from which a time budget chooses, beside all.
 ROWS = (5000, 2000, 1000, 500, 200, 100, 50)
 #: What a time budget has chosen, beside the records: a sweep that is resumed chooses no more.
 CHOICE = "choice.json"
@@ -41,14 +41,14 @@ class SweepPlan:
         chosen: The instruments, by name.
         left_out: Instruments that the time budget has no room for, with their seconds per model.
         data: The data as they were opened here.
-        limit: Rows of each split that are kept; None keeps all.
+        limit: Examples of each split that are kept; None keeps all.
         forecast: Seconds per model that each instrument is expected to take.
         notes: What there is to say beforehand.
         seed: Seed of every draw.
         plan: The cells for the runner of the lab.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedModel, ...]
     chosen: Mapping[str, Instrument]
     left_out: Mapping[str, float]
     data: OpenedData
@@ -67,7 +67,7 @@ class SweepPlan:
 
 
 def plan_sweep(
-    entries: Sequence[Entry],
+    entries: Sequence[ListedModel],
     chosen: Mapping[str, Instrument],
     data: Mapping[str, Any],
     *,
@@ -84,8 +84,8 @@ def plan_sweep(
         chosen: The instruments, by name.
         data: Settings that open the data.
         seed: Seed of every draw.
-        budget: Seconds per model that measuring may take; it chooses the number of rows, the same
-            for every model, and leaves out what does not fit at all.
+        budget: Seconds per model that measuring may take; it chooses the number of examples, the
+            same for every model, and leaves out what does not fit at all.
         store: Where the records are.
         fresh: Whether to measure again what is there.
         keeps: Whether to write down what the budget chooses, for a sweep that is resumed.
@@ -158,7 +158,7 @@ def _plan(
 
 
 def _first(
-    entries: Sequence[Entry], data: Mapping[str, Any], seed: int
+    entries: Sequence[ListedModel], data: Mapping[str, Any], seed: int
 ) -> tuple[Subject | None, tuple[str, ...]]:
     """Return the first model that can be opened with the data, and what was said on the way."""
     for entry in entries:
@@ -171,7 +171,7 @@ def _first(
 
 
 def _predicted(subject: Subject | None, instrument: Instrument, rows: int) -> float:
-    """Return the seconds that an instrument is expected to take on so many rows."""
+    """Return the seconds that an instrument is expected to take on so many examples."""
     if subject is None:
         return OPENING
     return instrument.setup + instrument.work(rows, subject.probe.outputs) * subject.pace
@@ -180,7 +180,7 @@ def _predicted(subject: Subject | None, instrument: Instrument, rows: int) -> fl
 def _fitting(
     subject: Subject, chosen: Mapping[str, Instrument], budget: float, limit: int | None
 ) -> tuple[int | None, dict[str, float]]:
-    """Return how many rows fit into a time budget, and which instruments do not at the fewest."""
+    """Return how many examples fit into a time budget, and the instruments that never fit."""
     have = len(subject.x)
     for rows in (None, *(rows for rows in ROWS if rows < have)):
         count = have if rows is None else rows

@@ -1,4 +1,4 @@
-"""``sweep``: many models measured alike, through the runner of the lab."""
+"""``sweep``: many models measured with the same instruments, through the runner of the lab."""
 
 import os
 import secrets
@@ -18,12 +18,12 @@ from inscape.lab.runner import run as run_plan
 from inscape.lab.store import Store
 from inscape.loaders import OpenedData, open_data
 from inscape.report.sweeps.cells import SHELF
-from inscape.report.sweeps.columns import Columns, read_columns
+from inscape.report.sweeps.columns import UserColumns, read_columns
 from inscape.report.sweeps.models import entries
 from inscape.report.sweeps.planning import SweepPlan, plan_sweep
-from inscape.report.sweeps.selection import selected
 from inscape.report.sweeps.table import Sweep
 from inscape.report.sweeps.tabulation import tabulated
+from inscape.selection import selected_instruments
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,7 +33,7 @@ class PreparedSweep:
     plan: SweepPlan
     store: Store
     executor: Executor
-    columns: Columns
+    columns: UserColumns
     command: str | None
     temporary: bool
 
@@ -93,10 +93,10 @@ def sweep(
 ) -> Sweep:
     """Measure many models with the same instruments, on the same samples, and compare them.
 
-    Work is fixed, not time: every model is measured on the same rows with the same draws, so that
-    two models can be compared sample by sample. What cannot be opened or measured has a row that
-    says why, and does not stop the others. With ``out`` every number is on disk the moment it is
-    there: the same call after a kill measures only what is missing.
+    Work is fixed, not time: every model is measured on the same examples with the same draws, so
+    that two models can be compared sample by sample. A model that cannot be opened or measured has
+    a row that says why, and does not stop the others. With ``out`` every number is written to disk
+    as soon as it is computed: the same call after a kill measures only what is missing.
 
     Args:
         models: Paths of models or checkpoints, folders or patterns of them, modules, scikit-learn
@@ -108,9 +108,9 @@ def sweep(
             ``package.module:factory`` or a function.
         columns: Numbers of your own for each model, such as its test accuracy: the path of a CSV
             with a column of models, a data frame, or a dictionary of lists or dictionaries.
-        budget: Seconds per model: chooses how many rows are measured, the same for all models, and
-            leaves out what does not fit.
-        limit: Rows of each split to keep, drawn with seed 0.
+        budget: Seconds per model: chooses how many examples are measured, the same for all models,
+            and leaves out what does not fit.
+        limit: Examples of each split to keep, drawn with seed 0.
         seed: Seed of every draw.
         executor: ``serial``, ``joblib``, ``ray`` or ``slurm``; processes of this machine by
             default, this process where models or data are objects in memory.
@@ -162,7 +162,7 @@ def prepare(
     a file unpacks to, and ``command`` is what repeats the sweep.
     """
     _check(only, measures, budget, seed)
-    chosen = selected(measures if only is None else only)
+    chosen = selected_instruments(measures if only is None else only, usual_of_families=True)
     options = {"take": take, "trust": trust, "device": device, "dtype": dtype, "max_size": max_size}
     listed = entries(models, factory=model, options=options)
     user_columns = read_columns(columns, listed)

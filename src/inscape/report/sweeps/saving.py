@@ -9,7 +9,7 @@ from pathlib import Path
 
 from inscape import escaping
 from inscape._core.extras import need
-from inscape.report.look.page import write
+from inscape.report.html import write_by_suffix
 from inscape.report.sweeps.latex import latex_table
 from inscape.report.sweeps.table import Sweep
 from inscape.report.words import number, plain
@@ -28,12 +28,7 @@ def save(sweep: Sweep, path: Path) -> Path:
         ".json": lambda: json_text(sweep).encode(),
         **dict.fromkeys((".svg", ".pdf", ".png"), lambda: _picture(sweep, path.suffix)),
     }
-    if path.suffix not in writers:
-        raise ValueError(
-            f"the suffix must be one of {', '.join(writers)}, found {path.suffix!r}: rename {path}."
-        )
-    write(path, writers[path.suffix]())
-    return path
+    return write_by_suffix(path, writers)
 
 
 def _page(sweep: Sweep) -> bytes:
@@ -68,12 +63,14 @@ def _picture(sweep: Sweep, suffix: str) -> bytes:
 
 
 def notebook_table(sweep: Sweep) -> str:
-    """Return a table of models and measures with the figure below it, for notebooks."""
+    """Return a table of models and instruments with the figure below it, for notebooks."""
     style = "padding:2px 10px;text-align:right;border-bottom:1px solid #8884"
-    heads = "".join(f'<th style="{style}">{html.escape(plain(m))}</th>' for m in sweep.measures)
+    heads = "".join(f'<th style="{style}">{html.escape(plain(m))}</th>' for m in sweep.instruments)
     body = "".join(
         f'<tr><th style="{style}">{html.escape(model.name)}</th>'
-        + "".join(f'<td style="{style}">{_cell(sweep, model.name, m)}</td>' for m in sweep.measures)
+        + "".join(
+            f'<td style="{style}">{_cell(sweep, model.name, m)}</td>' for m in sweep.instruments
+        )
         + "</tr>"
         for model in sweep.models[:SHOWN]
     )
@@ -84,13 +81,13 @@ def notebook_table(sweep: Sweep) -> str:
     return escaping.visible(f"{title}{scroll}{more}") + _image(sweep)
 
 
-def _cell(sweep: Sweep, model: str, measure: str) -> str:
-    value = sweep.value(model, measure)
+def _cell(sweep: Sweep, model: str, instrument: str) -> str:
+    value = sweep.value(model, instrument)
     return "" if value is None else html.escape(number(value))
 
 
 def _image(sweep: Sweep) -> str:
-    if not sweep.measures:
+    if not sweep.instruments:
         return ""
     image = base64.b64encode(_picture(sweep, ".png")).decode()
     return f'<img alt="figure" style="max-width:60em" src="data:image/png;base64,{image}">'

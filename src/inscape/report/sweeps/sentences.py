@@ -26,10 +26,10 @@ def sentences(sweep: Sweep) -> list[Sentence]:
 
 def introduction(sweep: Sweep) -> str:
     """Return what was measured, on what."""
-    models, measures = len(sweep.models), len(sweep.measures)
+    models, numbers = len(sweep.models), len(sweep.instruments)
     return (
-        f"{models} model{'s' * (models != 1)}, {measures} measure{'s' * (measures != 1)}: every "
-        f"model on the same {sweep.rows_measured:,} rows of {sweep.data}, with the same random "
+        f"{models} model{'s' * (models != 1)}, {numbers} instrument{'s' * (numbers != 1)}: every "
+        f"model on the same {sweep.rows_measured:,} examples of {sweep.data}, with the same random "
         f"draws (seed {sweep.seed}), so that two of them can be compared sample by sample."
     )
 
@@ -37,7 +37,7 @@ def introduction(sweep: Sweep) -> str:
 def _failures(sweep: Sweep) -> Iterator[Sentence]:
     lost = list(
         dict.fromkeys(
-            measurement.model for measurement in sweep.failed if measurement.measure == "all"
+            measurement.model for measurement in sweep.failed if measurement.instrument == "all"
         )
     )
     if lost:
@@ -46,9 +46,9 @@ def _failures(sweep: Sweep) -> Iterator[Sentence]:
             f"{listed(lost[:4])}{' and others' if len(lost) > 4 else ''}.",
             warning=True,
         )
-    partly = [measurement for measurement in sweep.failed if measurement.measure != "all"]
+    partly = [measurement for measurement in sweep.failed if measurement.instrument != "all"]
     if partly:
-        names = list(dict.fromkeys(plain(measurement.measure) for measurement in partly))
+        names = list(dict.fromkeys(plain(measurement.instrument) for measurement in partly))
         yield Sentence(
             f"{len(partly)} measurement{'s' * (len(partly) != 1)} failed: {listed(names[:4])}.",
             warning=True,
@@ -56,13 +56,13 @@ def _failures(sweep: Sweep) -> Iterator[Sentence]:
 
 
 def _change(sweep: Sweep) -> Iterator[Sentence]:
-    """Say how the last model differs from the first: how good it is, and in how many measures."""
+    """Say how the last model differs from the first: how good it is, and in how many numbers."""
     differences = sweep.first_and_last
     if not differences:
         return
     first, last = differences[0].second, differences[0].first
     for comparison in differences:
-        if comparison.measure == "accuracy":
+        if comparison.instrument == "accuracy":
             yield Sentence(_accuracy(sweep, comparison))
     known = [
         comparison
@@ -72,7 +72,7 @@ def _change(sweep: Sweep) -> Iterator[Sentence]:
     distinct = [comparison for comparison in known if comparison.distinct]
     if known:
         yield Sentence(
-            f"From {first} to {last}, {len(distinct)} of {len(known)} measures change by more than "
+            f"From {first} to {last}, {len(distinct)} of {len(known)} numbers change by more than "
             f"their 95% interval{_most_changed(sweep, distinct)}."
         )
 
@@ -89,15 +89,15 @@ def _accuracy(sweep: Sweep, comparison: Comparison) -> str:
 
 
 def _most_changed(sweep: Sweep, distinct: list[Comparison]) -> str:
-    """Name the measure that grew or shrank by the largest factor."""
+    """Name the quantity that grew or shrank by the largest factor."""
     factors: dict[str, float] = {}
     for comparison in distinct:
         before, after = (
-            sweep.value(model, comparison.measure)
+            sweep.value(model, comparison.instrument)
             for model in (comparison.second, comparison.first)
         )
         if before and after and before > 0 and after > 0:
-            factors[comparison.measure] = after / before
+            factors[comparison.instrument] = after / before
     if not factors:
         return ""
     name = max(factors, key=lambda name: abs(math.log(factors[name])))
@@ -109,7 +109,7 @@ def _most_changed(sweep: Sweep, distinct: list[Comparison]) -> str:
 
 
 def _strongest(sweep: Sweep) -> Iterator[Sentence]:
-    """Say for each column which measure goes with it most closely."""
+    """Say for each column which instrument is most closely correlated with it."""
     for names in _orders(sweep)[:COLUMNS]:
         column = names[0] + (f" (and {listed(names[1:])})" if names[1:] else "")
         known = [
@@ -117,7 +117,7 @@ def _strongest(sweep: Sweep) -> Iterator[Sentence]:
             for correlation in sweep.correlations
             if correlation.column == names[0]
             and math.isfinite(correlation.tau.low)
-            and correlation.measure != "loss"
+            and correlation.instrument != "loss"
         ]
         clear = [
             correlation
@@ -128,20 +128,20 @@ def _strongest(sweep: Sweep) -> Iterator[Sentence]:
             continue
         if not clear:
             yield Sentence(
-                f"None of {len(known)} measures is clearly correlated with {column}: every "
+                f"None of {len(known)} instruments is clearly correlated with {column}: every "
                 "interval of Kendall's tau holds 0."
             )
             continue
         best = max(clear, key=lambda correlation: abs(correlation.tau.value))
-        alike = [
+        equal = [
             correlation
             for correlation in clear
             if abs(correlation.tau.value) == abs(best.tau.value)
         ]
-        others = f" and {len(alike) - 1} more go" if len(alike) > 1 else " goes"
+        verb = f" and {len(equal) - 1} more are" if len(equal) > 1 else " is"
         yield Sentence(
-            f"Of {len(known)} measures, the {plain(best.measure)}{others} with {column} most "
-            f"closely: {tau_in_words(best)}."
+            f"Of {len(known)} instruments, the {plain(best.instrument)}{verb} most closely "
+            f"correlated with {column}: {tau_in_words(best)}."
         )
 
 

@@ -1,4 +1,4 @@
-"""The result of a sweep: one table of models and measures, and what follows from it."""
+"""The result of a sweep: one table of models and instruments, and what follows from it."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -25,14 +25,14 @@ FEWEST = 3
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Measurement:
-    """One measure of one model: its number, or the status that says why there is none.
+    """What one instrument measured on one model: a number, or a status that says why not.
 
     ``samples`` are the values whose mean the number is, if it is one; ``sampling`` says which
     samples they belong to: two models with the same one are compared in pairs.
     """
 
     model: str
-    measure: str
+    instrument: str
     family: str
     status: str
     summary: Summary | None = None
@@ -59,7 +59,7 @@ class Measurement:
         keys = ("value", "low", "high", "kind", "basis")
         return {
             "model": self.model,
-            "measure": self.measure,
+            "instrument": self.instrument,
             "family": self.family,
             **{key: getattr(self.summary, key, None) for key in keys},
             "samples": None if self.samples is None else len(self.samples),
@@ -81,9 +81,9 @@ class SweptModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The difference of one measure between two models, ``first - second``."""
+    """The difference of one number between two models, ``first - second``."""
 
-    measure: str
+    instrument: str
     first: str
     second: str
     difference: Estimate
@@ -97,7 +97,7 @@ class Comparison:
         """Return a row of a table."""
         estimate = self.difference
         return {
-            "measure": self.measure, "first": self.first, "second": self.second,
+            "instrument": self.instrument, "first": self.first, "second": self.second,
             "difference": estimate.value, "low": _finite(estimate.low),
             "high": _finite(estimate.high), "method": estimate.method,
         }  # fmt: skip
@@ -105,9 +105,9 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Correlation:
-    """Kendall's tau between a measure and a column over the models, and the p-value of none."""
+    """Kendall's tau between an instrument and a column over the models, and the p-value of none."""
 
-    measure: str
+    instrument: str
     column: str
     tau: Estimate
     p: float
@@ -116,7 +116,7 @@ class Correlation:
         """Return a row of a table."""
         estimate = self.tau
         return {
-            "measure": self.measure, "column": self.column, "models": estimate.n,
+            "instrument": self.instrument, "column": self.column, "models": estimate.n,
             "tau": _finite(estimate.value), "low": _finite(estimate.low),
             "high": _finite(estimate.high), "p": _finite(self.p), "method": estimate.method,
         }  # fmt: skip
@@ -124,11 +124,11 @@ class Correlation:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Sweep:
-    """Many models, measured alike.
+    """Many models, measured with the same instruments.
 
     Attributes:
         models: The models, in their order.
-        measurements: Every measure of every model, in the order of models.
+        measurements: The numbers of every instrument on every model, in the order of models.
         data: Name of the data.
         rows_measured: How many of their rows were measured.
         seed: Seed of every draw.
@@ -153,9 +153,9 @@ class Sweep:
     command: str = ""
 
     @cached_property
-    def measures(self) -> tuple[str, ...]:
-        """Return the names of all measures that have a number for some model."""
-        numbered = [m.measure for m in self.measurements if m.summary is not None]
+    def instruments(self) -> tuple[str, ...]:
+        """Return the names of all instruments that have a number for some model."""
+        numbered = [m.instrument for m in self.measurements if m.summary is not None]
         return tuple(dict.fromkeys(numbered))
 
     @cached_property
@@ -165,19 +165,19 @@ class Sweep:
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Measurement]:
-        return {(m.model, m.measure): m for m in self.measurements}
+        return {(m.model, m.instrument): m for m in self.measurements}
 
-    def measurement(self, model: str, measure: str) -> Measurement | None:
-        """Return one measure of one model; None where it was not measured."""
-        return self._by_name.get((model, measure))
+    def measurement(self, model: str, instrument: str) -> Measurement | None:
+        """Return what an instrument measured on a model; None where it was not measured."""
+        return self._by_name.get((model, instrument))
 
-    def value(self, model: str, measure: str) -> float | None:
-        """Return the number of a measure of a model, if there is one."""
-        summary = getattr(self.measurement(model, measure), "summary", None)
+    def value(self, model: str, instrument: str) -> float | None:
+        """Return the number of an instrument on a model, if there is one."""
+        summary = getattr(self.measurement(model, instrument), "summary", None)
         return None if summary is None else float(summary.value)
 
     def rows(self) -> Iterator[dict[str, Scalar]]:
-        """Yield one row for each model and measure, the user's columns beside them."""
+        """Yield one row for each model and instrument, the user's columns beside them."""
         for measurement in self.measurements:
             columns = {
                 name: column.get(measurement.model)
@@ -193,7 +193,7 @@ class Sweep:
         return pd.DataFrame(list(self.rows()))
 
     def differences(self, first: str, second: str) -> tuple[Comparison, ...]:
-        """Return ``first - second`` in every measure that both models have, with intervals.
+        """Return ``first - second`` in every instrument that both models have, with intervals.
 
         Args:
             first: Name of a model.
@@ -202,12 +202,12 @@ class Sweep:
         for name in (first, second):
             self._known(name)
         pairs = [
-            (measure, self.measurement(first, measure), self.measurement(second, measure))
-            for measure in self.measures
+            (instrument, self.measurement(first, instrument), self.measurement(second, instrument))
+            for instrument in self.instruments
         ]
         return tuple(
-            Comparison(measure=measure, first=first, second=second, difference=difference(a, b))
-            for measure, minuend, subtrahend in pairs
+            Comparison(instrument=name, first=first, second=second, difference=difference(a, b))
+            for name, minuend, subtrahend in pairs
             if minuend is not None and subtrahend is not None
             and (a := minuend.quantity) is not None and (b := subtrahend.quantity) is not None
         )  # fmt: skip
@@ -222,36 +222,37 @@ class Sweep:
 
     @cached_property
     def correlations(self) -> tuple[Correlation, ...]:
-        """Return Kendall's tau of every measure with every column of the user's, and accuracy."""
+        """Return Kendall's tau of every instrument with every column, and with the accuracy."""
         names = list(self.columns)
-        if "accuracy" in self.measures and "accuracy" not in names:
+        if "accuracy" in self.instruments and "accuracy" not in names:
             names.append("accuracy")
         return tuple(
             correlation
             for name in names
-            for measure in self.measures
-            if measure != name and (correlation := self._correlation(measure, name)) is not None
+            for instrument in self.instruments
+            if instrument != name
+            and (correlation := self._correlation(instrument, name)) is not None
         )
 
     def column(self, name: str) -> dict[str, float]:
-        """Return a column of the user's, or the numbers of a measure, by model."""
+        """Return a column of the user's, or the numbers of an instrument, by model."""
         if name in self.columns:
             return dict(self.columns[name])
         return self._values(name)
 
-    def _values(self, measure: str) -> dict[str, float]:
-        values = {model.name: self.value(model.name, measure) for model in self.models}
+    def _values(self, instrument: str) -> dict[str, float]:
+        values = {model.name: self.value(model.name, instrument) for model in self.models}
         return {name: value for name, value in values.items() if value is not None}
 
-    def _correlation(self, measure: str, name: str) -> Correlation | None:
-        values, column = self._values(measure), self.column(name)
+    def _correlation(self, instrument: str, name: str) -> Correlation | None:
+        values, column = self._values(instrument), self.column(name)
         both = [model for model in values if model in column]
         if len(both) < FEWEST:
             return None
         x, y = np.array([values[m] for m in both]), np.array([column[m] for m in both])
         tau = rank_correlation(x, y, seed=self.seed)
         p = math.nan if math.isnan(tau.value) else independence_p(x, y)
-        return Correlation(measure=measure, column=name, tau=tau, p=p)
+        return Correlation(instrument=instrument, column=name, tau=tau, p=p)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the single samples as plain values, for JSON."""
@@ -275,11 +276,11 @@ class Sweep:
     def first_and_last(self) -> tuple[Comparison, ...]:
         """Return how the last model that was measured differs from the first."""
         names = [m.name for m in self.models if any(self.value(m.name, k) is not None
-                                                     for k in self.measures)]  # fmt: skip
+                                                     for k in self.instruments)]  # fmt: skip
         return self.differences(names[-1], names[0]) if len(names) > 1 else ()
 
     def plot(self) -> "Figure":
-        """Draw one small panel for each measure, over the models, and return the figure.
+        """Draw one small panel for each instrument, over the models, and return the figure.
 
         In a notebook the picture is shown below the cell.
         """
@@ -303,7 +304,7 @@ class Sweep:
     def __repr__(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""
         return (
-            f"Sweep({len(self.models)} models x {len(self.measures)} measures on {self.data}"
+            f"Sweep({len(self.models)} models x {len(self.instruments)} instruments on {self.data}"
             f"{failed})"
         )
 

@@ -8,12 +8,12 @@ from inscape._core.result import Summary
 from inscape.lab.runner import RunReport
 from inscape.lab.store import Record
 from inscape.report.sweeps.cells import PERFORMANCE
-from inscape.report.sweeps.columns import Columns
-from inscape.report.sweeps.models import Entry
+from inscape.report.sweeps.columns import UserColumns
+from inscape.report.sweeps.models import ListedModel
 from inscape.report.sweeps.planning import SweepPlan
 from inscape.report.sweeps.table import Measurement, Sweep, SweptModel
 
-#: The measure of the only row of a model of which nothing could be measured.
+#: The instrument of the only row of a model of which nothing could be measured.
 ALL = "all"
 
 
@@ -22,7 +22,7 @@ def tabulated(
     records: Mapping[str, Record],
     report: RunReport,
     *,
-    columns: Columns,
+    columns: UserColumns,
     seconds: float,
     command: str | None,
 ) -> Sweep:
@@ -49,9 +49,9 @@ def tabulated(
 
 
 def _rows_of(
-    plan: SweepPlan, entry: Entry, records: Mapping[str, Record], failures: Mapping[str, str]
+    plan: SweepPlan, entry: ListedModel, records: Mapping[str, Record], failures: Mapping[str, str]
 ) -> list[Measurement]:
-    """Return all measures of a model; one row alone where it could not even be opened."""
+    """Return all instruments of a model; one row alone where it could not even be opened."""
     rows = [
         measurement
         for name in (PERFORMANCE, *plan.chosen)
@@ -59,11 +59,11 @@ def _rows_of(
     ]
     reasons = {row.status for row in rows}
     if len(rows) > 1 and len(reasons) == 1 and rows[0].status.startswith("failed"):
-        return [replace(rows[0], measure=ALL, family="")]
+        return [replace(rows[0], instrument=ALL, family="")]
     return rows
 
 
-def _model(plan: SweepPlan, entry: Entry, records: Mapping[str, Record]) -> SweptModel:
+def _model(plan: SweepPlan, entry: ListedModel, records: Mapping[str, Record]) -> SweptModel:
     record = records.get(plan.keys[entry.name, PERFORMANCE])
     about: Mapping[str, Any] = {} if record is None else record.values["about"]
     return SweptModel(
@@ -77,7 +77,7 @@ def _model(plan: SweepPlan, entry: Entry, records: Mapping[str, Record]) -> Swep
 
 def _measurements(
     plan: SweepPlan,
-    entry: Entry,
+    entry: ListedModel,
     name: str,
     records: Mapping[str, Record],
     failures: Mapping[str, str],
@@ -88,14 +88,14 @@ def _measurements(
     record = records.get(key)
     if record is None:
         why = failures.get(key, "its record is missing")
-        yield Measurement(model=entry.name, measure=name, family=family, status=f"failed: {why}")
+        yield Measurement(model=entry.name, instrument=name, family=family, status=f"failed: {why}")
         return
     took = float(record.provenance["seconds"])
     for part in record.values["measures"]:
         stated = part["summary"]
         yield Measurement(
             model=entry.name,
-            measure=part["name"] or name,
+            instrument=part["name"] or name,
             family=family,
             status=part["status"],
             summary=None if stated is None else Summary(**stated),
