@@ -1,6 +1,7 @@
 """Stacks against the plain loop, and the bits of a member in any company."""
 
 import copy
+import sys
 
 import pytest
 import torch
@@ -254,7 +255,8 @@ def test_a_width_is_refused_whose_slots_differ(monkeypatch):
     text = r"'stacks' cannot train member 0: the kernels .* other bits in other slots of a stack; u"
     with pytest.raises(ValueError, match=text):
         fit_many([network(k) for k in range(3)], xs[:3], ys[:3], backend="stacks")
-    monkeypatch.setattr(fit_many, "BACKENDS", {"stacks": stacks, "loop": loop})
+    module = sys.modules["inscape.ensembles.fit_many"]  # its name is that of the function
+    monkeypatch.setattr(module, "BACKENDS", {"stacks": stacks, "loop": loop})
     warned = (
         r"3 networks are trained one by one \(back end 'loop', not 'stacks'\).*: the kernels of"
     )

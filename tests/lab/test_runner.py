@@ -220,7 +220,7 @@ def test_a_value_that_cannot_be_stored_is_the_fault_of_its_cell(toy, store):
 FULL = """import errno
 import os
 
-from inscape._core import files
+from inscape.files import atomic as files
 
 
 def full(path, content):

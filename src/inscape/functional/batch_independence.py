@@ -131,10 +131,16 @@ def _kept(f: Function, rows: Tensor, k: int, others: Tensor) -> Float[Tensor, " 
 def _other_rows(rows: Tensor) -> Tensor:
     """Return other rows of like size, in the unit interval if the rows are.
 
-    Of integers (token ids), the one in the middle alone, or if all are equal in reverse order.
+    Of integers (token ids, in floating point as well, for they may be rounded to integers again),
+    the one in the middle alone, or if all are equal in reverse order.
     """
-    if rows.is_floating_point():
-        return (rows * 0.9375).add_(0.017)
+    if not rows.is_floating_point():
+        return _permuted(rows)
+    base = _permuted(rows) if torch.equal(rows, rows.round()) else rows
+    return (base * 0.9375).add_(0.017)
+
+
+def _permuted(rows: Tensor) -> Tensor:
     repeated = _repeated(rows, 1)
     return rows.flip(-1) if torch.equal(repeated, rows) else repeated
 

@@ -68,6 +68,7 @@ class Neighbours(Result):
     "nearest by distance, on average.",
     cites="charpiat2019input; courtois2025path, section 5.1.2",
     by_default=False,
+    discrete=True,
 )
 def neighbours(
     model: nn.Module,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from inscape.lab.statistics import proportion_of
 from inscape.lab.store import Record
 from inscape.papers.courtois import section_6_1_3 as study
 from inscape.papers.courtois._completion import (
@@ -18,7 +19,7 @@ from inscape.papers.courtois._completion import (
     set_by_hand,
 )
 from inscape.papers.courtois._diagrams import described
-from inscape.papers.courtois._shares import difference, share
+from inscape.papers.courtois._shares import difference
 
 
 def all_rows(p):
@@ -149,5 +150,5 @@ def test_shares_have_the_intervals_of_the_books():
     from scipy.stats import binomtest
 
     theirs = binomtest(3, 17).proportion_ci(method="wilson")
-    ours = share([True] * 3 + [False] * 14)
+    ours = proportion_of([True] * 3 + [False] * 14)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-6)
