@@ -133,9 +133,10 @@ def test_what_is_affine_but_not_known_is_named_with_its_line():
         piecewise(Written().eval(), points(4, 2))
 
 
-def test_the_length_of_a_batch_is_explained():
-    with pytest.raises(UnsupportedModelError, match=r"write x.shape\[0\] for len\(x\), or flatten"):
-        piecewise(lambda x: torch.relu(x).reshape(len(x), -1), points(4, 2))
+def test_the_length_of_a_batch_as_a_plain_number_is_read():
+    x = points(7, 2)
+    net = piecewise(lambda x: torch.relu(x).reshape(len(x), -1), points(4, 2))
+    assert_close(net.values(x, net.patterns(x)), torch.relu(x))
 
 
 def test_the_exporter_is_silent(capfd):

@@ -34,7 +34,7 @@ def test_facts_of_the_processor(run, monkeypatch):
 
 
 def test_slots_that_differ_are_said(monkeypatch):
-    monkeypatch.setattr(slots, "AlignedProduct", lambda left, right: by_slot)
+    monkeypatch.setattr(slots, "aligned_product", by_slot)
     answer = processor.processor()["slots of a stack agree bit for bit"]
     assert answer == "no: networks are trained in a loop"
 
