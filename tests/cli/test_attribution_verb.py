@@ -123,7 +123,7 @@ def test_dry_run_says_the_cost(folder):
 
 
 def test_what_does_not_fit_is_left_out_with_its_command(folder, monkeypatch):
-    monkeypatch.setattr(RecordedTraining, "seconds", lambda self, queries: 10.0 * len(queries))
+    monkeypatch.setattr(RecordedTraining, "seconds", lambda self, asked: 10.0 * len(asked.queries))
     monkeypatch.setattr(BudgetWatch, "spent", 0.0)  # a busy machine would leave less
     done = folder(*ALONE, "--explain", "1,2,3", "--budget", 50)
     assert "left out for time: examples 3: inscape look --model nets.py:good" in done.stdout

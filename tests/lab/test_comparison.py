@@ -65,7 +65,7 @@ def test_what_has_no_interval_is_said():
     exact = difference(Quantity(value=5, exact=True), Quantity(value=2, exact=True))
     assert (exact.low, exact.high, exact.exact) == (3, 3, True)
     assert "one sample has no interval" in welch_difference([1.0], [2.0, 3.0]).method
-    assert "all samples alike" in welch_difference([1.0, 1.0], [2.0, 2.0]).method
+    assert "all samples are equal" in welch_difference([1.0, 1.0], [2.0, 2.0]).method
 
 
 def test_fractions_without_any_difference_keep_an_interval():

@@ -49,7 +49,7 @@ def check_size(path: object, size: int, *, max_size: int | None = None) -> None:
     limit = size_limit(max_size)
     if size > limit:
         raise DataError(
-            f"{path} must unpack to at most {in_bytes(limit)}, found {in_bytes(size)}: say "
+            f"{path} must unpack to at most {in_bytes(limit)}, found {in_bytes(size)}: use "
             f"--max-size {_rounded_up(size)} (max_size={size}) if you trust its source and have "
             "the memory."
         )
