@@ -84,7 +84,7 @@ def test_says_what_it_does_and_where_the_report_is(look):
 
 def test_the_terminal_shows_the_table_of_the_report(look):
     shown = look(*QUICK).stdout.splitlines()
-    start = next(k for k, line in enumerate(shown) if line.startswith("measure "))
+    start = next(k for k, line in enumerate(shown) if line.startswith("instrument "))
     head, _, *rows = shown[start:]
     rows, others = rows[: rows.index("")], rows[rows.index("") + 1 :]
     assert others[0].startswith("linear model: not applicable: the model is not a two-layer ReLU")
