@@ -117,7 +117,7 @@ def test_a_model_that_fails_has_its_row_and_the_exit_code_is_1(run, folder):
     ("words", "said"),
     [
         (("sweep", "ckpts"), "--data must say what to measure the models on, found none"),
-        ((*WORDS[:-1], "smoothnes"), "no instrument or family is called 'smoothnes': did you mean smoothness"),
+        ((*WORDS[:-1], "smoothnes"), "called 'smoothnes': did you mean smoothness"),
         ((*WORDS, "--budget", "-1"), "budget must be a positive number of seconds, found -1"),
         ((*WORDS, "--with", "gone.csv"), "found gone.csv, which cannot be read"),
         ((*WORDS, "--jobs", "0"), "jobs must be at least 1, found 0"),

@@ -344,7 +344,7 @@ def test_nothing_is_left_in_memory_or_in_the_temporary_folder(data, tmp_path, mo
     sweep([net(0)], data, only="gradient_norm", quiet=True)
     assert not SHELF.objects
     assert not SHELF.subjects
-    with pytest.raises(ValueError, match="one row"):
+    with pytest.raises(ValueError, match="at least one example"):
         sweep([net(0)], torch.zeros(0, 3), only="gradient_norm")
     assert not list(tmp_path.iterdir())
 

@@ -141,7 +141,7 @@ def test_parquet_holds_the_frame(tmp_path):
 
 
 def test_another_suffix_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"must be one of .html, .csv, .* found '.doc'"):
+    with pytest.raises(ValueError, match=r"must be named .html, .csv, .* found '.doc': rename"):
         made(["a"], [1.0]).save(tmp_path / "a.doc")
 
 

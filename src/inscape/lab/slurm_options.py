@@ -119,7 +119,7 @@ def _number(name: str, value: Any, source: str, *, least: float, whole: bool) ->
         number = float("nan")
     if not number >= least or (whole and number != int(number)):
         raise ValueError(
-            f"the Slurm option {name!r} in {source} must be a {'whole ' if whole else ''}number"
+            f"the Slurm option {name!r} in {source} must be {'an integer' if whole else 'a number'}"
             f"{unit}, at least {least:g}, found {value!r}: correct it."
         )
     return number

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from inscape.lab import Record
+from inscape.lab.statistics import proportion_of
 from inscape.models import mlp
 from inscape.papers.sattelberg import (
     _toy,
@@ -126,10 +127,10 @@ def test_states_are_those_of_the_training():
 def test_share_is_wilsons_interval():
     from scipy.stats import binomtest
 
-    ours = _toy.share([True] * 7 + [False] * 3)
+    ours = proportion_of([True] * 7 + [False] * 3)
     theirs = binomtest(7, 10).proportion_ci(method="wilson")
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=1e-6)
-    assert _toy.share([True] * 5).low < 1
+    assert proportion_of([True] * 5).low < 1
 
 
 def test_settling_time_is_the_end_of_the_last_difference():

@@ -147,7 +147,7 @@ def in_float64(model: nn.Module, x: Tensor) -> nn.Module:
     body = copy.deepcopy(model).double()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            copy.deepcopy(body)(x[:1].double())
+            copy.deepcopy(body)(x[:1].to(torch.float64, copy=True))
     except Exception as error:
         raise UnsupportedModelError(
             "the path kernel computes in float64, but in float64 the model raised "
