@@ -41,7 +41,7 @@ STORIES = {
     " > found[2].predict(at[-1:, None])[0].abs().max()",
     "plot_neighbours": "right[0] > right[1] + 0.03 and 0.5 < found.summary().value < 0.9",
     "plot_kernel_drift": "law.change[0] > 4 * law.change[-1] and law.high < -0.4",
-    "plot_sweep": "tau['gradient_norm'].value < -0.8 and not found.failed",
+    "plot_sweep": "tau['gradient_norm'].value < -0.8 and not result.failed",
     "plot_swaps": "[swaps(f).swaps for f in functions.values()] == [1, 4, 5, 5]",
     "plot_fourier": "fourier(functions['bent']).entropy == 4"
     " and fourier(functions['parity']).entropy == 0",

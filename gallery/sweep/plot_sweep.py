@@ -21,14 +21,15 @@ for decay in decays:
     net = nets[f"decay {decay}"] = mlp(64, 32, 1)
     fit(net, data.x, data.y, optimizer="adam", lr=0.003, epochs=300, weight_decay=decay)
 
-found = inscape.sweep(
+result = inscape.sweep(
     nets, data, only="gradient_norm,path_length", columns={"decay": decays}, quiet=True
 )
-tau = {one.measure: one.tau for one in found.correlations if one.column == "decay"}
+correlations = [pair for pair in result.correlations if pair.column == "decay"]
+tau = {pair.instrument: pair.tau for pair in correlations}
 
 with styled():
     figure, ax = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
-    rows = [found.measurement(name, "gradient_norm").summary for name in nets]
+    rows = [result.measurement(name, "gradient_norm").summary for name in nets]
     ends = [[r.value - r.low for r in rows], [r.high - r.value for r in rows]]
     ax.errorbar(range(len(rows)), [r.value for r in rows], ends, fmt="o-", color=BLUE)
     ax.set_xticks(range(len(rows)), decays)
