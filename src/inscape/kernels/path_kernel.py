@@ -1,7 +1,7 @@
 """Path kernel: a prediction as the sum of what every training sample has added to it."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -23,6 +23,7 @@ from inscape.kernels.path.training_gradients import (
     refuse_unknown,
 )
 from inscape.kernels.path.update_rule import refuse_options
+from inscape.kernels.tangent.linear_chain import Parts
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
 from inscape.training.replay import loss_of, stand_at
@@ -253,10 +254,7 @@ def _pass(
             block.sums.statistics += drift.flatten()
             push, decayed = block.adjoint.back(slopes.flatten(0, 1), rule, old, scale)
             used = push if after.clip is None else push * after.clip
-            for which, own in gradients:
-                parts_of = block.sums.add(which, own, used)
-                if choices.by_step:
-                    block.sums.steps[:, step] += parts_of.sum(1)
+            _attribute(block.sums, gradients, used, step if choices.by_step else None)
             block.sums.decay += decayed
             if penalty is not None:
                 block.sums.penalty += push @ penalty
@@ -265,3 +263,13 @@ def _pass(
     for block in blocks:
         block.sums.decay += block.adjoint.share_of_start(recorded.weights(0))
     return [(block.sums, block.slopes.nodes) for block in blocks]
+
+
+def _attribute(
+    sums: Sums, gradients: Iterable[tuple[slice | Tensor, Parts]], push: Tensor, step: int | None
+) -> None:
+    """Add what the samples of an update have moved, and let go of their gradients."""
+    for which, own in gradients:
+        parts = sums.add(which, own, push)
+        if step is not None:
+            sums.steps[:, step] += parts.sum(1)
