@@ -31,7 +31,7 @@ from inscape.report.look.page import page
 from inscape.report.look.pulse import pulse
 from inscape.report.look.recorded_training import Asked, RecordedTraining
 from inscape.report.look.session import prepare
-from inscape.report.look.watch import Stopped, Watch
+from inscape.report.look.watch import BudgetWatch, Interrupted
 from inscape.report.pictures import thumbnail
 from inscape.report.words import number
 from inscape.training import Trajectory, fit, replay
@@ -259,7 +259,7 @@ def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, mo
     monkeypatch.setattr(
         RecordedTraining, "seconds", lambda self, asked: 5.0 + 5.0 * len(asked.queries)
     )
-    monkeypatch.setattr(Watch, "spent", 0.0)  # a busy machine would leave less
+    monkeypatch.setattr(BudgetWatch, "spent", 0.0)  # a busy machine would leave less
     result = look(
         net, digits, trajectory=way, only="attribution", explain=[0, 1, 2, 3, 4, 5, 6, 7],
         budget=40, quiet=True, command="inscape look a:b --explain 0,1",
@@ -285,13 +285,13 @@ def test_one_is_explained_to_first_order_where_the_exact_sum_takes_too_long(
 ):
     cost = {"exact": 100.0, "first-order": 1.0}
     monkeypatch.setattr(RecordedTraining, "seconds", lambda self, asked: cost[asked.mode])
-    monkeypatch.setattr(Watch, "spent", 0.0)
+    monkeypatch.setattr(BudgetWatch, "spent", 0.0)
     modes = []
 
     def split(self, asked, own=RecordedTraining.split):
         modes.append(asked.mode)
         if late and asked.mode == "exact":
-            raise Stopped
+            raise Interrupted
         return own(self, asked)
 
     monkeypatch.setattr(RecordedTraining, "split", split)
