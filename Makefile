@@ -11,7 +11,11 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 JOBS   ?= 2
 
-.PHONY: look pages test lint types tests test-models test-elsewhere gallery docs index bench fuzz clean
+# Bytecode is kept, whatever the shell says: the tests start processes by the hundred, and each of
+# them would compile the whole package.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: look pages test lint types tests all-tests test-models test-elsewhere gallery docs index bench fuzz clean
 .DEFAULT_GOAL := look
 
 # Made anew whenever the pins or the project's metadata change.
@@ -26,7 +30,9 @@ look: $(READY)
 pages: $(READY)
 	$(BIN)/inscape pages --results results --out reports
 
-test: lint types tests gallery
+# Lint and types beside the tests, so that no core waits at the end of either.
+test: $(READY)
+	$(MAKE) --jobs 3 lint types all-tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -35,10 +41,16 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-# One thread for each worker: on two cores more threads only get into each other's way.
+# One thread for each worker: on two cores more only get in each other's way, and those that a test
+# asks for sleep while they wait, or they would take the core of the other worker.
+PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive \
+    $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
+
+all-tests: $(READY)
+	$(PYTEST)
+
 tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
-	    --ignore tests/test_gallery.py --ignore tests/test_wheel.py
+	$(PYTEST) --ignore tests/test_gallery.py --ignore tests/test_wheel.py
 
 # Every foreign model of tests/zoo, in an environment of its own with what they come from.
 ZOO := .venv-zoo
@@ -56,8 +68,7 @@ test-elsewhere: $(READY)
 
 # With the wheel in front: while it is installed, the other core draws.
 gallery: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal \
-	    tests/test_wheel.py tests/test_gallery.py
+	$(PYTEST) tests/test_wheel.py tests/test_gallery.py
 
 # Random calls of all instruments against brute force; a run that was stopped goes on from its log.
 CALLS  ?= 20000

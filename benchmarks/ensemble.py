@@ -198,6 +198,7 @@ def stacks_over_loop(aligned: bool) -> float:
     models, x, y = stack_case()
     few = models[:FEW]
     taken = times(
+        rounds=3,
         ours=lambda: fitted(models, x, y, 200, backend="stacks", momentum=0.9),
         loop=lambda: fitted(few, x, y, 200, backend="loop", momentum=0.9),
     )

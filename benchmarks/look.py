@@ -3,178 +3,151 @@
 Each network is looked at in a process of its own: from the moment that model and data are open to
 the written page, at most the budget, 10% of it and 5 s; nothing that applies is left out; memory
 stays under a quarter of the machine's. The digits are looked at as by bare ``inscape look``, their
-training included, for which 75 s are allowed with a budget of 60. Networks whose files are not
-there are named and skipped.
+training included, for which 75 s are allowed with a budget of 60. Kernels that are not on disk yet
+are compiled before: that is done once on a machine. Networks whose files are not there are named
+and skipped.
 
     python benchmarks/look.py [--budget 60] [--only resnet9] [--busy 2] [--pages FOLDER]
     python benchmarks/look.py --only digits --keep runs.jsonl    # a line of JSON for each run
-    python benchmarks/look.py --table runs.jsonl                 # these lines as a table
+    python benchmarks/look.py --write runs.jsonl                 # these lines as RESULTS-look.md
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from bars import bar
+from look_results import page
+from machine import conditions
 from networks import SUBJECTS
 
 #: The built-in example, and seconds that are allowed beside 1.1 budgets: for the page, and for the
 #: example its training too.
 DIGITS, WRITTEN, TRAINED = "digits", 5.0, 9.0
+RESULTS = Path(__file__).parent / "RESULTS-look.md"
+
+Run = dict[str, Any]
 
 
-def looked(name: str, budget: float, pages: Path) -> dict[str, object]:
-    """Look at one network and return what the bars and a note need to know."""
+def network_run(name: str, budget: float, pages: Path) -> Run:
+    """Look at one network and return what the bars and RESULTS-look.md need to know."""
     import inscape
+    from inscape.report.look.warmup import compile_ahead
 
+    compile_ahead(["plane_regions"])
     if name == DIGITS:
-        return digits(budget, pages)
+        return digits_run(budget, pages)
     model, x, y = SUBJECTS[name]()
     data = x if y is None else (x, y)
     start = time.monotonic()
     look = inscape.look(model, data, budget=budget, quiet=True)
-    measured = time.monotonic() - start
-    look.save(pages / f"{name.replace(' ', '-')}.html")
-    whole = time.monotonic() - start
-    widths = {
-        m.name: (m.summary.high - m.summary.low) / 2 / abs(m.summary.value)
-        for m in look.measurements
-        if m.summary is not None and m.summary.low is not None and m.summary.value
-    }
-    return {
-        "measured": measured,
-        "whole": whole,
-        "peak": look.peak,
-        "measurements": {m.name: [str(m.summary), m.work] for m in look.measurements},
-        "missing": [f"{late.name} ({late.what})" for late in look.left_out],
-        "not_applicable": {one.name: one.reason for one in look.not_applicable},
-        "failed": {one.name: one.reason for one in look.failed},
-        "widths": widths,
-        "findings": [finding.text for finding in look.findings],
-    }
+    look.save(pages / f"{name.replace(' ', '-')}-{budget:g}.html")
+    return run_of(look.to_dict(), time.monotonic() - start)
 
 
-def digits(budget: float, pages: Path) -> dict[str, object]:
+def digits_run(budget: float, pages: Path) -> Run:
     """Look at the built-in example by the command line, its training and the page included."""
     command = [sys.executable, "-m", "inscape", "look", "--json", "--budget", f"{budget:g}"]
     start = time.monotonic()
     done = subprocess.run(
-        [*command, "--out", str(pages / "digits.html")], capture_output=True, text=True, check=True
-    )
-    whole = time.monotonic() - start
-    told = json.loads(done.stdout)
-    summaries = {one["name"]: one["summary"] for one in told["measurements"]}
+        [*command, "--out", str(pages / f"digits-{budget:g}.html")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return run_of(json.loads(done.stdout), time.monotonic() - start)
+
+
+def run_of(look: Run, whole: float) -> Run:
+    """Return the facts of a look, given as its JSON, that took so many seconds with its page."""
+    late = look["left_out"]
     return {
-        "measured": told["provenance"]["seconds"],
+        "measured": look["provenance"]["seconds"],
         "whole": whole,
-        "peak": told["peak_memory"],
-        "measurements": {
-            one["name"]: [_words(one["summary"]), one["work"]] for one in told["measurements"]
-        },
-        "missing": [f"{late['name']} ({late['what']})" for late in told["left_out"]],
-        "not_applicable": {one["name"]: one["reason"] for one in told["not_applicable"]},
-        "failed": {one["name"]: one["reason"] for one in told["failed"]},
-        "widths": {name: _width(**one) for name, one in summaries.items() if one and _bounded(one)},
-        "findings": [finding["text"] for finding in told["findings"]],
+        "peak": look["peak_memory"],
+        "measurements": {m["name"]: [m["summary"], m["work"]] for m in look["measurements"]},
+        "left_out": [entry["name"] for entry in late if entry["part"] == "instrument"],
+        "no_baselines": [entry["name"] for entry in late if entry["part"] == "references"],
+        "not_applicable": _reasons(look["not_applicable"]),
+        "failed": _reasons(look["failed"]),
+        "findings": [finding["text"] for finding in look["findings"]],
     }
 
 
-def _bounded(summary: dict[str, float | None]) -> bool:
-    return summary["low"] is not None and bool(summary["value"])
+def _reasons(skipped: Iterable[dict[str, str]]) -> dict[str, str]:
+    return {entry["name"]: entry["reason"] for entry in skipped}
 
 
-def _words(summary: dict[str, object] | None) -> str:
-    return "-" if summary is None else f"{summary['value']} ({summary['basis']})"
-
-
-def _width(value: float, low: float, high: float, **_: object) -> float:
-    return (high - low) / 2 / abs(value)
-
-
-def report(name: str, told: dict, budget: float) -> bool:  # type: ignore[type-arg]
+def report(name: str, run: Run, budget: float) -> bool:
+    """Print a run and its bars; return whether all bars are met."""
     from inscape.files import size_limits
 
     allowed = 1.1 * budget + (TRAINED if name == DIGITS else WRITTEN)
-    print(f"{name}: {len(told['measurements'])} measures, {told['measured']:.1f} s measured")
-    for measure, (summary, work) in told["measurements"].items():
-        print(f"    {measure:24} {summary}; {work}")
+    answered = len(run["measurements"])
+    print(f"{name}: {answered} instruments answered, {run['measured']:.1f} s measured")
+    for instrument, (summary, work) in run["measurements"].items():
+        print(f"    {instrument:24} {summary and summary['value']}; {work}")
     for kind in ("not_applicable", "failed"):
-        for measure, reason in told[kind].items():
-            print(f"    {measure:24} {kind}: {reason}")
-    for late in told["missing"]:
-        print(f"    {late} left out for time")
-    for finding in told["findings"]:
+        for instrument, reason in run[kind].items():
+            print(f"    {instrument:24} {kind}: {reason}")
+    for instrument in run["no_baselines"]:
+        print(f"    {instrument:24} has no baselines, for time")
+    for finding in run["findings"]:
         print(f"    * {finding}")
-    lost = [late for late in told["missing"] if "(measure)" in late]
-    return all(
-        (
-            bar(f"look, {name}, page written", told["whole"], at_most=allowed, unit="s"),
-            bar(f"look, {name}, measures left out", len(lost), at_most=0, unit=""),
-            bar(
-                f"look, {name}, peak memory",
-                told["peak"] / 1e6,
-                at_most=size_limits.memory() / 4e6,
-                unit="MB",
-            ),
-        )
-    )
-
-
-def table(path: Path) -> str:
-    """Return kept runs as a Markdown table."""
-    lines = [
-        "| network | budget | beside | seconds, page written | peak MB | measures | left out |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+    memory = size_limits.memory() / 4e6
+    met = [
+        bar(f"look, {name}, page written", run["whole"], at_most=allowed, unit="s"),
+        bar(f"look, {name}, left out for time", len(run["left_out"]), at_most=0, unit=""),
+        bar(f"look, {name}, peak memory", run["peak"] / 1e6, at_most=memory, unit="MB"),
     ]
-    for line in path.read_text().splitlines():
-        run = json.loads(line)
-        measures = [late for late in run["missing"] if "(measure)" in late]
-        answered = len(run["measurements"])
-        beside = f"{run['busy']} busy" if run["busy"] else "-"
-        lines.append(
-            f"| {run['network']} | {run['budget']:g} | {beside} | {run['whole']:.1f} | "
-            f"{run['peak'] / 1e6:.0f} | {answered} of {answered + len(measures)} | "
-            f"{', '.join(run['missing']) or 'nothing'} |"
-        )
-    return "\n".join(lines)
+    return all(met)
+
+
+def runs_of(names: Iterable[str], options: argparse.Namespace) -> None:
+    """Look at networks, one after the other, and report and keep each run."""
+    for name in names:
+        before = os.getloadavg()[0]
+        command = [sys.executable, __file__, "--child", "--only", name]
+        command += ["--budget", str(options.budget), "--pages", str(options.pages)]
+        child = subprocess.run(command, capture_output=True, text=True, check=False)
+        if child.returncode:
+            print(f"{name}: skipped: {child.stderr.strip().splitlines()[-1:]}")
+            continue
+        run = json.loads(child.stdout.splitlines()[-1])
+        report(name, run, options.budget)
+        if options.keep is not None:
+            facts = {"network": name, "budget": options.budget, "busy": options.busy}
+            with options.keep.open("a") as file:
+                print(json.dumps({**facts, **conditions(before), **run}), file=file)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--budget", type=float, default=60.0)
-    options.add_argument("--only", action="append")
-    options.add_argument("--busy", type=int, default=0, help="processes that keep cores busy")
-    options.add_argument("--pages", type=Path, default=Path(tempfile.gettempdir()) / "look-pages")
-    options.add_argument("--keep", type=Path, help="file that gets a line of JSON for each run")
-    options.add_argument("--table", type=Path, help="kept runs to print as a table, and no more")
-    options.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.table is not None:
-        print(table(given.table))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--budget", type=float, default=60.0)
+    parser.add_argument("--only", action="append", help=f"of {DIGITS}, {', '.join(SUBJECTS)}")
+    parser.add_argument("--busy", type=int, default=0, help="processes that keep cores busy")
+    parser.add_argument("--pages", type=Path, default=Path(tempfile.gettempdir()) / "look-pages")
+    parser.add_argument("--keep", type=Path, help="file that gets a line of JSON for each run")
+    parser.add_argument("--write", type=Path, help="kept runs to write as RESULTS-look.md")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.write is not None:
+        runs = [json.loads(line) for line in options.write.read_text().splitlines()]
+        RESULTS.write_text(page(runs), encoding="utf-8")
         return
-    given.pages.mkdir(parents=True, exist_ok=True)
-    if given.child:
-        print(json.dumps(looked(given.only[0], given.budget, given.pages)))
+    options.pages.mkdir(parents=True, exist_ok=True)
+    if options.child:
+        print(json.dumps(network_run(options.only[0], options.budget, options.pages)))
         return
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.busy)]
+    loop = [sys.executable, "-c", "while True: pass"]
+    busy = [subprocess.Popen(loop) for _ in range(options.busy)]
     try:
-        for name in given.only or (DIGITS, *SUBJECTS):
-            command = [sys.executable, __file__, "--child", "--only", name]
-            command += ["--budget", str(given.budget), "--pages", str(given.pages)]
-            child = subprocess.run(command, capture_output=True, text=True, check=False)
-            if child.returncode:
-                print(f"{name}: skipped: {child.stderr.strip().splitlines()[-1:]}")
-                continue
-            told = json.loads(child.stdout.splitlines()[-1])
-            report(name, told, given.budget)
-            if given.keep is not None:
-                kept = {"network": name, "budget": given.budget, "busy": given.busy, **told}
-                with given.keep.open("a") as file:
-                    print(json.dumps(kept), file=file)
+        runs_of(options.only or (DIGITS, *SUBJECTS), options)
     finally:
         for process in busy:
             process.kill()

@@ -141,14 +141,14 @@ def trained(name: str, model: nn.Module, x: Tensor, y: Tensor, *, epochs: int = 
     return model.eval()
 
 
-def mnist(name: str, model: nn.Module, shape: tuple[int, ...]) -> Subject:
+def mnist(name: str, model: nn.Module, shape: tuple[int, ...], *, rows: int = 20_000) -> Subject:
     data = load("mnist", data_dir=SHARED / "data")
     x, x_test = (part.reshape(-1, *shape) for part in (data.x, data.x_test))
-    model = trained(name, model, x[:20_000], data.y[:20_000], epochs=2)
+    model = trained(name, model, x[:rows], data.y[:rows], epochs=2)
     return model, x_test, data.y_test
 
 
-def cifar10(name: str, model: nn.Module, *, rows: int = 6000, epochs: int = 3) -> Subject:
+def cifar10(name: str, model: nn.Module, *, rows: int = 3000, epochs: int = 2) -> Subject:
     data = load("cifar10", data_dir=SHARED / "data")
     model = trained(name, model, data.x[:rows], data.y[:rows], epochs=epochs)
     return model, data.x_test, data.y_test
@@ -262,8 +262,10 @@ def keras_arrays(weights, name: str) -> list[Tensor]:  # type: ignore[no-untyped
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {
     "784-1024x3-10": lambda: mnist("mlp1024", mlp(784, 1024, 1024, 1024, 10), (784,)),
-    "two convolutions": lambda: mnist("two_convolutions", TwoConvolutions(), (1, 28, 28)),
-    "resnet9": lambda: cifar10("resnet9", resnet9(), rows=3000, epochs=2),
+    "two convolutions": lambda: mnist(
+        "two_convolutions", TwoConvolutions(), (1, 28, 28), rows=5000
+    ),
+    "resnet9": lambda: cifar10("resnet9", resnet9(), rows=1000, epochs=1),
     "vision transformer": lambda: cifar10("vision_transformer", VisionTransformer()),
     "MobileNetV2": mobilenet,
     "ACAS Xu 1_1": acas_xu,

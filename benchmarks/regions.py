@@ -94,7 +94,7 @@ def threads() -> None:
     model = initialised(256, 256, 256)
     plane_regions(model, SQUARE, domain=SQUARE)
     times = {1: float("inf"), 2: float("inf")}
-    for _ in range(15):  # in turn, so that a slow spell of the machine meets both
+    for _ in range(9):  # in turn, so that a slow spell of the machine meets both
         for count in times:
             torch.set_num_threads(count)
             work = partial(plane_regions, model, SQUARE, domain=SQUARE, threads=count)

@@ -17,6 +17,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in the background
 
 TESTS = Path(__file__).parent
 
+#: Run before all others: a long test at the end would leave the other workers idle.
+FIRST = ("test_wheel.py", "test_gallery.py", "lab/test_kills.py")
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
@@ -30,8 +33,14 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests of folders, and of files, that compare bits, orders or tight tolerances."""
     place = item.path.relative_to(TESTS) if item.path.is_relative_to(TESTS) else item.path
-    if place.parts[0] in ROUNDING or place.as_posix() in ROUNDING:
+    if any(part.as_posix() in ROUNDING for part in (place, *place.parents)):
         item.add_marker("rounding")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files with the longest tests in front."""
+    longest = [TESTS / name for name in FIRST]
+    items.sort(key=lambda item: longest.index(item.path) if item.path in longest else len(FIRST))
 
 
 @pytest.fixture(scope="session")

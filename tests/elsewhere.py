@@ -26,10 +26,11 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Folders and files of tests/ whose tests compare bits, orders or tight tolerances: conftest.py
 #: marks them. A single test elsewhere is marked by hand.
 ROUNDING = (
-    "_core/test_functional.py",
-    "_core/test_line_segments.py",
+    "ensembles",
     "extrapolation",
+    "functional/test_jacobians.py",
     "kernels",
+    "piecewise/lines",
     "regions",
     "smoothness",
     "spectra",

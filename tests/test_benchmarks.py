@@ -93,15 +93,61 @@ def test_the_page_has_a_row_for_each_bar_and_says_what_failed(run, monkeypatch, 
     assert "- bars: 1 met, 1 missed" in page
     assert "look" not in page
     assert "helper" not in page
-    for fact in ("date", "commit", "machine", "load"):
-        assert f"- {fact}: " in page
+    assert "| benchmark | date | commit | seconds | load | machine |" in page
     assert "beside" in capsys.readouterr().out
 
 
-def test_some_benchmarks_alone_leave_the_page_as_it_is(run, monkeypatch, tmp_path):
-    (tmp_path / "good.py").write_text("print('bar | a | 2 x | at least 1 x | met')\n")
+def test_one_benchmark_alone_replaces_its_own_rows(run, monkeypatch, tmp_path):
+    text = "if '__main__': print('bar | {} | 2 x | at least 1 x | met')\n"
+    (tmp_path / "good.py").write_text(text.format("a"))
+    (tmp_path / "other.py").write_text(text.format("b"))
     monkeypatch.setattr(run, "FOLDER", tmp_path)
     monkeypatch.setattr(run, "RESULTS", tmp_path / "RESULTS.md")
+    monkeypatch.setattr(sys, "argv", ["run.py"])
+    assert run.main() == 0
+    (tmp_path / "good.py").write_text(text.format("c"))
     monkeypatch.setattr(sys, "argv", ["run.py", "good"])
     assert run.main() == 0
-    assert not run.RESULTS.exists()
+    page = run.RESULTS.read_text()
+    assert [row[:2] for row in run.rows(page, run.BARS)] == [("good", "c"), ("other", "b")]
+    assert [row[0] for row in run.rows(page, run.RUNS)] == ["good", "other"]
+    assert "- bars: 2 met, 0 missed" in page
+    assert "- not run yet: none" in page
+
+
+def test_rows_of_a_benchmark_that_is_gone_go_with_it(run):
+    report = run.Report("new", (("new", "a", "2 x", "-", "-"),), ("new", *["1"] * 5))
+    before = run.merged("", run.Report("old", (("old", "b", "2 x", "-", "-"),), ("old", *"12345")),
+                        ["old"])  # fmt: skip
+    page = run.merged(before, report, ["new", "later"])
+    assert "| old |" not in page
+    assert "- not run yet: later" in page
+
+
+def test_an_unknown_benchmark_is_refused_by_name(run, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["run.py", "ensembel"])
+    with pytest.raises(SystemExit):
+        run.main()
+    assert "found ensembel" in capsys.readouterr().err
+
+
+RUN = {
+    "network": "a", "budget": 60.0, "busy": 0, "whole": 61.24, "peak": 2.5e8, "date": "today",
+    "load": "1.0 to 1.1", "machine": "a processor", "findings": ["It is flat."], "left_out": ["c"],
+    "no_baselines": ["b"],
+    "measurements": {
+        "b": [{"value": 1.5, "low": 1.0, "high": 2.0, "kind": "estimate"}, "complete"],
+        "d": [None, "complete"],
+    },
+}  # fmt: skip
+
+
+def test_looks_are_written_with_times_findings_and_intervals(monkeypatch):
+    results = imported("look_results", monkeypatch)
+    wide = {"b": [{"value": 1.4, "low": 0.5, "high": 3.0, "kind": "estimate"}, "3 answers"]}
+    page = results.page([RUN, {**RUN, "budget": 10.0, "measurements": wide, "findings": []}])
+    assert "| a | 60 | - | 61.2 | 250 | 2 of 3 | c | b | today, 1.0 to 1.1 |" in page
+    assert "**a**\n\n- It is flat." in page
+    assert "| network | instrument | 10 s | 60 s |" in page
+    assert "| a | b | 1.4 [0.5, 3] (estimate) | 1.5 [1, 2] (estimate) |" in page
+    assert "| a | d | - | no single number |" in page

@@ -2,11 +2,14 @@
 
 import dataclasses
 import sys
+from pathlib import Path
 
 import pytest
 
 import elsewhere
 from elsewhere import Outcome, Setting, counts, reason_to_skip, run, variable
+
+TESTS = Path(__file__).parent
 
 ROUNDS = """
 import os, pytest
@@ -95,3 +98,8 @@ def test_words_of_the_command():
     names = [setting.name for setting in elsewhere.SETTINGS]
     assert len(set(names)) == len(names) == 12
     assert dataclasses.asdict(one_core)["variables"] == {}
+
+
+def test_all_places_of_marked_tests_exist():
+    missing = [place for place in elsewhere.ROUNDING if not (TESTS / place).exists()]
+    assert missing == []

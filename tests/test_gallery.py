@@ -34,12 +34,12 @@ OTHERS = {
 #: What each script claims, in its own names; ``numbers(ax)`` are those in the texts of a legend.
 STORIES = {
     "plot_boolean_function": "found.number == '23' and found.swaps == 1 != before.number",
-    "plot_tangent_kernel": "apart[1] > 1.5 * apart[0] > 0",
-    "plot_path_kernel": "closes < 1e-6 and found.samples.abs().sum() > 10 * abs(added)",
-    "plot_gaussian_process": "abs(found[0].predict(at[:1, None])[0]).max() < 0.1"
-    " and found[1].predict(at[-1:, None])[0].abs().max() > 2"
-    " > found[2].predict(at[-1:, None])[0].abs().max()",
-    "plot_neighbours": "right[0] > right[1] + 0.03 and 0.5 < found.summary().value < 0.9",
+    "plot_tangent_kernel": "gaps[1] > 1.5 * gaps[0] > 0",
+    "plot_path_kernel": "closes < 1e-6 and split.samples.abs().sum() > 10 * abs(added)",
+    "plot_gaussian_process": "abs(processes[0].predict(at[:1, None])[0]).max() < 0.1"
+    " and processes[1].predict(at[-1:, None])[0].abs().max() > 2"
+    " > processes[2].predict(at[-1:, None])[0].abs().max()",
+    "plot_neighbours": "right[0] > right[1] + 0.03 and 0.5 < result.summary().value < 0.9",
     "plot_kernel_drift": "law.change[0] > 4 * law.change[-1] and law.high < -0.4",
     "plot_sweep": "tau['gradient_norm'].value < -0.8 and not result.failed",
     "plot_swaps": "[swaps(f).swaps for f in functions.values()] == [1, 4, 5, 5]",
@@ -49,7 +49,7 @@ STORIES = {
     "plot_extrapolation": "error['outside', 'network'] > 5 * error['hull', 'network']"
     " and error['hull', 'network'] > 5 * error['domain', 'network']"
     " and error['outside', 'gaussian_process'] < error['outside', 'network']",
-    "plot_interpolation": "found[1].barrier < 0.2 * found[0].barrier",
+    "plot_interpolation": "results[1].barrier < 0.2 * results[0].barrier",
     "plot_length_scale": "all(curves[k].diff().abs().sum() > 1.5 * curves[10 * k].diff().abs()"
     ".sum() for k in (0.1, 1.0))",
     "plot_lipschitz": "found.lower <= min(found.bounds) < 0.8 * max(found.bounds)",
@@ -79,14 +79,15 @@ STORIES = {
     " and kinds[1][2].variation[0] > 1.9",
     "plot_gradient_norm": "everywhere[(grid.norm(dim=1) - 0.6).abs() < 0.05].mean() > 4 * mean",
     "plot_path_length": "numbers(ax)[0][0] < 1.1 and numbers(ax)[1][0] > 2",
-    "plot_gradient_path_length": "found[4][1].low > 3 * found[0][1].high"
-    " and found[4][0].low < found[0][0].high and found[0][0].low < found[4][0].high",
+    "plot_gradient_path_length": "summaries[4][1].low > 3 * summaries[0][1].high"
+    " and summaries[4][0].low < summaries[0][0].high"
+    " and summaries[0][0].low < summaries[4][0].high",
     "plot_weights_product": "abs(inside[-1] - bound) < 1e-5 * bound and inside[-2] < inside[-1]",
-    "plot_total_variation": "found.exact and found.summary().value > 1.1 * shortest",
+    "plot_total_variation": "result.exact and result.summary().value > 1.1 * shortest",
     "plot_slope_variation": "numbers(left) == [[2.0], [3.0]] and numbers(right) == [[2.0], [2.0]]",
-    "plot_gradient_deflection": "found[1].low > 4 * found[0].high",
-    "plot_rugosity": "found[-1].low > 5 * found[0].high"
-    " and all(a.value < b.value for a, b in zip(found, found[1:]))",
+    "plot_gradient_deflection": "summaries[1].low > 4 * summaries[0].high",
+    "plot_rugosity": "summaries[-1].low > 5 * summaries[0].high"
+    " and all(a.value < b.value for a, b in zip(summaries, summaries[1:]))",
     "plot_spectral_norm": "all(b > 1.4 * s for b, s in zip(bounds, steepest))"
     " and bounds == sorted(bounds)",
     "plot_distance_from_init": "moved == sorted(moved, reverse=True) and began == sorted(began)"

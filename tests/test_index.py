@@ -40,7 +40,7 @@ def package(tmp_path, monkeypatch):
 
 def forget() -> None:
     """Make the next call read files again, as a new process does."""
-    for cached in (index.entries, index._source, index._kept):
+    for cached in (index.entries, index._source, index._stored):
         cached.cache_clear()
 
 

@@ -27,7 +27,7 @@ result.plot(Figure().add_subplot())
 None""",
     "result": "result",
     "progress": """
-from inscape._core import progress
+from inscape.runtime import progress
 progress.PATIENCE = 0.0
 with progress.progress(4, label="working") as bar:
     for _ in range(4):

@@ -29,11 +29,11 @@ def total(x):
 
 
 square = 3 * torch.rand(500, 2, generator=torch.Generator().manual_seed(0)).double() - 1.5
-peers = ("gaussian_process", "nearest_neighbour")
-found = extrapolation(net, data.x, data.y, queries=square, target=total, peers=peers)
-error = {(row["zone"], row["model"]): row["error"] for row in found.by_zone()}
+baselines = ("gaussian_process", "nearest_neighbour")
+result = extrapolation(net, data.x, data.y, queries=square, target=total, baselines=baselines)
+error = {(row["zone"], row["model"]): row["error"] for row in result.by_zone()}
 with styled():
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.2), layout="constrained")
     error_picture(error_map(net, total, size=128, dtype=torch.float64), left, data=data.x)
-    draw(found, right)
+    draw(result, right)
 plt.show()

@@ -2,8 +2,8 @@
 Gaussian process: the kernel decides what happens between the data
 ==================================================================
 
-Three processes pass through the same points. Radial basis functions come back to zero where there
-are no data; infinitely wide networks go on as they came, ReLU straight and tanh bounded.
+Three processes interpolate the same data. With an RBF kernel the mean returns to zero away from the
+data; infinitely wide networks extrapolate, linearly with ReLU and bounded with tanh.
 """
 
 import matplotlib.pyplot as plt
@@ -23,10 +23,10 @@ kernels = {
 at = torch.linspace(-2.5, 2.5, 200, dtype=torch.float64)
 with styled():
     figure, axes = plt.subplots(1, 3, figsize=(9.6, 3), sharey=True, layout="constrained")
-    found = []
+    processes = []
     for ax, (name, (kernel, color)) in zip(axes, kernels.items(), strict=True):
         process = gaussian_process(data.x, data.y, kernel=kernel, noise=1e-6, restarts=3)
         posterior(process, ax, at=at, color=color)
         ax.set_title(f"{name}: log likelihood {process.log_likelihood:.2f}")
-        found.append(process)
+        processes.append(process)
 plt.show()

@@ -2,8 +2,8 @@
 Kernel drift: the wider, the lazier
 ===================================
 
-Hidden units are divided by the root of the width and all weights begin at size one. Then a wide
-network fits while its tangent kernel hardly moves; the change falls faster than the root.
+In NTK parametrisation hidden units are divided by the square root of the width, and all weights are
+standard normal at initialisation. A wide network then fits while its tangent kernel hardly changes.
 """
 
 import matplotlib.pyplot as plt
@@ -21,14 +21,14 @@ class Root(nn.Module):
     forward = staticmethod(lambda x: x / x.shape[1] ** 0.5)
 
 
-draw = torch.Generator().manual_seed(0)
-x = torch.randn(30, 2, generator=draw)
+generator = torch.Generator().manual_seed(0)
+x = torch.randn(30, 2, generator=generator)
 y = (x[:, :1] * x[:, 1:]).sign()
 drifts = {}
 for width in (8, 32, 128, 512):
     net = nn.Sequential(nn.Linear(2, width), nn.Tanh(), Root(), nn.Linear(width, 1))
     for p in net.parameters():
-        p.data = torch.randn(p.shape, generator=draw)
+        p.data = torch.randn(p.shape, generator=generator)
     run = fit(net, x, y, lr=0.5, epochs=500, record=50, progress=False)
     drifts[width] = [kernel_drift(net, x, trajectory=run.trajectory)]
 law = drift_across_widths(drifts)

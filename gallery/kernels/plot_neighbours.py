@@ -1,9 +1,9 @@
 """
-Neighbours: what the network takes for alike
-============================================
+Neighbours: which digits have similar gradients
+===============================================
 
-The nearest digits by the tangent kernel share the query's class more often than the nearest by
-distance, and the two lists share a part only. Below, a map of the space of gradients.
+The nearest digits by the tangent kernel are of the query's class more often than the nearest by
+distance, and both lists agree in part only. On the right, a t-SNE embedding of the gradients.
 """
 
 import matplotlib.pyplot as plt
@@ -20,15 +20,15 @@ net = two_layer(64, 64, 10)
 rate = {"optimizer": "adam", "lr": 0.01, "batch": 64, "epochs": 20, "progress": False}
 fit(net, data.x, data.y, loss="cross_entropy", **rate)
 x, y = data.x_test[:250], data.y_test[:250]
-found = neighbours(net, x, count=10)
-right = [float((y[some] == y[:, None]).double().mean()) for some in
-         (found.by_kernel, found.by_distance)]  # fmt: skip
+result = neighbours(net, x, count=10)
+right = [float((y[neighbour] == y[:, None]).double().mean()) for neighbour in
+         (result.by_kernel, result.by_distance)]  # fmt: skip
 
 with styled():
     figure, (left, middle) = plt.subplots(1, 2, figsize=(8.6, 3.4), layout="constrained")
-    found.plot(left)
+    result.plot(left)
     left.set_title(f"of the same class: {right[0]:.0%} by kernel, {right[1]:.0%} by distance")
     kernel = tangent_kernel(net, x, outputs="trace", normalised=True).kernel
     cloud(embedding(kernel), y, middle)
-    middle.set_title("gradients of the outputs, mapped to the plane")
+    middle.set_title("t-SNE of the gradients of the outputs")
 plt.show()

@@ -2,8 +2,8 @@
 Path kernel: which digits made this prediction
 ==============================================
 
-Training is retraced step by step: what every training picture added to one output at one test
-picture, by Adam, sums up to the prediction exactly. The strongest of 300 are shown.
+The contributions of all training images to one output at one test image, through every update of
+Adam, sum to the prediction exactly. The largest of 300 are shown.
 """
 
 import matplotlib.pyplot as plt
@@ -20,11 +20,11 @@ x, y = data.x[:300], data.y[:300]
 net = two_layer(64, 24)
 run = fit(net, x, y, optimizer="adam", lr=0.01, batch=50, epochs=12, record=12, progress=False)
 query = data.x_test[:1]
-found = path_kernel(net, x, y, trajectory=run.trajectory, queries=query)
-added = float(found.samples.sum())
-closes = float((found.initial + added - found.final).abs().max())
+split = path_kernel(net, x, y, trajectory=run.trajectory, queries=query)
+added = float(split.samples.sum())
+closes = float((split.initial + added - split.final).abs().max())
 
 with styled():
     figure = plt.figure(figsize=(9.2, 3.6), layout="constrained")
-    attribution(found, x=x, queries=query, figure=figure)
+    attribution(split, x=x, queries=query, figure=figure)
 plt.show()

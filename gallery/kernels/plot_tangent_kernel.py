@@ -2,8 +2,8 @@
 Tangent kernel: training brings a class together
 ================================================
 
-Each square is the cosine between what a step for one digit and a step for another would do to the
-weights. Before training all digits pull nearly alike; afterwards each class pulls for itself.
+Each entry is the cosine between the gradients at two digits. Before training all gradients are
+similar; afterwards those of one class are, and those of different classes are not.
 """
 
 import matplotlib.pyplot as plt
@@ -21,12 +21,12 @@ x, y = data.x_test[:120], data.y_test[:120]
 same = y[:, None] == y
 with styled():
     figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.6), layout="constrained")
-    apart = []
+    gaps = []
     for ax, when in zip(axes, ("before training", "after training"), strict=True):
-        found = tangent_kernel(net, x, outputs="trace", normalised=True)
-        matrix(found, ax, labels=y)
-        within, across = found.kernel[same].mean(), found.kernel[~same].mean()
-        apart.append(float(within - across))
+        result = tangent_kernel(net, x, outputs="trace", normalised=True)
+        matrix(result, ax, labels=y)
+        within, across = result.kernel[same].mean(), result.kernel[~same].mean()
+        gaps.append(float(within - across))
         ax.set_title(f"{when}: {within:.2f} within a class, {across:.2f} across")
         rate = {"optimizer": "adam", "lr": 0.01, "batch": 64, "epochs": 20, "progress": False}
         fit(net, data.x, data.y, loss="cross_entropy", **rate)

@@ -4,7 +4,7 @@ Interpolation: a barrier that is only a matter of order
 
 Two networks that learned the same function have their units in different orders, and halfway
 between them the loss is high. With the units in the order in which they are most alike most of the
-barrier is gone; with the last layer solved anew all of it.
+barrier is gone; with the last layer solved again all of it.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ from inscape.models import two_layer
 from inscape.training import fit
 
 data = disc(n=128, target="multiplication", dtype=torch.float64)
-one, two = (
+first, second = (
     fit(
         two_layer(2, 64, seed=seed, dtype=torch.float64),
         data.x,
@@ -29,12 +29,12 @@ one, two = (
     ).model
     for seed in (0, 1)
 )
-found = [
-    interpolation(one, data.x_test, data.y_test, other=two, align=align, solve=True)
+results = [
+    interpolation(first, data.x_test, data.y_test, other=second, align=align, solve=True)
     for align in (False, True)
 ]
 with styled():
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 3), sharey=True, layout="constrained")
-    for ax, result in zip(axes, found, strict=True):
+    for ax, result in zip(axes, results, strict=True):
         draw(result, ax)
 plt.show()

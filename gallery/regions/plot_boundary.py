@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from inscape.data import xor_circles
-from inscape.figures.regions import mosaic
+from inscape.figures.regions import draw_regions
 from inscape.figures.style import styled
 from inscape.models import mlp
 from inscape.regions import decision_boundary, plane_regions
@@ -29,7 +29,7 @@ with styled():
         fit(net, data.x, y, loss="bce_logits", epochs=600, **rate)
         regions = plane_regions(net, data.x)
         length = decision_boundary(regions).length
-        mosaic(regions, ax, color="value", lines=False, boundary=True, bar=False)
+        draw_regions(regions, ax, color="value", lines=False, boundary=True, bar=False)
         for (u, v), mark in zip(marks, "o^", strict=True):
             ax.scatter(u, v, s=7, marker=mark, c="w", edgecolors="k", linewidths=0.4)
         ax.set_title(f"width {width}: {regions.cells} cells, length {length:.1f}")

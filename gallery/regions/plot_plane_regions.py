@@ -10,7 +10,7 @@ neighbours (up to 5000 cells; of more, the dots alone).
 import matplotlib.pyplot as plt
 
 from inscape.data import xor_circles
-from inscape.figures.regions import dual, mosaic
+from inscape.figures.regions import draw_regions, dual
 from inscape.figures.style import styled
 from inscape.models import mlp
 from inscape.regions import plane_regions
@@ -24,11 +24,11 @@ regions = plane_regions(net, data.x)
 
 with styled():
     figure, axes = plt.subplots(2, 2, figsize=(8.4, 8), layout="constrained")
-    mosaic(regions, axes[0, 0], boundary=True)
+    draw_regions(regions, axes[0, 0], boundary=True)
     axes[0, 0].set_title(f"{regions.cells} activation patterns, and where the decision changes")
-    mosaic(regions, axes[0, 1], color="plain", bar=False)
+    draw_regions(regions, axes[0, 1], color="plain", bar=False)
     axes[0, 1].set_title("where units switch: layers blue, orange, green")
-    mosaic(regions, axes[1, 0], color="map")
+    draw_regions(regions, axes[1, 0], color="map")
     axes[1, 0].set_title("hue: where the slope points; strength: how steep")
     dual(regions, axes[1, 1], color="map")
     axes[1, 1].set_title("the dual: a dot for each cell at its slopes")

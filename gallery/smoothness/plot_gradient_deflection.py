@@ -17,19 +17,19 @@ from inscape.training import fit
 
 data = digits_binary(4, 9, n=100)
 four, nine = (data.x[data.y[:, 0] == label][2] for label in (1, -1))
-share = torch.linspace(0, 1, 101)[:, None]
-fading = torch.lerp(four, nine, share)
-found = []
+fractions = torch.linspace(0, 1, 101)[:, None]
+fading = torch.lerp(four, nine, fractions)
+summaries = []
 
 with styled():
     figure, ax = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
     for scale, name, color in ((0.01, "small", BLUE), (30, "large", VERMILION)):
         net = two_layer(64, 256, init="glorot", scale=scale)
         fit(net, data.x, data.y, optimizer="adam", lr=0.01, epochs=1000, stop_loss=1e-3)
-        found.append(gradient_deflection(net, data.x).summary())
+        summaries.append(gradient_deflection(net, data.x).summary())
         pace = 100 * net(fading).detach()[:, 0].diff()
-        text = f"{name} initial weights: {found[-1].value:.2f}"
-        ax.stairs(pace, share[:, 0], baseline=None, color=color, linewidth=1.4, label=text)
+        text = f"{name} initial weights: {summaries[-1].value:.2f}"
+        ax.stairs(pace, fractions[:, 0], baseline=None, color=color, linewidth=1.4, label=text)
     ax.axhline(-2, color=INK, linewidth=1, linestyle=(0, (5, 2)))
     ax.text(1, -2.3, "straight down", ha="right", va="top")
     ax.set(xlabel="fraction of the path from a four to a nine", ylabel="pace of the output")

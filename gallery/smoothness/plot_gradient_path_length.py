@@ -1,9 +1,9 @@
 """
-Gradient path length: more data, more bends
+Gradient path length: more data, more kinks
 ===========================================
 
 With more digits to fit, the output travels no farther between two of them, but its slope changes
-more on the way. Volhejn saw the same on all 45 pairs of MNIST's digits (Table 4.2).
+more in between. Volhejn saw the same on all 45 pairs of MNIST's digits (Table 4.2).
 """
 
 import matplotlib.pyplot as plt
@@ -17,19 +17,19 @@ from inscape.training import fit
 sizes = (16, 32, 64, 128, 256)
 points = digits_binary(4, 9).x_test
 measures = (path_length, gradient_path_length)
-found = []
+summaries = []
 for n in sizes:
     data = digits_binary(4, 9, n=n)
     net = two_layer(64, 128, init="glorot", scale=0.01)
     fit(net, data.x, data.y, optimizer="adam", lr=0.01, epochs=400, stop_loss=3e-3)
-    found.append([measure(net, points, pairs=400).summary() for measure in measures])
+    summaries.append([measure(net, points, pairs=400).summary() for measure in measures])
 
 with styled():
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3), layout="constrained")
-    for ax, row in zip(axes, zip(*found, strict=True), strict=True):
-        means = [one.value for one in row]
-        spread = [[one.value - one.low for one in row], [one.high - one.value for one in row]]
-        ax.errorbar(sizes, means, spread, color=BLUE, marker="o", markersize=4, capsize=3)
+    for ax, column in zip(axes, zip(*summaries, strict=True), strict=True):
+        means = [summary.value for summary in column]
+        errors = [[s.value - s.low for s in column], [s.high - s.value for s in column]]
+        ax.errorbar(sizes, means, errors, color=BLUE, marker="o", markersize=4, capsize=3)
         ax.set(xscale="log", xlabel="training digits", ylim=(0, None))
         ax.set_xticks(sizes, sizes)
         ax.minorticks_off()

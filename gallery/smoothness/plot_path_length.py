@@ -17,8 +17,8 @@ from inscape.training import fit
 
 data = digits_binary(4, 9, n=100)
 four, nine = (data.x[data.y[:, 0] == label][2] for label in (1, -1))
-share = torch.linspace(0, 1, 200)[:, None]
-fading = torch.lerp(four, nine, share)
+fractions = torch.linspace(0, 1, 200)[:, None]
+fading = torch.lerp(four, nine, fractions)
 
 with styled():
     figure, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
@@ -26,7 +26,7 @@ with styled():
         net = two_layer(64, 256, init="glorot", scale=scale)
         fit(net, data.x, data.y, optimizer="adam", lr=0.01, epochs=1000, stop_loss=1e-3)
         mean = path_length(net, data.x).summary().value
-        ax.plot(share, net(fading).detach(), color=color, linestyle=dash)
+        ax.plot(fractions, net(fading).detach(), color=color, linestyle=dash)
         ax.lines[-1].set_label(f"{name} initial weights: {mean:.2f}")
     for at in range(0, 200, 49):
         picture = ax.inset_axes((0.045 + 0.91 * at / 199 - 0.06, 1.02, 0.12, 0.2))
@@ -34,5 +34,5 @@ with styled():
         picture.set_axis_off()
     ax.set(xlabel="fraction of the path from the four to the nine", ylabel="output of the network")
     ax.legend(title="mean path length, 1000 pairs of digits")
-    figure.suptitle("a picture fades from four to nine: two networks, two ways")
+    figure.suptitle("a picture fades from four to nine: two networks, two paths")
 plt.show()

@@ -1,9 +1,9 @@
 """
-Penalties: each asks for its own smoothness
-===========================================
+Penalties: each lowers its own measure
+======================================
 
 The same network, trained on the same points. A path-length penalty removes the detours; a
-weights-product penalty finds little to do, for training alone already bent the curve so little.
+weights-product penalty changes little, for training alone already keeps the slope variation small.
 """
 
 import matplotlib.pyplot as plt

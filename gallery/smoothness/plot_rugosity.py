@@ -16,19 +16,22 @@ from inscape.training import fit
 
 data = digits_binary(4, 9, n=100)
 wrong = (0, 2, 4, 6, 8, 10)
-found = []
+summaries = []
 for count in wrong:
     y = data.y.clone()
     y[:count] *= -1
     net = two_layer(64, 256, init="glorot", scale=0.01)
     fit(net, data.x, y, optimizer="adam", lr=0.01, epochs=2000, stop_loss=1e-3)
-    found.append(rugosity(net, data.x_test, directions=16).summary())
+    summaries.append(rugosity(net, data.x_test, directions=16).summary())
 
 with styled():
     figure, ax = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
-    means = [one.value for one in found]
-    spread = [[one.value - one.low for one in found], [one.high - one.value for one in found]]
-    ax.errorbar(wrong, means, spread, color=BLUE, marker="o", markersize=4, capsize=3)
+    means = [summary.value for summary in summaries]
+    errors = [
+        [summary.value - summary.low for summary in summaries],
+        [summary.high - summary.value for summary in summaries],
+    ]
+    ax.errorbar(wrong, means, errors, color=BLUE, marker="o", markersize=4, capsize=3)
     ax.set(xlabel="wrong labels among the hundred", xticks=wrong, ylim=(0, None))
     ax.set_ylabel("rugosity\n(change of slope per unit of input)")
     ax.set_title("around test digits: mean over 64 of them, 95% interval")

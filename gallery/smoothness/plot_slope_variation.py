@@ -1,9 +1,9 @@
 """
-Slope variation: bent as little, yet longer
-===========================================
+Slope variation: as small, yet a longer path
+============================================
 
-Both functions pass through the four points and bend as little as any can, but one of them dips on
-its way: bending little and varying little are two things (Volhejn, Eq. 3.14).
+Both functions pass through the four points with the least slope variation possible, but one of them
+dips in between: slope variation and total variation are two things (Volhejn, Eq. 3.14).
 """
 
 import matplotlib.pyplot as plt
@@ -21,12 +21,13 @@ curves = (
 with styled():
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3), layout="constrained")
     for f, color, dash in curves:
-        up = total_variation(f, points)
-        bent = slope_variation(f, points)
-        left.plot(up.at, up.values, color=color, linestyle=dash, label=f"{up.summary().value:.2f}")
-        slopes = torch.cat([bent.slopes, bent.slopes[-1:]])[: len(bent.at)]
-        right.step(bent.at, slopes, where="post", color=color, linestyle=dash)
-        right.lines[-1].set_label(f"{bent.summary().value:.2f}")
+        values = total_variation(f, points)
+        slope = slope_variation(f, points)
+        left.plot(values.at, values.values, color=color, linestyle=dash)
+        left.lines[-1].set_label(f"{values.summary().value:.2f}")
+        slopes = torch.cat([slope.slopes, slope.slopes[-1:]])[: len(slope.at)]
+        right.step(slope.at, slopes, where="post", color=color, linestyle=dash)
+        right.lines[-1].set_label(f"{slope.summary().value:.2f}")
     left.plot(points, points.abs() - 1, "o", color=INK, markersize=5)
     left.set(title="the function", xlabel="input", ylabel="output")
     right.set(title="its slope", xlabel="input", ylabel="output per unit of input")

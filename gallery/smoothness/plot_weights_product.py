@@ -18,9 +18,9 @@ data = torch.tensor([[-1.0], [1.0]])
 bound = weights_product(net, data).summary().value
 
 # The jump of the slope at each knot, in the order in which a growing [-r, r] takes them in.
-found = slope_variation(net, data, low=-1000, high=1000)
-jumps = found.slopes.diff(dim=0).abs()[:, 0]
-reach, order = found.at[1:-1].abs().sort()
+variation = slope_variation(net, data, low=-1000, high=1000)
+jumps = variation.slopes.diff(dim=0).abs()[:, 0]
+reach, order = variation.at[1:-1].abs().sort()
 inside = jumps[order].cumsum(0)
 
 with styled():

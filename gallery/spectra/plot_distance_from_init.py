@@ -3,7 +3,7 @@ Distance from initialisation: wide networks need not move far
 =============================================================
 
 Networks of all widths fit the same digits. The wider one is, the larger its weights are from the
-start, and the smaller is the share of them by which it has to move (Nagarajan and Kolter 2019).
+start, and the smaller is the fraction of them by which it has to move (Nagarajan and Kolter 2019).
 """
 
 from copy import deepcopy
@@ -24,9 +24,9 @@ for width in widths:
     start = deepcopy(net)
     rate = 2 / width  # the loss is steeper in wide networks
     fit(net, data.x, data.y, optimizer="sgd", lr=rate, epochs=3000, stop_loss=0.03)
-    found = distance_from_init(net, data.x, start=start)
-    moved.append(found.summary().value)
-    began.append(float(found.before.norm()))
+    result = distance_from_init(net, data.x, start=start)
+    moved.append(result.summary().value)
+    began.append(float(result.before.norm()))
 
 with styled():
     figure, ax = plt.subplots(figsize=(5.2, 3.2), layout="constrained")

@@ -20,15 +20,15 @@ from inscape.training import fit
 data = digits()
 net = two_layer(64, 128, 10)
 fit(net, data.x, data.y, loss="cross_entropy", optimizer="adam", lr=0.01, batch=64, epochs=10)
-draw, largest, found = torch.linspace(0, 1, 128), (1, 4, 8, 12, 16), []
+draw, largest, norms = torch.linspace(0, 1, 128), (1, 4, 8, 12, 16), []
 for most in largest:
     other, factor = deepcopy(net), most**draw
     other[0].weight.data *= factor[:, None]
     other[0].bias.data *= factor
     other[2].weight.data /= factor
     both = (spectral_norm(other, data.x), fisher_rao_norm(other, data.x_test, data.y_test))
-    found.append([one.summary().value for one in both])
-products, lengths = (torch.tensor(found) / torch.tensor(found[0])).T
+    norms.append([result.summary().value for result in both])
+products, lengths = (torch.tensor(norms) / torch.tensor(norms[0])).T
 
 with styled():
     figure, ax = plt.subplots(figsize=(5.2, 3.2), layout="constrained")

@@ -19,18 +19,18 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)")
 
 
 def visible(text: str) -> str:
-    r"""Return a text with its control characters written out; tabs and line feeds stay.
+    r"""Return a text with its control characters escaped; tabs and line feeds stay.
 
     The form is that of JSON, so it also serves for a text that is JSON already.
 
     >>> visible("fc\u202e1\x1b[31m")
     'fc\\u202e1\\u001b[31m'
     """
-    return _CONTROL.sub(_written_out, text)
+    return _CONTROL.sub(_escaped, text)
 
 
 def visible_block(text: str) -> str:
-    r"""Return a text with its control characters written out, tabs too; line feeds stay.
+    r"""Return a text with its control characters escaped, tabs too; line feeds stay.
 
     >>> visible_block("two\nlines\t")
     'two\nlines\\t'
@@ -39,7 +39,7 @@ def visible_block(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    r"""Return a text with its control characters written out, tabs and line feeds too.
+    r"""Return a text with its control characters escaped, tabs and line feeds too.
 
     >>> visible_line("two\nlines")
     'two\\nlines'
@@ -68,7 +68,7 @@ def csv_cell(value: object) -> object:
 
 
 def csv_text(rows: Sequence[Mapping[str, object]], digits: int | None = None) -> str:
-    """Return rows as CSV under the names of the first, control characters written out.
+    """Return rows as CSV under the names of the first, control characters escaped.
 
     Args:
         rows: Rows of a table.
@@ -87,5 +87,5 @@ def _cell(value: object, digits: int | None) -> object:
     return f"{value:.{digits}g}" if digits and isinstance(value, float) else csv_cell(value)
 
 
-def _written_out(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

@@ -80,8 +80,8 @@ def families() -> list[str]:
 def question(family: str) -> str:
     """Return the question that a family answers: the first sentence of its docstring."""
     doc = source(PACKAGE / family / "__init__.py").doc
-    asked, mark, _ = doc.partition("?")
-    return asked + mark if mark else doc.partition("\n")[0]
+    question, mark, _ = doc.partition("?")
+    return question + mark if mark else doc.partition("\n")[0]
 
 
 def source(path: Path) -> Source:
@@ -110,20 +110,22 @@ def item_of(stem: str) -> str:
 @cache
 def _source(path: Path, stamp: int) -> Source:
     text = path.read_bytes()
-    kept = _kept().get(_key(path)) if path.is_relative_to(PACKAGE) else None
-    if kept is None or kept["checksum"] != zlib.crc32(text):
+    stored = _stored().get(_key(path)) if path.is_relative_to(PACKAGE) else None
+    if stored is None or stored["checksum"] != zlib.crc32(text):
         return _parsed(path, text)
-    experiment = kept["experiment"] and Listing(**kept["experiment"])
-    return Source(kept["doc"], tuple(Entry(**entry) for entry in kept["instruments"]), experiment)
+    experiment = stored["experiment"] and Listing(**stored["experiment"])
+    return Source(
+        stored["doc"], tuple(Entry(**entry) for entry in stored["instruments"]), experiment
+    )
 
 
 @cache
-def _kept() -> dict[str, Any]:
+def _stored() -> dict[str, Any]:
     try:
-        kept: dict[str, Any] = json.loads(FILE.read_bytes())
+        stored: dict[str, Any] = json.loads(FILE.read_bytes())
     except (OSError, ValueError):  # none was built: the sources are read
         return {}
-    return kept
+    return stored
 
 
 def _key(path: Path) -> str:
@@ -170,9 +172,9 @@ def _decoration(node: ast.FunctionDef) -> ast.Call | None:
 
 
 def _entry(family: str, node: ast.FunctionDef, call: ast.Call) -> Entry:
-    said = {word.arg: _literal(word.value) for word in call.keywords}
+    declared = {word.arg: _literal(word.value) for word in call.keywords}
     doc = ast.get_docstring(node) or ""
-    words = {key: said.get(key) or "" for key in ("reads", "cost", "cites", "meaning")}
+    words = {key: declared.get(key) or "" for key in ("reads", "cost", "cites", "meaning")}
     signature = f"{node.name}({ast.unparse(node.args)})"
     return Entry(
         name=node.name,

@@ -140,7 +140,7 @@ def test_infinite_outputs_are_refused():
     "f", [lambda x: x - x.mean(0), lambda x: x.cumsum(0), lambda x: 1e-4 * (x - x.mean(0))]
 )
 def test_rows_that_see_each_other_are_refused(f):
-    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+    with pytest.raises(ValueError, match="must act on each sample independently"):
         probe(f, X)
 
 
@@ -158,12 +158,14 @@ def test_nan_setting_is_refused():
 
 def test_batch_norm_without_running_statistics_is_refused():
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, track_running_stats=False)).eval()
-    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+    with pytest.raises(ValueError, match="must act on each sample independently"):
         probe(model, X)
 
 
 def test_model_that_draws_random_numbers_is_refused():
-    with pytest.raises(ValueError, match="two calls with the same batch differ: take random draws"):
+    with pytest.raises(
+        ValueError, match="two calls with the same batch differ: remove random draws"
+    ):
         probe(lambda x: x + torch.rand_like(x), X)
 
 

@@ -106,5 +106,5 @@ def test_list_of_five_inputs_is_kept(monkeypatch, tmp_path):
 def test_list_is_given_even_where_it_cannot_be_kept(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(keeping, "cache_dir", lambda: tmp_path / "file")
-    made = keeping.kept("some", lambda: {"numbers": np.arange(3)})
-    assert made["numbers"].tolist() == [0, 1, 2]
+    arrays = keeping.cached_arrays("some", lambda: {"numbers": np.arange(3)})
+    assert arrays["numbers"].tolist() == [0, 1, 2]

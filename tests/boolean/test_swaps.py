@@ -150,7 +150,7 @@ def test_bound_of_ten_inputs():
 
 
 def test_changes_refuses():
-    with pytest.raises(ValueError, match="weights must be 2 whole numbers, one for each input"):
+    with pytest.raises(ValueError, match="weights must be 2 integers, one for each input"):
         changes(parity(2), [1, 2, 3])
     with pytest.raises(ValueError, match=r"found \[0.5, 1.0\]: scale and round them"):
         changes(parity(2), np.array([0.5, 1.0]))
@@ -222,7 +222,7 @@ def test_networks_that_are_no_boolean_function():
         "not applicable: it reads the corners of a cube of at most 6 inputs, found 7"
     )
     many = boolean_function(lambda x: x, torch.zeros(1, 3))
-    assert many.status.endswith("it takes one output, or two that compete, found 3")
+    assert many.status.endswith("it supports one output, or two that compete, found 3")
 
 
 def test_analysis_has_it_all():

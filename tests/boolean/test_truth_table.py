@@ -143,7 +143,7 @@ def test_formula_refuses_inputs_beyond_n():
         (lambda: bent(3), r"bent functions need an even number of inputs, found 3: take 4"),
         (lambda: variable(3, 2), r"must be one of x1 to x2, found x3"),
         (lambda: with_parity(parity(4), 3), r"at least the 4 inputs of the function, found 3"),
-        (lambda: parity(2)(True), r"takes 2 inputs, found 1"),
+        (lambda: parity(2)(True), r"requires 2 inputs, found 1"),
         (lambda: parity(2) ^ parity(3), r"same inputs, found 2 and 3"),
     ],
 )

@@ -5,7 +5,7 @@ import json
 import torch
 
 from inscape.ensembles import slots
-from inscape.ensembles.slots import same_bits
+from inscape.ensembles.slots import slots_agree
 from inscape.environment import processor
 
 
@@ -17,8 +17,8 @@ def by_slot(left, right):
 
 
 def test_slots_agree_or_one_that_differs_is_seen():
-    assert same_bits(lambda left, right: (left[:1] @ right[:1]).expand(len(left), -1, -1))
-    assert not same_bits(by_slot)
+    assert slots_agree(lambda left, right: (left[:1] @ right[:1]).expand(len(left), -1, -1))
+    assert not slots_agree(by_slot)
 
 
 def test_facts_of_the_processor(run, monkeypatch):
@@ -30,7 +30,7 @@ def test_facts_of_the_processor(run, monkeypatch):
     assert ("MKL" in result["BLAS of torch"]) == torch.backends.mkl.is_available()
     assert result["BLAS of NumPy"]
     assert "MKL_CBWR=AVX2" in result["settings"]
-    assert result["slots of a stack agree bit for bit"].startswith("yes" if same_bits() else "no")
+    assert result["slots of a stack agree bit for bit"].startswith("yes" if slots_agree() else "no")
 
 
 def test_slots_that_differ_are_said(monkeypatch):

@@ -24,8 +24,8 @@ from inscape.smoothness import (
     path_length,
     rugosity,
 )
-from inscape.smoothness._line_moments import Moments, along, joined, scale
-from inscape.smoothness._line_spread import between_lines
+from inscape.smoothness._length_scale_intervals import bootstrap_interval
+from inscape.smoothness._line_moments import Moments, concatenated, line_moments, scale
 from inscape.spectra import fisher_rao_norm
 
 SEEDS = 200
@@ -126,6 +126,7 @@ def of_tangent_kernel_of_few_directions(seed):
     return steps, float(model[1].weight.norm() * (x.square().sum(1) + 1).sqrt().mean())
 
 
+#: By name, how to make an estimator for a seed, and the rows of input that one sample takes.
 ESTIMATORS = {
     "gradient_norm": (of_gradient_norm, 1),
     "path_length": (of_path_length, 3),
@@ -135,14 +136,14 @@ ESTIMATORS = {
     "fisher_rao_norm": (of_fisher_rao_norm, 1),
     "fisher_rao_norm, heavy tails": (of_heavy_fisher_rao_norm, 1),
     "robustness": (of_robustness, 1),
-    "tangent_kernel": (of_tangent_kernel, 1),
-    "tangent_kernel, few directions": (of_tangent_kernel_of_few_directions, 1),
+    "tangent_kernel": (of_tangent_kernel, 3),
+    "tangent_kernel, few directions": (of_tangent_kernel_of_few_directions, 3),
 }
 
 
 def samples_in(result):
     """Return how many samples a result has."""
-    names = ("variances", "norms", "deflections", "changes", "squares", "lengths")
+    names = ("variances", "norms", "deflections", "changes", "squares", "squared_norms", "lengths")
     return next(len(getattr(result, name)) for name in names if hasattr(result, name))
 
 
@@ -171,7 +172,7 @@ def test_intervals_of_length_scales_cover_that_of_very_many_lines():
     f = probe(lambda x: torch.sin(2 * x[:, :1]) + torch.cos(x[:, 1:]), x)
     ends = draw_pair_numbers(len(x), 200 * SEEDS, seed=0)
     starts = torch.rand(ends.shape[1], generator=generator(1), dtype=torch.float64)
-    every = joined(list(along(f, x, ends, starts, knots, memory=MEMORY)))
+    every = concatenated(list(line_moments(f, x, ends, starts, knots, memory=MEMORY)))
     longest = 10 * float(every.lengths.square().mean().sqrt())
     truth = scale(every.lengths, every.variances, every.slopes, knots, longest)
     for stop in STOPS:
@@ -180,7 +181,7 @@ def test_intervals_of_length_scales_cover_that_of_very_many_lines():
             own = slice(200 * seed, 200 * seed + stop)
             lines = Moments(**{part.name: getattr(every, part.name)[own] for part in fields(every)})
             value = scale(lines.lengths, lines.variances, lines.slopes, knots, longest)
-            low, high = between_lines(lines, value, longest, resamples=500, seed=seed)
+            low, high = bootstrap_interval(lines, value, longest, resamples=500, seed=seed)
             hits += low <= truth <= high
         assert 0.90 <= hits / SEEDS <= 0.99, (stop, hits)
 
@@ -202,9 +203,9 @@ def test_intervals_of_extrapolation_cover_the_error_far_from_the_data(kind):
     for seed in range(SEEDS):
         draw = torch.Generator().manual_seed(seed)
         queries = 6 * torch.rand(256, 1, generator=draw, dtype=torch.float64) - 3
-        ask = {"queries": queries, "answers": labels(queries), "peers": ()}
+        ask = {"queries": queries, "answers": labels(queries), "baselines": ()}
         for stop in stops:
-            few = {name: part[:stop] if name != "peers" else part for name, part in ask.items()}
+            few = {name: part[:stop] if name != "baselines" else part for name, part in ask.items()}
             summary = extrapolation(f, x, labels(x), seed=seed, **few).summary()
             hits[stop] += summary.low <= truth <= summary.high
     for stop, count in hits.items():

@@ -246,7 +246,7 @@ def test_model_that_mixes_the_batch_is_refused_though_rows_are_equal(name):
     except ValueError as error:
         status = str(error)
     assert re.search(
-        "must treat each row of a batch alone|each sample acts for itself|"
+        "must act on each sample independently|each sample acts for itself|"
         "the batch must stay the first dimension",
         status,
     )

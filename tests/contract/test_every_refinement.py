@@ -33,7 +33,9 @@ SETTINGS = {
     "region_at": {},
     "robustness": {"points": 40},
     "rugosity": {"points": 30, "directions": 2},
+    "slope_variation": {"knots": 201},
     "tangent_kernel": {"outputs": "trace", "projections": 8},
+    "total_variation": {"knots": 201},
 }
 #: The field whose rows are the samples.
 SAMPLES = {
@@ -53,10 +55,14 @@ SAMPLES = {
     "region_at": None,  # one point
     "robustness": "lengths",
     "rugosity": "changes",
-    "tangent_kernel": "squares",
+    "slope_variation": None,  # points are denser, and lie between those before
+    "tangent_kernel": "squared_norms",
+    "total_variation": None,  # as slope_variation
 }
 #: Those that need a piecewise-linear network, whose steps are as short as the consumer asks.
 LINEAR = {"boundary", "line_regions", "plane_regions", "region_at"}
+#: Those of a function of one input.
+ONE_INPUT = {"slope_variation", "total_variation"}
 SAMPLED = [name for name in SAMPLES if SAMPLES[name] is not None]
 #: How a result says that its attack has not ended on all points yet.
 UNFINISHED = SENTENCE.partition("{")[0]
@@ -80,9 +86,10 @@ class Counting(nn.Module):
 
 def case(name):
     """Return a classifier, points that are more than anybody samples, and labels."""
-    x, act = points(60, 3), nn.ReLU if name in LINEAR else nn.Tanh
+    inputs, act = 1 if name in ONE_INPUT else 3, nn.ReLU if name in LINEAR else nn.Tanh
+    x = points(60, inputs)
     outputs = 10 if name == "tangent_kernel" else 2  # it is exact unless they are many
-    return Counting(dense(3, 8, outputs, act=act)).eval(), x, (x[:, 0] > 0).long()
+    return Counting(dense(inputs, 8, outputs, act=act)).eval(), x, (x[:, 0] > 0).long()
 
 
 def steps(name, rows):

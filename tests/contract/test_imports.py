@@ -14,7 +14,7 @@ PACKAGE = Path(inscape.__file__).parent
 #: The packages in order: each may import those of the rows above, and of its own row only itself.
 LAYERS = (
     ("errors", "escaping", "index"),
-    ("files",),
+    ("files", "runtime"),
     ("_core",),
     ("selection",),
     ("functional",),

@@ -101,7 +101,7 @@ def test_bad_input(unchecked):
             activation_scale(dense(3, 8, 1), wrong)
     with pytest.raises(TypeError, match="scale must be one number, found True: pass a float"):
         activation_scale(dense(3, 8, 1), True)
-    with pytest.raises(ValueError, match="momentum must be a share between 0 and 1, found nan"):
+    with pytest.raises(ValueError, match="momentum must be a fraction between 0 and 1, found nan"):
         activation_scale(dense(3, 8, 1), 1.0, momentum=float("nan"))
     with pytest.raises(ValueError, match=r"takes an nn.Sequential, found Linear: put Activation"):
         activation_scale(nn.Linear(2, 1), 1.0)

@@ -119,7 +119,7 @@ def test_penalties_and_watchers_see_the_model_itself():
     assert seen == ["begin", *((torch.Size([10, 2]), "step") * 2)]
 
 
-def test_same_seed_same_weights_and_global_dice_untouched():
+def test_same_seed_same_weights_and_global_generators_untouched():
     x, y = rings(20)
     nets = [dense(2, 6, 2) for _ in range(3)]
     state = torch.get_rng_state()
@@ -135,7 +135,7 @@ def test_same_seed_same_weights_and_global_dice_untouched():
     [
         ({"budget": -1.0}, "budget must be a finite number of at least 0, found -1.0: pass"),
         ({"budget": float("inf")}, "budget must be a finite number of at least 0, found inf"),
-        ({"clean": 2.0}, "clean must be a share between 0 and 1, found 2.0: pass such"),
+        ({"clean": 2.0}, "clean must be a fraction between 0 and 1, found 2.0: pass such"),
         ({"steps": 0}, "steps must be at least 1, found 0"),
         ({"bounds": (0.0, 1.0)}, "x must lie within the bounds 0 to 1"),
         ({"y": torch.full((20,), 7)}, "class numbers must lie between 0 and 1"),

@@ -13,11 +13,11 @@ import inscape
 from cases import CASES, dense, points
 from inscape._core import UnsupportedModelError
 from inscape._core.anytime import batches
-from inscape.controls import _ascent, length_scale, lipschitz, release
-from inscape.controls._ascent import Chord
-from inscape.controls._bounds import longest, upper_bounds
-from inscape.controls._graph import Graph
-from inscape.controls._slopes import SLOPES
+from inscape.controls import _steepest_chord, length_scale, lipschitz, release
+from inscape.controls._activation_slopes import SLOPES
+from inscape.controls._linear_maps import Graph
+from inscape.controls._lipschitz_bounds import longest, upper_bounds
+from inscape.controls._steepest_chord import Chord
 
 
 def test_exact_for_linear_maps():
@@ -126,7 +126,7 @@ def test_convolutions_and_pooling():
 def test_large_maps_by_iteration_are_the_same_number(monkeypatch):
     model, x = dense(6, 8, 8, 1), points(4, 6)
     written = upper_bounds(Graph(model, x))["product of norms"]
-    monkeypatch.setattr("inscape.controls._graph.SMALL", 0)
+    monkeypatch.setattr("inscape.controls._linear_maps.SMALL", 0)
     assert_close(upper_bounds(Graph(model, x))["product of norms"], written)
 
 
@@ -193,7 +193,7 @@ def test_an_absolute_value_that_bends_something_else_still_counts():
 def test_stretch_of_operations_on_several_numbers(module, shape, expected):
     """The bound holds for the worst of many Jacobians, and some input comes close to it."""
     (one,) = Graph(module, points(2, *shape)).activations
-    assert_close([one.high, one.low, one.each], [expected, -expected, False])
+    assert_close([one.high, one.low, one.elementwise], [expected, -expected, False])
     x = torch.cat([s * points(60, *shape, seed=3) for s in (0.1, 3.0, 30.0)])
     if "Max" in str(module):  # one number above all others is in as many windows as can be
         peaks = torch.eye(x[0].numel()).double().view(-1, *shape)
@@ -241,8 +241,8 @@ def test_where_differences_drown_the_jacobian_is_what_was_found():
     found = lipschitz(model, x)
     assert found.lower <= found.upper
     assert abs(found.lower / plain.lower - 1) < 1e-3
-    chord = Chord(slope=2.0, pair=points(2, 3), doubt=1e-3, jacobian=1.0)
-    assert (chord.found, replace(chord, doubt=1e-9).found) == (1.0, 2.0)
+    chord = Chord(slope=2.0, pair=points(2, 3), rounding=1e-3, jacobian=1.0)
+    assert (chord.value, replace(chord, rounding=1e-9).value) == (1.0, 2.0)
 
 
 @pytest.mark.parametrize("size", [1e12, 1e25, 1e100])
@@ -256,7 +256,7 @@ def test_points_between_which_nothing_fits_have_their_jacobian(size):
 
 
 def test_a_bound_below_what_was_found_ends_it(monkeypatch):
-    chord = Chord(slope=2.0, pair=points(2, 3), doubt=0.0, jacobian=0.5)
+    chord = Chord(slope=2.0, pair=points(2, 3), rounding=0.0, jacobian=0.5)
     module = sys.modules["inscape.controls.lipschitz"]  # its name is that of the function
     monkeypatch.setattr(module, "steepest_chords", lambda *_, **__: iter([chord]))
     found = lipschitz(dense(3, 1), points(4, 3))
@@ -267,12 +267,14 @@ def test_a_bound_below_what_was_found_ends_it(monkeypatch):
 def test_many_outputs_are_searched_by_few_mixtures(monkeypatch):
     model, x = dense(6, 9, 40), points(60, 6)
     seen = []
-    whole = _ascent.jacobians
+    whole = _steepest_chord.jacobians
     monkeypatch.setattr(
-        _ascent, "jacobians", lambda f, z: seen.append((len(z), f(z).shape[1])) or whole(f, z)
+        _steepest_chord,
+        "jacobians",
+        lambda f, z: seen.append((len(z), f(z).shape[1])) or whole(f, z),
     )
     found = lipschitz(model, x)
-    assert sum(n for n, c in seen if c == 40) == _ascent.SHORTLIST + _ascent.PAIRS
+    assert sum(n for n, c in seen if c == 40) == _steepest_chord.SHORTLIST + _steepest_chord.PAIRS
     norms = torch.linalg.matrix_norm(whole(model, x), 2)
     assert norms.max() * (1 - 1e-6) <= found.lower <= found.upper
 
@@ -280,7 +282,7 @@ def test_many_outputs_are_searched_by_few_mixtures(monkeypatch):
 @pytest.mark.parametrize("shape", [(4, 3, 5), (4, 5, 3)])
 def test_leading_is_the_decomposition(shape):
     matrices = points(*shape)
-    values, right = _ascent._leading(matrices)
+    values, right = _steepest_chord._leading(matrices)
     _, expected, vectors = torch.linalg.svd(matrices, full_matrices=False)
     assert_close(values, expected[:, 0])
     assert_close((right * vectors[:, 0]).sum(1).abs(), torch.ones(4, dtype=torch.float64))
@@ -298,8 +300,8 @@ def tent(peak):
 
 def test_every_refinement_has_the_constant_between_its_bounds(monkeypatch):
     """Stopped wherever, for 200 seeds: these are bounds, so all must hold, not 95% of them."""
-    monkeypatch.setattr(_ascent, "STEPS", 4)
-    monkeypatch.setattr(_ascent, "WIDE", 60)
+    monkeypatch.setattr(_steepest_chord, "STEPS", 4)
+    monkeypatch.setattr(_steepest_chord, "DRAWN", 60)
     early = []
     for seed in range(200):
         draw = torch.Generator().manual_seed(seed)
@@ -359,3 +361,18 @@ def test_saved_and_loaded(tmp_path):
 def test_bad_input():
     with pytest.raises(ValueError, match="points must be at least 1, found 0: raise points"):
         lipschitz(dense(2, 1), points(3, 2), points=0)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-18, 1e-6, 1.0, 1e18, 1e200])
+def test_largest_singular_values_of_any_size(size):
+    matrices = points(5, 12).reshape(5, 4, 3).double()
+    norms, right = _steepest_chord._leading(size * matrices)
+    assert_close(norms / size, torch.linalg.matrix_norm(matrices, 2))
+    assert_close(right.norm(dim=1), torch.ones(5, dtype=torch.float64))
+
+
+def test_slopes_far_below_one_are_found():
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2)).double().eval()
+    x = 1e17 * points(1, 3).double()
+    jacobian = torch.autograd.functional.jacobian(lambda z: model(z[None])[0], x[0])
+    assert lipschitz(model, x, points=1).lower >= 0.999 * torch.linalg.matrix_norm(jacobian, 2)

@@ -202,24 +202,24 @@ def test_made_and_embedded_sets_have_no_files():
 
 def test_the_verdict_names_bad_files_first(mnist, tmp_path):
     mnist.write(tmp_path)
-    check_files(find("mnist", tmp_path), whole=True)
+    check_files(find("mnist", tmp_path), complete=True)
     (tmp_path / mnist.name("train-labels")).write_bytes(b"x")
     with pytest.raises(DataError, match=r"found 1 that differ: .*train-labels-idx1-ubyte \(38 byt"):
-        check_files(find("mnist", tmp_path), whole=False)
+        check_files(find("mnist", tmp_path), complete=False)
     (tmp_path / mnist.name("train-labels")).unlink()
-    check_files(find("mnist", tmp_path), whole=False)
+    check_files(find("mnist", tmp_path), complete=False)
     with pytest.raises(
         DataError, match=r"^mnist lacks train-labels: run 'inscape data fetch mnist'"
     ):
-        check_files(find("mnist", tmp_path), whole=True)
+        check_files(find("mnist", tmp_path), complete=True)
 
 
 def test_the_verdict_lets_a_partial_set_pass_but_not_an_absent_one(cifar, tmp_path):
     with pytest.raises(DataError, match=r"^cifar10 lacks data_batch_1"):
-        check_files(find("cifar10", tmp_path), whole=True)
+        check_files(find("cifar10", tmp_path), complete=True)
     cifar.write(tmp_path)
     (tmp_path / "data_batch_2.bin").unlink()
-    check_files(find("cifar10", tmp_path), whole=True)
+    check_files(find("cifar10", tmp_path), complete=True)
 
 
 def test_presence_looks_at_names_only(mnist, tmp_path):

@@ -143,10 +143,10 @@ def test_auto_says_what_it_chose_and_why():
 def test_auto_takes_the_loop_where_a_stack_is_slower(monkeypatch):
     xs, ys = data((11,))
     normed = nn.Sequential(nn.Linear(D, 4), nn.LayerNorm(4), nn.Linear(4, 1)).double()
-    monkeypatch.setattr(stacks, "MANY_NUMBERS", 100)
+    monkeypatch.setattr(stacks, "MANY_ELEMENTS", 100)
     (choice,) = fit_many([normed], xs, ys).choices
     assert choice.backend == "loop"
-    assert "numbers, and above 100 a stack no longer fits the caches" in choice.refused["stacks"]
+    assert "elements, and above 100 a stack no longer fits the caches" in choice.refused["stacks"]
     (choice,) = fit_many([normed], xs, ys, backend="stacks").choices
     assert choice.backend == "stacks"
 
@@ -213,7 +213,7 @@ def test_one_model_twice_is_refused():
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_progress_is_shown_with_the_time_left(backend, monkeypatch, capsys):
-    monkeypatch.setattr("inscape._core.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("inscape.runtime.progress.PATIENCE", 0.0)
     xs, ys = data((11, 11))
     models = [network(0), network(1)]
     list(fit_many(models, xs, ys, epochs=3, backend=backend, progress=True))

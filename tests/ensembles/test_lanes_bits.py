@@ -105,8 +105,8 @@ class InTurn(training.Team):
 def test_a_group_that_thins_out_joins_another(monkeypatch):
     """Two groups of seven points lose most of their members while others still wait."""
     joined = []
-    absorb = groups.Group.absorb
-    monkeypatch.setattr(groups.Group, "absorb", lambda a, b: (joined.append(b), absorb(a, b)))
+    absorb = groups.LaneGroup.absorb
+    monkeypatch.setattr(groups.LaneGroup, "absorb", lambda a, b: (joined.append(b), absorb(a, b)))
     monkeypatch.setattr(training, "Team", InTurn)
     monkeypatch.setattr(groups, "TURN", 0.0)
     dtype = torch.float64
@@ -168,7 +168,7 @@ def test_an_interrupt_passes(monkeypatch):
     def interrupt(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(groups.Group, "advance", interrupt)
+    monkeypatch.setattr(groups.LaneGroup, "advance", interrupt)
     for threads in (1, 2):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         x, y = member_data(0, torch.float64)
@@ -177,7 +177,7 @@ def test_an_interrupt_passes(monkeypatch):
 
 
 def test_progress_tells_of_all_steps(monkeypatch, capsys):
-    monkeypatch.setattr("inscape._core.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("inscape.runtime.progress.PATIENCE", 0.0)
     x, y = member_data(0, torch.float64)
     models = [shallow(seed, torch.float64) for seed in range(3)]
     list(fit_many(models, x, y, lr=0.1, epochs=50, stop_loss=0.1, backend="lanes", progress=True))

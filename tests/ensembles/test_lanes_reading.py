@@ -9,8 +9,7 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from inscape._core.compiled import compiled
-from inscape.ensembles.lanes import reason_not, vectors
+from inscape.ensembles.lanes import reason_not
 from inscape.ensembles.lanes.support import shape_of
 from inscape.ensembles.lanes.vectors import (
     alike,
@@ -22,25 +21,10 @@ from inscape.ensembles.lanes.vectors import (
     where_positive,
 )
 from inscape.models import mlp
-from inscape.training.trajectory import Settings
+from inscape.runtime.compilation import compiled
+from inscape.training import FitOptions, cosine, l2_norm
 
-PLAIN = Settings(
-    loss="mse",
-    optimizer="sgd",
-    lr=0.1,
-    momentum=0.0,
-    nesterov=False,
-    weight_decay=0.0,
-    betas=(0.9, 0.999),
-    batch=None,
-    epochs=5,
-    schedule=None,
-    stop_loss=None,
-    stop_on="running",
-    penalties=(),
-    seed=0,
-    record=None,
-)
+PLAIN = FitOptions(lr=0.1, epochs=5)
 X = torch.zeros(4, 2)
 
 
@@ -51,11 +35,19 @@ def reason(model, x=X, **settings):
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"loss": "own:huber"}, "the losses mse, bce_logits, cross_entropy, found own:huber"),
-        ({"optimizer": "own:Lion"}, "the optimizers sgd, adam, adamw, found own:Lion"),
-        ({"penalties": ((0.1, "l2_norm"),)}, "lanes take no penalties, found ((0.1, 'l2_norm'),)"),
-        ({"schedule": "Cosine(total=5)"}, "lanes take no schedule, found Cosine(total=5)"),
-        ({"record": 3}, "lanes take no record, found 3"),
+        (
+            {"loss": nn.functional.huber_loss},
+            "the losses mse, bce_logits, cross_entropy, found own:huber_loss",
+        ),
+        (
+            {"optimizer": torch.optim.RMSprop, "lr": 0.01},
+            "the optimizers sgd, adam, adamw, found own:RMSprop",
+        ),
+        (
+            {"penalties": ((0.1, l2_norm),)},
+            "lanes support no penalties, found ((0.1, 'l2_norm'),)",
+        ),
+        ({"schedule": cosine(5)}, "lanes support no schedule, found Cosine(total=5)"),
     ],
 )
 def test_settings_that_lanes_do_not_take(settings, text):
@@ -83,7 +75,7 @@ def hooked():
 @pytest.mark.parametrize(
     ("build", "text"),
     [
-        (lambda: nn.Linear(2, 2), "take an nn.Sequential of Linear, ReLU,"),
+        (lambda: nn.Linear(2, 2), "require an nn.Sequential of Linear, ReLU,"),
         (lambda: nn.Linear(2, 2), "Identity, found Linear"),
         (lambda: mlp(2, 3, 2, activation="gelu"), "found GELU at '1'"),
         (lambda: nn.Sequential(nn.Linear(2, 2), nn.Dropout()), "found Dropout at '1'"),
@@ -111,10 +103,10 @@ def test_networks_that_lanes_do_not_take(build, text):
 @pytest.mark.parametrize(
     ("x", "text"),
     [
-        (torch.zeros(4, 1, 2), "points that are rows of numbers, found shape (4, 1, 2)"),
+        (torch.zeros(4, 1, 2), "points that are vectors, found shape (4, 1, 2)"),
         (X.half(), "on the CPU in float32 or float64, found torch.float16 on cpu"),
         (X.to("meta"), "on the CPU in float32 or float64, found torch.float32 on meta"),
-        (torch.zeros(4000, 2), "up to 16384 numbers in all, found 20000"),
+        (torch.zeros(4000, 2), "up to 16384 activations in all, found 20000"),
     ],
 )
 def test_data_that_lanes_do_not_take(x, text):
@@ -152,7 +144,7 @@ def test_a_network_is_read_layer_by_layer():
     assert shape.parameters == sum(p.numel() for p in model.parameters())
 
 
-@compiled(reorder=False, uses=(vectors,))
+@compiled(reorder=False)
 def table(x, out):
     """Compute a few functions of the first row."""
     z = load(x, 0)

@@ -151,7 +151,7 @@ def test_functions_of_one_name_are_told_apart():
     xs, ys = data(1)
     losses = [lambda p, t: (p - t).square().mean(), lambda p, t: (p - t).abs().mean()]
     runs = [fit_many([network(0)], xs, ys, loss=f, epochs=2, backend="stacks") for f in losses]
-    assert runs[0].settings != runs[1].settings
+    assert runs[0].options != runs[1].options
     for run, loss in zip(runs, losses, strict=True):
         (member,) = run
         assert_close(member.loss, fit(network(0), xs[0], ys[0], loss=loss, epochs=2).loss)
@@ -181,15 +181,15 @@ def threads(request):
 @pytest.fixture
 def written_once(monkeypatch):
     """Write down and try the operations of a kind of network once, not for each training."""
-    programs, write = {}, stacks._tried
+    programs, write = {}, stacks._traced
 
-    def written(model, x, y, orders):
-        kind = stacks.mark(model, x, y)
+    def written(model, x, y, options):
+        kind = stacks.kind_of(model, x, y)
         if kind not in programs:
-            programs[kind] = write(model, x, y, orders)
+            programs[kind] = write(model, x, y, options)
         return programs[kind]
 
-    monkeypatch.setattr(stacks, "_tried", written)
+    monkeypatch.setattr(stacks, "_traced", written)
 
 
 @pytest.mark.parametrize(
@@ -252,13 +252,13 @@ def test_a_width_is_refused_whose_slots_differ(monkeypatch):
 
     monkeypatch.setattr(program.Program, "update", uneven)
     monkeypatch.setattr(program.Program, "uneven", lambda self, width: [])
-    text = r"'stacks' cannot train member 0: the kernels .* other bits in other slots of a stack; u"
+    text = r"cannot train member 0: on this .* rounded differently in other slots of a stack; u"
     with pytest.raises(ValueError, match=text):
         fit_many([network(k) for k in range(3)], xs[:3], ys[:3], backend="stacks")
     module = sys.modules["inscape.ensembles.fit_many"]  # its name is that of the function
     monkeypatch.setattr(module, "BACKENDS", {"stacks": stacks, "loop": loop})
     warned = (
-        r"3 networks are trained one by one \(back end 'loop', not 'stacks'\).*: the kernels of"
+        r"3 networks are trained one by one \(back end 'loop', not 'stacks'\).*: on this machine"
     )
     with pytest.warns(UserWarning, match=warned) as warnings:
         run = fit_many([network(0), network(1), mlp(D, 9, 2).double()], xs, ys, epochs=1)
@@ -272,7 +272,7 @@ def test_a_width_is_refused_whose_slots_differ(monkeypatch):
     monkeypatch.setattr(program.Program, "update", narrow)
     widths = []
     make = Stack.epoch
-    monkeypatch.setattr(Stack, "epoch", lambda s, b: (widths.append(len(s.walks)), make(s, b)))
+    monkeypatch.setattr(Stack, "epoch", lambda s, b: (widths.append(len(s.members)), make(s, b)))
     list(fit_many([network(k) for k in range(3)], xs, ys, epochs=2, backend="stacks"))
     assert widths == [32, 32]
     monkeypatch.setattr(program.Program, "admits", lambda self, width: True)
@@ -291,7 +291,7 @@ def test_operations_that_round_by_place_need_whole_registers():
 
     def widths(model):
         run = fit_many([model], x, y, backend="stacks")
-        (known,) = stacks._KNOWN[run.settings].values()
+        (known,) = stacks._PROGRAMS[run.options].values()
         return [width for width in known.widths if not known.uneven(width)]
 
     assert widths(sigmoids(33)) == [32]
@@ -302,7 +302,7 @@ def test_operations_that_round_by_place_need_whole_registers():
 def test_a_width_is_named_that_may_round_by_place(monkeypatch):
     monkeypatch.setattr(program, "WIDTHS", (2,))
     xs, ys = data(1, dtype=torch.float32)
-    text = r"slots of a stack \(sigmoid, sigmoid_backward may round by place\); use backend='auto'"
+    text = r"slots of a stack \(by sigmoid, sigmoid_backward\); use backend='auto'"
     with pytest.raises(ValueError, match=text):
         fit_many([sigmoids(33)], xs, ys, backend="stacks")
 
@@ -324,7 +324,7 @@ def hooked(seed):
         (
             network,
             {"loss": reads},
-            r"cannot be written as tensor operations .*\(RuntimeError: It a",
+            r"cannot be traced as tensor operations .*\(RuntimeError: It a",
         ),
         (hooked, {}, r"a module has hooks, which a stack would not call"),
         (network, {"optimizer": torch.optim.Adagrad}, r"optimizer is a function of your own, and"),
@@ -346,8 +346,8 @@ def test_what_a_stack_refuses_the_loop_trains(make, options, reason):
 def test_several_kinds_need_several_stacks():
     xs, ys = data(2)
     run = fit_many([network(0), network(1)], xs, ys)
-    orders = run.settings
+    options = run.options
     models = [network(0), mlp(D, 4, 2, dtype=torch.float64)]
-    assert "found 2 kinds" in stacks.reason_not(models, xs, ys, orders)
+    assert "found 2 kinds" in stacks.reason_not(models, xs, ys, options)
     with pytest.raises(ValueError, match=r"cannot be trained in a stack: the update cannot be"):
-        next(stacks.train([nn.Linear(9, 2)], xs[:1], ys[:1], orders, [0]))
+        next(stacks.train([nn.Linear(9, 2)], xs[:1], ys[:1], options, [0]))

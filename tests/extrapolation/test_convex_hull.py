@@ -40,7 +40,7 @@ def test_the_linear_programme_says_what_the_facets_say(d, monkeypatch):
     by_steps = convex_hull(x).contains(q)
     monkeypatch.setattr(MODULE, "STEPS", 0)
     by_weights = convex_hull(x).contains(q)
-    monkeypatch.setattr(MODULE._Planes, "_weighted", lambda self, q: None)
+    monkeypatch.setattr(MODULE._Planes, "_solve_least_squares", lambda self, q: None)
     alone = convex_hull(x).contains(q)
     assert torch.equal(by_facets, by_steps)
     assert torch.equal(by_facets, by_weights)
@@ -96,7 +96,7 @@ def test_edges_count_as_inside_to_the_tolerance_and_no_further():
 
 def test_planes_that_cut_one_point_off_serve_for_the_next():
     corner = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    for way in ("_weighted", "_programmed"):
+    for way in ("_solve_least_squares", "_solve_linear_programme"):
         planes = MODULE._Planes(corner)
         assert not planes.cut(np.array([0.9, 0.9]))  # none is known yet
         assert getattr(planes, way)(np.array([0.9, 0.9])) is False
@@ -149,7 +149,7 @@ def test_a_programme_without_an_answer_is_told(monkeypatch):
         status, message = 4, "numerical trouble"
 
     monkeypatch.setattr("scipy.optimize.linprog", lambda *args, **settings: Failed())
-    monkeypatch.setattr(MODULE._Planes, "_weighted", lambda self, q: None)
+    monkeypatch.setattr(MODULE._Planes, "_solve_least_squares", lambda self, q: None)
     monkeypatch.setattr(MODULE, "FACETS", 0)
-    with pytest.raises(RuntimeError, match="must have an answer, found 'numerical trouble'"):
+    with pytest.raises(RuntimeError, match="must have a solution, found 'numerical trouble'"):
         convex_hull(points(9, 2)).contains(torch.zeros(1, 2, dtype=torch.float64))

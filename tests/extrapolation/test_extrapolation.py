@@ -7,9 +7,9 @@ from cases import dense, points
 from inscape._core.anytime import batches, finished
 from inscape.data import annulus
 from inscape.extrapolation import ZONES, extrapolation
-from inscape.extrapolation._peers import linear
+from inscape.extrapolation._baselines import linear
 
-PEERS = ("gaussian_process", "nearest_neighbour", "linear")
+BASELINES = ("gaussian_process", "nearest_neighbour", "linear")
 
 
 def total(x):
@@ -35,7 +35,7 @@ def asked(f, ring, queries, **settings):
 
 def test_zones_of_a_ring_are_told_by_the_norm(ring):
     q = square(300)
-    found = asked(total, ring, q, domain=on_ring, peers=())
+    found = asked(total, ring, q, domain=on_ring, baselines=())
     radius = q.norm(dim=1)
     expected = torch.where(on_ring(q), 0, torch.where(radius < 0.5, 1, 2))
     assert torch.equal(found.zones, expected)
@@ -45,12 +45,12 @@ def test_zones_of_a_ring_are_told_by_the_norm(ring):
 
 
 def test_domain_by_distance_is_where_data_have_neighbours(ring):
-    found = asked(total, ring, square(300), peers=())
+    found = asked(total, ring, square(300), baselines=())
     gaps = torch.cdist(ring.x, ring.x).fill_diagonal_(torch.inf).min(1).values
     assert_close(found.reach, float(torch.quantile(gaps, 0.99)))
     assert torch.equal(found.zones == 0, found.distances <= found.reach)
     new = annulus(n=300, n_test=0, seed=9, dtype=torch.float64).x
-    inside = asked(total, ring, new, peers=()).zones == 0
+    inside = asked(total, ring, new, baselines=()).zones == 0
     assert float(inside.double().mean()) > 0.95
 
 
@@ -81,7 +81,7 @@ def test_peers_know_what_they_should(ring):
 def test_the_best_linear_model_is_the_normal_equations():
     x, q = points(30, 3), points(10, 3, seed=4)
     y = x.square()
-    found = extrapolation(lambda x: x, x, y, queries=q, answers=q.square(), peers=("linear",))
+    found = extrapolation(lambda x: x, x, y, queries=q, answers=q.square(), baselines=("linear",))
     ones = torch.ones(30, 1, dtype=torch.float64)
     design = torch.cat([x, ones], dim=1)
     weights = torch.linalg.solve(design.T @ design, design.T @ y)
@@ -91,7 +91,7 @@ def test_the_best_linear_model_is_the_normal_equations():
 
 def test_folds_judge_each_point_by_the_others():
     x = points(20, 2)
-    found = extrapolation(total, x, total(x), folds=4, peers=("nearest_neighbour",))
+    found = extrapolation(total, x, total(x), folds=4, baselines=("nearest_neighbour",))
     assert len(found.distances) == 20
     assert (found.folds, found.known) == (4, 15)
     assert found.distances.min() > 0  # no point is its own neighbour
@@ -102,7 +102,7 @@ def test_folds_judge_each_point_by_the_others():
 def test_held_out_points_in_the_order_of_their_distance(ring):
     near, far = square(200) / 10, square(200, seed=1)
     q = torch.cat([near, far])
-    found = asked(lambda x: total(x) + x.norm(dim=1, keepdim=True) ** 3, ring, q, peers=())
+    found = asked(lambda x: total(x) + x.norm(dim=1, keepdim=True) ** 3, ring, q, baselines=())
     smooth = found.profile()
     assert smooth.mean[-1] > smooth.mean[0]
     last = found.distances.argsort()[-100:]
@@ -124,7 +124,7 @@ def test_classes_count_wrong_answers():
         assert found.errors[:, 0].sum() == 0
         assert 0 < found.errors[:, 2].mean() < 0.3
         assert found.profile("linear").mean.max() <= 1
-    wrong = extrapolation(lambda x: -x[:, :1], x, y, queries=q, answers=right, peers=())
+    wrong = extrapolation(lambda x: -x[:, :1], x, y, queries=q, answers=right, baselines=())
     assert wrong.summary().value == 1
 
 
@@ -139,7 +139,7 @@ def test_samples_are_drawn_and_pictures_flattened():
     x = points(50, 1, 4, 4)
     net = nn.Sequential(nn.Flatten(), nn.Linear(16, 1)).double().eval()
     y = net(x).detach()
-    found = extrapolation(net, x, y, queries=x, answers=y, points=10, known=20, peers=())
+    found = extrapolation(net, x, y, queries=x, answers=y, points=10, known=20, baselines=())
     assert (len(found.errors), found.known) == (10, 20)
     # Both sum 17 terms, in other orders where the batch has another size: each order is off by at
     # most 17 roundings of the sum of the sizes of the terms.
@@ -157,21 +157,21 @@ def test_bad_input_is_refused(unchecked):
     ask = {"queries": x, "answers": y}
     cases = [
         ((x, y), {"answers": y}, "answers and target belong to queries, found none"),
-        ((x, y), {"queries": x}, "must be given once, found neither: pass either"),
-        ((x, y), {**ask, "target": total}, "must be given once, found both"),
+        ((x, y), {"queries": x}, "must be passed once, found neither: pass either"),
+        ((x, y), {**ask, "target": total}, "must be passed once, found both"),
         ((x, y), {"queries": x[:, :1], "answers": y}, r"points of shape \(2,\) as x has, found"),
-        ((x, y), {**ask, "peers": ("oracle",)}, "peers must be one of 'gaussian_process'"),
+        ((x, y), {**ask, "baselines": ("oracle",)}, "baselines must be one of 'gaussian_process'"),
         ((x, y), {**ask, "points": 0}, "points must be at least 1"),
         ((x, y), {"folds": 1}, "folds must be at least 2"),
         ((x[:3], y[:3]), {}, "must have at least 5 points for 5 folds, found 3"),
         ((x, x), ask, "as many numbers as the model has outputs, 1, found 2"),
-        ((x, y), {**ask, "domain": lambda x: x[:, 0]}, "domain must tell True or False for each"),
+        ((x, y), {**ask, "domain": lambda x: x[:, 0]}, "domain must return True or False for each"),
         ((x, y), {"queries": x * torch.nan, "answers": y}, "queries must be finite"),
     ]
     for data, settings, text in cases:
         with pytest.raises(ValueError, match=text):
             extrapolation(total, *data, **settings)
-    found = extrapolation(total, x, y, peers=())
+    found = extrapolation(total, x, y, baselines=())
     with pytest.raises(ValueError, match="model must be one of 'network', found 'linear'"):
         found.profile("linear")
 
@@ -179,7 +179,7 @@ def test_bad_input_is_refused(unchecked):
 def test_what_does_not_depend_on_the_network_is_kept(monkeypatch):
     x = points(20, 2)
     first = extrapolation(total, x, total(x))
-    monkeypatch.setattr("inscape.extrapolation._surroundings.PEERS", {})  # nobody may be asked
+    monkeypatch.setattr("inscape.extrapolation._zones.BASELINES", {})  # nobody may be asked
     again = extrapolation(lambda x: 2 * total(x), x, total(x))
     assert torch.equal(first.errors[:, 1:], again.errors[:, 1:])
     assert again.errors[:, 0].min() > 0
@@ -236,7 +236,9 @@ def circle(n, seed=0):
 
 def test_the_process_sees_a_step():
     (x, y), (q, right) = circle(300), circle(200, seed=1)
-    found = extrapolation(lambda x: x[:, :1], x, y, queries=q, answers=right, peers=PEERS[:2])
+    found = extrapolation(
+        lambda x: x[:, :1], x, y, queries=q, answers=right, baselines=BASELINES[:2]
+    )
     error = found.errors.mean(0)
     assert error[1] < 0.1  # a single start takes all for noise: 0.5
     assert error[2] < 0.1
@@ -252,7 +254,7 @@ def test_the_process_is_conditioned_on_all_points(monkeypatch):
         return torch.sin(9 * x[:, :1]) * torch.cos(8 * x[:, 1:])
 
     def error(known):
-        ask = {"queries": q, "target": waves, "peers": ("gaussian_process",)}
+        ask = {"queries": q, "target": waves, "baselines": ("gaussian_process",)}
         found = extrapolation(waves, x[:known], waves(x[:known]), **ask)
         return float(found.errors[:, 1].mean())
 
@@ -262,27 +264,27 @@ def test_the_process_is_conditioned_on_all_points(monkeypatch):
 def test_a_process_that_finds_nothing_says_so():
     x, q = points(40, 2), points(20, 2, seed=1)
     y = torch.randn(40, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = extrapolation(total, x, y, queries=q, target=total, peers=("gaussian_process",))
+    found = extrapolation(total, x, y, queries=q, target=total, baselines=("gaussian_process",))
     assert any("predicts their mean" in warning for warning in found.warnings)
     assert_close(found.errors[:, 1], (y.mean() - total(q))[:, 0].square())
     assert "read the warnings" in found.summary().basis
-    even = extrapolation(total, x, 0 * y, queries=q, target=total, peers=("gaussian_process",))
+    even = extrapolation(total, x, 0 * y, queries=q, target=total, baselines=("gaussian_process",))
     assert even.warnings == ()
     assert_close(even.errors[:, 1], total(q)[:, 0].square())
 
 
 def test_folds_are_doubted_and_queries_are_not():
     x = points(20, 2)
-    folded = extrapolation(total, x, total(x), peers=())
+    folded = extrapolation(total, x, total(x), baselines=())
     assert "if the network was trained on them" in folded.warnings[0]
     assert "read the warnings" in folded.summary().basis
-    assert extrapolation(total, x, total(x), queries=x, target=total, peers=()).warnings == ()
+    assert extrapolation(total, x, total(x), queries=x, target=total, baselines=()).warnings == ()
 
 
 def test_a_sigmoid_is_a_probability_and_what_looks_like_one_is_doubted():
     x, q = points(30, 2), points(40, 2, seed=1)
     y, right = ((part[:, 0] > 0).long() for part in (x, q))
-    ask = {"queries": q, "answers": right, "peers": ()}
+    ask = {"queries": q, "answers": right, "baselines": ()}
     for ending in (torch.sigmoid, lambda z: torch.cat([-z, z], 1).softmax(1)[:, 1]):
         found = extrapolation(lambda x, end=ending: end(3 * x[:, :1]), x, y, **ask)
         assert found.errors.sum() == 0
@@ -295,7 +297,7 @@ def test_a_sigmoid_is_a_probability_and_what_looks_like_one_is_doubted():
 def test_shares_of_wrong_classes_stay_between_0_and_1():
     x = points(60, 2)
     y = (x[:, 0] > 0).long()
-    found = extrapolation(lambda x: x[:, :1] + 0.05, x, y, peers=("linear",))
+    found = extrapolation(lambda x: x[:, :1] + 0.05, x, y, baselines=("linear",))
     rows = [*found.by_zone()]
     assert all(0 <= row["low"] <= row["error"] <= row["high"] <= 1 for row in rows)
     n, p = rows[0]["queries"], rows[0]["error"]
@@ -310,11 +312,11 @@ def test_shares_of_wrong_classes_stay_between_0_and_1():
 
 
 def test_undecided_queries_are_counted_apart(monkeypatch):
-    monkeypatch.setattr("inscape.extrapolation._surroundings.WORK", 0.0)
+    monkeypatch.setattr("inscape.extrapolation._zones.WORK", 0.0)
     x = points(60, 9)
     q = torch.cat([x.mean(0, keepdim=True).repeat(3, 1) + points(3, 9) / 50, 99 + points(2, 9)])
     found = extrapolation(
-        total, x, total(x), queries=q, target=total, peers=(), domain=lambda x: x[:, 0] > 1e9
+        total, x, total(x), queries=q, target=total, baselines=(), domain=lambda x: x[:, 0] > 1e9
     )
     assert [ZONES[zone] for zone in found.zones] == ["undecided"] * 3 + ["outside"] * 2
     assert "For 3 of 5 queries it would take too long" in found.warnings[0]
@@ -324,22 +326,22 @@ def test_profiles_are_true_where_errors_are_exactly_zero():
     x, q = square(300), square(300, seed=1)
     y, right = (torch.where(part[:, :1] > 0, 1.0, -1.0).double() for part in (x, q))
     found = extrapolation(
-        total, x, y, queries=q, answers=right, domain=lambda x: x[:, 0] < 9, peers=PEERS
+        total, x, y, queries=q, answers=right, domain=lambda x: x[:, 0] < 9, baselines=BASELINES
     )
     assert not found.logarithmic
     means = {row["model"]: row["error"] for row in found.by_zone()}
     assert means["nearest_neighbour"] < 0.2
     for model in found.models:  # the mean over points of the smoothed mean is near the plain one
         smooth = found.profile(model, bandwidth=0.05)
-        places = torch.searchsorted(smooth.at, found.distances).clamp(max=len(smooth.at) - 1)
-        assert float(smooth.mean[places].mean()) == pytest.approx(means[model], rel=0.3)
+        locations = torch.searchsorted(smooth.at, found.distances).clamp(max=len(smooth.at) - 1)
+        assert float(smooth.mean[locations].mean()) == pytest.approx(means[model], rel=0.3)
         assert smooth.low.min() >= 0
-    zero = extrapolation(total, x, y, queries=x, answers=y, peers=("nearest_neighbour",))
+    zero = extrapolation(total, x, y, queries=x, answers=y, baselines=("nearest_neighbour",))
     assert zero.profile("nearest_neighbour").mean.abs().max() == 0
 
 
 def test_profiles_without_zeros_are_of_logarithms(ring):
-    found = asked(lambda x: total(x) + 0.1, ring, square(100), peers=("nearest_neighbour",))
+    found = asked(lambda x: total(x) + 0.1, ring, square(100), baselines=("nearest_neighbour",))
     assert found.logarithmic
     assert_close(found.profile().mean.exp(), torch.full((60,), 0.01).double())
 

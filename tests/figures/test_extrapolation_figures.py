@@ -45,15 +45,17 @@ def test_errors_are_drawn_by_zone_with_a_curve_for_each_model(result):
 def test_classes_are_drawn_as_shares():
     x = points(30, 2)
     y = (x[:, 0] > 0).long()
-    ax = draw(extrapolation(lambda x: x[:, :1], x, y, peers=("linear",)))
+    ax = draw(extrapolation(lambda x: x[:, :1], x, y, baselines=("linear",)))
     assert ax.get_yscale() == "linear"
     assert legend(ax) == ["network", "linear"]
-    assert rendered(draw(extrapolation(lambda x: x[:, :1], x, y, peers=()).profile()))
+    assert rendered(draw(extrapolation(lambda x: x[:, :1], x, y, baselines=()).profile()))
 
 
 def test_errors_that_are_exactly_zero_are_drawn_as_such():
     x = points(30, 2)
-    ax = draw(extrapolation(lambda x: x[:, :1], x, x[:, :1].sign(), peers=("nearest_neighbour",)))
+    ax = draw(
+        extrapolation(lambda x: x[:, :1], x, x[:, :1].sign(), baselines=("nearest_neighbour",))
+    )
     assert ax.get_yscale() == "linear"
     assert ax.get_ylabel() == "squared error"
     assert min(line.get_ydata().min() for line in ax.lines) < 1e-9
@@ -94,6 +96,6 @@ def test_deviations_are_drawn_about_those_of_a_process(f):
 
 def test_doubts_are_said_in_the_title():
     x = points(20, 2)
-    assert draw(extrapolation(total, x, total(x), peers=())).get_title() == "read the warnings"
-    ask = {"queries": x, "target": total, "peers": ()}
+    assert draw(extrapolation(total, x, total(x), baselines=())).get_title() == "read the warnings"
+    ask = {"queries": x, "target": total, "baselines": ()}
     assert draw(extrapolation(total, x, total(x), **ask)).get_title() == ""

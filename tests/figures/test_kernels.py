@@ -209,12 +209,12 @@ def test_band_is_the_mean_and_two_deviations():
     assert len(draw(result).lines[0].get_xdata()) == 400
 
 
-def test_process_of_many_inputs_shows_labels_left_out():
+def test_process_of_many_inputs_shows_labels_leave_one_out():
     y = points(12, 2, seed=3)
     result = gaussian_process(X, y, noise=1e-2)
     ax = draw(result)
     for k in range(2):
         drawn = torch.as_tensor(ax.containers[k].lines[0].get_xydata())
-        assert_close(drawn, torch.stack([y[:, k], result.left_out()[0][:, k]], dim=1))
+        assert_close(drawn, torch.stack([y[:, k], result.leave_one_out()[0][:, k]], dim=1))
     with pytest.raises(ValueError, match=r"one input and one output, found 2 and 2: use draw"):
         posterior(result)

@@ -17,7 +17,7 @@ import inscape.figures.regions as figures
 from cases import dense
 from inscape.figures import caption, draw, has_figure, rendered
 from inscape.figures.hues import by_map, by_pattern, oklch
-from inscape.figures.regions import colors, dual, mosaic, portrait
+from inscape.figures.regions import colors, draw_regions, dual, portrait
 from inscape.figures.style import CATEGORIES
 from inscape.piecewise.planes.raster import raster
 from inscape.regions.boundary import boundary, decision_boundary
@@ -51,7 +51,7 @@ def test_every_cell_is_a_polygon_with_an_edge_in_its_own_colour(regions):
 
 
 def test_lines_are_told_apart_by_the_operation_that_made_them(regions):
-    ax = mosaic(regions, color="plain")
+    ax = draw_regions(regions, color="plain")
     drawn = {to_hex(collection.get_color()[0]): collection for collection in of(ax, LineCollection)}
     assert set(drawn) == {color.lower() for color in CATEGORIES[:2]}
     for op, color in enumerate(CATEGORIES[:2]):
@@ -99,7 +99,7 @@ def test_colours_of_oklab_are_the_known_ones(lightness, chroma, hue, expected):
 
 
 def test_pixels_are_coloured_by_the_exact_value(regions):
-    ax = mosaic(regions, color="value", lines=False, boundary=True)
+    ax = draw_regions(regions, color="value", lines=False, boundary=True)
     (image,) = ax.images
     values = image.get_array()
     rows, columns = values.shape
@@ -126,7 +126,7 @@ def test_raster_names_the_cell_under_each_pixel(regions):
 
 def test_many_cells_become_one_picture_of_the_same_colours(regions, monkeypatch):
     monkeypatch.setattr(figures, "LIMIT", 3)
-    ax = mosaic(regions)
+    ax = draw_regions(regions)
     assert not of(ax, PolyCollection)
     assert not of(ax, LineCollection)
     image, lines = ax.images
@@ -153,7 +153,7 @@ def test_hundred_thousand_cells_are_drawn_at_once():
         net[0].bias *= 0.4
     regions = plane_regions(net, BOX, domain=BOX)
     assert regions.cells > 50_000
-    axes = mosaic(regions, color="map")
+    axes = draw_regions(regions, color="map")
     assert len(axes.get_children()) < 30  # all cells are one image or collection
     picture = rendered(axes, ".svg")
     assert len(picture) < 6_000_000
@@ -164,7 +164,7 @@ def test_hundred_thousand_cells_are_drawn_at_once():
 def test_shapes_stay_shapes_where_asked(regions, monkeypatch):
     monkeypatch.setattr(figures, "LIMIT", 3)
     monkeypatch.setattr(figures, "TOGETHER", 4)
-    ax = mosaic(regions, vector=True)
+    ax = draw_regions(regions, vector=True)
     assert not ax.images
     assert len(of(ax, PolyCollection)[0].get_paths()) == regions.cells
     drawn = [path for collection in of(ax, PathCollection) for path in collection.get_paths()]
@@ -172,7 +172,7 @@ def test_shapes_stay_shapes_where_asked(regions, monkeypatch):
     inner = int((regions.switching_units[:, 0] >= 0).sum())
     assert sum(map(len, drawn)) == 2 * inner
     assert b"<image" not in rendered(ax, ".svg")
-    assert b"<image" in rendered(mosaic(regions), ".svg")
+    assert b"<image" in rendered(draw_regions(regions), ".svg")
     assert not dual(regions, vector=True).collections[-1].get_rasterized()
     titles = [ax.get_title() for ax in portrait(regions).axes]
     assert titles[1] == "their slopes: a dot for each region"
@@ -181,8 +181,8 @@ def test_shapes_stay_shapes_where_asked(regions, monkeypatch):
 def test_a_mosaic_says_that_the_budget_was_reached(regions):
     part = plane_regions(NET, BOX, domain=BOX, regions=8)
     said = f"{part.cells} linear regions on {part.covered:.1%} of the window"
-    assert mosaic(part).get_title() == portrait(part).axes[0].get_title() == said
-    assert mosaic(regions).get_title() == ""
+    assert draw_regions(part).get_title() == portrait(part).axes[0].get_title() == said
+    assert draw_regions(regions).get_title() == ""
 
 
 def embedded(svg):
@@ -194,7 +194,7 @@ def embedded(svg):
 
 def test_boundary_lies_on_top(regions):
     line = decision_boundary(regions)
-    ax = mosaic(regions, boundary=True)
+    ax = draw_regions(regions, boundary=True)
     top = max(of(ax, LineCollection), key=lambda collection: collection.get_zorder())
     drawn = np.concatenate(top.get_segments())
     assert_close(torch.from_numpy(drawn), line.points)
@@ -237,7 +237,7 @@ def test_several_outputs_share_two_components_or_one_is_chosen():
 @pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
 def test_every_colour_in_every_form_gives_the_same_bytes_again(regions, color, suffix):
     first, second = (
-        rendered(mosaic(regions, color=color, boundary=True), suffix) for _ in range(2)
+        rendered(draw_regions(regions, color=color, boundary=True), suffix) for _ in range(2)
     )
     assert first == second
 
@@ -245,6 +245,6 @@ def test_every_colour_in_every_form_gives_the_same_bytes_again(regions, color, s
 def test_network_without_kinks_is_one_cell():
     regions = plane_regions(torch.nn.Linear(2, 1).double().eval(), BOX, domain=BOX)
     for color in ("pattern", "map", "area", "value", "plain"):
-        ax = mosaic(regions, color=color, boundary=True)
+        ax = draw_regions(regions, color=color, boundary=True)
         assert ax.has_data()
     assert dual(regions).has_data()

@@ -25,7 +25,7 @@ def test_the_memory_of_a_container_counts(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("size", [0, -1, True])
 def test_a_limit_that_is_none_is_refused(size):
-    with pytest.raises(ValueError, match="max_size must be a positive whole number of bytes"):
+    with pytest.raises(ValueError, match="max_size must be a positive integer of bytes"):
         size_limits.size_limit(size)
 
 

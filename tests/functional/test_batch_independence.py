@@ -8,7 +8,7 @@ from inscape.kernels import tangent_kernel
 from inscape.regions import local_maps
 from inscape.smoothness import gradient_norm, path_length
 
-MIXED = "must treat each row of a batch alone"
+MIXED = "must act on each sample independently"
 
 
 def centred(weight=1.0):

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 from cases import dense, points
-from inscape.functional.first_layer import Slopes
+from inscape.functional.first_layer import JacobianFactors
 from inscape.functional.jacobians import jacobians
 from inscape.smoothness import gradient_norm, gradient_path_length
 from oracles.smoothness import jacobian
@@ -232,7 +232,7 @@ class Own(torch.autograd.Function):
 def test_split_finds_the_front_and_gives_the_norms_of_the_whole(case):
     make, shape = SPLIT[case]
     f, x = make(), points(9, *shape)
-    rows, first_layer = Slopes(f, rows=MANY).at(x)
+    rows, first_layer = JacobianFactors(f, rows=MANY).at(x)
     assert first_layer is not None
     expected = jacobians(f, x)
     assert_close(torch.matmul(rows, first_layer.weight).reshape(expected.shape), expected)
@@ -244,7 +244,7 @@ def test_split_finds_the_front_and_gives_the_norms_of_the_whole(case):
 def test_anything_else_gives_the_jacobian_itself(case):
     make, shape = WHOLE[case]
     f, x = make(), points(9, *shape)
-    rows, first_layer = Slopes(f, rows=MANY).at(x)
+    rows, first_layer = JacobianFactors(f, rows=MANY).at(x)
     assert first_layer is None
     assert_close(rows, jacobians(f, x))
 
@@ -254,7 +254,7 @@ def test_norms_equal_plain_autograd_point_by_point(case):
     make, shape = SPLIT[case]
     f, x = make(), points(9, *shape)
     expected = torch.stack([jacobian(f, point).norm() for point in x])
-    assert_close(Slopes(f, rows=MANY).norms(x), expected.detach())
+    assert_close(JacobianFactors(f, rows=MANY).norms(x), expected.detach())
 
 
 def the_long_way(f):
@@ -267,7 +267,7 @@ def test_measures_do_not_depend_on_the_way(case):
     make, shape = SPLIT[case]
     f, x = make(), points(40, *shape)
     long = the_long_way(f)
-    assert Slopes(long, rows=MANY).at(x)[1] is None
+    assert JacobianFactors(long, rows=MANY).at(x)[1] is None
     assert_close(gradient_norm(f, x).norms, gradient_norm(long, x).norms)
     short = gradient_path_length(f, x, pairs=20, knots=15)
     assert_close(short.lengths, gradient_path_length(long, x, pairs=20, knots=15).lengths)
@@ -276,15 +276,15 @@ def test_measures_do_not_depend_on_the_way(case):
 def test_a_slope_that_does_not_change_has_a_path_of_exactly_zero():
     f = nn.Sequential(nn.Linear(12, 5), nn.Linear(5, 2)).eval()
     x = torch.rand(20, 12, generator=torch.Generator().manual_seed(0))
-    assert Slopes(f, rows=MANY).at(x)[1] is not None
+    assert JacobianFactors(f, rows=MANY).at(x)[1] is not None
     assert gradient_path_length(f, x, pairs=50).lengths.max().item() == 0.0
 
 
 def test_few_rows_do_not_pay_for_a_gram_matrix():
     f, x = dense(12, 5, 1), points(3, 12)
     # 2 x 5 x 12 products for the matrix, against 7 saved at each row
-    assert Slopes(f, rows=17).at(x)[1] is None
-    assert Slopes(f, rows=18).at(x)[1] is not None
+    assert JacobianFactors(f, rows=17).at(x)[1] is None
+    assert JacobianFactors(f, rows=18).at(x)[1] is not None
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-25, 1e25])
@@ -294,15 +294,15 @@ def test_weights_whose_squares_leave_the_range_are_multiplied_out(scale):
         f[0].weight[0] *= scale
         f[2].weight[:, 0] *= min(1e20, 1 / scale) if scale else 1
     x = points(9, 12).float()
-    assert Slopes(f, rows=MANY).at(x)[1] is not None
+    assert JacobianFactors(f, rows=MANY).at(x)[1] is not None
     expected = jacobians(f, x).norm(dim=(1, 2))
-    assert_close(Slopes(f, rows=MANY).norms(x), expected, rtol=1e-6, atol=0)
+    assert_close(JacobianFactors(f, rows=MANY).norms(x), expected, rtol=1e-6, atol=0)
 
 
 def test_weights_that_change_from_batch_to_batch_get_their_own_matrix():
     one, two = dense(12, 5, 1), dense(12, 5, 1, seed=3)
     x = points(9, 12)
-    slopes = Slopes(lambda x: (one if x[0, 0] > 0 else two)(x), rows=MANY)
+    slopes = JacobianFactors(lambda x: (one if x[0, 0] > 0 else two)(x), rows=MANY)
     for f, batch in ((one, x.abs()), (two, -x.abs()), (one, x.abs())):
         assert_close(slopes.norms(batch), jacobians(f, batch).norm(dim=(1, 2)))
 
@@ -315,7 +315,7 @@ def test_weights_written_over_from_batch_to_batch_get_their_own_matrix():
         weight.copy_((one if x[0, 0] > 0 else two)[0].weight.detach())
         return functional.linear(x, weight).tanh()
 
-    slopes = Slopes(f, rows=MANY)
+    slopes = JacobianFactors(f, rows=MANY)
     for batch in (x.abs(), -x.abs(), x.abs()):
         assert_close(slopes.norms(batch), jacobians(f, batch).norm(dim=(1, 2)))
 
@@ -327,11 +327,13 @@ def test_a_model_that_raises_leaves_nothing_behind():
 
     f, x = wrapped(broken), points(4, 12)
     with pytest.raises(RuntimeError, match="no luck"):
-        Slopes(f, rows=MANY).at(x)
+        JacobianFactors(f, rows=MANY).at(x)
     assert torch.overrides._get_current_function_mode() is None
     assert all(vars(m).get("forward") is None and not m._forward_hooks for m in f.modules())
     assert f.inner(x).grad_fn.name() == "AddmmBackward0"
-    assert_close(jacobians(f.inner, x), Slopes(f.inner, rows=MANY).at(x)[0] @ f.inner[0].weight)
+    assert_close(
+        jacobians(f.inner, x), JacobianFactors(f.inner, rows=MANY).at(x)[0] @ f.inner[0].weight
+    )
 
 
 def test_threads_that_measure_one_model_do_not_meet():
@@ -339,7 +341,7 @@ def test_threads_that_measure_one_model_do_not_meet():
     batches = {k: points(30, 12, seed=k) for k in range(4)}
 
     def measure(k):
-        slopes = Slopes(f, rows=MANY)
+        slopes = JacobianFactors(f, rows=MANY)
         found[k] = torch.stack([slopes.norms(batches[k]) for _ in range(20)])
 
     threads = [threading.Thread(target=measure, args=(k,)) for k in batches]
@@ -354,6 +356,6 @@ def test_threads_that_measure_one_model_do_not_meet():
 def test_constant_functions_have_no_slope_behind_their_front():
     f = wrapped(lambda net, x: torch.cat([0 * net(x).detach() + 1, net(x)[:, :1]], dim=1))
     x = points(5, 12)
-    assert_close(Slopes(f, rows=MANY).norms(x), jacobians(f, x).norm(dim=(1, 2)))
+    assert_close(JacobianFactors(f, rows=MANY).norms(x), jacobians(f, x).norm(dim=(1, 2)))
     still = wrapped(lambda net, x: net(x).detach())
-    assert Slopes(still, rows=MANY).norms(x).max().item() == 0.0
+    assert JacobianFactors(still, rows=MANY).norms(x).max().item() == 0.0

@@ -12,11 +12,11 @@ from inscape.errors import UnsupportedModelError
 from inscape.functional.jacobians import (
     ROWS,
     Probe,
+    cached_probes,
     chunks,
+    differentiable_jacobians,
     jacobians,
-    live_jacobians,
     probe,
-    probes_kept,
 )
 from inscape.smoothness import gradient_norm
 
@@ -25,12 +25,12 @@ def test_jacobians_equal_torch_func():
     f, x = dense(3, 6, 2, act=torch.nn.Tanh), points(5, 3)
     expected = torch.func.vmap(torch.func.jacrev(lambda p: f(p[None])[0]))(x)
     assert_close(jacobians(f, x), expected.detach())
-    assert_close(live_jacobians(f, x), expected)
+    assert_close(differentiable_jacobians(f, x), expected)
 
 
 def test_live_jacobians_carry_gradients_and_the_others_do_not():
     f, x = dense(3, 6, 2), points(5, 3)
-    assert live_jacobians(f, x).requires_grad
+    assert differentiable_jacobians(f, x).requires_grad
     assert not jacobians(f, x).requires_grad
 
 
@@ -130,15 +130,15 @@ MIXING = {
 @pytest.mark.parametrize("rows", [2, 3, 4, 5, 9])
 @pytest.mark.parametrize("case", MIXING)
 def test_functions_that_mix_rows_are_refused(case, rows):
-    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+    with pytest.raises(ValueError, match="must act on each sample independently"):
         probe(MIXING[case], points(rows, 3))
 
 
 def test_mixing_is_seen_where_rows_are_equal_or_outputs_small():
     norm = nn.BatchNorm1d(3, track_running_stats=False).double().eval()
-    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+    with pytest.raises(ValueError, match="must act on each sample independently"):
         probe(lambda x: norm(x).sum(1), points(1, 3).expand(9, 3))
-    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+    with pytest.raises(ValueError, match="must act on each sample independently"):
         probe(lambda x: 1e-16 * norm(x), points(9, 3))
 
 
@@ -224,7 +224,7 @@ def test_a_function_is_probed_once_where_that_is_kept():
     calls = []
     f = lambda x: (calls.append(len(x)), x)[1]  # noqa: E731
     x = points(5, 2)
-    with probes_kept():
+    with cached_probes():
         first, second = probe(f, x), probe(f, x[:3])
         assert first is second
         assert sum(calls) == 7

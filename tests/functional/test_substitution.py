@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape.errors import UnsupportedModelError
 from inscape.functional import substitution
-from inscape.functional.substitution import copied, outputs_with, refuse_unread
+from inscape.functional.substitution import checked_copy, outputs_with, refuse_unread
 from inscape.kernels import tangent_kernel
 from inscape.landscape import interpolation
 from inscape.pruning import magnitude_pruning, node_pruning
@@ -93,7 +93,7 @@ def test_copies_that_read_the_original_are_refused(frozen):
         lambda: interpolation(model, X, Y, other=other),
         lambda: magnitude_pruning(model, X, Y),
         lambda: node_pruning(model, X, Y),
-        lambda: copied(model, X),
+        lambda: checked_copy(model, X),
     ):
         with pytest.raises(UnsupportedModelError, match=f"{UNREAD}, but values given to a copy"):
             call()
@@ -157,7 +157,7 @@ def test_the_proof_is_remembered_while_the_model_lives():
     del model
     gc.collect()
     assert held() is None
-    assert all(module is not None for module in substitution._proved)
+    assert all(module is not None for module in substitution._checked)
 
 
 def test_modules_that_cannot_be_copied_are_refused_with_what_was_raised():
@@ -168,7 +168,7 @@ def test_modules_that_cannot_be_copied_are_refused_with_what_was_raised():
     with pytest.raises(
         UnsupportedModelError, match=r"copy\.deepcopy raised RuntimeError: one of a"
     ):
-        copied(Uncopied(3, 1).double().eval(), X)
+        checked_copy(Uncopied(3, 1).double().eval(), X)
 
 
 def test_modules_that_fail_with_other_values_are_refused_with_what_was_raised():

@@ -25,11 +25,13 @@ EXPORTING = frozenset({
     "exhaustive_pruning", "path_length", "gradient_path_length", "grid_regions",
 })  # fmt: skip
 #: Instruments that refuse nearly all odd networks, labels and settings: half as many odd networks.
-REFUSING = frozenset({"interpolation"})
+REFUSING = frozenset({"interpolation", "extrapolation"})
 #: How often a network of one output has class numbers, which most instruments refuse.
 CLASSES_OF_ONE = 0.1
-#: One slot for each instrument that exports, four for each that does not.
-WHEEL = tuple(name for name in NAMES for _ in range(1 if name in EXPORTING else 4))
+#: Instruments that take as long without an export.
+SLOW = frozenset({"effective_length_scale", "interpolation", "kernel_drift", "path_kernel"})
+#: One slot for each instrument that takes long, five for each that does not.
+WHEEL = tuple(name for name in NAMES for _ in range(1 if name in EXPORTING | SLOW else 5))
 
 
 @dataclass(eq=False)

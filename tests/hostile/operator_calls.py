@@ -18,8 +18,8 @@ from torch import Tensor
 
 from hostile.programs import members, node
 from hostile.sound_calls import SOUND, B, I
-from inscape.loaders.exported import Archive, read_program
 from inscape.loaders.exported_module import AtenModule
+from inscape.loaders.exported_program import Archive, read_program
 from inscape.loaders.operators import OPERATORS
 
 _SHAPES: tuple[tuple[int, ...], ...] = (

@@ -9,8 +9,8 @@ from cases import dense, points
 from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.kernels import PathWatch, path_kernel, tangent_kernel
 from inscape.kernels.path import weight_segment
-from inscape.kernels.path.gradients_between import General
-from inscape.kernels.tangent import blocks
+from inscape.kernels.path.module_network import ModuleNetwork
+from inscape.kernels.tangent import kernel_block
 from inscape.report.html import environment
 from inscape.report.look.attribution import Attribution, Explained, Others, Prediction, Push
 from inscape.report.look.attribution_page import attribution_part
@@ -116,7 +116,7 @@ def test_learned_slopes_of_several_queries(n, outputs, mode):
     found = path_kernel(model, X, y, queries=queries, **settings)
     alone = [path_kernel(model, X, y, queries=query[None], **settings) for query in queries]
     assert_close(found.samples, torch.cat([one.samples for one in alone]))
-    assert mode == "first-order" or found.unclaimed < 1e-12
+    assert mode == "first-order" or found.unattributed < 1e-12
 
 
 def test_a_model_that_does_not_run_in_float64_is_refused_with_the_cure():
@@ -131,14 +131,14 @@ def test_gradients_too_large_to_be_mapped_over_together(monkeypatch):
     model = bent()
     run = fit(model, X, Y, lr=0.1, epochs=1, record=1, progress=False)
     expected = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
-    monkeypatch.setattr(weight_segment, "MAPPED", 1)
+    monkeypatch.setattr(weight_segment, "VMAP_BYTES", 1)
     found = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
     assert_close(found.samples, expected.samples)
 
 
-@pytest.mark.parametrize(("rows", "way"), [(5, "written out"), (40, "sum over places")])
+@pytest.mark.parametrize(("rows", "way"), [(5, "dense gradient"), (40, "sum over positions")])
 def test_tables_are_written_out_where_that_is_cheaper(rows, way, monkeypatch):
-    monkeypatch.setattr(blocks, "TILE", 64)  # less than all points of a row of the kernel
+    monkeypatch.setattr(kernel_block, "TILE", 64)  # less than all points of a row of the kernel
     model = Words(rows).double().eval()
     found = tangent_kernel(model, 4 * points(5, 6))
     assert dict(found.layers)["table.weight"] == way
@@ -156,7 +156,7 @@ def test_parameters_that_get_no_gradient(optimizer, record):
     model = Idle().double()
     run = fit(model, X, Y, epochs=3, record=record, progress=False, watch=watch, **settings)
     found = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12
     assert_close(watch.result().samples, found.samples)
 
 
@@ -165,19 +165,21 @@ def test_a_map_that_comes_twice():
     run = fit(model, X, Y, lr=0.05, epochs=2, record=2, progress=False)
     found = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
     assert_close(found.final, model(Q).detach())
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12
 
 
 def test_steps_are_cut_at_kinks_of_any_module(monkeypatch):
     model, x = bent(), 2 * X
     run = fit(model, x, Y, lr=0.2, epochs=2, record=2, progress=False)
     found = path_kernel(model, x, Y, trajectory=run.trajectory, queries=Q)
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12
     assert found.summary().kind == "exact"
     ends = torch.tensor([[0.0, 1.0]], dtype=torch.float64)
-    monkeypatch.setattr(General, "cuts", lambda self, start, step, x: ends.expand(len(x), 2))
+    monkeypatch.setattr(
+        ModuleNetwork, "breakpoints", lambda self, start, step, x: ends.expand(len(x), 2)
+    )
     unseen = path_kernel(model, x, Y, trajectory=run.trajectory, queries=Q)
-    assert unseen.unclaimed < 1e-12  # cut where the change is missed
+    assert unseen.unattributed < 1e-12  # cut where the change is missed
     loose = path_kernel(model, x, Y, trajectory=run.trajectory, queries=Q, tolerance=1.0)
     assert loose.relative_residual > 1e-4  # there are kinks
     assert loose.summary().kind == "estimate"
@@ -190,7 +192,7 @@ def test_cuts_of_any_module_are_those_of_a_chain():
         run = fit(model, 2 * X, Y, lr=0.2, epochs=2, record=2, progress=False)
         found.append(path_kernel(model, 2 * X, Y, trajectory=run.trajectory, queries=Q))
     assert_close(found[0].samples, found[1].samples)
-    assert found[1].unclaimed < 1e-12
+    assert found[1].unattributed < 1e-12
 
 
 def test_first_order_is_an_estimate():
@@ -249,7 +251,7 @@ def test_another_training_is_refused_however_it_was_recorded(record):
         path_kernel(model, X, Y, trajectory=run.trajectory)
     with pytest.raises(ValueError, match=r"'own:heavy', found 'own:cubic': pass loss=\.\.\."):
         path_kernel(model, X, Y, trajectory=run.trajectory, loss=cubic)
-    assert path_kernel(model, X, Y, trajectory=run.trajectory, loss=heavy).unclaimed < 1e-12
+    assert path_kernel(model, X, Y, trajectory=run.trajectory, loss=heavy).unattributed < 1e-12
 
 
 def test_queries_of_another_shape_are_refused():
@@ -264,11 +266,11 @@ def test_queries_of_another_shape_are_refused():
 
 def test_one_point_takes_the_memory_of_one():
     model = dense(2, 3, 2)
-    with pytest.raises(BudgetError, match=r"gradients of 1 point take .* raise memory") as error:
+    with pytest.raises(BudgetError, match=r"gradients of 1 sample take .* raise memory") as error:
         tangent_kernel(model, X[:1], memory=1)
     least = int(str(error.value).split(" bytes")[0].split()[-1].replace(",", ""))
     assert_close(tangent_kernel(model, X[:1], memory=least).kernel, brute(model, X[:1]))
-    with pytest.raises(BudgetError, match=f"gradients of 2 points take {2 * least:,} bytes"):
+    with pytest.raises(BudgetError, match=f"gradients of 2 samples take {2 * least:,} bytes"):
         tangent_kernel(model, X, memory=least)
 
 
@@ -282,4 +284,4 @@ def test_batch_norm_kept_in_eval_mode_as_the_refusal_offers():
     layer.train = lambda mode=True: layer
     run = fit(net, x, x[:, :1], lr=0.1, epochs=3, record=2)
     found = path_kernel(net, x, x[:, :1], trajectory=run.trajectory, queries=x[:2])
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12

@@ -95,7 +95,7 @@ def test_the_model_is_left_alone_where_gradients_cannot_be_mapped():
     expected = jacobian(model, x)
     found = tangent_kernel(model, x)
     assert_close(found.kernel, torch.einsum("nip,mjp->nmij", expected, expected))
-    assert dict(found.layers)["pair.weight"] == "written out, one by one"
+    assert dict(found.layers)["pair.weight"] == "dense gradient, sample by sample"
     assert model.pair.weight.requires_grad
     assert model.last.tolist()  # a tensor of a transform that is over has no numbers
 

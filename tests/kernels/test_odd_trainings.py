@@ -10,8 +10,8 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.kernels import PathWatch, path_kernel
-from inscape.kernels.path.training_gradients import Task
-from inscape.kernels.tangent import outer_products
+from inscape.kernels.path import chain_gradients
+from inscape.kernels.path.training_gradients import TrainingProblem
 from inscape.training import fit
 from inscape.training.losses import loss_function
 
@@ -81,7 +81,7 @@ def test_plain_descent_takes_gradients_at_some_steps():
     model = AtTimes().double()
     trajectory = trained(model, batch=1, epochs=1, record=12)
     found = path_kernel(model.eval(), X, Y, trajectory=trajectory, queries=Q)
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_activations_that_bend_or_write_over_their_input(act):
     model = nn.Sequential(nn.Linear(2, 8), act(), nn.Linear(8, 8), act(), nn.Linear(8, 2)).double()
     trajectory = trained(model, lr=0.3)
     found = path_kernel(model.eval(), X, Y, trajectory=trajectory, queries=Q)
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12
 
 
 def test_a_loss_may_write_over_what_it_is_given():
@@ -105,7 +105,7 @@ def test_a_loss_may_write_over_what_it_is_given():
     trajectory = trained(model, loss=mean_square)
     model.eval()
     found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q, loss=mean_square)
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12
 
 
 def test_penalties_of_a_model_that_was_frozen_later():
@@ -116,7 +116,7 @@ def test_penalties_of_a_model_that_was_frozen_later():
     trajectory = trained(model, penalties=[(0.1, size)])
     model.requires_grad_(False)
     settings = {"trajectory": trajectory, "queries": Q, "penalties": [(0.1, size)]}
-    assert path_kernel(model, X, Y, **settings).unclaimed < 1e-12
+    assert path_kernel(model, X, Y, **settings).unattributed < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_missing_rates_are_named():
 def test_labels_of_classes_are_looked_at():
     model = dense(2, 4, 2)
     found = path_kernel(model, X, Y, trajectory=trained(model), queries=Q)
-    with pytest.raises(ValueError, match="labels must be 12 whole numbers from 0 on, one for each"):
+    with pytest.raises(ValueError, match="labels must be 12 integers from 0 on, one for each"):
         found.by_class(torch.arange(5))
 
 
@@ -153,9 +153,9 @@ def test_what_no_rounding_can_be_is_not_called_so():
     model = dense(2, 4, 2)
     found = path_kernel(model, X, Y, trajectory=trained(model), queries=Q)
     wrong = replace(found, rounding=found.rounding + 0.1)
-    assert "updates that no gradient explains" in wrong.rest(0, 0)
+    assert "updates that no gradient explains" in wrong.non_sample_contributions(0, 0)
     assert wrong.summary().kind == "estimate"
-    assert "unclaimed" in wrong.summary().basis
+    assert "unattributed" in wrong.summary().basis
 
 
 @pytest.mark.parametrize("wrap", [lambda net: net, lambda net: nn.Sequential(net, nn.Sigmoid())])
@@ -163,17 +163,17 @@ def test_what_no_rounding_can_be_is_not_called_so():
 def test_gradients_of_many_samples_are_written_in_pieces(monkeypatch, wrap, rows):
     model = wrap(dense(2, 4, 2))
     names = [name for name, _ in model.named_parameters()]
-    task = Task.of(model, X, Y, loss_function("mse"), (), names)
+    task = TrainingProblem.of(model, X, Y, loss_function("mse"), (), names)
     weights = torch.cat([p.detach().flatten() for p in model.parameters()])
     push = points(rows, len(weights))
     once = task.gradients(slice(None), weights)
-    whole = once.products(push), once.by_tensor(push), once.written(torch.arange(3, 9))
-    monkeypatch.setattr(outer_products, "WRITTEN", 8 * 5 * len(weights))
-    monkeypatch.setattr("inscape.kernels.path.gradients_between.WRITTEN", 8 * 5 * len(weights))
+    whole = once.products(push), once.by_tensor(push), once.dense(torch.arange(3, 9))
+    monkeypatch.setattr(chain_gradients, "DENSE_BYTES", 8 * 5 * len(weights))
+    monkeypatch.setattr("inscape.kernels.path.module_network.DENSE_BYTES", 8 * 5 * len(weights))
     some = task.gradients(slice(None), weights)
     assert_close(some.products(push), whole[0])
     assert_close(some.by_tensor(push), whole[1])
-    assert_close(some.written(torch.arange(3, 9)), whole[2])
+    assert_close(some.dense(torch.arange(3, 9)), whole[2])
 
 
 def test_a_watch_asks_for_no_more_than_its_rows_take():

@@ -15,8 +15,8 @@ from cases import dense, points
 from inscape._core import NotApplicable
 from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.kernels import path_kernel
-from inscape.kernels.path.training_gradients import Task
-from inscape.kernels.tangent.linear_chain import Chain
+from inscape.kernels.path.linear_chain import LinearChain
+from inscape.kernels.path.training_gradients import TrainingProblem
 from inscape.training import fit
 from inscape.training.losses import loss_function
 from inscape.training.replay import walk
@@ -73,7 +73,7 @@ def gradients(model, x, y, size):
     return torch.einsum("nc,ncp->np", misses, jacobians(model, x))
 
 
-def carried(model, trajectory, *, places=8):
+def forward_split(model, trajectory, *, places=8):
     """Split predictions forwards, a moment for each sample, many nodes: query, sample, c, p."""
     settings = trajectory.settings
     beta1, beta2 = settings.betas
@@ -122,7 +122,7 @@ def test_sum_closes_to_rounding(way):
     model, trajectory = trained(**WAYS[way])
     found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q)
     assert_close(found.final, model(Q).detach())
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12
     assert_close(whole(found), found.final)
 
 
@@ -133,7 +133,7 @@ def test_a_chain_and_any_module_tell_the_same(way):
     one, two = (path_kernel(m, x, y, trajectory=t, queries=Q[:2], by_layer=True) for m, t in pairs)
     assert_close(one.layers, two.layers)
     assert_close(one.samples, two.samples)
-    assert two.unclaimed < 1e-12
+    assert two.unattributed < 1e-12
     assert two.tensors == tuple(f"inner.{name}" for name in one.tensors)
 
 
@@ -141,7 +141,7 @@ def test_a_chain_and_any_module_tell_the_same(way):
 def test_parts_equal_moments_carried_for_each_sample(way):
     model, trajectory = trained(epochs=2, **WAYS[way])
     found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q, by_layer=True)
-    expected = carried(model, trajectory)
+    expected = forward_split(model, trajectory)
     assert_close(found.samples, expected[:, :-1].sum(3))
     assert_close(found.decay, expected[:, -1].sum(2))
     sizes = [p.numel() for p in model.parameters()]
@@ -163,16 +163,16 @@ def test_layers_add_up_to_the_samples():
 def test_relu_steps_are_cut_where_units_switch(way):
     model, trajectory = trained(nn.ReLU, lr=0.05, **WAYS[way])
     found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q)
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12
     assert found.nodes <= 4  # two are exact between kinks of three maps
 
 
 @pytest.mark.parametrize("act", [nn.ReLU, nn.LeakyReLU])
 def test_cuts_are_where_units_switch(act):
     model, other = dense(2, 6, 5, 2, act=act), dense(2, 6, 5, 2, act=act, seed=3)
-    chain = Chain.of(model, [name for name, _ in model.named_parameters()])
+    chain = LinearChain.of(model, [name for name, _ in model.named_parameters()])
     start, end = flat(model), flat(other)
-    edges = chain.cuts(start, end - start, Q)
+    edges = chain.breakpoints(start, end - start, Q)
     assert bool((edges.diff(dim=1) >= 0).all())
     units = [[], []]
     at = torch.linspace(0, 1, 2001).double()
@@ -199,7 +199,7 @@ def test_linear_regression_is_exact_at_first_order():
     model = nn.Linear(2, 2).double()
     run = fit(model, X, Y, lr=0.1, epochs=5, batch=5, record=4, progress=False)
     found = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q, mode="first-order")
-    assert found.unclaimed < 1e-13
+    assert found.unattributed < 1e-13
     exact = path_kernel(model, X, Y, trajectory=run.trajectory, queries=Q)
     assert_close(found.samples, exact.samples)
 
@@ -229,7 +229,7 @@ def test_halving_the_rate_halves_the_residual_of_first_order():
     for k in (1, 2, 4):
         model, trajectory = trained(epochs=5 * k, lr=0.01 / k)
         found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q, mode="first-order")
-        residuals.append(found.unclaimed)
+        residuals.append(found.unattributed)
     for one, two in itertools.pairwise(residuals):
         assert 1.8 < one / two < 2.2
 
@@ -261,7 +261,7 @@ def test_decay_can_go_to_those_who_made_the_weights():
     model, trajectory = trained(**WAYS["adamw"])
     own = path_kernel(model, X, Y, trajectory=trajectory, queries=Q)
     shared = path_kernel(model, X, Y, trajectory=trajectory, queries=Q, decay="samples")
-    assert shared.unclaimed < 1e-12
+    assert shared.unattributed < 1e-12
     assert not torch.allclose(own.samples, shared.samples)
     whole = [r.samples.sum(1) + r.decay for r in (own, shared)]
     assert_close(*whole)
@@ -290,7 +290,7 @@ def test_penalties_have_their_own_part():
 
     model, trajectory = trained(penalties=[(0.1, ridge)])
     found = path_kernel(model, X, Y, trajectory=trajectory, queries=Q, penalties=[(0.1, ridge)])
-    assert found.unclaimed < 1e-12
+    assert found.unattributed < 1e-12
     assert float(found.penalty.abs().min()) > 0
 
 
@@ -337,8 +337,8 @@ def test_cross_entropy_and_float32():
     assert found.relative_residual < 1e-12
     assert 1e-9 < found.relative_rounding < 1e-5  # the training itself has seven digits
     assert_close(whole(found), found.final)
-    assert list(found.rest(0, 0)) == ["rounding in training", "residual"]
-    assert sum(found.rest(0, 0).values()) == pytest.approx(
+    assert list(found.non_sample_contributions(0, 0)) == ["rounding in training", "residual"]
+    assert sum(found.non_sample_contributions(0, 0).values()) == pytest.approx(
         float((found.final - found.initial - found.samples.sum(1))[0, 0]), abs=1e-15
     )
 
@@ -352,8 +352,8 @@ def test_gradients_are_those_that_a_training_in_float32_took(wrap):
         list(model.parameters())[-1].copy_(torch.tensor([7.0, -7.0]))
     criterion = loss_function("cross_entropy")
     names = [name for name, _ in model.named_parameters()]
-    task = Task.of(model, x, labels, criterion, (), names)
-    found = task.gradients(slice(None), flat(model).double()).written(torch.arange(20)).sum(0)
+    task = TrainingProblem.of(model, x, labels, criterion, (), names)
+    found = task.gradients(slice(None), flat(model).double()).dense(torch.arange(20)).sum(0)
 
     def autograd(body, points):
         loss = criterion(body(points), labels)
@@ -384,7 +384,7 @@ def test_what_cannot_be_split_is_refused():
         dense(2, 3, 2), X, Y, optimizer=lambda p: torch.optim.Adagrad(p), epochs=2, record=1,
         progress=False,
     )  # fmt: skip
-    with pytest.raises(UnsupportedModelError, match="knows the updates of sgd, adam and adamw"):
+    with pytest.raises(UnsupportedModelError, match="supports sgd, adam and adamw"):
         path_kernel(dense(2, 3, 2), X, Y, trajectory=own.trajectory)
 
 

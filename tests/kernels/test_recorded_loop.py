@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from inscape.errors import UnsupportedModelError
 from inscape.kernels import path_kernel
-from inscape.kernels.path.training_mode import TrainingModeParts
+from inscape.kernels.path.training_mode import TrainingModeGradients
 from inscape.training import record_training
 from recorded_loops import batches, data, plain, trained, two_groups, with_everything
 
@@ -21,7 +21,7 @@ def test_parts_of_a_batch_are_gradients_of_its_terms():
     outputs = model(x[:7])
     given = outputs.detach().requires_grad_()
     (cotangents,) = torch.autograd.grad(nn.functional.cross_entropy(given, y[:7]), given)
-    parts = TrainingModeParts(outputs, cotangents, parameters, slices)
+    parts = TrainingModeGradients(outputs, cotangents, parameters, slices)
     rows = torch.randn(3, ends[-1], dtype=torch.float64)
     each = []
     for term in (outputs * cotangents).sum(1):
@@ -89,7 +89,7 @@ def test_some_outputs_are_those_among_all(tmp_path):
     )
     assert_close(whole.of_outputs([1]).final, whole.final[:, 1:2])
     for outputs in ([], [99], [-1]):
-        with pytest.raises(ValueError, match=r"outputs must be numbers from 0 to \d+, at least"):
+        with pytest.raises(ValueError, match=r"outputs must be indices from 0 to \d+, at least"):
             path_kernel(model, x, y, outputs=outputs, **given)
 
 
@@ -98,7 +98,7 @@ def test_what_is_named_beside_samples_is_in_the_rest(tmp_path):
     run = trained(model, torch.optim.SGD(model.parameters(), lr=0.1), tmp_path / "run")
     x, y = data()
     split = path_kernel(model, x, y, trajectory=run.trajectory, queries=x[:1])
-    assert "running statistics" in split.rest(0, 0)
+    assert "running statistics" in split.non_sample_contributions(0, 0)
 
 
 @pytest.mark.parametrize(

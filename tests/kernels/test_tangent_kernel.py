@@ -149,7 +149,7 @@ def test_equals_gradients_written_out(name, memory):
     assert_close(tangent_kernel(model, x, outputs="diagonal", memory=memory).kernel, equal)
     assert_close(tangent_kernel(model, x, outputs="trace", memory=memory).kernel, equal.sum(2))
     assert_close(found.trace, equal.sum(2))
-    assert_close(found.lengths, equal.sum(2).diagonal().sqrt())
+    assert_close(found.gradient_norms, equal.sum(2).diagonal().sqrt())
 
 
 @pytest.mark.parametrize("name", ["dense", "images", "words"])
@@ -170,11 +170,11 @@ def test_each_parameter_says_how_it_was_taken():
     model, x, _ = case("many")
     told = dict(tangent_kernel(model, x).layers)
     assert set(told) == dict(model.named_parameters()).keys()
-    assert told["shared.weight"] == told["last"] == "written out"
+    assert told["shared.weight"] == told["last"] == "dense gradient"
     model, x, _ = case("dense")
     assert set(dict(tangent_kernel(model, x).layers).values()) == {"outer product"}
     model, x, _ = case("twice")
-    assert dict(tangent_kernel(model, x).layers)["shared.bias"] == "sum over places"
+    assert dict(tangent_kernel(model, x).layers)["shared.bias"] == "sum over positions"
 
 
 def test_order_of_hidden_units_and_of_points_does_not_matter():
@@ -247,12 +247,14 @@ def test_other_shapes_and_words_are_refused(unchecked):
 
 def test_batch_statistics_are_refused():
     model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, track_running_stats=False)).double()
-    with pytest.raises(ValueError, match="must treat each row of a batch alone"):
+    with pytest.raises(ValueError, match="must act on each sample independently"):
         tangent_kernel(model.eval(), points(4, 3))
 
 
 def test_a_model_that_writes_over_what_a_layer_took_is_refused():
-    with pytest.raises(ValueError, match=r"'second.weight' has taken, found it changed afterwards"):
+    with pytest.raises(
+        ValueError, match=r"must not modify the input of 'second.weight', found it changed"
+    ):
         tangent_kernel(Overwrites().double().eval(), points(3, 4))
 
 
@@ -288,7 +290,7 @@ def test_a_map_at_many_places_after_a_convolution_has_its_gradients(outputs):
 
 
 def test_gradients_of_rows_keep_no_memory_but_their_own():
-    from inscape.kernels.tangent.vjp import Backward
+    from inscape.kernels.tangent.vjp import BackwardPass
 
     class Sliced(Patches):
         def forward(self, x):
@@ -296,9 +298,9 @@ def test_gradients_of_rows_keep_no_memory_but_their_own():
             return self.head(torch.cat([y, 2 * y], 1).tanh().mean(1))
 
     torch.manual_seed(0)
-    backward = Backward(Sliced().double().eval(), torch.randn(3, 1, 6, 6, dtype=torch.float64))
-    (factor,) = backward.factors(["map.weight"])
-    for g in factor.g:
+    backward = BackwardPass(Sliced().double().eval(), torch.randn(3, 1, 6, 6, dtype=torch.float64))
+    (gradient,) = backward.gradients(["map.weight"])
+    for g in gradient.g:
         assert g.untyped_storage().nbytes() <= g.numel() * g.element_size()
 
 
@@ -307,16 +309,16 @@ def test_traces_of_many_outputs_come_from_random_vectors(others):
     model, x = dense(3, 8, 40), points(5, 3)
     exact = tangent_kernel(model, x, others=others, outputs="trace", projections=0)
     found = tangent_kernel(model, x, others=others, outputs="trace")
-    assert exact.squares is None
+    assert exact.squared_norms is None
     assert exact.summary().kind == "exact"
-    assert len(found.squares) == 16
-    assert float(((found.kernel - exact.kernel).abs() / found.errors).max()) < 5
+    assert len(found.squared_norms) == 16
+    assert float(((found.kernel - exact.kernel).abs() / found.standard_errors).max()) < 5
     summary = found.summary()
     assert (summary.kind, summary.low < exact.summary().value < summary.high) == ("estimate", True)
     assert summary.basis.endswith("x 16 random projections")
-    assert_close(found.lengths, found.squares.mean(0).sqrt())
+    assert_close(found.gradient_norms, found.squared_norms.mean(0).sqrt())
     if others is None:
-        assert_close(found.lengths, found.kernel.diagonal().sqrt())
+        assert_close(found.gradient_norms, found.kernel.diagonal().sqrt())
 
 
 def test_a_trace_is_the_mean_of_the_kernels_of_its_vectors():
@@ -327,17 +329,17 @@ def test_a_trace_is_the_mean_of_the_kernels_of_its_vectors():
     each = torch.einsum("ki,nmij,kj->knm", vectors, whole, vectors)
     found = tangent_kernel(model, x, outputs="trace", projections=4, seed=3)
     assert_close(found.kernel, each.mean(0))
-    assert_close(found.errors, each.std(0) / 2)
+    assert_close(found.standard_errors, each.std(0) / 2)
     cosines = tangent_kernel(model, x, outputs="trace", projections=4, seed=3, normalised=True)
-    lengths = found.lengths[:, None] * found.lengths
+    lengths = found.gradient_norms[:, None] * found.gradient_norms
     assert_close(cosines.kernel, found.kernel / lengths)
-    assert_close(cosines.errors, found.errors / lengths)
+    assert_close(cosines.standard_errors, found.standard_errors / lengths)
 
 
 def test_as_many_vectors_as_outputs_are_not_needed():
     model, x = dense(3, 8, 4), points(5, 3)
-    assert tangent_kernel(model, x, outputs="trace", projections=4).squares is None
-    assert tangent_kernel(dense(3, 8, 32), x, outputs="trace").squares is None
+    assert tangent_kernel(model, x, outputs="trace", projections=4).squared_norms is None
+    assert tangent_kernel(dense(3, 8, 32), x, outputs="trace").squared_norms is None
 
 
 def test_a_thousand_outputs_take_little_memory():

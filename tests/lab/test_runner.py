@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from inscape._core import progress
 from inscape.cli.errors import exit_code
 from inscape.files import atomic
 from inscape.lab import RunError, Store, executor, plan, run, runner, worker
 from inscape.lab.executors import NAMES, SerialExecutor, TaskOutcome, lost_task
 from inscape.lab.runner import ATTEMPTS, tasks
 from inscape.lab.worker import work
+from inscape.runtime import progress
 
 
 @pytest.fixture
@@ -33,17 +33,17 @@ def numbers(records) -> dict[str, tuple[float, float, bytes]]:
 
 def test_a_run_writes_what_is_missing_and_nothing_else(toy, store):
     first = run(plan(toy.table, scale="smoke", seeds=2, store=store), store=store)
-    assert (first.computed, first.kept, first.failures, first.notices) == (4, 0, (), ())
+    assert (first.computed, first.reused, first.failures, first.notices) == (4, 0, (), ())
     done: list[TaskOutcome] = []
     todo = plan(toy.table, scale="smoke", store=store)
     second = run(todo, store=store, on_done=done.append)
-    assert (second.computed, second.kept) == (2, 4)
+    assert (second.computed, second.reused) == (2, 4)
     assert [len(item.keys) for item in done] == [1, 1]
     third = run(plan(toy.table, scale="smoke", store=store), store=store)
-    assert (third.computed, third.kept) == (0, 6)
+    assert (third.computed, third.reused) == (0, 6)
     assert len(toy.lines("pids.txt")) == 6
     again = run(plan(toy.table, scale="smoke", store=store, fresh=True), store=store)
-    assert (again.computed, again.kept) == (6, 0)
+    assert (again.computed, again.reused) == (6, 0)
     assert len(toy.lines("pids.txt")) == 12
 
 
@@ -190,7 +190,7 @@ def test_a_cell_that_raises_does_not_stop_the_others(toy, store, name):
     assert exit_code(caught.value) == 1
     (toy.folder / "bad-1").unlink()
     again = run(plan(toy.table, scale="smoke", store=store), store=store)
-    assert (again.computed, again.kept) == (2, 4)
+    assert (again.computed, again.reused) == (2, 4)
 
 
 def test_of_cells_that_run_together_the_one_at_fault_is_found(toy, store):
@@ -251,7 +251,7 @@ def test_a_damaged_record_is_computed_anew_and_said(toy, store):
     path = store.path(todo.name, "smoke", todo.keys[3])
     path.write_text(path.read_text()[:100])
     report = run(plan(toy.table, scale="smoke", store=store), store=store)
-    assert (report.computed, report.kept) == (1, 5)
+    assert (report.computed, report.reused) == (1, 5)
     assert len(report.notices) == 1
     assert "set aside" in report.notices[0]
     assert numbers(todo.records(store)) == before

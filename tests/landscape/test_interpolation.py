@@ -230,7 +230,7 @@ def test_bad_input_is_refused(unchecked):
         ),
         ({"other": dense(2, 4, 1)}, r"must have the shapes of the model, found \(4, 2\) for '0.w"),
         ({"other": broken}, "other must be finite, found NaN or Inf in '0.bias'"),
-        ({"at": torch.tensor([0.0, 1.0, 0.5])}, "at must hold at least two places that rise"),
+        ({"at": torch.tensor([0.0, 1.0, 0.5])}, "at must have at least two increasing positions"),
         ({"bias": "none"}, "bias must be one of 'free', 'zero', 'kept', found 'none'"),
         ({"solve": True, "loss": "bce_logits"}, "needs the loss 'mse', found 'bce_logits'"),
         (
@@ -274,7 +274,7 @@ def test_the_last_layer_is_the_one_that_is_called_last():
 def test_networks_that_do_not_end_in_a_linear_layer_cannot_be_solved():
     x, y = data()
     bent = nn.Sequential(nn.Linear(2, 1), nn.Tanh()).double().eval()
-    with pytest.raises(UnsupportedModelError, match="found that more comes after it"):
+    with pytest.raises(UnsupportedModelError, match="found other operations after it"):
         interpolation(bent, x, y, other=copy.deepcopy(bent), solve=True)
     bare = nn.Sequential(nn.Conv1d(1, 1, 2), nn.Flatten()).double().eval()
     with pytest.raises(UnsupportedModelError, match="ends in a linear layer, found none"):

@@ -218,7 +218,7 @@ def test_trust_without_keras_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "keras")
     real = __import__("importlib").import_module
     monkeypatch.setattr(
-        "inscape._core.extras.import_module",
+        "inscape.runtime.extras.import_module",
         lambda name: real(name) if name != "keras" else (_ for _ in ()).throw(ImportError()),
     )
     path = write_h5(tmp_path / "net.h5", [("Lambda", {}, [])], (4,))

@@ -66,7 +66,7 @@ def with_labels(instrument: Callable[..., Any], **settings: Any) -> Callable[[],
 def extrapolation() -> Budgeted:
     """Ask for errors at given queries."""
     net, x, y = broad(), drawn(2000, 8), labels(2000)
-    settings = {"queries": x, "answers": y, "peers": (), "known": 99}
+    settings = {"queries": x, "answers": y, "baselines": (), "known": 99}
     return lambda m: inscape.extrapolation.extrapolation(net, x, y, memory=m, **settings)
 
 

@@ -55,7 +55,7 @@ def test_sizes_and_seeds():
 
 
 def test_errors_say_what_to_do():
-    text = r"3 scales takes images whose sides are multiples of 4, found 8 x 10: pad or scale"
+    text = r"3 scales needs images whose sides are multiples of 4, found 8 x 10: pad or scale"
     with pytest.raises(ValueError, match=text):
         unet(channels=(2, 2, 2))(torch.zeros(1, 1, 8, 10))
     with pytest.raises(ValueError, match=r"channels must be at least 1, found 0"):

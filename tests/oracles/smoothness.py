@@ -27,7 +27,7 @@ def difference_jacobian(f: Callable[[Tensor], Tensor], point: Tensor, step: floa
 
 
 def variation(rows: list[Tensor]) -> Tensor:
-    """Return the length of the way through the rows."""
+    """Return the length of the polygonal path through the vertices."""
     moves = [(b - a).norm() for a, b in itertools.pairwise(rows)]
     return torch.stack(moves).sum()
 

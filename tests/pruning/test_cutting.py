@@ -11,8 +11,8 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape.errors import UnsupportedModelError
 from inscape.pruning import cut, structure
-from inscape.pruning.cutting import flat_state, load_flat, weights
 from inscape.pruning.groups import ELEMENTWISE, ELEMENTWISE_CALLS
+from inscape.pruning.unit_removal import flat_state, load_flat, weights
 from pruning.nets import NETS, conv, images, seeded
 
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from cases import points
 from inscape.pruning import channel_pruning, cut, magnitude_pruning, node_pruning, structure
-from inscape.pruning.scoring import Removals, yardstick
+from inscape.pruning.scoring import Removals, criterion_for
 from pruning.nets import images, seeded
 
 Y = torch.tensor([0, 1, 2, 0, 1, 2])
@@ -121,7 +121,7 @@ def test_losses_are_those_of_the_cut_networks_whatever_is_overwritten(forward):
     found = structure(model, x)
     cases = [(group, [unit]) for group in found.groups for unit in range(group.units)]
     assert cases
-    kept = Removals(found, x, yardstick(Y, model(x), None)).measured(cases)
+    kept = Removals(found, x, criterion_for(Y, model(x), None)).measured(cases)
     for (group, (gone,)), (loss, _) in zip(cases, kept, strict=True):
         small = cut(model, x, {group.name: [k for k in range(group.units) if k != gone]})
         expected = functional.cross_entropy(small(x), Y).detach()

@@ -12,7 +12,7 @@ import inscape
 from cases import dense, points
 from inscape._core import NotApplicable
 from inscape.pruning import channel_pruning, cut, node_pruning, structure
-from inscape.pruning.scoring import Removals, measured, yardstick
+from inscape.pruning.scoring import Removals, criterion_for, measured
 from pruning.nets import NETS, conv, images
 
 CLASSES = torch.tensor([0, 1, 2, 0, 1, 2, 0])
@@ -27,7 +27,7 @@ def test_losses_from_kept_activations_are_those_of_the_cut_networks(net, monkeyp
     monkeypatch.setattr("inscape.pruning.scoring.CHUNK", 3)
     model, x = NETS[net](), images()
     found = structure(model, x)
-    by = yardstick(labels(model, x), model(x), None)
+    by = criterion_for(labels(model, x), model(x), None)
     cases = [(g, [unit]) for g in found.groups for unit in range(g.units)]
     cases += [(g, [0, 1]) for g in found.groups]
     kept = Removals(found, x, by).measured(cases)
@@ -109,7 +109,7 @@ def test_fine_tuning_by_settings_and_by_a_function_are_the_same():
 def test_drawn_units_are_drawn_by_the_inverse_of_their_loss():
     model, x = dense(2, 3, 1), points(40, 2)
     y = model(x).detach() + 0.1
-    by = yardstick(y, model(x), None)
+    by = criterion_for(y, model(x), None)
     losses = [measured(cut(model, x, {"0": k}), x, by)[0] for k in ([1, 2], [0, 2], [0, 1])]
     inverse = 1 / torch.tensor(losses)
     counts = torch.zeros(3)
@@ -165,8 +165,8 @@ def test_the_curve_is_measured_at_other_points_if_asked():
 def test_labels_choose_the_score(y, score, right):
     output = torch.tensor([[2.0], [-3.0], [-9.0]]).double() if score == "accuracy" else None
     output = torch.tensor([[2.0], [-3.0], [7.6]]).double() if output is None else output
-    by = yardstick(y, output, None)
-    found = by.whole(by.parts(output, slice(0, 3)))[1]
+    by = criterion_for(y, output, None)
+    found = by.from_sums(by.parts(output, slice(0, 3)))[1]
     assert by.score == score
     if score == "accuracy":
         assert found == pytest.approx(right)

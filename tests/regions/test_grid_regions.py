@@ -8,7 +8,7 @@ from cases import dense, points
 from inscape._core.result import NotApplicable
 from inscape.errors import UnsupportedModelError
 from inscape.piecewise.planes.frame import Frame, through
-from inscape.regions._labels import GridNeighbours
+from inscape.regions._grid_components import GridNeighbours
 from inscape.regions._precision import in_precision
 from inscape.regions.grid_regions import grid_regions
 
@@ -204,7 +204,7 @@ def test_errors_say_what_to_do():
 
 
 def test_different_maps_of_many_coefficients_are_told_apart():
-    from inscape.regions._labels import GridNeighbours, directions
+    from inscape.regions._grid_components import GridNeighbours, directions
 
     size, side = 3000, 6
     rows = points(side * side, size, seed=5)
@@ -221,6 +221,6 @@ def test_different_maps_of_many_coefficients_are_told_apart():
 
 
 def joined_labels(count, pairs):
-    from inscape.regions._labels import joined
+    from inscape.regions._grid_components import joined
 
     return joined(count, pairs)

@@ -9,9 +9,9 @@ from torch.testing import assert_close
 from cases import dense, points
 from inscape._core import BudgetError
 from inscape._core.anytime import step_within
-from inscape._core.deadline import clock
 from inscape.piecewise.lines import matrix_layers, segments
 from inscape.regions import line_regions
+from inscape.runtime.deadline import clock
 
 
 def ticking():

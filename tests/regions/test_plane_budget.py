@@ -12,7 +12,6 @@ from torch import nn
 
 from inscape._core import BudgetError
 from inscape._core.anytime import finished, step_within
-from inscape._core.deadline import clock
 from inscape.piecewise.graph.affine_maps import AffineMap
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.piecewise.planes import (
@@ -26,6 +25,7 @@ from inscape.piecewise.planes import (
 from inscape.piecewise.planes.patterns import PatternHistory
 from inscape.piecewise.planes.threads import Workers
 from inscape.regions import boundary, plane_regions
+from inscape.runtime.deadline import clock
 
 planes = sys.modules["inscape.regions.plane_regions"]
 

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from inscape._core import UnsupportedModelError, instruments
-from inscape._core.progress import QUIET, progress, silence
 from inscape.models import mlp
 from inscape.report import look
 from inscape.report.look.finding import mean_interval
@@ -23,6 +22,7 @@ from inscape.report.look.subject import opened_data
 from inscape.report.look.tasks import MeasurementTasks, relative_width
 from inscape.report.look.watch import BudgetWatch, Interrupted
 from inscape.report.look.work import WorkCounts
+from inscape.runtime.progress import QUIET, progress, silence
 from inscape.smoothness import GradientNorm
 from markup import Structure
 

@@ -249,7 +249,7 @@ def _only_failing(name, usual):
 def test_what_does_not_apply_says_so(data):
     swept = sweep([net(0)], data, only="slope_variation", quiet=True)
     (row,) = [row for row in swept.rows() if row["instrument"] == "slope_variation"]
-    assert row["status"] == "not applicable: it needs one input dimension, the model takes 3"
+    assert row["status"] == "not applicable: it needs one input dimension, the model has 3"
     assert not swept.failed
 
 

@@ -220,12 +220,12 @@ def test_the_answer_does_not_depend_on_how_much_fits_into_memory(name):
     model, x = dense(3, 16, 4), points(12, 3)
     y = model(x).argmax(1)
     attack = Noise() if name == "noise" else short(name, "l2")
-    whole, pieces = (
+    whole, batches = (
         robustness(model, x, y, attack=attack, budgets=[0.5], memory=memory)
         for memory in (2**25, 9000)
     )
-    assert torch.equal(whole.accuracy, pieces.accuracy)
-    assert_close(whole.lengths, pieces.lengths)
+    assert torch.equal(whole.accuracy, batches.accuracy)
+    assert_close(whole.lengths, batches.lengths)
 
 
 def test_only_some_points_are_attacked_and_all_of_them_if_asked():

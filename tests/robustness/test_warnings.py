@@ -196,10 +196,10 @@ def test_wrong_words_are_refused(unchecked):
     ("make", "text"),
     [
         (lambda: Pgd(steps=0), "steps must be at least 1, found 0: raise steps"),
-        (lambda: Pgd(step_size=-1.0), "step_size must be a positive share of the budget, found -1"),
+        (lambda: Pgd(step_size=-1.0), "must be a positive fraction of the budget, found -1"),
         (lambda: Apgd(restarts=0), "restarts must be at least 1, found 0"),
         (lambda: Square(queries=0), "queries must be at least 1, found 0"),
-        (lambda: Square(start=0.0), "start must be a share of the input between 0 and 1, found 0"),
+        (lambda: Square(start=0.0), "start must be a fraction between 0 and 1, found 0"),
         (lambda: AutoAttack(parts=()), "parts must be at least 1, found 0"),
         (lambda: AutoAttack(parts=("pgd",)), "parts must be one of 'apgd-ce', .* found 'pgd'"),
     ],

@@ -10,8 +10,8 @@ from inscape._core import NotApplicable, UnsupportedModelError, draw_pairs
 from inscape.functional.jacobians import jacobians
 from inscape.models import mlp
 from inscape.smoothness import effective_length_scale
+from inscape.smoothness._line_moments import directional_derivatives, knot_positions
 from inscape.smoothness._line_moments import scale as matched_scale
-from inscape.smoothness._line_moments import times, with_slopes
 
 
 def quick(f, x, **settings):
@@ -183,7 +183,7 @@ def wide_erf(x, sigma, bias, lines=60, knots=16):
     a, b = draw_pairs(x, lines, seed=0)
     starts = torch.rand(lines, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     way = (b - a)[:, None]
-    at = a[:, None] + times(starts, knots)[..., None] * way
+    at = a[:, None] + knot_positions(starts, knots)[..., None] * way
     weight = sigma**2 / x.shape[1]
     k = weight * at @ at.mT + bias**2
     s = k.diagonal(dim1=1, dim2=2)
@@ -275,7 +275,7 @@ def test_functions_that_differentiate_once_are_measured_too():
     plain, other = quick(lambda x: x**3, x), quick(Once.apply, x)
     assert_close(plain.value, other.value)
     assert_close(plain.slopes, other.slopes)
-    y, dy = with_slopes(Once.apply, x, torch.ones_like(x))
+    y, dy = directional_derivatives(Once.apply, x, torch.ones_like(x))
     assert_close(y, x**3)
     assert_close(dy, 3 * x**2)
 
@@ -285,7 +285,7 @@ def test_functions_that_differentiate_once_are_measured_too():
     [
         (lambda x: 0 * x, points(9, 1), "constant along all lines"),
         (lambda x: x, torch.ones(9, 1), "all points are the same"),
-        (lambda x: (4 * x).round() + 1e-6 * x, points(9, 1), "moves by steps that its slopes do"),
+        (lambda x: (4 * x).round() + 1e-6 * x, points(9, 1), "has jumps that its derivatives miss"),
     ],
 )
 def test_functions_without_a_length_scale_say_why(f, x, reason):
@@ -307,6 +307,6 @@ def test_slopes_are_right_where_second_derivatives_underflow():
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 3), nn.GroupNorm(1, 3), nn.Tanh(), nn.Linear(3, 3)).eval()
     x, way = 1e17 * points(9, 4).float(), 1e17 * points(9, 4, seed=2).float()
-    slope = with_slopes(net, x, way)[1].double()
+    slope = directional_derivatives(net, x, way)[1].double()
     jacobian = jacobians(net.double(), x.double())
     assert_close(slope, torch.einsum("mcd,md->mc", jacobian, way.double()), rtol=1e-3, atol=1e-4)

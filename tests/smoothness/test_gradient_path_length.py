@@ -6,7 +6,7 @@ from cases import CASES, dense, points
 from inscape._core import UnsupportedModelError, draw_pairs
 from inscape._core.anytime import batches
 from inscape.smoothness import gradient_path_length, gradient_path_length_penalty, weights_product
-from inscape.smoothness.segments import joined, variation, walks
+from inscape.smoothness.chords import knot_batches, variation, with_previous_knot
 from oracles.smoothness import jacobian, on_segment
 
 
@@ -67,9 +67,9 @@ def test_walks_cover_every_step_once_whatever_the_rows(rows):
     a, b = points(4, 3), points(4, 3, seed=2)
     ends = torch.arange(8).reshape(2, 4)
     total, last = torch.zeros(4, dtype=torch.float64), None
-    for some, begins, at in walks(torch.cat([a, b]), ends, 7, rows=rows):
+    for some, begins, at in knot_batches(torch.cat([a, b]), ends, 7, rows=rows):
         assert at.shape[0] * at.shape[1] <= rows
-        total[some] += variation(joined(None if begins else last, at), large=False)
+        total[some] += variation(with_previous_knot(None if begins else last, at), large=False)
         last = at[:, -1].clone()
     assert_close(total, (b - a).norm(dim=1))
 

@@ -153,7 +153,7 @@ def test_more_inputs_are_answered_not_applicable():
     for measure in (total_variation, slope_variation):
         result = measure(f, x)
         assert isinstance(result, NotApplicable)
-        expected = "not applicable: it needs one input dimension, the model takes 3"
+        expected = "not applicable: it needs one input dimension, the model has 3"
         assert result.status == expected
 
 
@@ -280,3 +280,20 @@ def test_module_that_insists_on_float32_is_measured_in_it():
 def test_tiny_slopes_are_found():
     x = INTERVAL.float()
     assert slope_variation(lambda x: torch.relu(1e-25 * x) * 1e25, x).summary().value == 1.0
+
+
+def test_a_lower_bound_rises_with_the_points():
+    """Each curve has the points of the one before: sin(40 x) turns often on [-2, 2]."""
+    results = list(total_variation.refine(lambda x: torch.sin(40 * x), INTERVAL))
+    values = [result.summary().value for result in results]
+    assert [len(result.at) for result in results] == [101, 1001, 10_001]
+    assert values == sorted(values)
+    assert set(results[0].at.tolist()) < set(results[2].at.tolist())
+    assert values[-1] == total_variation(lambda x: torch.sin(40 * x), INTERVAL).summary().value
+
+
+def test_slopes_get_better_too_and_a_piecewise_linear_network_has_one_answer():
+    results = list(slope_variation.refine(lambda x: torch.sin(40 * x), INTERVAL, knots=2001))
+    assert [len(result.at) for result in results] == [21, 201, 2001]
+    exact = list(slope_variation.refine(dense(1, 8, 1, seed=0), INTERVAL))
+    assert [result.exact for result in exact] == [True]

@@ -174,8 +174,8 @@ def test_no_parameters_no_norm():
     ("y", "settings", "text"),
     [
         (torch.tensor([0, 3]), {}, "class numbers must lie between 0 and 2, .*found 0 to 3 in sha"),
-        (points(2, 2), {}, r"one number for each of the 3 outputs, found shape \(2, 2\): reshape"),
-        (points(2, 3), {"loss": "bce_logits"}, "'bce_logits' takes one output, found 3: use 'cro"),
+        (points(2, 2), {}, r"one value for each of the 3 outputs, found shape \(2, 2\): reshape"),
+        (points(2, 3), {"loss": "bce_logits"}, "'bce_logits' needs one output, found 3: use 'cro"),
         (points(2, 3), {"loss": "hinge"}, "loss must be one of 'auto', .*, found 'hinge': choose"),
         (points(3, 3), {}, "y must hold one label for each of the 2 points"),
     ],

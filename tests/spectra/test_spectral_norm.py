@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from cases import CASES, dense, points
 from inscape._core import NotApplicable
-from inscape.spectra import singular, spectral_norm
+from inscape.spectra import largest_singular_value, spectral_norm
 
 
 def largest(matrix):
@@ -104,25 +104,27 @@ def test_wide_layers_are_iterated_in_single_precision():
 @pytest.mark.parametrize("shape", [(7, 7), (9, 5), (5, 9), (6, 1), (1, 6)])
 def test_iteration_finds_what_a_decomposition_finds(shape):
     matrix = points(*shape, seed=sum(shape))
-    value, converged = singular.of_map(lambda v: matrix @ v, lambda u: matrix.T @ u, matrix[0])
+    value, converged = largest_singular_value.of_operator(
+        lambda v: matrix @ v, lambda u: matrix.T @ u, matrix[0]
+    )
     assert converged
     assert_close(value, float(largest(matrix)))
-    assert_close(singular.of_matrix(matrix), float(largest(matrix)))
+    assert_close(largest_singular_value.of_matrix(matrix), float(largest(matrix)))
 
 
 def test_iteration_says_when_it_did_not_converge():
     matrix = points(200, 200)
     ways = (lambda v: matrix @ v, lambda u: matrix.T @ u, matrix[0])
-    value, converged = singular.of_map(*ways, steps=5)
+    value, converged = largest_singular_value.of_operator(*ways, steps=5)
     assert not converged
     assert value < float(largest(matrix))
-    assert singular.of_map(*ways)[1]
+    assert largest_singular_value.of_operator(*ways)[1]
 
 
 def test_zero_maps_have_norm_zero():
     matrix = torch.zeros(4, 3, dtype=torch.float64)
     ways = (lambda v: matrix @ v, lambda u: matrix.T @ u, matrix[0])
-    assert singular.of_map(*ways) == (0.0, True)
+    assert largest_singular_value.of_operator(*ways) == (0.0, True)
     f = dense(2, 3, 1)
     f[2].weight.data.zero_()
     assert spectral_norm(f, points(1, 2)).summary().value == 0.0
@@ -130,7 +132,9 @@ def test_zero_maps_have_norm_zero():
 
 def test_unconverged_product_is_a_lower_bound(monkeypatch):
     monkeypatch.setattr(sys.modules[spectral_norm.__module__], "SMALL", 0)
-    monkeypatch.setattr(singular, "of_map", partial(singular.of_map, steps=2))
+    monkeypatch.setattr(
+        largest_singular_value, "of_operator", partial(largest_singular_value.of_operator, steps=2)
+    )
     f = dense(30, 40, 1)
     result = spectral_norm(f, points(1, 30))
     assert result.summary().kind == "lower bound"

@@ -195,7 +195,7 @@ def noisy_network():
 
 
 @pytest.mark.parametrize("build", [network, dropout_network, noisy_network])
-def test_same_seed_same_bits_and_the_global_dice_untouched(build):
+def test_same_seed_same_bits_and_the_global_generators_untouched(build):
     x, y = data()
     states = []
     for seed, world in [(3, 0), (3, 1), (4, 0)]:
@@ -335,7 +335,7 @@ def test_an_interrupt_passes_and_leaves_the_model_in_eval_mode():
 
 
 def test_progress_is_shown_when_asked_for(monkeypatch, capsys):
-    monkeypatch.setattr("inscape._core.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("inscape.runtime.progress.PATIENCE", 0.0)
     monkeypatch.setenv("INSCAPE_QUIET", "1")
     x, y = data()
     fit(network(), x, y, epochs=2)

@@ -37,26 +37,30 @@ def test_bce_is_the_mean_over_all_elements():
 
 @pytest.mark.parametrize("loss", [mse, bce_logits])
 def test_shapes_are_never_broadcast(loss):
-    text = r"compares number with number, found predictions \(n, 1\) and targets \(n,\): reshape y"
+    text = r"shaped as the predictions, found predictions \(n, 1\) and targets \(n,\): reshape y"
     with pytest.raises(ValueError, match=text + r" to \(n, 1\)\."):
         loss(torch.zeros(4, 1), torch.zeros(4))
     with pytest.raises(ValueError, match=r"found predictions \(n,\) and targets \(n, 1\)"):
         loss(torch.zeros(4), torch.zeros(4, 1))
     with pytest.raises(TypeError, match=r"torch\.float32 and torch\.float64: use y\.to\(torch\.fl"):
         loss(torch.zeros(4, 1), torch.zeros(4, 1, dtype=torch.float64))
-    with pytest.raises(TypeError, match=r"'(mse|bce_logits)' takes targets of the type of the pre"):
+    with pytest.raises(
+        TypeError, match=r"'(mse|bce_logits)' requires targets of the type of the pre"
+    ):
         loss(torch.zeros(4, 1), torch.zeros(4, 1, dtype=torch.int64))
 
 
 def test_cross_entropy_refuses_what_does_not_fit():
-    with pytest.raises(TypeError, match=r"takes class numbers as int64, found torch\.uint8: use y"):
+    with pytest.raises(
+        TypeError, match=r"requires class numbers as int64, found torch\.uint8: use y"
+    ):
         cross_entropy(PREDICTION, torch.zeros(2, dtype=torch.uint8))
-    text = r"takes predictions \(n, classes\) and .* found \(n, 3\) and \(n, 1\): reshape y"
+    text = r"requires predictions \(n, classes\) and .* found \(n, 3\) and \(n, 1\): reshape y"
     with pytest.raises(ValueError, match=text):
         cross_entropy(PREDICTION, torch.zeros(2, 1, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"found \(n,\) and \(n,\)"):
         cross_entropy(torch.zeros(3), torch.zeros(3, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"'cross_entropy' compares number with number"):
+    with pytest.raises(ValueError, match=r"'cross_entropy' requires targets shaped as"):
         cross_entropy(PREDICTION, torch.zeros(2))
 
 

@@ -1,14 +1,14 @@
 import torch
 
-from inscape.training.random_state import private_dice, seed_dice, step_seed
+from inscape.training.random_state import private_random_state, seed_random_state, step_seed
 
 CPU = torch.device("cpu")
 
 
 def test_the_world_comes_back_as_it_was():
     before = torch.get_rng_state()
-    with private_dice(CPU):
-        seed_dice(0, 0, CPU)
+    with private_random_state(CPU):
+        seed_random_state(0, 0, CPU)
         torch.randn(3)  # an even number of draws would leave a normal number in store
     assert torch.equal(before, torch.get_rng_state())
 
@@ -16,7 +16,7 @@ def test_the_world_comes_back_as_it_was():
 def test_it_comes_back_after_an_error():
     before = torch.get_rng_state()
     try:
-        with private_dice(CPU):
+        with private_random_state(CPU):
             torch.rand(3)
             raise KeyError
     except KeyError:
@@ -26,8 +26,8 @@ def test_it_comes_back_after_an_error():
 
 def test_each_step_has_dice_of_its_own():
     def draw(seed, step):
-        with private_dice(CPU):
-            seed_dice(seed, step, CPU)
+        with private_random_state(CPU):
+            seed_random_state(seed, step, CPU)
             return torch.rand(200, dtype=torch.float64)
 
     assert torch.equal(draw(1, 2), draw(1, 2))

@@ -134,7 +134,7 @@ def test_points_at_zero_take_one_idle_coordinate():
         ({"optimizer": torch.optim.SGD}, r"the steps of 'own:SGD' depend on the axes"),
         ({"weight_decay": 0.1}, r"weight decay \(0\.1\) also moves weights outside of the span"),
         ({"penalties": [(1.0, l2_norm)]}, r"the penalty l2_norm may look outside of the span"),
-        ({"record": 5}, r"the recorded way would be that of the smaller network: use fit"),
+        ({"record": 5}, r"the recorded trajectory would be that of the smaller network: use fit"),
     ],
 )
 def test_trainings_that_would_not_be_the_same(options, text):

@@ -7,9 +7,10 @@ import torch
 from torch.testing import assert_close
 
 from inscape.errors import DataError
-from inscape.training.trajectory import Settings, Trajectory, fingerprint
+from inscape.training.settings import FitSettings
+from inscape.training.trajectory import Trajectory, fingerprint
 
-SETTINGS = Settings(
+SETTINGS = FitSettings(
     loss="mse",
     optimizer="adam",
     lr=0.1,

@@ -113,9 +113,9 @@ def test_bad_input():
         fit_wide(net, x, y, steps=1, sigma=0.0)
     with pytest.raises(ValueError, match=r"an order of the 2 inputs, found \[0, 0\]: name each of"):
         fit_wide(net, x, y, steps=1, views=((0, 0),))
-    with pytest.raises(ValueError, match=r"lr must be a finite number, 0 or more, found -1.0: use"):
+    with pytest.raises(ValueError, match=r"lr must be positive and finite, found -1.0: try 0.01"):
         fit_wide(net, x, y, steps=1, lr=-1.0)
-    with pytest.raises(ValueError, match=r"betas must be at least 0 and below 1, found \(0.9, 1.0"):
+    with pytest.raises(ValueError, match=r"momentum and betas must lie in \[0, 1\), found 0.0 and"):
         fit_wide(net, x, y, steps=1, betas=(0.9, 1.0))
     with pytest.raises(ValueError, match="steps must be at least 1, found 0: raise steps"):
         fit_wide(net, x, y, steps=0)

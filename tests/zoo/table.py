@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 import sys
 import tempfile
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import zoo.models_hugging_face
 import zoo.models_keras
+import zoo.models_modules
 import zoo.models_onnx
 import zoo.models_sklearn
 import zoo.models_torch  # noqa: F401 - each puts its rows on the list
@@ -91,11 +93,13 @@ def _entry(row: Row, number: int) -> tuple[str, list[str]]:
 
 
 def _replaced(lines: list[str]) -> list[str]:
-    """Return the lines of the page with some of them new; the third cell is the name."""
+    """Return the lines of the page with some of them new, in the order of the models."""
     _, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    there = [text for text in rest.partition(END)[0].splitlines() if text.startswith("| ")][2:]
-    fresh = {text.split(" | ")[2]: text for text in lines}
-    return [fresh.pop(text.split(" | ")[2], text) for text in there] + list(fresh.values())
+    former = [text for text in rest.partition(END)[0].splitlines() if text.startswith("| ")][2:]
+    by_name = {text.split(" | ")[2]: text for text in [*former, *lines]}
+    names = [row.name for row in sorted(ROWS, key=lambda row: row.kind.lower())]
+    ordered = [by_name[name] for name in names if name in by_name]
+    return [re.sub(r"^\| \d+", f"| {n}", text) for n, text in enumerate(ordered, 1)]
 
 
 def _write(lines: list[str]) -> None:

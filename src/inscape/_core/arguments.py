@@ -37,36 +37,36 @@ def accepting(function: F, *, discrete: bool) -> F:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = dict(zip(names, args, strict=False)) | kwargs
-        if len(given) < len(args) + len(kwargs):
+        arguments = dict(zip(names, args, strict=False)) | kwargs
+        if len(arguments) < len(args) + len(kwargs):
             return function(*args, **kwargs)  # raises what Python raises of such a call
-        return function(**accepted(given, discrete=discrete))
+        return function(**accepted(arguments, discrete=discrete))
 
     if hasattr(function, "refine"):
         call.refine = accepting(function.refine, discrete=discrete)  # type: ignore[attr-defined]
     return cast(F, call)
 
 
-def accepted(given: Mapping[str, Any], *, discrete: bool) -> dict[str, Any]:
+def accepted(arguments: Mapping[str, Any], *, discrete: bool) -> dict[str, Any]:
     """Return the arguments of an instrument as it measures them."""
-    refuse_other_objects(given)
-    modules = {name: value for name, value in given.items() if isinstance(value, nn.Module)}
+    refuse_other_objects(arguments)
+    modules = {name: value for name, value in arguments.items() if isinstance(value, nn.Module)}
     for module in modules.values():
         refuse_unreadable(module)
     first = next(iter(modules.values()), None)
     like = _like(first)
-    ready = {name: _tensor(name, value, first, like) for name, value in given.items()}
+    ready = {name: _tensor(name, value, first, like) for name, value in arguments.items()}
     halves = [name for name, module in modules.items() if _dtypes(module) & set(HALF)]
-    if halves and not _is_replay(given):
+    if halves and not _is_replay(arguments):
         _say_half(modules[halves[0]])
         ready |= {name: copy.deepcopy(modules[name]).float() for name in halves}
         ready = {name: _single(value) for name, value in ready.items()}
     return _with_tokens(ready, discrete=discrete) if first is not None else ready
 
 
-def _is_replay(given: Mapping[str, Any]) -> bool:
+def _is_replay(arguments: Mapping[str, Any]) -> bool:
     """Tell a recorded training that is replayed on its very data, in its own precision."""
-    return given.get("trajectory") is not None and any(name in given for name in LABELS)
+    return arguments.get("trajectory") is not None and any(name in arguments for name in LABELS)
 
 
 def in_float32(model: nn.Module) -> nn.Module:
@@ -134,16 +134,16 @@ def _embeds(module: nn.Module | None) -> bool:
     return module is not None and any(isinstance(part, kinds) for part in module.modules())
 
 
-def _with_tokens(given: dict[str, Any], *, discrete: bool) -> dict[str, Any]:
+def _with_tokens(arguments: dict[str, Any], *, discrete: bool) -> dict[str, Any]:
     """Let integers pass as rows where an instrument needs no gradients by them; else say how."""
     tokens = {
         name: value
-        for name, value in given.items()
+        for name, value in arguments.items()
         if name not in LABELS and name in ("x", "queries") and _is_tokens(value)
     }
-    models = {name: value for name, value in given.items() if isinstance(value, nn.Module)}
+    models = {name: value for name, value in arguments.items() if isinstance(value, nn.Module)}
     if not tokens or not all(map(_embeds, models.values())):
-        return given
+        return arguments
     if not discrete:
         raise TypeError(
             "x must hold floating-point numbers, for this measure moves through the input, found "
@@ -153,7 +153,7 @@ def _with_tokens(given: dict[str, Any], *, discrete: bool) -> dict[str, Any]:
     like = _like(next(iter(models.values())))
     wide = torch.float32 if like is None else like.dtype
     rounded = {name: _rounding(model) for name, model in models.items()}
-    return {**given, **rounded, **{name: value.to(wide) for name, value in tokens.items()}}
+    return {**arguments, **rounded, **{name: value.to(wide) for name, value in tokens.items()}}
 
 
 def _is_tokens(value: Any) -> bool:

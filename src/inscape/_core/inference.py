@@ -42,8 +42,8 @@ def outside_inference(function: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         with _gradients_possible():
             tracked = {name: _tracked(value) for name, value in kwargs.items()}
-            given = tuple(map(_tracked, args))
-        return _within(_gradients_possible, function, given, tracked)
+            detached = tuple(map(_tracked, args))
+        return _within(_gradients_possible, function, detached, tracked)
 
     if hasattr(function, "refine"):
         call.refine = outside_inference(function.refine)  # type: ignore[attr-defined]

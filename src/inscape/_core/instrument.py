@@ -27,7 +27,32 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True)
 class Instrument:
-    """An entry of the register: the function and what it declares of itself."""
+    """An entry of the register: the function and what it declares about itself.
+
+    Attributes:
+        name: Name of the function.
+        family: The package that it belongs to.
+        function: The function itself.
+        reads: What the instrument may look at; ``"function"`` promises that permuting or
+            rescaling hidden units changes nothing, and the contract test holds it to that.
+        cost: Class of its time at default settings on a 784-256-1 network and 2 cores.
+        work: ``(n, c) -> passes``: how many single-input forward passes it needs at default
+            settings on ``n`` points and ``c`` outputs (a backward pass counts as two).
+        setup: Seconds beside those passes, whatever the model (e.g. for an export).
+        samples: Name of the setting that counts samples; the report draws fewer of them where the
+            time does not suffice for all.
+        meaning: One plain sentence for the report; ``{value}`` stands for the number.
+        cites: Where the quantity is defined.
+        bound: ``(x, y) -> Bound``: a value that no function fitting the labels goes below.
+        example: ``(model, x, y) -> arguments`` beyond the defaults, for contract and report.
+        exempt: Fields of the result that name neurons and so may change under permutation.
+        by_default: Whether ``look`` measures it without being asked for it by name.
+        least_rows: How many samples it needs.
+        discrete: Whether it needs only outputs, and gradients by the parameters, at the samples
+            themselves: it may then be measured at token ids.
+        better: Which number is better, a ``"larger"`` or a ``"smaller"`` one, or ``"neither"``.
+        larger: What a larger number means, in a few words: "rougher".
+    """
 
     name: str
     family: str
@@ -55,22 +80,22 @@ class Instrument:
 
     @property
     def wants_labels(self) -> bool:
-        """Tell whether the function takes ``y`` after ``x``."""
+        """Tell whether the function has an argument ``y`` after ``x``."""
         return "y" in inspect.signature(self.function).parameters
 
     @property
     def wants_queries(self) -> bool:
-        """Tell whether the function takes ``queries`` and ``answers`` beside the data."""
+        """Tell whether the function has arguments ``queries`` and ``answers`` beside the data."""
         return {"queries", "answers"} <= set(inspect.signature(self.function).parameters)
 
     def measure(self, model: Any, x: Tensor, y: Tensor, **settings: Any) -> Any:
-        """Call the instrument as its signature asks, with its example arguments."""
+        """Return the result of the instrument, called with its example arguments."""
         settings = {**self.example(model, x, y), **settings}
         data = (x, y) if self.wants_labels else (x,)
         return self.function(model, *data, **settings)
 
     def refine(self, model: Any, x: Tensor, y: Tensor, **settings: Any) -> Iterator[Any]:
-        """Yield ever better results; one that cannot improve gives its only result."""
+        """Yield ever better results, or the only one of an instrument that cannot improve."""
         settings = {**self.example(model, x, y), **settings}
         data = (x, y) if self.wants_labels else (x,)
         return refinements(self.function, model, *data, **settings)
@@ -99,30 +124,11 @@ def instrument(
 ) -> Callable[[F], F]:
     """Register a function as an instrument and return it, ready for inputs of any mode.
 
-    Inputs that autograd cannot take (inference tensors) or that hang in a graph of the caller's
-    (``requires_grad``) are copied or detached first; see ``outside_inference``. NumPy arrays,
-    pandas frames and models in half precision are accepted as well; see ``accepting``.
+    Inference tensors, which autograd refuses, are copied, and tensors of the caller's graph
+    (``requires_grad``) detached; see ``outside_inference``. NumPy arrays, pandas frames and models
+    in half precision are accepted as well; see ``accepting``.
 
-    Args:
-        reads: What the instrument may look at; ``"function"`` promises that permuting or
-            rescaling hidden units changes nothing, and the contract test holds it to that.
-        cost: Class of its time at default settings on a 784-256-1 network and 2 cores.
-        work: ``(n, c) -> passes``: how many single-input forward passes it takes at default
-            settings on ``n`` points and ``c`` outputs (a backward pass counts as two).
-        meaning: One plain sentence for the report; ``{value}`` stands for the number.
-        cites: Where the quantity is defined.
-        samples: Name of the setting that counts samples; the report takes fewer of them where the
-            time would not do for all.
-        setup: Seconds that it takes beside those passes, whatever the model (e.g. an export).
-        bound: ``(x, y) -> Bound``: a value that no function fitting the labels goes below.
-        example: ``(model, x, y) -> arguments`` beyond the defaults, for contract and report.
-        exempt: Fields of the result that name neurons and so may move under permutation.
-        by_default: Whether ``look`` takes it without being asked for it by name.
-        least_rows: How many points it needs.
-        discrete: Whether it needs values, and gradients by the parameters, at the points alone: it
-            may then be measured at token ids.
-        better: Which number is better, a ``"larger"`` or a ``"smaller"`` one, or ``"neither"``.
-        larger: What a larger number means, in a few words: "rougher".
+    The arguments are the fields of :class:`Instrument`, where each is explained.
     """
 
     def register(function: F) -> F:

@@ -2,10 +2,13 @@
 
 import inspect
 import re
+from collections.abc import Mapping
 from inspect import isgenerator
 from typing import Any
 
 from torch import Tensor, nn
+
+from inscape.errors import UnsupportedModelError
 
 #: Convolutions, with the number of axes of what they slide over.
 _CONVOLUTIONS = {nn.Conv1d: 1, nn.Conv2d: 2, nn.Conv3d: 3}
@@ -19,6 +22,8 @@ def refused(f: Any, x: Tensor, error: Exception) -> str:
         x: The batch that it was called with, or the first of several inputs.
         error: What it raised.
     """
+    if isinstance(error, UnsupportedModelError):  # of an adapter: it says the cause itself
+        return str(error)
     text, model = _first_line(error), getattr(f, "model", f) if hasattr(f, "whole_output") else f
     raised = f"{type(error).__name__}: {text}"
     for cause in (_missing, _unexpected, _tokens, _vocabulary, _precision):
@@ -45,10 +50,20 @@ def no_tensor(output: Any) -> str:
         cure = "leave out .item() and the mean over the batch, and return the tensor"
     else:
         cure = (
-            "say which output to measure, inscape.adapt(model, take=0), or --take on the command "
-            "line"
+            f"say which output to measure, inscape.adapt(model, take={_first_name(output)!r}), or "
+            "--take on the command line"
         )
     return f"the model must return one tensor, found {kind}: {cure}."
+
+
+def _first_name(output: Any) -> str | int:
+    """Return the name of the first output among several, with dots where they are nested."""
+    names: list[str] = []
+    while isinstance(output, Mapping | tuple | list) and len(output):
+        items = output.items() if isinstance(output, Mapping) else enumerate(output)
+        name, output = next(iter(items))
+        names.append(str(name))
+    return ".".join(names) if names and names != ["0"] else 0
 
 
 def _first_line(error: Exception) -> str:
@@ -94,11 +109,11 @@ def _unexpected(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
     """Explain a name that forward does not have, or too many arguments."""
     if not isinstance(error, TypeError):
         return None
-    if (found := re.search(r"unexpected keyword argument '(\w+)'", text)) is not None:
+    if (unexpected := re.search(r"unexpected keyword argument '(\w+)'", text)) is not None:
         known = ", ".join(_arguments(f)) or "unknown"
         return (
             f"inputs must have the names that the model's forward has ({known}), found "
-            f"{found[1]!r}: rename it"
+            f"{unexpected[1]!r}: rename it"
         )
     if re.search(r"takes \d+ positional arguments? but \d+ were given", text):
         known = ", ".join(_arguments(f)) or "none"

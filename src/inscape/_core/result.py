@@ -122,8 +122,7 @@ class Result:
 
         In a notebook a new picture is shown below the cell.
         """
-        from inscape._core.notebook import show
-        from inscape.figures import draw
+        from inscape.figures import draw, show
 
         axes = draw(self, ax)
         if ax is None:

@@ -176,7 +176,7 @@ def _json_bytes(record: dict[str, Any]) -> bytes:
 
 
 def _parquet(result: Result, path: Path) -> None:
-    from inscape._core.extras import need
+    from inscape.runtime.extras import need
 
     need("pyarrow", extra="parquet", why="saving as parquet")
     buffer = io.BytesIO()
@@ -240,17 +240,17 @@ def _dtype(name: str) -> torch.dtype:
 
 def _arrays(path: Path, digest: str | None) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays of the result in ``path``; older versions stated no hash to compare."""
-    plain = path.with_suffix(".npz")
+    array_file = path.with_suffix(".npz")
     if digest is None:
-        return _unpacked(plain, plain.read_bytes()) if plain.exists() else {}
-    for file in (plain, _hidden(path, digest)):
+        return _unpacked(array_file, array_file.read_bytes()) if array_file.exists() else {}
+    for file in (array_file, _hidden(path, digest)):
         with contextlib.suppress(OSError):
             packed = file.read_bytes()
             if hashlib.sha256(packed).hexdigest() == digest:
                 return _unpacked(file, packed)
     raise ValueError(
-        f"{plain} must be the file that was saved with {path.name}, found "
-        f"{'one with another hash' if plain.exists() else 'none'}: put it there, or save the "
+        f"{array_file} must be the file that was saved with {path.name}, found "
+        f"{'one with another hash' if array_file.exists() else 'none'}: put it there, or save the "
         "result again with result.save('name.json')."
     )
 

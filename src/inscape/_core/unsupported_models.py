@@ -12,9 +12,9 @@ from inscape.errors import UnsupportedModelError
 _QUANTISED = ("bitsandbytes", "torchao")
 
 
-def refuse_other_objects(given: Mapping[str, Any]) -> None:
+def refuse_other_objects(arguments: Mapping[str, Any]) -> None:
     """Refuse what stands in the place of a model and is none."""
-    name, value = next(iter(given.items()), ("model", None))
+    name, value = next(iter(arguments.items()), ("model", None))
     if name in ("f", "model"):
         refuse_other_object(name, value)
 

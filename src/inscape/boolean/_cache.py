@@ -1,4 +1,4 @@
-"""What is found once and kept in the user's cache, with a checksum."""
+"""Arrays in the user's cache, each file with a checksum."""
 
 import hashlib
 import io
@@ -16,23 +16,23 @@ from inscape.files.atomic import written
 Array = npt.NDArray[Any]
 
 
-def kept(name: str, make: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
-    """Return the arrays of a name: from the cache if they are whole there, else made and kept."""
+def cached_arrays(name: str, make: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
+    """Return the arrays of a name from the cache, or compute and cache them if they are missing."""
     folder = cache_dir() / "boolean"
-    found = _read(folder / f"{name}.npz")
-    if found is not None:
-        return found
-    made = {key: np.asarray(array) for key, array in make().items()}
-    _write(folder / f"{name}.npz", made)
-    return made
+    cached = _read(folder / f"{name}.npz")
+    if cached is not None:
+        return cached
+    arrays = {key: np.asarray(array) for key, array in make().items()}
+    _write(folder / f"{name}.npz", arrays)
+    return arrays
 
 
 def _read(path: Path) -> dict[str, Array] | None:
-    """Return what a file holds, or None where it is missing, broken or not what was written."""
+    """Return the arrays of a file, or None if it is missing or its checksum does not match."""
     try:
         raw = path.read_bytes()
-        said = path.with_suffix(".sha256").read_text(encoding="ascii").strip()
-        if hashlib.sha256(raw).hexdigest() != said:
+        checksum = path.with_suffix(".sha256").read_text(encoding="ascii").strip()
+        if hashlib.sha256(raw).hexdigest() != checksum:
             return None
         with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
             return {key: arrays[key] for key in arrays.files}
@@ -50,5 +50,5 @@ def _write(path: Path, arrays: Mapping[str, Array]) -> None:
             file.write(raw.getvalue())
         with written(path.with_suffix(".sha256")) as file:
             file.write(hashlib.sha256(raw.getvalue()).hexdigest().encode())
-    except OSError:  # no place to keep it: it is found anew next time
+    except OSError:  # the cache cannot be written: computed again next time
         return

@@ -1,4 +1,4 @@
-"""Compiled: cut a cone into cells by hyperplanes, exactly, in whole numbers.
+"""Compiled: cut a cone into cells by hyperplanes, exactly, in integers.
 
 A stack holds cells that are still to be cut: the extreme rays of each, the walls that each ray lies
 on as bits (those of the cone come first, then the hyperplanes), and the next hyperplane.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from inscape._core.compiled import compiled
+from inscape.runtime.compilation import compiled
 
 Array = Any
 
@@ -20,20 +20,20 @@ ROOM = 128
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Make a function a part of the kernel of this file."""
+    """Compile a function that the kernel of this file calls."""
     jit: Callable[..., Any] = njit
     return jit(inspect.unwrap(function), nogil=True)
 
 
 @part
 def _touch(walls: Array, wall: int) -> None:
-    """Note that a ray lies on a wall."""
+    """Set the bit of a wall that a ray lies on."""
     walls[wall >> 6] |= np.uint64(1) << np.uint64(wall & 63)
 
 
 @part
 def _sides(rays: Array, walls: Array, count: int, normal: Array, wall: int, sides: Array) -> bool:
-    """Find on which side of a hyperplane each ray lies; tell whether there are some on both."""
+    """Write on which side of a hyperplane each ray lies; return whether both sides have rays."""
     below = above = False
     for r in range(count):
         side = np.int64(0)
@@ -50,8 +50,8 @@ def _sides(rays: Array, walls: Array, count: int, normal: Array, wall: int, side
 
 
 @part
-def _neighbours(walls: Array, count: int, a: int, b: int) -> bool:
-    """Tell whether no other ray lies on all the walls that two rays share."""
+def _are_adjacent(walls: Array, count: int, a: int, b: int) -> bool:
+    """Return whether two rays are adjacent: no other ray lies on all the walls they share."""
     for c in range(count):
         if c in (a, b):
             continue
@@ -66,11 +66,11 @@ def _neighbours(walls: Array, count: int, a: int, b: int) -> bool:
 
 
 @part
-def _between(ray: Array, one: Array, other: Array, by: int, less: int) -> None:
+def _intersect(ray: Array, lower: Array, upper: Array, upper_side: int, lower_side: int) -> None:
     """Write the ray where the face of two rays meets the hyperplane, in lowest terms."""
     divisor = np.int64(0)
     for j in range(len(ray)):
-        ray[j] = by * one[j] - less * other[j]
+        ray[j] = upper_side * lower[j] - lower_side * upper[j]
         x, y = divisor, abs(ray[j])
         while y:
             x, y = y, x % y
@@ -91,8 +91,8 @@ def _split(rays: Array, walls: Array, count: int, sides: Array, upper: Any, wall
     old = high
     for a in range(count):
         for b in range(count):
-            if sides[a] < 0 < sides[b] and _neighbours(walls, count, a, b):
-                _between(upper_rays[high], rays[a], rays[b], sides[b], sides[a])
+            if sides[a] < 0 < sides[b] and _are_adjacent(walls, count, a, b):
+                _intersect(upper_rays[high], rays[a], rays[b], sides[b], sides[a])
                 upper_walls[high] = walls[a] & walls[b]
                 _touch(upper_walls[high], wall)
                 high += 1
@@ -118,7 +118,7 @@ def cut(first: Array, normals: Array, most: int) -> Array:
     walls = np.zeros((planes + 2, ROOM, (n + planes + 63) // 64), dtype=np.uint64)
     counts, following = np.zeros((2, planes + 2), dtype=np.int64)
     sides = np.zeros(ROOM, dtype=np.int64)
-    found = np.zeros((most, n), dtype=np.int64)
+    interiors = np.zeros((most, n), dtype=np.int64)
     cells = top = 0
     counts[0] = n
     for r in range(n):
@@ -130,7 +130,7 @@ def cut(first: Array, normals: Array, most: int) -> Array:
         count, plane = counts[top], following[top]
         if plane == planes:
             for r in range(count):
-                found[cells] += rays[top, r]
+                interiors[cells] += rays[top, r]
             cells += 1
             top -= 1
             continue
@@ -142,4 +142,4 @@ def cut(first: Array, normals: Array, most: int) -> Array:
             )
             following[top + 1] = plane + 1
             top += 1
-    return found[:cells]
+    return interiors[:cells]

@@ -1,4 +1,4 @@
-"""Systems of a few linear inequalities, decided exactly in fractions (Fourier and Motzkin)."""
+"""Systems of a few linear inequalities, solved exactly by Fourier-Motzkin elimination."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ class Inequality:
     strict: bool
 
     def holds(self, point: Sequence[Fraction]) -> bool:
-        """Tell whether a point satisfies it."""
+        """Return whether a point satisfies the inequality."""
         value = self.value(point)
         return value > 0 if self.strict else value >= 0
 
     def value(self, point: Sequence[Fraction]) -> Fraction:
-        """Return the left side at a point of as many unknowns as there are left."""
+        """Return the left side at a point; unknowns beyond its length count as zero."""
         pairs = zip(self.coefficients, point, strict=False)
         return sum((a * x for a, x in pairs), self.constant)
 
@@ -27,33 +27,33 @@ class Inequality:
 def above_zero(
     coefficients: Sequence[Fraction | int], constant: Fraction | int = 0, *, strict: bool
 ) -> Inequality:
-    """Return an inequality from numbers."""
+    """Return the inequality with these coefficients and this constant."""
     return Inequality(tuple(map(Fraction, coefficients)), Fraction(constant), strict)
 
 
 def solution(system: Sequence[Inequality], unknowns: int) -> list[Fraction] | None:
     """Return a point that satisfies all inequalities, or None if there is none.
 
-    Exact. The last unknown is eliminated by holding every lower bound of it against every upper
-    one; what remains is solved first.
+    Exact. The last unknown is eliminated by combining each of its lower bounds with each of its
+    upper bounds; the remaining system is solved first.
     """
     if not unknowns:
-        return [] if all(one.holds(()) for one in system) else None
+        return [] if all(inequality.holds(()) for inequality in system) else None
     last = unknowns - 1
-    lower = [one for one in system if one.coefficients[last] > 0]
-    upper = [one for one in system if one.coefficients[last] < 0]
-    rest = [one for one in system if not one.coefficients[last]]
-    both = [_without(last, low, high) for low in lower for high in upper]
-    point = solution([*rest, *both], last)
+    lower = [inequality for inequality in system if inequality.coefficients[last] > 0]
+    upper = [inequality for inequality in system if inequality.coefficients[last] < 0]
+    rest = [inequality for inequality in system if not inequality.coefficients[last]]
+    combined = [_without(last, low, high) for low in lower for high in upper]
+    point = solution([*rest, *combined], last)
     if point is None:
         return None
-    least = max((_bound(one, last, point) for one in lower), default=None)
-    most = min((_bound(one, last, point) for one in upper), default=None)
+    least = max((_bound(inequality, last, point) for inequality in lower), default=None)
+    most = min((_bound(inequality, last, point) for inequality in upper), default=None)
     return [*point, _between(least, most)]
 
 
 def _without(last: int, low: Inequality, high: Inequality) -> Inequality:
-    """Return what a lower and an upper bound of the last unknown say together."""
+    """Return the inequality that a lower and an upper bound of the last unknown imply."""
     a, b = -high.coefficients[last], low.coefficients[last]
     pairs = zip(low.coefficients[:last], high.coefficients[:last], strict=True)
     return Inequality(
@@ -63,8 +63,8 @@ def _without(last: int, low: Inequality, high: Inequality) -> Inequality:
     )
 
 
-def _bound(one: Inequality, last: int, point: Sequence[Fraction]) -> Fraction:
-    return -one.value(point) / one.coefficients[last]
+def _bound(inequality: Inequality, last: int, point: Sequence[Fraction]) -> Fraction:
+    return -inequality.value(point) / inequality.coefficients[last]
 
 
 def _between(least: Fraction | None, most: Fraction | None) -> Fraction:

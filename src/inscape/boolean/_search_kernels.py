@@ -1,9 +1,9 @@
 """Compiled: the least number of class changes of a Boolean function over all orders.
 
-The function is seen through all permutations and negations of its inputs. Two things cut the
-search. Some subsets are lighter than others for all ascending weights; a chain of such subsets on
-which the function changes k times makes k changes in every order. And orders are built from both
-ends, so that changes are counted twice as soon.
+All permutations and negations of the inputs are searched. Two things prune the search. Some
+subsets are lighter than others for all ascending weights; a chain of such subsets on which the
+function changes k times makes k changes in every order. And orders are built from both ends, so
+that changes are counted twice as soon.
 """
 
 import inspect
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from inscape._core.compiled import compiled
+from inscape.runtime.compilation import compiled
 
 Array = Any
 
 
 def part(function: Callable[..., Any]) -> Any:
-    """Make a function a part of the kernels of this file."""
+    """Compile a function that the kernels of this file call."""
     jit: Callable[..., Any] = njit
     return jit(inspect.unwrap(function), nogil=True)
 
@@ -37,7 +37,7 @@ def following(depth: Array) -> Array:
 
 
 @part
-def _seen(word: Any, views: Array, digits: int) -> None:
+def _write_views(word: Any, views: Array, digits: int) -> None:
     """Fill view q with the values at q ^ c for all choices c of negated inputs, as bits."""
     flips = 1 << (digits - 1)  # of which only half are needed: an order may be read backwards
     for q in range(2 * flips):
@@ -48,12 +48,12 @@ def _seen(word: Any, views: Array, digits: int) -> None:
 
 
 @part
-def _chains(views: Array, places: Array, first: int, pairs: Array, room: Any) -> None:
-    """Bound 64 transforms at once: bit t of level[top, k] tells of a chain with k changes.
+def _chains(views: Array, places: Array, first: int, pairs: Array, buffers: Any) -> None:
+    """Bound 64 transforms at once: bit t of level[top, k] is set if a chain has k changes.
 
     The transforms are all negations under some permutations, from ``first`` on.
     """
-    values, levels = room
+    values, levels = buffers
     flips = len(views) // 2
     for e in range(len(views)):
         value = np.uint64(0)
@@ -71,9 +71,9 @@ def _chains(views: Array, places: Array, first: int, pairs: Array, room: Any) ->
 
 
 @part
-def _values(word: Any, place: Array, flip: int, pairs: Array, room: Any) -> None:
+def _values(word: Any, place: Array, flip: int, pairs: Array, buffers: Any) -> None:
     """Write the values of a transform and how often they change on chains to either end."""
-    value, up, down = room
+    value, up, down = buffers
     for e in range(len(value)):
         value[e] = np.int64(word >> np.uint64(place[e] ^ flip) & np.uint64(1))
         up[e] = down[e] = 0
@@ -86,12 +86,12 @@ def _values(word: Any, place: Array, flip: int, pairs: Array, room: Any) -> None
 
 
 @part
-def _order(limit: int, room: Any, tree: Any, state: Array) -> int:
+def _order(limit: int, buffers: Any, tree: Any, state: Array) -> int:
     """Return a last node of the tree whose order has at most ``limit`` changes, or -1.
 
     The state at a depth is changes from below, changes from above and the values at both ends.
     """
-    value, up, down = room
+    value, up, down = buffers
     subset, depth, after = tree
     top = len(value) - 1
     last = len(value) // 2 - 1
@@ -125,32 +125,32 @@ def least_changes(
     while 1 << digits < size:
         digits += 1
     most = digits * (digits + 1) // 2
-    each = 64 // flips
-    blocks = (len(places) + each - 1) // each
+    permutations_per_word = 64 // flips
+    blocks = (len(places) + permutations_per_word - 1) // permutations_per_word
     views, values = np.zeros((2, size), dtype=np.uint64)
     levels = np.zeros((size, most + 2), dtype=np.uint64)
-    beyond = np.zeros((blocks, most + 2), dtype=np.uint64)
-    room = (np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64))
+    exceeding = np.zeros((blocks, most + 2), dtype=np.uint64)
+    buffers = (np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64))
     state = np.zeros(flips + 1, dtype=np.int64)
     out = np.zeros((len(words), 5), dtype=np.int64)
     for at in range(len(words)):
-        _seen(words[at], views, digits)
+        _write_views(words[at], views, digits)
         for block in range(blocks):
-            _chains(views, places, block * each, pairs, (values, levels))
-            beyond[block] = levels[size - 1]
+            _chains(views, places, block * permutations_per_word, pairs, (values, levels))
+            exceeding[block] = levels[size - 1]
         limit, node = -1, -1
         bound = -1
         while node < 0:
             limit += 1
             for transform in range(len(places) * flips):
                 block, bit = transform // 64, np.uint64(transform % 64)
-                if limit <= most and beyond[block, limit + 1] >> bit & np.uint64(1):
+                if limit <= most and exceeding[block, limit + 1] >> bit & np.uint64(1):
                     continue
                 if bound < 0:
                     bound = limit
                 place, flip = places[transform // flips], transform % flips
-                _values(words[at], place, flip, pairs, room)
-                node = _order(limit, room, (subset, depth, after), state)
+                _values(words[at], place, flip, pairs, buffers)
+                node = _order(limit, buffers, (subset, depth, after), state)
                 if node >= 0:
                     out[at] = limit, transform // flips, flip, node, bound
                     break

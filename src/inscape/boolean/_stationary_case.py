@@ -1,4 +1,4 @@
-"""One case of a tiny network: which points switch which unit on, and what is stationary there."""
+"""One activation pattern of a tiny network, and its stationary points."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from inscape._core.extras import need
 from inscape.boolean._inequalities import Inequality, above_zero, solution
+from inscape.runtime.extras import need
 
 #: For each point, whether it switches the unit on.
 Pattern = tuple[bool, ...]
@@ -15,7 +15,7 @@ Pattern = tuple[bool, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Points of a line with targets; ``weights`` tells how often each occurs."""
+    """Points of a line with targets; ``weights`` are how often each occurs."""
 
     points: tuple[int, ...]
     targets: tuple[int, ...]
@@ -53,14 +53,15 @@ def fraction(value: Any) -> Fraction:
 
 
 class Case:
-    """Stationary points where some points switch some units on, and some units are silent.
+    """Stationary points with given activation patterns and given silent units.
 
-    With beta = o b and omega = o w of every unit that is heard, v is affine in the unknowns, so
-    that stationary means least squares: the residuals are numbers, the weights a family.
+    With beta = o b and omega = o w of every active unit, neither dead nor silent, v is affine in
+    the unknowns, so that stationary means least squares: the residuals are unique, the weights a
+    family.
 
     Attributes:
         lines: Symbols beta and omega of every unit; of a dead or silent one they are b and w.
-        solved: What c and the lines of the units that are heard are, by the free ones of them.
+        solved: c and the lines of the active units, as functions of the free ones of them.
         loss: The loss.
         pulls: For each silent unit, the sums over its points of residual and of residual times x;
             it is stationary where b times the first and w times the second cancel.
@@ -74,13 +75,13 @@ class Case:
         self.problem, self.patterns, self.silent = problem, patterns, silent
         self.c = sympy.Symbol("c", real=True)
         self.lines = [sympy.symbols(f"beta{i} omega{i}", real=True) for i in units]
-        self.heard = [i for i in units if any(patterns[i]) and not silent[i]]
+        self.active = [i for i in units if any(patterns[i]) and not silent[i]]
         residuals = [self._residual(k) for k in range(len(problem.points))]
-        unknowns = [self.c, *(one for i in self.heard for one in self.lines[i])]
+        unknowns = [self.c, *(unknown for i in self.active for unknown in self.lines[i])]
         equations = [self._moment(residuals, (True,) * len(residuals), 0)]
-        equations += [self._moment(residuals, patterns[i], k) for i in self.heard for k in (0, 1)]
-        (found,) = sympy.linsolve(equations, unknowns)
-        self.solved = dict(zip(unknowns, found, strict=True))
+        equations += [self._moment(residuals, patterns[i], k) for i in self.active for k in (0, 1)]
+        (fitted_unknowns,) = sympy.linsolve(equations, unknowns)
+        self.solved = dict(zip(unknowns, fitted_unknowns, strict=True))
         fitted = [
             sympy.expand(residual.subs(self.solved, simultaneous=True)) for residual in residuals
         ]
@@ -95,46 +96,46 @@ class Case:
     def place(self, *, inner: bool) -> dict[str, Fraction] | None:
         """Return weights of the family, or None; with no unit at its kink if ``inner``."""
         for signs in product(
-            *((1, -1) if i in self.heard else (1,) for i in range(len(self.lines)))
+            *((1, -1) if i in self.active else (1,) for i in range(len(self.lines)))
         ):
-            found = self._point(signs, inner)
-            if found is not None:
-                return found
+            weights = self._point(signs, inner)
+            if weights is not None:
+                return weights
         return None
 
     def conditions(self) -> list[str]:
-        """Return what the weights of the family satisfy, as text."""
+        """Return the equations that the weights of the family satisfy, as text."""
         weights = symbols(len(self.lines))
-        back: dict[Any, Any] = {}
+        products: dict[Any, Any] = {}
         for i, (beta, omega) in enumerate(self.lines, start=1):
-            back |= {beta: weights[f"o{i}"] * weights[f"b{i}"]}
-            back |= {omega: weights[f"o{i}"] * weights[f"w{i}"]}
-        said = []
-        for one, value in self.solved.items():
-            if one == value:
+            products |= {beta: weights[f"o{i}"] * weights[f"b{i}"]}
+            products |= {omega: weights[f"o{i}"] * weights[f"w{i}"]}
+        conditions = []
+        for unknown, value in self.solved.items():
+            if unknown == value:
                 continue
-            name, over = self._name(one)
-            right = (value.subs(back) / weights.get(over, 1)).expand()
-            said.append(f"{name} = {right}")
+            name, factor = self._name(unknown)
+            right = (value.subs(products) / weights.get(factor, 1)).expand()
+            conditions.append(f"{name} = {right}")
         for i, (first, second) in self.pulls.items():
-            said.append(f"o{i + 1} = 0")
+            conditions.append(f"o{i + 1} = 0")
             if first:
-                said.append(f"b{i + 1} = {weights[f'w{i + 1}'] * (-second / first)}")
+                conditions.append(f"b{i + 1} = {weights[f'w{i + 1}'] * (-second / first)}")
             elif second:
-                said.append(f"w{i + 1} = 0")
-        return said
+                conditions.append(f"w{i + 1} = 0")
+        return conditions
 
-    def _name(self, one: Any) -> tuple[str, str]:
-        """Return the weight that an unknown is, and the one that it is multiplied by."""
+    def _name(self, unknown: Any) -> tuple[str, str]:
+        """Return the name of the weight in an unknown, and of the weight it is multiplied by."""
         for i, (beta, omega) in enumerate(self.lines, start=1):
-            if one in (beta, omega):
-                return f"{'b' if one == beta else 'w'}{i}", f"o{i}"
+            if unknown in (beta, omega):
+                return f"{'b' if unknown == beta else 'w'}{i}", f"o{i}"
         return "c", ""
 
     def _residual(self, k: int) -> Any:
-        active = [self.lines[i] for i in self.heard if self.patterns[i][k]]
+        lines = [self.lines[i] for i in self.active if self.patterns[i][k]]
         x, y = self.problem.points[k], self.problem.targets[k]
-        return self.c - y + sum(beta + omega * x for beta, omega in active)
+        return self.c - y + sum(beta + omega * x for beta, omega in lines)
 
     def _moment(self, residuals: Sequence[Any], pattern: Pattern, power: int) -> Any:
         """Return the sum of weight, residual and x^power over the points of a pattern."""
@@ -144,7 +145,7 @@ class Case:
     def _point(self, signs: Sequence[int], inner: bool) -> dict[str, Fraction] | None:
         """Return weights of the family with output weights 1 or -1, or None."""
         free = {symbol for value in self.solved.values() for symbol in value.free_symbols}
-        free |= {one for line in self.lines for one in line if one not in self.solved}
+        free |= {unknown for line in self.lines for unknown in line if unknown not in self.solved}
         unknowns = sorted(free, key=str)
         system = [
             side
@@ -155,31 +156,31 @@ class Case:
         if point is None:
             return None
         values: dict[Any, Fraction] = dict(zip(unknowns, point, strict=True))
-        exact = {one: fraction(value.subs(values)) for one, value in self.solved.items()}
+        exact = {unknown: fraction(value.subs(values)) for unknown, value in self.solved.items()}
         values |= exact
-        found = {"c": values[self.c]}
+        weights = {"c": values[self.c]}
         for i, (beta, omega) in enumerate(self.lines):
-            found[f"w{i + 1}"] = signs[i] * values[omega]
-            found[f"b{i + 1}"] = signs[i] * values[beta]
-            found[f"o{i + 1}"] = Fraction(0 if self.silent[i] else signs[i])
-        return found
+            weights[f"w{i + 1}"] = signs[i] * values[omega]
+            weights[f"b{i + 1}"] = signs[i] * values[beta]
+            weights[f"o{i + 1}"] = Fraction(0 if self.silent[i] else signs[i])
+        return weights
 
     def _sides(self, i: int, sign: int, inner: bool, unknowns: Sequence[Any]) -> list[Inequality]:
-        """Return that a unit is on where its pattern says so, and stationary if it is silent."""
-        beta, omega = (self.solved.get(one, one) for one in self.lines[i])
-        found = []
+        """Return the inequalities of a unit's pattern, and of stationarity if it is silent."""
+        beta, omega = (self.solved.get(unknown, unknown) for unknown in self.lines[i])
+        inequalities = []
         for x, on in zip(self.problem.points, self.patterns[i], strict=True):
             value = (sign if on else -sign) * (beta + omega * x)
-            found.append(_inequality(value, unknowns, strict=on or inner))
+            inequalities.append(_inequality(value, unknowns, strict=on or inner))
         if i in self.pulls:
             pull = self.pulls[i][0] * beta + self.pulls[i][1] * omega
-            found += [_inequality(side * pull, unknowns, strict=False) for side in (1, -1)]
-        return found
+            inequalities += [_inequality(side * pull, unknowns, strict=False) for side in (1, -1)]
+        return inequalities
 
 
 def _inequality(value: Any, unknowns: Sequence[Any], *, strict: bool) -> Inequality:
     sympy = need("sympy", extra="symbolic", why="finding stationary points")
-    whole = sympy.expand(value)
-    parts = [fraction(whole.coeff(unknown)) for unknown in unknowns]
-    constant = fraction(whole.subs(dict.fromkeys(unknowns, 0)))
+    polynomial = sympy.expand(value)
+    parts = [fraction(polynomial.coeff(unknown)) for unknown in unknowns]
+    constant = fraction(polynomial.subs(dict.fromkeys(unknowns, 0)))
     return above_zero(parts, constant, strict=strict)

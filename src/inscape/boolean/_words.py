@@ -1,7 +1,7 @@
 """Truth tables of up to six inputs as words of 64 bits: flips and exchanges of inputs.
 
 Bit p of a word is the value at index 2^n - 1 - p. To negate an input is to exchange bits of the
-word, and the same bits whether one counts from the left or from the right.
+word; which bits does not depend on whether they are counted from the left or from the right.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MOST = 6
 
 
 def words(numbers: Sequence[int] | Array, n: int) -> Array:
-    """Return numbers of functions of ``n`` inputs as words, or refuse those that are none."""
+    """Return numbers of functions of ``n`` inputs as words; raise ValueError for others."""
     if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in "iu":
         numbers = np.array([index(number) for number in numbers], dtype=object)
     least, most = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
@@ -49,9 +49,9 @@ def exchange_masks(n: int) -> Array:
 
 @cache
 def exchanges(n: int) -> Array:
-    """Return neighbouring digits to exchange, one after the other, to see every permutation once.
+    """Return the exchanges of neighbouring digits that run through every permutation once.
 
-    This is the way of Steinhaus, Johnson and Trotter.
+    This is the Steinhaus-Johnson-Trotter algorithm.
     """
     order, heading = list(range(n)), [-1] * n
     steps: list[int] = []
@@ -74,6 +74,6 @@ def exchanges(n: int) -> Array:
 
 @cache
 def gray(n: int) -> Array:
-    """Return digits to flip, one after the other, to see every choice of flips once (2^n - 1)."""
+    """Return the 2^n - 1 digits to flip, one after the other, in the order of a Gray code."""
     steps = [(k & -k).bit_length() - 1 for k in range(1, 1 << n)]
     return np.array(steps, dtype=np.int64)

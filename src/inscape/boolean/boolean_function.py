@@ -1,4 +1,4 @@
-"""Which Boolean function does a network compute, and how hard is it?"""
+"""The Boolean function that a network computes, and its complexity."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class BooleanFunction(Result):
         return TruthTable(self.n, int(self.number))
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row with all there is."""
+        """Yield one row with all fields."""
         yield {
             "n": self.n,
             "number": self.number,
@@ -64,8 +64,8 @@ def analysis(function: TruthTable) -> BooleanFunction:
     Exact. Numbers are kept as text, since those of six inputs have 64 bits.
 
     >>> from inscape.boolean.truth_table import parity
-    >>> found = analysis(parity(4))
-    >>> found.npn_class, found.swaps, found.degree, found.influence
+    >>> result = analysis(parity(4))
+    >>> result.npn_class, result.swaps, result.degree, result.influence
     ('27030', 4, 4, 4.0)
     """
     spectrum, line = fourier(function), swaps(function)
@@ -120,7 +120,7 @@ def boolean_function(
     f = probe(f, corners).f
     y = checks.call(f, corners).reshape(len(corners), -1)
     if y.shape[1] > 2:
-        reason = f"it takes one output, or two that compete, found {y.shape[1]}"
+        reason = f"it supports one output, or two that compete, found {y.shape[1]}"
         return NotApplicable(what="boolean_function", reason=reason)
     true = y[:, 1] > y[:, 0] if y.shape[1] == 2 else y[:, 0] > level
     return analysis(from_bits(true.int().cpu().numpy()))

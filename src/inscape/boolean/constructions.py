@@ -1,8 +1,8 @@
-"""Networks that are known to compute a Boolean function, with weights that one can check by hand.
+"""Networks that compute a Boolean function, with weights that can be checked by hand.
 
 Theorems 3.3.2 to 3.3.4 with errata S3, S23 and S24, and the narrow networks of section 3.3.1. All
-of them look at an input through one number, a weighted sum of its entries, and change sign
-wherever the function does along it.
+of them read an input as one number, a weighted sum of its entries, and change sign wherever the
+function does along it.
 """
 
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ def wide_network(
     """Return the network of theorem 3.3.2: one hidden layer, a unit for each change of class.
 
     A function of swaps value s, with the weights that show it, has s units (S3); a constant has
-    one, which does nothing. With a ReLU and whole weights every number in it is exact.
+    one, which does nothing. With a ReLU and integer weights every number in it is exact.
 
     Args:
         table: The function; its values are the signs of the network.
@@ -132,9 +132,9 @@ def narrow_network(
     offset = torch.tensor([0.0, side * zeros[0]], dtype=torch.float64)
     for past, zero in pairwise(zeros):
         slope, height = _bound(side, past, zero, leak)
-        asks = torch.tensor([[1.0, 0.0], [-side * slope, side]], dtype=torch.float64)
+        mixing = torch.tensor([[1.0, 0.0], [-side * slope, side]], dtype=torch.float64)
         shift = torch.tensor([0.0, -side * height], dtype=torch.float64)
-        modules += [linear(asks @ reading, asks @ offset + shift), activation(leak)]
+        modules += [linear(mixing @ reading, mixing @ offset + shift), activation(leak)]
         reading = torch.tensor([[1.0, 0.0], [slope, side]], dtype=torch.float64)
         offset = torch.tensor([0.0, height], dtype=torch.float64)
         side = -side
@@ -160,7 +160,7 @@ def _bound(side: int, past: float, zero: float, leak: float) -> tuple[float, flo
 def parity_network(n: int, *, width: int, depth: int = 1, leak: float = 0.0) -> nn.Sequential:
     """Return the network of theorem 3.3.4: parity of n inputs, as long as n <= width^depth (S23).
 
-    It counts the ones and folds the count upon itself. With a ReLU every weight is a whole number
+    It counts the ones and folds the count upon itself. With a ReLU every weight is an integer
     or a half.
 
     Args:
@@ -181,7 +181,7 @@ def parity_network(n: int, *, width: int, depth: int = 1, leak: float = 0.0) -> 
 
 
 def represents(model: nn.Sequential, table: TruthTable) -> bool:
-    """Tell, in rational arithmetic, whether the signs of a network are a function's values.
+    """Return whether the signs of a network are a function's values, in rational arithmetic.
 
     Exact: the weights are taken as the fractions that they are, so that no rounding can decide. A
     value of zero has no sign and is wrong.
@@ -208,23 +208,23 @@ _Step = list[tuple[list[Fraction], Fraction]] | Fraction
 
 
 def _steps(model: nn.Sequential) -> list[_Step]:
-    """Return the parts of a network in fractions."""
-    found: list[_Step] = []
-    for part in model:
-        match part:
+    """Return the layers of a network in fractions."""
+    steps: list[_Step] = []
+    for module in model:
+        match module:
             case nn.Linear():
-                rows = zip(part.weight.tolist(), part.bias.tolist(), strict=True)
-                found.append([([*map(Fraction, row)], Fraction(bias)) for row, bias in rows])
+                rows = zip(module.weight.tolist(), module.bias.tolist(), strict=True)
+                steps.append([([*map(Fraction, row)], Fraction(bias)) for row, bias in rows])
             case nn.ReLU():
-                found.append(Fraction(0))
+                steps.append(Fraction(0))
             case nn.LeakyReLU():
-                found.append(Fraction(part.negative_slope))
+                steps.append(Fraction(module.negative_slope))
             case _:
                 raise UnsupportedModelError(
-                    "exact_value takes Linear, ReLU and LeakyReLU, found "
-                    f"{type(part).__name__}: rewrite the network with those."
+                    "exact_value supports Linear, ReLU and LeakyReLU, found "
+                    f"{type(module).__name__}: rewrite the network with those."
                 )
-    return found
+    return steps
 
 
 def _run(steps: Sequence[_Step], point: Sequence[float]) -> Fraction:
@@ -244,18 +244,18 @@ def _reading(network: nn.Sequential, weight: Tensor, bias: Tensor) -> nn.Sequent
     """Return a network that reads an affine map of its inputs instead."""
     first, *rest = network
     assert isinstance(first, nn.Linear)
-    into = first.weight.detach()
-    whole = linear(into @ weight, into @ bias + first.bias.detach())
-    return nn.Sequential(whole, *rest).eval()
+    first_weight = first.weight.detach()
+    composed = linear(first_weight @ weight, first_weight @ bias + first.bias.detach())
+    return nn.Sequential(composed, *rest).eval()
 
 
 def _constant(n: int, width: int, value: int, leak: float) -> nn.Sequential:
     """Return a network with one hidden layer that has one value everywhere."""
-    dead = linear(
+    hidden = linear(
         torch.zeros(width, n, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
     )
-    says = linear(
+    output = linear(
         torch.zeros(1, width, dtype=torch.float64),
         torch.tensor([float(value)], dtype=torch.float64),
     )
-    return nn.Sequential(dead, activation(leak), says).eval()
+    return nn.Sequential(hidden, activation(leak), output).eval()

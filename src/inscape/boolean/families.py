@@ -17,10 +17,10 @@ Classes = npt.NDArray[np.uint64]
 def symmetric(n: int) -> Classes:
     """Return the classes with a function that only counts how many inputs are true."""
     _check(n)
-    ones = [index.bit_count() for index in range(1 << n)]
+    true_inputs = [index.bit_count() for index in range(1 << n)]
     size = 1 << n
     numbers = [
-        sum((counts >> ones[index] & 1) << (size - 1 - index) for index in range(size))
+        sum((counts >> true_inputs[index] & 1) << (size - 1 - index) for index in range(size))
         for counts in range(1 << (n + 1))
     ]
     return _classes(numbers, n)
@@ -74,15 +74,15 @@ def _read_once(n: int) -> tuple[int, ...]:
     """
     if n == 1:
         return (1,)
-    found: set[int] = set()
-    ones = (1 << (1 << n)) - 1
+    numbers: set[int] = set()
+    full_mask = (1 << (1 << n)) - 1
     for k in range(1, n // 2 + 1):
-        for one in _read_once(k):
-            for two in _read_once(n - k):
-                left, right = _low(one, k, n), _high(two, n - k, n)
-                for a in (left, ones ^ left):
-                    found.update((a & right, a & (ones ^ right)))
-    return tuple(int(number) for number in _classes(sorted(found), n))
+        for first in _read_once(k):
+            for second in _read_once(n - k):
+                low, high = _low(first, k, n), _high(second, n - k, n)
+                for a in (low, full_mask ^ low):
+                    numbers.update((a & high, a & (full_mask ^ high)))
+    return tuple(int(number) for number in _classes(sorted(numbers), n))
 
 
 def read_once(n: int) -> Classes:
@@ -93,7 +93,7 @@ def read_once(n: int) -> Classes:
 
 
 def threshold(n: int) -> Classes:
-    """Return the classes of functions that one plane tells apart: those with at most one swap.
+    """Return the classes of functions that a hyperplane separates: those with at most one swap.
 
     All of them are monotone up to negated inputs.
     """
@@ -109,10 +109,12 @@ def quadratic(n: int) -> Classes:
     numbers = [0]
     for term in products:
         numbers += [number ^ term for number in numbers]
-    seen = _classes(numbers, n)
+    representatives = _classes(numbers, n)
     for term in inputs:
-        seen = _classes(np.concatenate([seen, seen ^ np.uint64(term)]), n)
-    return seen
+        representatives = _classes(
+            np.concatenate([representatives, representatives ^ np.uint64(term)]), n
+        )
+    return representatives
 
 
 def algebraic_degrees(numbers: "list[int] | Classes", n: int) -> "npt.NDArray[np.int64]":
@@ -126,16 +128,16 @@ def algebraic_degrees(numbers: "list[int] | Classes", n: int) -> "npt.NDArray[np
         )
     degrees = np.zeros(len(terms), dtype=np.int64)
     for index in range(1 << n):
-        there = terms >> np.uint64((1 << n) - 1 - index) & np.uint64(1)
-        degrees = np.maximum(degrees, index.bit_count() * there.astype(np.int64))
+        coefficients = terms >> np.uint64((1 << n) - 1 - index) & np.uint64(1)
+        degrees = np.maximum(degrees, index.bit_count() * coefficients.astype(np.int64))
     return degrees
 
 
 def _low(number: int, k: int, n: int) -> int:
     """Read a function of ``k`` inputs as one of the first ``k`` of ``n``."""
     spare = 1 << (n - k)
-    ones = (1 << spare) - 1
-    return sum(ones << spare * at for at in range(1 << k) if number >> at & 1)
+    block = (1 << spare) - 1
+    return sum(block << spare * at for at in range(1 << k) if number >> at & 1)
 
 
 def _high(number: int, k: int, n: int) -> int:

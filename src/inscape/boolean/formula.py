@@ -1,4 +1,4 @@
-"""Boolean functions by formula: a small grammar, read here and never run as code."""
+"""Boolean functions by formula: a parser of a small grammar, never run as code."""
 
 import re
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def formula(text: str, n: int | None = None) -> TruthTable:
                 "rename it or raise n."
             )
     reader = _Reader(tokens, n, text)
-    return TruthTable(n, reader.whole())
+    return TruthTable(n, reader.value())
 
 
 def read_function(text: str) -> TruthTable:
@@ -55,8 +55,8 @@ def read_function(text: str) -> TruthTable:
     >>> read_function("27030:4") == formula("x1 xor x2 xor x3 xor x4")
     True
     """
-    if written := re.fullmatch(r"\s*(\d{1,4000})\s*:\s*(\d{1,4})\s*", text):
-        return TruthTable(int(written[2]), int(written[1]))
+    if numbered := re.fullmatch(r"\s*(\d{1,4000})\s*:\s*(\d{1,4})\s*", text):
+        return TruthTable(int(numbered[2]), int(numbered[1]))
     if re.search(r"x\d", text, re.IGNORECASE):
         return formula(text)
     raise ValueError(
@@ -69,16 +69,16 @@ def _tokens(text: str) -> list[str]:
     tokens, at = [], 0
     text = text.rstrip()
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        token = found.group().strip().lower() if found else text[at:].split()[0]
-        known = found is not None and len(token) <= 9 and (not found[2] or token in WORDS)
-        if found is None or not known:
+        parsed = _TOKEN.match(text, at)
+        token = parsed.group().strip().lower() if parsed else text[at:].split()[0]
+        known = parsed is not None and len(token) <= 9 and (not parsed[2] or token in WORDS)
+        if parsed is None or not known:
             raise ValueError(
                 f"a formula may hold x1, x2, ..., and, or, xor, not, & | ^ ~, 0, 1 and "
                 f"parentheses, found {_short(token)!r} in {_short(text)!r}: rewrite it."
             )
         tokens.append(token)
-        at = found.end()
+        at = parsed.end()
     return tokens
 
 
@@ -88,7 +88,7 @@ def _short(text: str) -> str:
 
 @dataclass
 class _Reader:
-    """Reads tokens from left to right; every part is a whole table as a number."""
+    """Parser of tokens from left to right; the value of each part is the number of a table."""
 
     tokens: list[str]
     n: int
@@ -96,7 +96,7 @@ class _Reader:
     at: int = 0
     nested: int = 0
 
-    def whole(self) -> int:
+    def value(self) -> int:
         value = self.level(0)
         if self.at < len(self.tokens):
             raise self.wrong("the end or a sign between two parts")
@@ -115,10 +115,10 @@ class _Reader:
     def single(self) -> int:
         token = self.next()
         self.at += 1
-        ones = (1 << (1 << self.n)) - 1
+        full_mask = (1 << (1 << self.n)) - 1
         if token in NOT:
             self.deeper()
-            value = ones ^ self.single()
+            value = full_mask ^ self.single()
         elif token == "(":
             self.deeper()
             value = self.level(0)
@@ -126,7 +126,7 @@ class _Reader:
                 raise self.wrong("')'")
             self.at += 1
         elif token in ("0", "1"):
-            return ones * int(token)
+            return full_mask * int(token)
         elif token.startswith("x") and token not in WORDS:
             return variable(int(token[1:]), self.n).number
         else:
@@ -147,8 +147,8 @@ class _Reader:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def wrong(self, expected: str) -> ValueError:
-        found = repr(self.next()) if self.next() else "its end"
+        token = repr(self.next()) if self.next() else "its end"
         return ValueError(
             f"the formula {_short(self.text)!r} must have {expected} at part {self.at + 1}, found "
-            f"{found}: rewrite it."
+            f"{token}: rewrite it."
         )

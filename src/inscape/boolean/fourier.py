@@ -77,15 +77,15 @@ def fourier(function: TruthTable) -> Fourier:
 
     .. math:: \hat f(S) = 2^{-n} \sum_x f(x) \prod_{i \in S} x_i, \qquad x_i, f(x) \in \{-1, 1\}
 
-    The factor is missing in the printed Eq. (3.5) (S1). Exact: every coefficient is a whole
-    number over 2^n. Cost: n 2^n additions.
+    The factor is missing in the printed Eq. (3.5) (S1). Exact: every coefficient is an
+    integer over 2^n. Cost: n 2^n additions.
 
     Args:
         function: The function.
 
     >>> from inscape.boolean.truth_table import parity
-    >>> found = fourier(parity(4))
-    >>> found.degree, found.influence, found.entropy
+    >>> spectrum = fourier(parity(4))
+    >>> spectrum.degree, spectrum.influence, spectrum.entropy
     (4, 4.0, 0.0)
     """
     spectrum = _transformed(function.values[None])[0]
@@ -121,10 +121,10 @@ def _blocks(numbers: Sequence[int] | Array, n: int) -> Iterator[Array]:
     if n > MOST:
         yield np.array([TruthTable(n, number).values for number in numbers]).reshape(-1, 1 << n)
         return
-    given = words(numbers, n)
+    tables = words(numbers, n)
     places = np.arange((1 << n) - 1, -1, -1, dtype=np.uint64)
-    for start in range(0, max(len(given), 1), 4096):
-        digits = given[start : start + 4096, None] >> places & np.uint64(1)
+    for start in range(0, max(len(tables), 1), 4096):
+        digits = tables[start : start + 4096, None] >> places & np.uint64(1)
         yield 2.0 * digits.astype(float) - 1.0
 
 

@@ -1,4 +1,4 @@
-"""Networks of one input that change sign where they are told to: theorems 3.3.2 and 3.3.3.
+"""Networks of one input that change sign at given places: theorems 3.3.2 and 3.3.3.
 
 Appendix A.2 and A.3 with errata S23 and S24: the matrix of the system (A.13) is 1 on and below its
 diagonal and alpha above, odd pieces of the triangle wave (A.21) fall, and w^l changes of sign make
@@ -20,7 +20,7 @@ Interval = tuple[float, float]
 def through(
     x: Float64[Tensor, " k"], y: Float64[Tensor, " k"], *, leak: float = 0.0
 ) -> nn.Sequential:
-    """Return the network of lemma A.2.1: k - 1 units, through k points, bends at all but the last.
+    """Return the network of lemma A.2.1: k - 1 units, through k points, kinks at all but the last.
 
     Args:
         x: Points in rising order.
@@ -39,12 +39,12 @@ def through(
 
 def heights(regions: Sequence[Interval], *, first: float = 1.0) -> Float64[Tensor, " s"]:
     """Return the values (A.17)-(A.20) at the centres: they cross zero between all neighbours."""
-    found = [first]
+    values = [first]
     for (low, high), (low_next, high_next) in pairwise(regions):
         centre, following = (low + high) / 2, (low_next + high_next) / 2
         zero = (high + low_next) / 2
-        found.append(-found[-1] * (following - zero) / (zero - centre))
-    return torch.tensor(found, dtype=torch.float64)
+        values.append(-values[-1] * (following - zero) / (zero - centre))
+    return torch.tensor(values, dtype=torch.float64)
 
 
 def wide_classifier(
@@ -52,7 +52,7 @@ def wide_classifier(
 ) -> nn.Sequential:
     """Return the network of theorem 3.3.2: s - 1 units classify s regions of alternating class.
 
-    As the proof has it, with bends at the centres; the values there may grow from region to region
+    As in the proof, with kinks at the centres; the values there may grow from region to region
     without a bound, which ``alternating`` avoids.
 
     Args:
@@ -69,8 +69,8 @@ def alternating(
 ) -> nn.Sequential:
     """Return the zigzag that changes sign at every one of ``zeros``, one unit for each.
 
-    It bends at ``start`` and half way between zeros, so that all its slopes are 1 - leak, up or
-    down: with a ReLU and whole numbers every weight is exact.
+    It has kinks at ``start`` and half way between zeros, so that all its slopes are 1 - leak, up or
+    down: with a ReLU and integers every weight is exact.
 
     Args:
         zeros: Where it changes sign, in rising order; at least one.
@@ -78,13 +78,13 @@ def alternating(
         first: Sign at the start, 1 or -1.
         leak: Slope of the leaky ReLU below zero.
     """
-    bends = [start, *((a + b) / 2 for a, b in pairwise(zeros))]
+    kinks = [start, *((a + b) / 2 for a, b in pairwise(zeros))]
     slopes = [-first * (-1) ** k for k in range(len(zeros))]
     jumps = [slopes[0] - leak * slopes[-1], *(b - a for a, b in pairwise(slopes))]
-    left = leak * sum(jump * (start - bend) for jump, bend in zip(jumps, bends, strict=True))
-    offset = first * (1 - leak) * (zeros[0] - start) - left
+    leaked = leak * sum(jump * (start - kink) for jump, kink in zip(jumps, kinks, strict=True))
+    offset = first * (1 - leak) * (zeros[0] - start) - leaked
     into = linear(
-        torch.ones(len(bends), 1, dtype=torch.float64), -torch.tensor(bends, dtype=torch.float64)
+        torch.ones(len(kinks), 1, dtype=torch.float64), -torch.tensor(kinks, dtype=torch.float64)
     )
     out = linear(
         torch.tensor([jumps], dtype=torch.float64), torch.tensor([offset], dtype=torch.float64)
@@ -100,7 +100,7 @@ def deep_classifier(
     The interval counts as [0, w^l]. Each hidden layer folds it into ``width`` pieces of slope 1 or
     -1, one upon the other, until [0, 1] is left; the one number between two layers is multiplied
     into the weights of the next, so that all hidden layers are ``width`` wide. With a ReLU all
-    weights but the first are whole numbers or halves.
+    weights but the first are integers or halves.
 
     Args:
         width: Units of each hidden layer.
@@ -141,7 +141,7 @@ def activation(leak: float) -> nn.Module:
     """Return a ReLU, or a leaky one."""
     if not 0 <= leak < 1:
         raise ValueError(
-            f"leak must be at least 0 and below 1, found {leak}: 0 is a ReLU, 1 would be no bend."
+            f"leak must be at least 0 and below 1, found {leak}: 0 is a ReLU, 1 is linear."
         )
     return nn.LeakyReLU(leak) if leak else nn.ReLU()
 

@@ -1,4 +1,4 @@
-"""Swaps by linear programmes: a second way, that knows nothing of orders or symmetries.
+"""Swaps by linear programmes: a second method, independent of orders and symmetries.
 
 A function has at most s swaps if there are weights and s thresholds that cut the line into bands of
 alternating value, with every input in a band of its own value. In which band each input lies is
@@ -25,7 +25,7 @@ MARGIN = 1e-6
 
 @dataclass
 class Bands:
-    """The search for weights and ``swaps`` thresholds for one function, and what it took."""
+    """The search for weights and ``swaps`` thresholds for one function, with its cost."""
 
     function: TruthTable
     swaps: int
@@ -35,7 +35,7 @@ class Bands:
     weights: Array | None = field(default=None)
 
     def search(self, placed: dict[int, int]) -> bool:
-        """Tell whether there are weights with the placed inputs in their bands."""
+        """Return whether there are weights with the placed inputs in their bands."""
         margin, solution, proof = self.programme(placed)
         self.solved += 1
         if margin < MARGIN:
@@ -49,24 +49,24 @@ class Bands:
         return any(self.search({**placed, index: band}) for band in bands)
 
     def programme(self, placed: dict[int, int]) -> tuple[float, Array, bool]:
-        """Maximise the margin with which the placed inputs lie inside their bands."""
+        """Return the largest margin of the placed inputs, its solution, and if 0 is proved."""
         from scipy.optimize import linprog
 
         inside, ordered = self.rows(placed)
         sides = np.concatenate([inside, ordered])
         margins = np.concatenate([np.ones(len(inside)), np.zeros(len(ordered))])
-        aim = np.zeros(sides.shape[1] + 1)
-        aim[-1] = -1.0
-        box = [(-1.0, 1.0)] * self.function.n + [(None, None)] * self.swaps + [(None, 1.0)]
-        found: Any = linprog(
-            aim, np.column_stack([-sides, margins]), np.zeros(len(sides)), bounds=box
+        objective = np.zeros(sides.shape[1] + 1)
+        objective[-1] = -1.0
+        bounds = [(-1.0, 1.0)] * self.function.n + [(None, None)] * self.swaps + [(None, 1.0)]
+        optimum: Any = linprog(
+            objective, np.column_stack([-sides, margins]), np.zeros(len(sides)), bounds=bounds
         )
-        margin = float(found.x[-1])
-        proof = margin < MARGIN and contradicts(sides, -found.ineqlin.marginals, len(inside))
-        return margin, found.x[:-1], proof
+        margin = float(optimum.x[-1])
+        proof = margin < MARGIN and contradicts(sides, -optimum.ineqlin.marginals, len(inside))
+        return margin, optimum.x[:-1], proof
 
     def rows(self, placed: dict[int, int]) -> tuple[Array, Array]:
-        """Return what must be above zero (inputs inside their bands), and at least zero."""
+        """Return the rows that must be above zero (inputs in their bands), and at least zero."""
         n, s = self.function.n, self.swaps
         places = points(n)
         inside = []
@@ -95,21 +95,21 @@ class Bands:
         return int(np.argmax(np.where(wrong, depth, -1.0)))
 
     def accepted(self, weights: Array) -> bool:
-        """Keep the weights as whole numbers if they do what they should."""
-        whole = np.rint(weights * 2**20).astype(np.int64)
+        """Round the weights to integers; return whether they have at most ``swaps`` changes."""
+        integers = np.rint(weights * 2**20).astype(np.int64)
         try:
-            enough = changes(self.function, whole) <= self.swaps
+            enough = changes(self.function, integers) <= self.swaps
         except ValueError:  # rounding has put two inputs of different value in one place
             enough = False
         self.unproved += not enough
-        self.weights = whole if enough else None
+        self.weights = integers if enough else None
         return enough
 
 
 def contradicts(sides: Array, multipliers: Array, strict: int) -> bool:
-    """Tell, in rational numbers, whether multipliers prove that inequalities cannot all hold.
+    """Return whether multipliers prove, in rational numbers, that inequalities cannot all hold.
 
-    The rows, whole numbers, are to be above zero (the first ``strict``) or at least zero; weighted
+    The rows, integers, must be above zero (the first ``strict``) or at least zero; weighted
     by multipliers that are not negative they add to zero, and one of the first takes part.
     """
     used = np.flatnonzero(multipliers > 1e-9)

@@ -1,4 +1,4 @@
-"""Which stationary point a trained network came to, up to the symmetries of the problem."""
+"""The stationary points of a trained network, up to the symmetries of the problem."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Match:
         form: The same for all networks that are equal up to the order of units and a mirror.
         loss: Its squared error.
         gradient: Norm of the gradient.
-        family: The stationary points it belongs to, or None where it is still on its way.
+        family: The stationary points it belongs to, or None where it has not converged.
     """
 
     name: str
@@ -38,42 +38,42 @@ class Match:
     family: Family | None
 
 
-def match(weights: Sequence[float] | Array, found: Stationary) -> Match:
-    """Return the stationary points that a network of one input has come to.
+def match(weights: Sequence[float] | Array, stationary: Stationary) -> Match:
+    """Return the stationary points that a network of one input has converged to.
 
     Its own patterns are tried first, then those with units at their kink on the other side.
 
     Args:
         weights: As ``parameters()`` has them: input weights, biases, output weights, bias.
-        found: All stationary points of networks of that size.
+        stationary: All stationary points of networks of that size.
     """
     values = np.asarray(weights, dtype=float)
-    if values.shape != (3 * found.units + 1,):
+    if values.shape != (3 * stationary.units + 1,):
         raise ValueError(
-            f"weights must be the {3 * found.units + 1} of a network with one input and "
-            f"{found.units} hidden units, found shape {values.shape}: pass one network."
+            f"weights must be the {3 * stationary.units + 1} of a network with one input and "
+            f"{stationary.units} hidden units, found shape {values.shape}: pass one network."
         )
-    w, b, o, c = np.split(values, [found.units, 2 * found.units, 3 * found.units])
-    before = np.outer(w, found.problem.points) + b[:, None]
-    loss, slope = _loss_and_gradient(found.problem, before, w, o, c)
+    w, b, o, c = np.split(values, [stationary.units, 2 * stationary.units, 3 * stationary.units])
+    before = np.outer(w, stationary.problem.points) + b[:, None]
+    loss, slope = _loss_and_gradient(stationary.problem, before, w, o, c)
     silent = tuple((np.abs(o) < NEAR).tolist())
     for patterns in _patterns(before):
-        for family in found.families:
+        for family in stationary.families:
             if _fits(family, patterns, silent, loss):
-                form = symmetric(patterns, found.problem)
+                form = symmetric(patterns, stationary.problem)
                 name = family.name
                 return Match(name=name, form=form, loss=loss, gradient=slope, family=family)
     own = next(_patterns(before))
-    form = symmetric(own, found.problem)
+    form = symmetric(own, stationary.problem)
     return Match(name=named(own), form=form, loss=loss, gradient=slope, family=None)
 
 
 def _fits(
     family: Family, patterns: tuple[Pattern, ...], silent: tuple[bool, ...], loss: float
 ) -> bool:
-    """Tell whether a network with these patterns and this loss belongs to a family."""
-    heard = not any(family.silent) or family.silent == silent
-    return heard and family.patterns == patterns and abs(float(family.loss) - loss) < NEAR
+    """Return whether a network with these patterns and this loss belongs to a family."""
+    same_silent = not any(family.silent) or family.silent == silent
+    return same_silent and family.patterns == patterns and abs(float(family.loss) - loss) < NEAR
 
 
 def symmetric(patterns: Sequence[Pattern], problem: Problem) -> str:
@@ -90,7 +90,7 @@ def symmetric(patterns: Sequence[Pattern], problem: Problem) -> str:
 
 
 def _even(problem: Problem, turned: Sequence[int]) -> bool:
-    """Tell whether the problem looks the same in a mirror."""
+    """Return whether the problem is unchanged by a mirror."""
     return all(
         (problem.targets[k], problem.weights[k]) == (problem.targets[m], problem.weights[m])
         for k, m in enumerate(turned)

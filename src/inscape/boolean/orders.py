@@ -32,9 +32,9 @@ class Trie:
 
 
 def weights(n: int) -> Array:
-    r"""Return whole positive weights, ascending, one row for each order of the 2^n subsets.
+    r"""Return positive integer weights, ascending, one row for each order of the 2^n subsets.
 
-    Exact, in whole numbers: the cone :math:`0 < w_1 < \ldots < w_n` is kept as its extreme rays and
+    Exact, in integers: the cone :math:`0 < w_1 < \ldots < w_n` is kept as its extreme rays and
     cut by one hyperplane after the other; a cell is cut where rays lie on both sides, and its new
     rays are combinations of neighbouring ones. The sum of the rays of a cell lies inside, so that
     no two subsets have equal weight. There are 1, 1, 2, 14, 516 and 124187 for n = 1 to 6, and six
@@ -51,21 +51,21 @@ def weights(n: int) -> Array:
 def _weights(n: int) -> Array:
     from inscape.boolean._cone_kernels import cut
 
-    found: Array = cut(_rays(n), hyperplanes(n), KNOWN[n - 1])
-    found.flags.writeable = False
-    return found
+    rows: Array = cut(_rays(n), hyperplanes(n), KNOWN[n - 1])
+    rows.flags.writeable = False
+    return rows
 
 
 def hyperplanes(n: int) -> Array:
     """Return the normals of all hyperplanes that cut the cone, those of few inputs first."""
-    found = []
+    normals = []
     for normal in product((1, 0, -1), repeat=n):
         sides = _rays(n) @ np.array(normal)
         leading = next((value for value in normal[::-1] if value), 0)
         if leading == 1 and sides.min() < 0 < sides.max():
-            found.append(normal)
-    found.sort(key=lambda normal: [value != 0 for value in normal[::-1]])
-    return np.array(found, dtype=np.int64).reshape(-1, n)
+            normals.append(normal)
+    normals.sort(key=lambda normal: [value != 0 for value in normal[::-1]])
+    return np.array(normals, dtype=np.int64).reshape(-1, n)
 
 
 def _rays(n: int) -> Array:
@@ -136,9 +136,9 @@ def covers(n: int) -> Array:
 
 
 def check_inputs(n: int) -> None:
-    """Refuse numbers of inputs whose orders cannot be listed."""
+    """Raise ValueError for numbers of inputs whose orders cannot be listed."""
     if not 1 <= n <= MOST:
         raise ValueError(
             f"swaps are exact for 1 to {MOST} inputs, found {n}: seven have more than 200 million "
-            "orders; take swaps_bound, which gives an upper bound."
+            "orders; take swaps_bound, which returns an upper bound."
         )

@@ -3,7 +3,7 @@ r"""Stationary points of tiny ReLU networks, found with SymPy (section 3.3.3; er
 The network is :math:`v(x) = \sum_i o_i \max(w_i x + b_i, 0) + c` on a few weighted points of a
 line. Which points switch a unit on decides a case; in a case v is affine in :math:`c, o_i b_i`
 and :math:`o_i w_i`, so that its stationary points are those of a least-squares problem: one loss,
-and a family of weights. A unit with :math:`o_i = 0` is outside of that and counts apart.
+and a family of weights. A unit with :math:`o_i = 0` is outside of that and is counted separately.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,10 @@ from itertools import product
 from typing import Any, ClassVar
 
 from inscape._core import Result, Row, Summary, checks
-from inscape._core.extras import need
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.boolean._inequalities import above_zero, solution
 from inscape.boolean._stationary_case import XOR, Case, Pattern, Problem, fraction, loss_of, symbols
+from inscape.runtime.extras import need
 
 __all__ = [
     "XOR",
@@ -41,7 +41,7 @@ class Family:
         patterns: For each unit, which points switch it on.
         silent: For each unit, whether its output weight is zero though a point switches it on.
         loss: The loss, the same for all of them.
-        conditions: What the weights satisfy.
+        conditions: The equations that the weights satisfy.
         free: Dimension of the family.
         inner: Whether some of them lie inside their case, with no unit at its kink.
         kind: ``"minimum"`` or ``"saddle"`` for those inside; ``"kink"`` where none is, which leaves
@@ -127,13 +127,13 @@ def stationary(problem: Problem = XOR, *, units: int = 2) -> Stationary:
 
 def unit_patterns(problem: Problem = XOR) -> list[Pattern]:
     """Return the patterns that a unit can have: 6 of 8 for three points, so 36 of 64 for two."""
-    found = []
+    patterns = []
     for pattern in product((False, True), repeat=len(problem.points)):
         sides = zip(problem.points, pattern, strict=True)
-        wanted = [above_zero([s, s * x], strict=on) for x, on in sides for s in (1 if on else -1,)]
-        if solution(wanted, 2) is not None:
-            found.append(pattern)
-    return found
+        system = [above_zero([s, s * x], strict=on) for x, on in sides for s in (1 if on else -1,)]
+        if solution(system, 2) is not None:
+            patterns.append(pattern)
+    return patterns
 
 
 def named(patterns: Sequence[Pattern]) -> str:
@@ -171,17 +171,17 @@ def ramp_points() -> list[RampPoint]:
     """
     sympy = need("sympy", extra="symbolic", why="ramp_points")
     a, b = sympy.symbols("a b", real=True)
-    found = []
+    ramps = []
     for case, active in (("a > 0", 1), ("a < 0", -1), ("a = 0", 0)):
         values = {x: (a * x if x == active else 0) + b for x in (-1, 1)}
         loss = (-1 - values[-1]) ** 2 + (1 - values[1]) ** 2
         equations = [sympy.diff(loss, b), sympy.diff(loss, a) if active else a]
-        (at,) = sympy.solve(equations, (a, b), dict=True)
-        inside = not active or at[a] * active > 0
-        numbers = {"a": at[a], "b": at[b], "loss": loss.subs(at)}
+        (zero,) = sympy.solve(equations, (a, b), dict=True)
+        inside = not active or zero[a] * active > 0
+        numbers = {"a": zero[a], "b": zero[b], "loss": loss.subs(zero)}
         exact = {name: fraction(value) for name, value in numbers.items()}
-        found.append(RampPoint(case=case, inside=bool(inside), **exact))
-    return found
+        ramps.append(RampPoint(case=case, inside=bool(inside), **exact))
+    return ramps
 
 
 def _silences(patterns: Sequence[Pattern]) -> Iterator[tuple[bool, ...]]:
@@ -195,7 +195,7 @@ def _family(
     """Return the stationary points of a case with some units silent, or None."""
     case = Case(problem, patterns, silent)
     places = ((case.place(inner=inner), inner) for inner in (True, False))
-    example, inner = next(((found, here) for found, here in places if found), (None, False))
+    example, inner = next((place for place in places if place[0]), (None, False))
     if example is None:
         return None
     conditions = case.conditions()
@@ -212,9 +212,9 @@ def _family(
 
 
 def _kind(case: Case) -> str:
-    """Tell what the points inside a case are.
+    """Return whether the points inside a case are minima or saddles.
 
-    The loss is convex in c, o b and o w, so that they are minima, unless a silent unit could help
-    if it spoke: turned to one side and given either sign, it raises the loss or lowers it.
+    The loss is convex in c, o b and o w, so that they are minima, unless the gradient of a silent
+    unit's output weight is other than zero for other w and b: then the loss can rise or fall.
     """
     return "saddle" if any(any(pull) for pull in case.pulls.values()) else "minimum"

@@ -14,21 +14,21 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from inscape._core import Result, Row, Summary, checks
-from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.boolean import orders
 from inscape.boolean._words import words as as_words
 from inscape.boolean.truth_table import TruthTable, points
+from inscape.runtime.progress import progress
 
 Array = npt.NDArray[Any]
 
-#: Functions that are searched between two looks at the clock.
+#: Functions that are searched between two updates of the progress bar.
 BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Swaps(Result):
-    """Whole weights that put the inputs on a line, and how often the function changes along it."""
+    """Integer weights that order the inputs on a line, and how often the function changes there."""
 
     range: ClassVar[Range] = NONNEGATIVE
 
@@ -71,7 +71,7 @@ class ManySwaps:
 
 
 def changes(function: TruthTable, weights: Sequence[int] | Array) -> int:
-    """Count how often a function changes when its inputs are ordered by whole weights.
+    """Count how often a function changes when its inputs are ordered by integer weights.
 
     Exact. Inputs of equal sum are one point of the line and must have equal values (Eq. 3.8).
 
@@ -79,21 +79,21 @@ def changes(function: TruthTable, weights: Sequence[int] | Array) -> int:
     >>> changes(parity(4), [1, 1, 1, 1])
     4
     """
-    given = np.asarray(weights)
-    if given.shape != (function.n,) or given.dtype.kind not in "iu":
+    vector = np.asarray(weights)
+    if vector.shape != (function.n,) or vector.dtype.kind not in "iu":
         raise ValueError(
-            f"weights must be {function.n} whole numbers, one for each input, found "
-            f"{given.tolist()}: scale and round them."
+            f"weights must be {function.n} integers, one for each input, found "
+            f"{vector.tolist()}: scale and round them."
         )
-    small = sum(abs(weight) for weight in given.tolist()) < 1 << 62
-    kind = np.int64 if small else object  # Python's numbers have no end
-    sums = points(function.n).astype(np.int64).astype(kind) @ given.astype(kind)
+    small = sum(abs(weight) for weight in vector.tolist()) < 1 << 62
+    kind = np.int64 if small else object  # Python's integers do not overflow
+    sums = points(function.n).astype(np.int64).astype(kind) @ vector.astype(kind)
     order = np.argsort(sums, kind="stable")
     moved, changed = np.diff(sums[order]) > 0, np.diff(function.bits[order].astype(int)) != 0
     if bool((changed & ~moved).any()):
         raise ValueError(
             f"weights must tell inputs of different value apart, found equal sums with "
-            f"{given.tolist()}: change one of them a little."
+            f"{vector.tolist()}: change one of them a little."
         )
     return int(changed.sum())
 
@@ -117,17 +117,17 @@ def swaps(function: TruthTable) -> Swaps:
     (4, 5)
     """
     orders.check_inputs(function.n)
-    found = swaps_many([function.number], function.n, threads=1)
-    weights = torch.from_numpy(found.weights[0])
-    if changes(function, found.weights[0]) != found.swaps[0]:
+    least = swaps_many([function.number], function.n, threads=1)
+    weights = torch.from_numpy(least.weights[0])
+    if changes(function, least.weights[0]) != least.swaps[0]:
         raise RuntimeError(
-            f"weights {weights.tolist()} do not give the {found.swaps[0]} swaps found for function "
+            f"weights {weights.tolist()} do not give the {least.swaps[0]} swaps found for function "
             f"{function.number} of {function.n} inputs: this is a fault of ours, report it."
         )
     return Swaps(
         n=function.n,
         number=function.number,
-        swaps=int(found.swaps[0]),
+        swaps=int(least.swaps[0]),
         weights=weights,
         kind="exact",
     )
@@ -149,16 +149,16 @@ def swaps_many(numbers: Sequence[int] | Array, n: int, *, threads: int | None = 
     tree = orders.trie(n)
     tables = (orders.placements(n), orders.covers(n), tree.subset, tree.depth, tree.after)
     blocks = [words[at : at + BLOCK] for at in range(0, len(words), BLOCK)]
-    found = []
+    searched = []
     with (
         ThreadPoolExecutor(threads or os.cpu_count()) as pool,
         progress(len(words), label=f"swaps of {n} inputs") as bar,
     ):
         for block in pool.map(lambda block: least_changes(block, *tables), blocks):
-            found.append(block)
+            searched.append(block)
             bar.advance(len(block))
     least, permutation, negated, node, chains = np.concatenate(
-        found or [np.zeros((0, 5), dtype=np.int64)]
+        searched or [np.zeros((0, 5), dtype=np.int64)]
     ).T
     return ManySwaps(
         swaps=least.copy(),
@@ -168,7 +168,7 @@ def swaps_many(numbers: Sequence[int] | Array, n: int, *, threads: int | None = 
 
 
 def _signed(rows: Array, permutation: Array, negated: Array, n: int) -> Array:
-    """Give the weights of an order to the inputs that they belong to, with their signs.
+    """Return the weights of an order, assigned to their inputs, with their signs.
 
     The permutation takes digit b, of weight b, to digit ``to[b]``; digits count from the last
     input. Words count the inputs from the right, which turns the line round and changes nothing.

@@ -4,11 +4,11 @@ import numpy as np
 import torch
 
 from inscape._core import checks, generator
-from inscape._core.progress import progress
 from inscape.boolean.swaps import Array, Swaps
 from inscape.boolean.truth_table import TruthTable, points
+from inscape.runtime.progress import progress
 
-#: Weights are whole numbers of about this size.
+#: Weights are integers of about this size.
 FINE = 10**6
 #: Climbs from random weights, beside those from equal weights and from Chow's.
 CLIMBS = 4
@@ -42,13 +42,13 @@ def swaps_bound(function: TruthTable, *, tries: int = 6000, seed: int = 0) -> Sw
             climbs.append(_climb(function, np.rint(FINE * start), steps, rng))
             bar.advance()
     count, weights = min(climbs, key=lambda climb: climb[0])
-    whole = weights.astype(np.int64)
-    whole //= max(int(np.gcd.reduce(whole)), 1)
+    integers = weights.astype(np.int64)
+    integers //= max(int(np.gcd.reduce(integers)), 1)
     return Swaps(
         n=function.n,
         number=function.number,
         swaps=count,
-        weights=torch.from_numpy(whole),
+        weights=torch.from_numpy(integers),
         kind="exact" if count <= 1 else "upper bound",
     )
 

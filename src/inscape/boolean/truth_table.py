@@ -34,7 +34,7 @@ class TruthTable:
     number: int
 
     def __post_init__(self) -> None:
-        """Refuse a number of inputs or a number of the function that cannot be."""
+        """Raise ValueError for a number of inputs or of the function that is out of range."""
         check_inputs(self.n)
         object.__setattr__(self, "number", index(self.number))  # NumPy's have no to_bytes
         if not 0 <= self.number < 1 << (1 << self.n):
@@ -64,10 +64,10 @@ class TruthTable:
         """Evaluate the function."""
         if len(inputs) != self.n:
             raise ValueError(
-                f"this function takes {self.n} inputs, found {len(inputs)}: give one truth value "
-                "for each."
+                f"this function requires {self.n} inputs, found {len(inputs)}: give one truth "
+                "value for each."
             )
-        return bool(self.bits[int("".join("01"[bool(one)] for one in inputs), 2)])
+        return bool(self.bits[int("".join("01"[bool(value)] for value in inputs), 2)])
 
     def __invert__(self) -> "TruthTable":
         """Negate the output."""
@@ -83,7 +83,7 @@ class TruthTable:
         return TruthTable(self.n, self.number ^ other.number)
 
     def __repr__(self) -> str:
-        """Return how to write it, or the first digits where the number is very long."""
+        """Return the expression of the table, or its first digits where the number is very long."""
         return f"TruthTable(n={self.n}, number={_shown(self.number)})"
 
     def __str__(self) -> str:
@@ -189,13 +189,13 @@ def with_parity(function: TruthTable, n: int) -> TruthTable:
             "raise n."
         )
     spare = 1 << (n - function.n)
-    ones = (1 << spare) - 1
-    widened = sum(ones << spare * at for at in range(1 << function.n) if function.number >> at & 1)
+    block = (1 << spare) - 1
+    widened = sum(block << spare * at for at in range(1 << function.n) if function.number >> at & 1)
     return TruthTable(n, widened ^ parity(n).number)
 
 
 def check_inputs(n: int) -> None:
-    """Refuse numbers of inputs that are too small or too large for a table."""
+    """Raise ValueError for numbers of inputs that are too small or too large for a table."""
     if not 1 <= n <= MOST_INPUTS:
         raise ValueError(
             f"n must be from 1 to {MOST_INPUTS} inputs, found {n}: a table has 2^n values."
@@ -203,6 +203,6 @@ def check_inputs(n: int) -> None:
 
 
 def _shown(number: int) -> str:
-    """Return a number in full, or the start of one that nobody would read to its end."""
+    """Return a number as text, shortened if it is very long."""
     size = number.bit_length()
     return str(number) if size <= 1024 else f"{hex(number)[:14]}... ({size} bits)"

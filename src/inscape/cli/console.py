@@ -13,7 +13,7 @@ MOMENT = 3.0
 
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text with its control characters written out."""
+    """Print a text with its control characters escaped."""
     typer.echo(visible(str(text)), err=err, nl=nl)
 
 

@@ -51,7 +51,7 @@ def verify(names: Names = None, as_json: AsJson = False, data_dir: DataDir = Non
 
     rows = [set_aside(row) for name in _with_files(names) for row in find(name, data_dir)]
     _show([row.row() for row in rows], as_json)
-    check_files(rows, whole=bool(names))
+    check_files(rows, complete=bool(names))
 
 
 @app.command()

@@ -41,7 +41,7 @@ def open_streams() -> None:
 
 def sentence(error: BaseException) -> str:
     """Return what to tell the user about an error, in one line."""
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     match error:
         case KeyboardInterrupt():
             return "interrupted: nothing was left half written."
@@ -49,10 +49,10 @@ def sentence(error: BaseException) -> str:
             return _about_disk(error)
         case MemoryError():
             return "out of memory: use fewer points (--limit) or a smaller model."
-        case ValueError() | TypeError() | ImportError() | OSError() | RuntimeError() if said:
-            return said
+        case ValueError() | TypeError() | ImportError() | OSError() | RuntimeError() if message:
+            return message
     name = type(error).__name__
-    return f"unexpected {name}: {said or 'no text'}; run it again with --debug and report it."
+    return f"unexpected {name}: {message or 'no text'}; run it again with --debug and report it."
 
 
 def _about_disk(error: OSError) -> str:

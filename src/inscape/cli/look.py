@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from inscape.report.boolean.summary import BooleanLook
 
 #: Said where that is not done in a moment, as it is once the kernels are on disk.
-COMPILING = "making kernels ready: the first look on a machine compiles them, for some ten seconds"
+COMPILING = "making kernels ready: the first look on a machine compiles them, for half a minute"
 
 #: Options that describe a model of the user's own and its files.
 OWN_MODEL = (
@@ -76,52 +76,52 @@ def look(
     scikit-learn. Its training is recorded, so that the report shows which images made some of its
     predictions; --trajectory does the same for a training of your own.
     """
-    given = _read(locals())
+    options = _read(locals())
     if boolean is not None:
-        _look_at_function(boolean, given)
+        _look_at_function(boolean, options)
     else:
-        _look_at_model(given)
+        _look_at_model(options)
 
 
-def _read(given: Options) -> Options:
+def _read(options: Options) -> Options:
     """Return the options with their texts read; what cannot be is refused before torch loads."""
-    only = given["only"]
+    only = options["only"]
     return {
-        **given,
-        "limit": opt.at_least_one("--limit", given["limit"]),
-        "threads": opt.threads(given["threads"]),
-        "seed": opt.seed(given["seed"]),
-        "budget": opt.seconds(given["budget"]),
-        "memory": opt.memory(given["memory"]),
-        "max_size": opt.max_size(given["max_size"]),
+        **options,
+        "limit": opt.at_least_one("--limit", options["limit"]),
+        "threads": opt.threads(options["threads"]),
+        "seed": opt.seed(options["seed"]),
+        "budget": opt.seconds(options["budget"]),
+        "memory": opt.memory(options["memory"]),
+        "max_size": opt.max_size(options["max_size"]),
         "only": list(selected(only, also=("attribution",))) if only else None,
-        "explain": opt.rows(given["explain"]),
+        "explain": opt.rows(options["explain"]),
     }
 
 
-def _look_at_model(given: Options) -> None:
-    _refuse_halves(given)
+def _look_at_model(options: Options) -> None:
+    _refuse_halves(options)
     from inscape.report.look import forecast
     from inscape.report.look.example import EXAMPLE
     from inscape.report.look.terminal import look_text
     from inscape.report.page_paths import page_name
 
-    say = Speech(quiet=given["quiet"])
-    own = given["model"] is not None
-    name = page_name(given["model"], given["weights"], given["data"]) if own else EXAMPLE
-    page = _page(given, name)
+    say = Speech(quiet=options["quiet"])
+    own = options["model"] is not None
+    name = page_name(options["model"], options["weights"], options["data"]) if own else EXAMPLE
+    page = _page(options, name)
     with redirect_stdout(sys.stderr):  # what a model prints is no result
-        prepared = _prepared(given, say, page=page is not None)
+        prepared = _prepared(options, say, page=page is not None)
     say(*forecast.announcement(prepared))
-    if given["dry_run"]:
-        if given["as_json"]:
+    if options["dry_run"]:
+        if options["as_json"]:
             print_json(forecast.forecast_dict(prepared))
         else:
             print_blocks([forecast.forecast_table(prepared)])
         return
     with redirect_stdout(sys.stderr):
         result = prepared.run(quiet=True if say.quiet else None)
-    if given["as_json"]:
+    if options["as_json"]:
         print_json({**result.to_dict(), "page": None if page is None else str(page)})
     else:
         print_blocks(look_text(result))
@@ -131,7 +131,7 @@ def _look_at_model(given: Options) -> None:
         raise typer.Exit(FAILED)
 
 
-def _prepared(given: Options, say: Speech, *, page: bool) -> "Prepared":
+def _prepared(options: Options, say: Speech, *, page: bool) -> "Prepared":
     import torch
 
     from inscape.report import prepare
@@ -140,18 +140,18 @@ def _prepared(given: Options, say: Speech, *, page: bool) -> "Prepared":
     from inscape.report.look.warmup import compile_ahead
 
     with said_if_slow(say, COMPILING):
-        compile_ahead(names_chosen(given["only"]))
-    if given["threads"] is not None:
-        torch.set_num_threads(given["threads"])
-    computing = {name: given[name] for name in ("limit", "device", "dtype")}
-    if given["model"] is None:
+        compile_ahead(names_chosen(options["only"]))
+    if options["threads"] is not None:
+        torch.set_num_threads(options["threads"])
+    computing = {name: options[name] for name in ("limit", "device", "dtype")}
+    if options["model"] is None:
         say("no --model given: training the built-in example, a small network on digits")
         subject = opened_example(**computing, quiet=say.quiet)
     else:
         files = ("model", "data", "weights", "trajectory", "trust", "max_size")
-        preparation = opt.preparation(given)
+        preparation = opt.preparation(options)
         subject = opened_subject(
-            **{name: given[name] for name in files}, **computing, preparation=preparation
+            **{name: options[name] for name in files}, **computing, preparation=preparation
         )
     how = ("budget", "seed", "only", "explain", "memory", "threads", "take", "work", "embedding")
     return prepare(
@@ -160,29 +160,29 @@ def _prepared(given: Options, say: Speech, *, page: bool) -> "Prepared":
         trajectory=subject.trajectory,
         command=typed(),
         page=page,
-        **{name: given[name] for name in how},
+        **{name: options[name] for name in how},
     )
 
 
-def _look_at_function(text: str, given: Options) -> None:
-    _refuse_others(given)
+def _look_at_function(text: str, options: Options) -> None:
+    _refuse_others(options)
     from inscape.boolean.formula import read_function
     from inscape.report.boolean.summary import check_inputs, look_at_function
     from inscape.report.boolean.terminal import function_text
     from inscape.report.page_paths import function_page_name
 
-    say = Speech(quiet=given["quiet"])
-    page = _page(given, function_page_name(text))
+    say = Speech(quiet=options["quiet"])
+    page = _page(options, function_page_name(text))
     table = read_function(text)
     check_inputs(table)
     say(f"looking: function {table.number} of {table.n} inputs")
-    if given["dry_run"]:
+    if options["dry_run"]:
         return
-    how = {name: given[name] for name in ("seed", "budget", "threads")}
+    how = {name: options[name] for name in ("seed", "budget", "threads")}
     result = look_at_function(
-        table, asked=text, command=typed(), quiet=True if say.quiet else None, **how
+        table, written=text, command=typed(), quiet=True if say.quiet else None, **how
     )
-    if given["as_json"]:
+    if options["as_json"]:
         print_json({**result.to_dict(), "page": None if page is None else str(page)})
     else:
         print_blocks(function_text(result))
@@ -190,13 +190,13 @@ def _look_at_function(text: str, given: Options) -> None:
     say(f"repeat: {typed()}")
 
 
-def _page(given: Options, name: str) -> Path | None:
+def _page(options: Options, name: str) -> Path | None:
     """Return the file of the report, which can be written; nothing where none is wanted."""
     from inscape.report.page_paths import check_page, page_path
 
-    if given["no_page"] or given["dry_run"]:
+    if options["no_page"] or options["dry_run"]:
         return None
-    page = page_path(given["out"], name)
+    page = page_path(options["out"], name)
     check_page(page)
     return page
 
@@ -207,31 +207,28 @@ def _write(result: "Look | BooleanLook", page: Path | None, say: Speech) -> None
         say(f"report: {result.save(page)}")
 
 
-def _refuse_halves(given: Options) -> None:
+def _refuse_halves(options: Options) -> None:
     """Refuse a model without data, and anything about a model that is not there."""
-    if given["model"] is None:
-        for name in _changed(given, OWN_MODEL):
+    if options["model"] is None:
+        for name in _changed(options, OWN_MODEL):
             raise ValueError(
                 f"--{name} describes a model of your own, found no --model: "
                 "give --model file.py:factory too, or leave it out to look at the example."
             )
-    elif given["data"] is None:
-        raise ValueError(
-            "--data must say what to measure the model on, found none: give a file (npz, "
-            "npy, csv, pt) or the name of a data set (see: inscape data list)."
-        )
+    else:
+        opt.require_data(options["data"], "model")
 
 
-def _refuse_others(given: Options) -> None:
+def _refuse_others(options: Options) -> None:
     """Refuse options that say something about a model where a Boolean function is looked at."""
-    for name in _changed(given, [name for name in given if name not in OF_FUNCTIONS]):
+    for name in _changed(options, [name for name in options if name not in OF_FUNCTIONS]):
         raise ValueError(
             f"--boolean looks at a function, found --{name} too, which "
             "describes a model: leave one of them out."
         )
 
 
-def _changed(given: Options, names: Collection[str]) -> list[str]:
+def _changed(options: Options, names: Collection[str]) -> list[str]:
     """Return those options, as they are typed, that are not at their default."""
     parameters = inspect.signature(look).parameters
-    return [n.replace("_", "-") for n in names if given[n] != parameters[n].default]
+    return [n.replace("_", "-") for n in names if options[n] != parameters[n].default]

@@ -217,6 +217,15 @@ def at_least_one(option: str, value: int | None) -> int | None:
     return value
 
 
+def require_data(data: str | None, measured: str) -> None:
+    """Refuse to measure a model, or models, without data."""
+    if data is None:
+        raise ValueError(
+            f"--data must say what to measure the {measured} on, found none: give a file (npz, "
+            "npy, csv, pt) or the name of a data set (see: inscape data list)."
+        )
+
+
 def seconds(value: float) -> float:
     """Refuse a time budget that is not a positive number of seconds."""
     if not (value > 0 and math.isfinite(value)):
@@ -254,7 +263,7 @@ PREPARATION = (
 )
 
 
-def preparation(given: Mapping[str, Any]) -> dict[str, Any]:
+def preparation(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that say how data are read, as ``open_data`` takes them."""
-    divide = None if given["divide"] == "none" else given["divide"]
-    return {**{name: given[name] for name in PREPARATION}, "divide": divide}
+    divide = None if options["divide"] == "none" else options["divide"]
+    return {**{name: options[name] for name in PREPARATION}, "divide": divide}

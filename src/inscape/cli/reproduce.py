@@ -63,7 +63,7 @@ def reproduce(
 
     Exits with 3 when a claim is not reproduced at a scale that gives a verdict.
     """
-    asked: dict[str, Any] = {
+    request: dict[str, Any] = {
         "ids": catalogue.resolved(names),
         "scale": scale,
         "seeds": seeds,
@@ -81,7 +81,7 @@ def reproduce(
     from inscape.report.paper import reproduction_pages, terminal
 
     with data_from(data_dir):
-        planned = plan_reproduction(**asked)
+        planned = plan_reproduction(**request)
         say(*planned.notices, terminal.announcement(planned))
         if dry_run:
             _print_forecast(terminal.forecast_rows(planned), as_json=as_json)
@@ -121,8 +121,8 @@ def overrides(changes: Sequence[str]) -> dict[str, list[Any]]:
             raise ValueError(
                 f"--set {key} was given twice: put all values into one, separated by commas."
             )
-        whole = _value(text)
-        values[key] = whole if isinstance(whole, list) else [_value(p) for p in text.split(",")]
+        value = _value(text)
+        values[key] = value if isinstance(value, list) else [_value(p) for p in text.split(",")]
     return values
 
 

@@ -73,9 +73,6 @@ Out = Annotated[
     ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Measure again what is there already.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print what would be measured and how long it takes.")
-]
 
 
 def sweep(
@@ -107,28 +104,24 @@ def sweep(
     fresh: Fresh = False,
     as_json: opt.AsJson = False,
     quiet: opt.Quiet = False,
-    dry_run: DryRun = False,
+    dry_run: opt.DryRun = False,
 ) -> None:
     """Measure many models with the same instruments on the same samples, and compare them.
 
     Each number is on disk the moment it is there: the same command after a kill measures only
     what is missing. Exits with 1 where a model could not be opened or measured; its row says why.
     """
-    given = locals()
-    if data is None:
-        raise ValueError(
-            "--data must say what to measure the models on, found none: give a file (npz, npy, "
-            "csv, pt) or the name of a data set (see: inscape data list)."
-        )
+    options = locals()
+    opt.require_data(data, "models")
     say = Speech(quiet=quiet)
     from inscape.cli import sweep_output
     from inscape.lab.reproduction_plan import data_from
 
     with data_from(data_dir):
-        folder = out if out is not None else sweep_output.default_folder(data)
+        folder = out if out is not None else sweep_output.default_folder(str(data))
         sweep_output.check_writable(folder, advice="choose another with --out.")
         with redirect_stdout(sys.stderr):  # what a model prints is no result
-            prepared = _prepared(given, folder)
+            prepared = _prepared(options, folder)
         say(*prepared.plan.notes, *prepared.columns.notes, sweep_output.announcement(prepared))
         if dry_run:
             sweep_output.print_forecast(prepared, as_json=as_json)
@@ -141,21 +134,21 @@ def sweep(
         raise typer.Exit(FAILED)
 
 
-def _prepared(given: dict[str, object], folder: Path) -> "PreparedSweep":
+def _prepared(options: dict[str, object], folder: Path) -> "PreparedSweep":
     from inscape.report.sweeps.run import prepare
 
     as_given = ("model", "only", "columns", "executor", "jobs", "take", "trust", "device", "dtype",
                 "fresh")  # fmt: skip
     return prepare(
-        given["models"],
-        given["data"],
-        **{key: given[key] for key in as_given},  # type: ignore[arg-type]
-        budget=given["budget"],  # type: ignore[arg-type]
-        limit=opt.at_least_one("--limit", given["limit"]),  # type: ignore[arg-type]
-        max_size=opt.max_size(given["max_size"]),  # type: ignore[arg-type]
-        seed=opt.seed(given["seed"]),  # type: ignore[arg-type]
-        data_options=opt.preparation(given),
+        options["models"],
+        options["data"],
+        **{key: options[key] for key in as_given},  # type: ignore[arg-type]
+        budget=options["budget"],  # type: ignore[arg-type]
+        limit=opt.at_least_one("--limit", options["limit"]),  # type: ignore[arg-type]
+        max_size=opt.max_size(options["max_size"]),  # type: ignore[arg-type]
+        seed=opt.seed(options["seed"]),  # type: ignore[arg-type]
+        data_options=opt.preparation(options),
         out=folder,
-        keeps=not given["dry_run"],
+        keeps=not options["dry_run"],
         command=typed(),
     )

@@ -68,8 +68,8 @@ def print_sweep(sweep: Sweep, compare: tuple[str, str] | None, *, as_json: bool)
     """Print the numbers, what they show, the closest correlations, and a difference asked for."""
     differences = sweep.differences(*compare) if compare else ()
     if as_json:
-        asked = {"compared": [difference.row() for difference in differences]} if compare else {}
-        print_json({**sweep.to_dict(), **asked})
+        compared = {"compared": [difference.row() for difference in differences]} if compare else {}
+        print_json({**sweep.to_dict(), **compared})
         return
     for sentence in sentences(sweep):
         echo(sentence.text)
@@ -137,7 +137,7 @@ def write_all(sweep: Sweep, folder: Path) -> list[Path]:
     paths = [sweep.save(folder / f"sweep.{suffix}") for suffix in suffixes]
     extra = {
         "correlations.csv": [correlation.row() for correlation in sweep.correlations],
-        "differences.csv": [each.row() for each in sweep.first_and_last],
+        "differences.csv": [difference.row() for difference in sweep.first_and_last],
     }
     for name, rows in extra.items():
         if rows:

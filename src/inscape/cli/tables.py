@@ -110,16 +110,16 @@ def _lines(row: Sequence[str], sizes: Sequence[int], to_right: Sequence[bool]) -
 
 
 def _numeric(values: Iterable[object]) -> bool:
-    given = [value for value in values if value is not None]
-    return bool(given) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in given
+    numbers = [value for value in values if value is not None]
+    return bool(numbers) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in numbers
     )
 
 
 def _coloured() -> bool:
     """Tell whether stdout is a terminal that wants colours."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not plain
+    colourless = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not colourless
 
 
 def _print_rich(rows: Sequence[Row], title: str, right: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from inscape.controls._parameters import positive, share
+from inscape.controls._checks import fraction, positive
 from inscape.controls.layers import Control, Layer, Norm, layers_of
 
 
@@ -32,7 +32,7 @@ class ActivationScale(Control):
 
     def __init__(self, units: int, scale: float, *, momentum: float = 0.1, like: Tensor) -> None:
         super().__init__()
-        self.scale, self.momentum = positive(scale, "scale"), share(momentum, "momentum")
+        self.scale, self.momentum = positive(scale, "scale"), fraction(momentum, "momentum")
         self.register_buffer("mean", like.new_zeros(units))
         self.register_buffer("variance", like.new_ones(()))
         self.register_buffer("seen", torch.zeros((), dtype=torch.long, device=like.device))
@@ -51,18 +51,18 @@ class ActivationScale(Control):
         if self.training:
             dims = [0, *range(2, z.ndim)]
             mean = z.mean(dims)
-            variance = (z - self._spread(mean, z)).square().mean()
-            self._note(mean.detach(), variance.detach())
-        return (z - self._spread(mean, z)) * (self.scale * (variance + 1e-12).rsqrt())
+            variance = (z - self._broadcastable(mean, z)).square().mean()
+            self._update_running(mean.detach(), variance.detach())
+        return (z - self._broadcastable(mean, z)) * (self.scale * (variance + 1e-12).rsqrt())
 
-    def _note(self, mean: Tensor, variance: Tensor) -> None:
+    def _update_running(self, mean: Tensor, variance: Tensor) -> None:
         """Let the running means follow; the first batch counts in full."""
         newest = torch.where(self.seen == 0, 1.0, self.momentum).to(mean)
         self.mean = self.mean + newest * (mean - self.mean)
         self.variance = self.variance + newest * (variance - self.variance)
         self.seen = self.seen + 1
 
-    def _spread(self, mean: Tensor, z: Tensor) -> Tensor:
+    def _broadcastable(self, mean: Tensor, z: Tensor) -> Tensor:
         return mean.view(1, -1, *[1] * (z.ndim - 2))
 
 
@@ -87,7 +87,7 @@ def activation_scale(model: nn.Sequential, scale: float, *, momentum: float = 0.
         scale: Standard deviation of the units over batch and layer, above 0.
         momentum: Share of the newest batch in the means that eval mode uses.
     """
-    scale, momentum = positive(scale, "scale"), share(momentum, "momentum")
+    scale, momentum = positive(scale, "scale"), fraction(momentum, "momentum")
     if not isinstance(model, nn.Sequential):
         raise ValueError(
             f"activation_scale takes an nn.Sequential, found {type(model).__name__}: put "

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from inscape.controls._parameters import knobs
+from inscape.controls._checks import per_layer
 
 Layer = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 #: Modules that undo the scale of each unit before them.
@@ -27,9 +27,9 @@ class Control(nn.Module):
 
     def settings(self) -> dict[str, Any]:
         """Return at what it is held."""
-        own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        own.pop("training")
-        return {"by": type(self).__name__, **own}
+        attributes = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        attributes.pop("training")
+        return {"by": type(self).__name__, **attributes}
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
@@ -40,10 +40,10 @@ class Control(nn.Module):
     def _load_from_state_dict(self, *args: Any) -> None:
         super()._load_from_state_dict(*args)
         _, prefix, metadata, *_, errors = args
-        found = metadata.get("held", self.settings())
-        if found != self.settings():
+        settings = metadata.get("held", self.settings())
+        if settings != self.settings():
             errors.append(
-                f"{prefix[:-1]} must be held as where the state comes from, at {found}, found "
+                f"{prefix[:-1]} must be held as where the state comes from, at {settings}, found "
                 f"{self.settings()}: build the model with that, or load dict(state) to scale anew."
             )
 
@@ -61,19 +61,19 @@ class Held(Control):
 
 def layers_of(module: nn.Module) -> list[tuple[str, Layer]]:
     """Return the linear and convolutional layers of a module, by name; itself if it is one."""
-    found = [(name, part) for name, part in module.named_modules() if isinstance(part, Layer)]
-    if not found:
+    layers = [(name, part) for name, part in module.named_modules() if isinstance(part, Layer)]
+    if not layers:
         raise ValueError(
             "a control of weights needs a Linear or Conv layer (not a transposed one), found none "
             f"in {type(module).__name__}: pass a model that has some."
         )
-    for name, layer in found:
+    for name, layer in layers:
         if any(is_lazy(p) for p in layer.parameters()):
             raise ValueError(
                 f"a control needs weights that are there, found {_place(name)} "
                 f"({type(layer).__name__}) without: evaluate the model once first."
             )
-    return found
+    return layers
 
 
 def fan_in(layer: Layer) -> int:
@@ -81,16 +81,16 @@ def fan_in(layer: Layer) -> int:
     return prod(layer.weight.shape[1:])
 
 
-def hold(layer: nn.Module, tensor: str, held: Held, place: str) -> None:
-    """Let a tensor of a layer be made by ``held``, unless something else makes it already."""
+def hold(layer: nn.Module, tensor: str, parametrization: Held, place: str) -> None:
+    """Parametrize a tensor of a layer, unless something else makes it already."""
     if parametrize.is_parametrized(layer, tensor):
         raise ValueError(
             f"the {tensor} of {place} is made from another tensor already: release(model), or "
             "remove that parametrization, before holding it at something else."
         )
     if parametrize.is_parametrized(layer):
-        _give_own_class(layer)
-    parametrize.register_parametrization(layer, tensor, held)
+        _separate_class(layer)
+    parametrize.register_parametrization(layer, tensor, parametrization)
     layer.train(layer.training)  # what torch has put in is in training mode
 
 
@@ -98,44 +98,45 @@ def held_everywhere(
     module: M,
     value: float | Sequence[float],
     name: str,
-    made: Callable[[Layer, float, str], dict[str, Held]],
+    parametrizations_of: Callable[[Layer, float, str], dict[str, Held]],
 ) -> M:
     """Hold all layers of a module; nothing is changed if one of them cannot be held."""
-    found = layers_of(module)
-    values = knobs(value, len(found), name)
-    plans = [
-        (layer, _place(path), made(layer, value, _place(path)))
-        for (path, layer), value in zip(found, values, strict=True)
+    layers = layers_of(module)
+    values = per_layer(value, len(layers), name)
+    assignments = [
+        (layer, _place(path), parametrizations_of(layer, value, _place(path)))
+        for (path, layer), value in zip(layers, values, strict=True)
     ]
-    for layer, place, tensors in plans:
+    for layer, place, tensors in assignments:
         for tensor in tensors:
             if parametrize.is_parametrized(layer, tensor):
                 hold(layer, tensor, tensors[tensor], place)  # raises
-    _refuse_two_targets(plans)
-    _say_what_is_free(module, [layer for layer, _, _ in plans])
-    _say_what_is_undone(module)
-    for layer, place, tensors in plans:
-        for tensor, held in tensors.items():
-            hold(layer, tensor, held, place)
+    _check_shared_tensors(assignments)
+    _warn_uncontrolled(module, [layer for layer, _, _ in assignments])
+    _warn_normalised(module)
+    for layer, place, tensors in assignments:
+        for tensor, parametrization in tensors.items():
+            hold(layer, tensor, parametrization, place)
     return module
 
 
-def _refuse_two_targets(plans: Sequence[tuple[Layer, str, dict[str, Held]]]) -> None:
+def _check_shared_tensors(assignments: Sequence[tuple[Layer, str, dict[str, Held]]]) -> None:
     """Refuse one tensor of several layers that is to be held at several things."""
-    seen: dict[int, tuple[str, Held]] = {}
-    for layer, place, tensors in plans:
-        for tensor, held in tensors.items():
-            first, other = seen.setdefault(id(getattr(layer, tensor)), (place, held))
-            if other.settings() != held.settings():
+    targets: dict[int, tuple[str, Held]] = {}
+    for layer, place, tensors in assignments:
+        for tensor, parametrization in tensors.items():
+            first, other = targets.setdefault(id(getattr(layer, tensor)), (place, parametrization))
+            if other.settings() != parametrization.settings():
                 raise ValueError(
                     f"a {tensor} that layers share must be held at one thing, found {first} and "
-                    f"{place} with {other.settings()} and {held.settings()}: give both the same."
+                    f"{place} with {other.settings()} and {parametrization.settings()}: "
+                    "give both the same."
                 )
 
 
-def _say_what_is_free(module: nn.Module, held: Sequence[nn.Module]) -> None:
+def _warn_uncontrolled(module: nn.Module, controlled: Sequence[nn.Module]) -> None:
     """Warn of weights in other layers, which no control holds."""
-    ours = {id(p) for layer in held for p in layer.parameters()}
+    ours = {id(p) for layer in controlled for p in layer.parameters()}
     free = {
         f"{type(part).__name__} {path!r}": None
         for path, part in module.named_modules()
@@ -150,7 +151,7 @@ def _say_what_is_free(module: nn.Module, held: Sequence[nn.Module]) -> None:
         )
 
 
-def _say_what_is_undone(module: nn.Module) -> None:
+def _warn_normalised(module: nn.Module) -> None:
     """Warn of layers right before a norm of each unit, which scales them back.
 
     Modules are taken to be called in the order in which they are registered.
@@ -191,9 +192,13 @@ def release(module: M) -> M:
         if not parametrize.is_parametrized(part):
             continue
         lists = getattr(part, "parametrizations")  # noqa: B009 (torch adds it to the class)
-        ours = [name for name, held in lists.items() if any(isinstance(h, Held) for h in held)]
+        ours = [
+            name
+            for name, parametrization in lists.items()
+            if any(isinstance(h, Held) for h in parametrization)
+        ]
         if ours:
-            _give_own_class(part)
+            _separate_class(part)
         for name in ours:
             trained = lists[name].original
             shared = id(trained) in done
@@ -204,7 +209,7 @@ def release(module: M) -> M:
     return module
 
 
-def _give_own_class(part: nn.Module) -> None:
+def _separate_class(part: nn.Module) -> None:
     """Part a layer from its copies: they share a class, which torch writes into."""
     own = type(part)
     part.__class__ = type(own.__name__, own.__bases__, dict(vars(own)))

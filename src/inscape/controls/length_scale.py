@@ -33,8 +33,10 @@ class LengthScale(Held):
     def forward(self, weight: Tensor) -> Tensor:
         """Return the weights, scaled."""
         if self.scope != "matrix":
-            spread = weight.std(_others(weight, self.scope), correction=self.unbiased, keepdim=True)
-            return weight * (self.target / spread)
+            std = weight.std(
+                _reduced_dims(weight, self.scope), correction=self.unbiased, keepdim=True
+            )
+            return weight * (self.target / std)
         if torch.is_grad_enabled() and weight.requires_grad:
             apply: Callable[..., Tensor] = _Scaled.apply
             return apply(weight, self.target, int(self.unbiased))
@@ -129,19 +131,19 @@ def length_scale(
     checks.one_of(("matrix", "row", "column"), scope=scope)
     checks.one_of(("free", "normalised"), bias=bias)
 
-    def made(layer: Layer, one: float, place: str) -> dict[str, Held]:
-        _refuse_alike(layer.weight, scope, f"weights of {place}")
-        target = one / sqrt(fan_in(layer))
+    def parametrizations_of(layer: Layer, value: float, place: str) -> dict[str, Held]:
+        _check_variance(layer.weight, scope, f"weights of {place}")
+        target = value / sqrt(fan_in(layer))
         tensors: dict[str, Held] = {"weight": LengthScale(target, scope, unbiased=unbiased)}
         if bias == "normalised" and layer.bias is not None:
             if len(layer.bias) > 1:
-                _refuse_alike(layer.bias, "matrix", f"biases of {place}")
-                tensors["bias"] = LengthScale(one, unbiased=unbiased)
+                _check_variance(layer.bias, "matrix", f"biases of {place}")
+                tensors["bias"] = LengthScale(value, unbiased=unbiased)
             else:
-                tensors["bias"] = Factor(one)
+                tensors["bias"] = Factor(value)
         return tensors
 
-    return held_everywhere(module, sigma, "sigma", made)
+    return held_everywhere(module, sigma, "sigma", parametrizations_of)
 
 
 class Factor(Held):
@@ -160,31 +162,31 @@ class Factor(Held):
         return value * self.factor
 
 
-def _others(weight: Tensor, scope: str) -> tuple[int, ...]:
+def _reduced_dims(weight: Tensor, scope: str) -> tuple[int, ...]:
     """Return the dimensions over which the standard deviation is taken."""
     if scope == "matrix":
         return tuple(range(weight.ndim))
-    kept = 0 if scope == "row" else 1
-    return tuple(dim for dim in range(weight.ndim) if dim != kept)
+    fixed = 0 if scope == "row" else 1
+    return tuple(dim for dim in range(weight.ndim) if dim != fixed)
 
 
 @torch.no_grad()
-def _refuse_alike(weight: Tensor, scope: str, what: str) -> None:
+def _check_variance(weight: Tensor, scope: str, name: str) -> None:
     """Refuse weights without a spread: nothing times zero has a standard deviation above zero."""
-    dims = _others(weight, scope)
-    each = prod(weight.shape[dim] for dim in dims)
+    dims = _reduced_dims(weight, scope)
+    count = prod(weight.shape[dim] for dim in dims)
     group = "" if scope == "matrix" else f" in each {scope}"
-    if each < 2:
+    if count < 2:
         raise ValueError(
-            f"a standard deviation needs at least two numbers, found 1 among the {what}{group}: "
+            f"a standard deviation needs at least two numbers, found 1 among the {name}{group}: "
             "leave this layer out, or choose another scope."
         )
     if not bool(weight.isfinite().all()):
         raise ValueError(
-            f"the {what} must be finite, found NaN or Inf: load an earlier checkpoint."
+            f"the {name} must be finite, found NaN or Inf: load an earlier checkpoint."
         )
     if not bool((weight.amax(dims) > weight.amin(dims)).all()):
         raise ValueError(
-            f"the {what} must differ{group}, found equal ones, whose standard deviation is 0: draw "
+            f"the {name} must differ{group}, found equal ones, whose standard deviation is 0: draw "
             "them at random first."
         )

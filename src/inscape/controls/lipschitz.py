@@ -20,19 +20,34 @@ from inscape._core import (
 from inscape._core.anytime import anytime, most_rows
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_numbers
-from inscape.controls._ascent import ROUNDING, Chord, steepest_chords
-from inscape.controls._bounds import upper_bounds
-from inscape.controls._graph import Graph
+from inscape.controls._linear_maps import Graph
+from inscape.controls._lipschitz_bounds import upper_bounds
+from inscape.controls._steepest_chord import ROUNDING, Chord, steepest_chords
 from inscape.functional.jacobians import MEMORY, probe
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Lipschitz(Result):
-    """The steepest chord that was found, and bounds that none exceeds.
+    """The steepest chord that was found, and upper bounds of all chords.
 
     ``bounds`` are all those that apply, by ``methods``; ``upper`` is the least of them, None where
-    there is none, for the ``reason`` given. ``pair`` is the chord; ``lower`` is at most
-    ``upper``.
+    there is none, for the ``reason`` given. ``pair`` is the chord; ``lower`` is at most ``upper``.
+
+    From below: the largest ratio over chords that climb from where the Jacobian is largest; where
+    differences would be rounding (an offset far above all slopes) the norm of the Jacobian there.
+    From above, the least of
+
+    - the product of the norms of the affine maps between activations, for graphs with residual
+      sums their sums and products;
+    - the same with every slope written as the centre of its interval plus a remainder: never more
+      than the product, and exact where all activations are straight;
+    - the norm of the Jacobian over all patterns of slopes, for up to 12 units;
+    - the hull of all gradients, for one hidden layer of any width, at most 2 inputs, one output.
+
+    All are proved up to rounding; norms of maps that are too large to be assembled as matrices
+    (above 512 inputs and outputs) come from Lanczos bidiagonalisation, to a residual of a few
+    rounding errors. Where an operation has no known slopes (attention, layer norm) there is only
+    the lower bound, and the reason.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -88,23 +103,9 @@ def lipschitz(
     .. math:: \sup_{a \neq b} \frac{\lVert f(a) - f(b) \rVert}{\lVert a - b \rVert}
               \;\leq\; \min_m B_m
 
-    Over the whole space, in the Euclidean norm, in float64. From below: the largest ratio over
-    chords between points that climb from where the Jacobian is largest; where differences would be
-    rounding (an offset far above all slopes) the norm of the Jacobian there. From above, the least
-    of
-
-    - the product of the norms of the affine maps between activations, for graphs with residual
-      sums their sums and products;
-    - the same with every slope written as the middle of its interval plus a deviation: never more
-      than the product, and exact where all activations are straight;
-    - the norm of the Jacobian over all patterns of slopes, for up to 12 units;
-    - the hull of all gradients, for one hidden layer of any width, at most 2 inputs, one output.
-
-    All are proved up to rounding; norms of maps that are too large to be written out (above 512
-    inputs and outputs) come from Lanczos bidiagonalisation, to a residual of a few roundings.
+    Over the whole space, in the Euclidean norm, in float64; see :class:`Lipschitz` for the bounds.
     Exact for affine networks. ``lipschitz.refine`` yields ever steeper chords, one for each batch,
-    beside the same upper bounds. Where an operation has no known slopes (attention, layer norm)
-    only the lower bound is given, and the reason.
+    beside the same upper bounds.
 
     Args:
         model: A module in eval mode.
@@ -123,8 +124,8 @@ def lipschitz(
     """
     checks.whole(1, points=points, memory=memory)
     checks.module(model)
-    found = probe(model, x)
-    found.need_gradient()
+    probed = probe(model, x)
+    probed.need_gradient()
     exact = deepcopy(model).double()
     data = x.detach()[draw_numbers(len(x), points, seed=seed).to(x.device)].double()
     double = probe(exact, data)
@@ -133,7 +134,7 @@ def lipschitz(
     for chord in steepest_chords(
         lambda z: double.f(z).reshape(len(z), -1), data, memory=memory, seed=seed
     ):
-        checks.finite(torch.tensor([chord.found]), "chords")
+        checks.finite(torch.tensor([chord.value]), "chords")
         if bounds is None:
             bounds, reason = _bounds(exact, data[: most_rows(len(data))])
         upper = min(bounds.values(), default=None)
@@ -144,14 +145,14 @@ def lipschitz(
             bounds=tuple(bounds.values()),
             reason=reason,
             pair=chord.pair.to(x.dtype),
-            outputs=found.outputs,
+            outputs=probed.outputs,
             seed=seed,
         )
 
 
 def _lower(chord: Chord, upper: float | None) -> float:
     """Return how steep a chord is, never above the bound: it may be by rounding."""
-    lower = chord.found
+    lower = chord.value
     if upper is None or lower <= upper:
         return lower
     return min(upper, lower if lower <= upper * (1 + ROUNDING) else chord.jacobian)

@@ -69,17 +69,17 @@ class _Largest(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, _: Any) -> Any:
-        wide, left = ctx.saved_tensors
+        wide, left_vector = ctx.saved_tensors
         apply: Callable[..., Tensor] = _Left.apply
-        left = apply(wide, left)
-        return gradient * torch.outer(left, normalize(wide.T @ left, dim=0))
+        left_vector = apply(wide, left_vector)
+        return gradient * torch.outer(left_vector, normalize(wide.T @ left_vector, dim=0))
 
     @staticmethod
     def jvp(ctx: Any, change: Tensor) -> tuple[Tensor, None]:
-        wide, left = ctx.saved_tensors
+        wide, left_vector = ctx.saved_tensors
         apply: Callable[..., Tensor] = _Left.apply
-        left = apply(wide, left)
-        return torch.dot(left, change @ normalize(wide.T @ left, dim=0)), None
+        left_vector = apply(wide, left_vector)
+        return torch.dot(left_vector, change @ normalize(wide.T @ left_vector, dim=0)), None
 
 
 class _Left(torch.autograd.Function):
@@ -93,8 +93,8 @@ class _Left(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(wide: Tensor, left: Tensor) -> Tensor:
-        return left.clone()
+    def forward(wide: Tensor, left_vector: Tensor) -> Tensor:
+        return left_vector.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -103,25 +103,27 @@ class _Left(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        wide, left = ctx.saved_tensors
-        turned = _turned(wide, left, gradient)
-        by = torch.outer(turned, wide.T @ left) + torch.outer(left, wide.T @ turned)
+        wide, left_vector = ctx.saved_tensors
+        turned = _pseudo_inverse_product(wide, left_vector, gradient)
+        by = torch.outer(turned, wide.T @ left_vector) + torch.outer(left_vector, wide.T @ turned)
         return by, None
 
     @staticmethod
     def jvp(ctx: Any, change: Tensor, _: Any) -> Tensor:
-        wide, left = ctx.saved_tensors
-        return _turned(wide, left, change @ (wide.T @ left) + wide @ (change.T @ left))
+        wide, left_vector = ctx.saved_tensors
+        return _pseudo_inverse_product(
+            wide, left_vector, change @ (wide.T @ left_vector) + wide @ (change.T @ left_vector)
+        )
 
 
-def _turned(wide: Tensor, left: Tensor, value: Tensor) -> Tensor:
+def _pseudo_inverse_product(wide: Tensor, left_vector: Tensor, value: Tensor) -> Tensor:
     """Apply the pseudo-inverse of the largest eigenvalue minus the Gram matrix."""
-    back = wide.T @ left
-    square = torch.dot(back, back)
-    one = torch.eye(len(left), dtype=left.dtype, device=left.device)
-    least = square * (one + torch.outer(left, left)) - wide @ wide.T
-    value = value - left * torch.dot(left, value)
-    solved: Tensor = torch.linalg.solve_ex(least, value[:, None])[0][:, 0]
+    right_vector = wide.T @ left_vector
+    square = torch.dot(right_vector, right_vector)
+    identity = torch.eye(len(left_vector), dtype=left_vector.dtype, device=left_vector.device)
+    shifted = square * (identity + torch.outer(left_vector, left_vector)) - wide @ wide.T
+    value = value - left_vector * torch.dot(left_vector, value)
+    solved: Tensor = torch.linalg.solve_ex(shifted, value[:, None])[0][:, 0]
     return solved
 
 
@@ -146,11 +148,11 @@ def spectral_scale(module: M, norm: float | Sequence[float]) -> M:
         norm: Largest singular value, for all layers or for each.
     """
 
-    def made(layer: Layer, one: float, place: str) -> dict[str, Held]:
-        _refuse_zero(layer.weight, f"weights of {place}", rows=False)
-        return {"weight": SpectralScale(one)}
+    def parametrizations_of(layer: Layer, value: float, place: str) -> dict[str, Held]:
+        _check_nonzero(layer.weight, f"weights of {place}", rows=False)
+        return {"weight": SpectralScale(value)}
 
-    return held_everywhere(module, norm, "norm", made)
+    return held_everywhere(module, norm, "norm", parametrizations_of)
 
 
 def row_scale(module: M, norm: float | Sequence[float]) -> M:
@@ -169,30 +171,30 @@ def row_scale(module: M, norm: float | Sequence[float]) -> M:
         norm: Length of a row, for all layers or for each.
     """
 
-    def made(layer: Layer, one: float, place: str) -> dict[str, Held]:
-        _refuse_zero(layer.weight, f"weights of {place}", rows=True)
-        return {"weight": RowScale(one)}
+    def parametrizations_of(layer: Layer, value: float, place: str) -> dict[str, Held]:
+        _check_nonzero(layer.weight, f"weights of {place}", rows=True)
+        return {"weight": RowScale(value)}
 
-    return held_everywhere(module, norm, "norm", made)
+    return held_everywhere(module, norm, "norm", parametrizations_of)
 
 
 def _norm(wide: Tensor) -> tuple[Tensor, Tensor]:
     """Return the largest singular value of a matrix, and its left singular vector."""
     _, vectors = torch.linalg.eigh((wide @ wide.T).double())
     right = normalize(wide.T @ vectors[:, -1].to(wide.dtype), dim=0)
-    left = normalize(wide @ right, dim=0)
-    return torch.dot(left, wide @ right), left
+    left_vector = normalize(wide @ right, dim=0)
+    return torch.dot(left_vector, wide @ right), left_vector
 
 
 @torch.no_grad()
-def _refuse_zero(weight: Tensor, what: str, *, rows: bool) -> None:
+def _check_nonzero(weight: Tensor, name: str, *, rows: bool) -> None:
     sizes = weight.flatten(1).norm(dim=1)
     if not bool(sizes.isfinite().all()):
         raise ValueError(
-            f"the {what} must be finite, found NaN or Inf: load an earlier checkpoint."
+            f"the {name} must be finite, found NaN or Inf: load an earlier checkpoint."
         )
     if not bool((sizes > 0).all() if rows else (sizes > 0).any()):
         raise ValueError(
-            f"the {what} must not be zero, found {'a row' if rows else 'nothing else'}: draw them "
+            f"the {name} must not be zero, found {'a row' if rows else 'nothing else'}: draw them "
             "at random first."
         )

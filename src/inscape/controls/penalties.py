@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.checks import Function
-from inscape.controls._parameters import not_negative
-from inscape.functional.jacobians import live_jacobians, norm
+from inscape.controls._checks import not_negative
+from inscape.functional.jacobians import differentiable_jacobians, norm
 
 
 def weight_decay(model: nn.Module, x: Tensor) -> Float[Tensor, ""]:
@@ -54,5 +54,5 @@ def jacobian_penalty(
     """
     checks.points(x)
     free = not_negative(free, "free")
-    sizes = norm(live_jacobians(f, x).flatten(1), dim=1)
+    sizes = norm(differentiable_jacobians(f, x).flatten(1), dim=1)
     return (sizes - free).clamp(min=0).square().mean()

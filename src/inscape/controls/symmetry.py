@@ -64,22 +64,22 @@ LARGEST = 5040
 
 def _group(permutations: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     """Return all orders that a few of them make, the identity first."""
-    given = [tuple(order) for order in permutations]
-    sizes = {len(order) for order in given}
-    if len(sizes) != 1 or any(sorted(order) != list(range(len(order))) for order in given):
+    generators = [tuple(order) for order in permutations]
+    sizes = {len(order) for order in generators}
+    if len(sizes) != 1 or any(sorted(order) != list(range(len(order))) for order in generators):
         raise ValueError(
             "permutations must be orders of one number of inputs, each of 0 to d - 1 once, found "
-            f"{[list(order) for order in given]}: mend them, as in [(1, 0)] for a swap."
+            f"{[list(order) for order in generators]}: mend them, as in [(1, 0)] for a swap."
         )
-    found = {tuple(range(*sizes)): None}
-    fresh = list(found)
-    while fresh:
-        made = {tuple(one[i] for i in by): None for one in fresh for by in given}
-        fresh = [order for order in made if order not in found]
-        found |= dict.fromkeys(fresh)
-        if len(found) > LARGEST:
+    group = {tuple(range(*sizes)): None}
+    frontier = list(group)
+    while frontier:
+        products = {tuple(member[i] for i in by): None for member in frontier for by in generators}
+        frontier = [order for order in products if order not in group]
+        group |= dict.fromkeys(frontier)
+        if len(group) > LARGEST:
             raise ValueError(
                 f"permutations must make a group of at most {LARGEST} orders, found more: use "
                 "fewer, or those of a smaller group."
             )
-    return list(found)
+    return list(group)

@@ -63,7 +63,7 @@ _HOMES = {
     "store": ("DataFile", "find"),
     "toy": ("annulus", "disc", "noisy_sine"),
 }
-_HOME_OF = {name: home for home, held in _HOMES.items() for name in held}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from inscape._core.progress import Bar, progress
 from inscape.data.files import Remote
 from inscape.data.store import mismatch
+from inscape.runtime.progress import Bar, progress
 
 CHUNK = 1 << 16
 #: Tries that may pass without a new byte before a mirror is given up.
@@ -116,8 +116,8 @@ def _transfer(url: str, part: Path, known: Remote, timeout: float) -> bool:
     with response:
         _refuse_plain(response.url, known)  # it may have been sent on to another address
         start = have if response.status == 206 else 0
-        said = response.headers.get("Content-Range", "")
-        if response.status == 206 and not said.startswith(f"bytes {have}-"):
+        content_range = response.headers.get("Content-Range", "")
+        if response.status == 206 and not content_range.startswith(f"bytes {have}-"):
             part.unlink()  # the mirror sent another piece than the one asked for: begin again
             return False
         length = response.headers.get("Content-Length", "")
@@ -180,15 +180,15 @@ def _length(part: Path) -> int:
 
 def _reason(error: Exception) -> str:
     inner = error.reason if isinstance(error, urllib.error.URLError) else error
-    said = inner.strerror if isinstance(inner, OSError) else None
-    return (said or str(inner) or type(inner).__name__).lower()
+    message = inner.strerror if isinstance(inner, OSError) else None
+    return (message or str(inner) or type(inner).__name__).lower()
 
 
 def disk_error(error: OSError, part: Path) -> OSError:
     """Say in one sentence what the disk refused."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        kept = f"{_length(part)} bytes are kept in {part.name}"
-        text = f"the disk of {part.parent} is full ({kept}): free some space and run it again."
+        progress = f"{_length(part)} bytes are kept in {part.name}"
+        text = f"the disk of {part.parent} is full ({progress}): free some space and run it again."
     else:
         text = f"{part.parent} must be writable, found: {error.strerror or error}; choose another."
     return OSError(text)  # without an errno, so that the text itself is what is shown

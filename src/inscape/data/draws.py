@@ -13,8 +13,8 @@ from inscape.data.dataset import Dataset
 def streams(seed: int) -> tuple[torch.Generator, torch.Generator]:
     """Return one generator for the training set and an independent one for the test set."""
     checks.at_least(0, seed=seed)
-    apart = np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)[0]
-    return generator(seed), generator(int(apart) >> 1)
+    test_seed = np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)[0]
+    return generator(seed), generator(int(test_seed) >> 1)
 
 
 def sizes(n: int, n_test: int) -> None:

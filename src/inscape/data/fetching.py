@@ -4,13 +4,13 @@ import tarfile
 import zlib
 from pathlib import Path
 
-from inscape._core.progress import progress
 from inscape.data.download import disk_error, download
 from inscape.data.files import Remote
 from inscape.data.places import cache_dir, roots
 from inscape.data.store import DataFile, file_set, find, mismatch, search, set_aside
 from inscape.errors import DataError
 from inscape.files.atomic import write
+from inscape.runtime.progress import progress
 
 
 def fetch(

@@ -65,8 +65,8 @@ def _idx_parts(algorithm: str, digests: tuple[str, ...], npz: str) -> tuple[Data
     """Return the four parts; their unpacked bytes are hashed, however they were packed."""
     parts = []
     for part, idx, size, digest in zip(_IDX_PARTS, _IDX, _IDX_SIZES, digests, strict=True):
-        plain = (f"{idx}-ubyte", f"{idx[:-5]}.{idx[-4:]}-ubyte")
-        names = tuple(name + end for name in plain for end in ("", ".gz"))
+        unpacked = (f"{idx}-ubyte", f"{idx[:-5]}.{idx[-4:]}-ubyte")
+        names = tuple(name + end for name in unpacked for end in ("", ".gz"))
         known = {"algorithm": algorithm, "digest": digest}
         forms = (
             Form(kind="idx", names=names, size=size, **known),

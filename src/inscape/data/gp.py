@@ -82,10 +82,10 @@ def spread_order(points: int, *, rule: Literal["gap", "distance"] = "gap") -> li
     checks.one_of(("gap", "distance"), rule=rule)
     used = [0, points - 1]
     order = list(used)
-    share = 1 if rule == "gap" else 2
+    divisor = 1 if rule == "gap" else 2
     while len(order) < points:
-        left, right = max(pairwise(used), key=lambda gap: (gap[1] - gap[0]) // share)
-        middle = (left + right) // 2
+        low, high = max(pairwise(used), key=lambda gap: (gap[1] - gap[0]) // divisor)
+        middle = (low + high) // 2
         insort(used, middle)
         order.append(middle)
     return order

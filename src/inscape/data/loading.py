@@ -36,23 +36,23 @@ def load(
             the result then say so.
         settings: Settings of the data set; text is read as the command line's would be.
     """
-    entry, given = parse(name)
+    entry, options = parse(name)
     for key, value in settings.items():
-        if key in given:
+        if key in options:
             raise ValueError(f"{key} is given in {name!r} and again as {key}={value!r}: keep one.")
-        given[key] = convert(entry, key, _plain(value))
-    lacking = [key for key in entry.needs if key not in given]
+        options[key] = convert(entry, key, _dtype_name(value))
+    lacking = [key for key in entry.needs if key not in options]
     if lacking:
         raise ValueError(
             f"{entry.name} needs {' and '.join(lacking)}: write e.g. {entry.name}:4-9."
         )
     files = {"data_dir": data_dir, "download": download} if entry.files else {}
     try:
-        return maker(entry)(**_typed(given), **files)
+        return maker(entry)(**_typed(options), **files)
     except DataError:
         if not (stand_in and entry.stand_in):
             raise
-        return _stand_in(entry, given)
+        return _stand_in(entry, options)
 
 
 def maker(entry: CatalogueEntry) -> Callable[..., Dataset]:
@@ -62,17 +62,17 @@ def maker(entry: CatalogueEntry) -> Callable[..., Dataset]:
     return make
 
 
-def _stand_in(entry: CatalogueEntry, given: dict[str, Any]) -> Dataset:
+def _stand_in(entry: CatalogueEntry, options: dict[str, Any]) -> Dataset:
     """Return the embedded set with the same settings, and a note that it is another one."""
-    rows = given.pop("n", None)
-    data = load(entry.stand_in, **given)
-    if isinstance(rows, int):
-        data = data.subset(min(rows, len(data.x)))
+    samples = options.pop("n", None)
+    data = load(entry.stand_in, **options)
+    if isinstance(samples, int):
+        data = data.subset(min(samples, len(data.x)))
     reason = f"its files are missing or bad (run 'inscape data fetch {entry.files}')"
     return replace(data, notes=(f"stands in for {entry.name}: {reason}", *data.notes))
 
 
-def _plain(value: Any) -> Any:
+def _dtype_name(value: Any) -> Any:
     return str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
 
 

@@ -29,10 +29,10 @@ def read_npz(path: Path, part: str) -> NDArray[np.uint8]:
             f"({type(error).__name__}: {error}): fetch it again."
         ) from error
     if key not in arrays:
-        held = [name.removesuffix(".npy") for name in member_names(path)]
+        members = [name.removesuffix(".npy") for name in member_names(path)]
         raise DataError(
             f"{path} must hold x_train, y_train, x_test and y_test, found "
-            f"{', '.join(held) or 'nothing'}: it is no keras file of images."
+            f"{', '.join(members) or 'nothing'}: it is no keras file of images."
         )
     array = arrays[key]
     if array.dtype != np.uint8:

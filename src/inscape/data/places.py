@@ -16,10 +16,10 @@ def cache_dir() -> Path:
 
 def roots(data_dir: str | Path | None = None) -> tuple[Path, ...]:
     """Return the folders to search, in order: ``data_dir`` or INSCAPE_DATA_DIR, then the cache."""
-    given = data_dir if data_dir is not None else os.environ.get("INSCAPE_DATA_DIR") or None
-    if given is None:
+    chosen = data_dir if data_dir is not None else os.environ.get("INSCAPE_DATA_DIR") or None
+    if chosen is None:
         return (cache_dir(),)
-    folder = Path(given).expanduser()
+    folder = Path(chosen).expanduser()
     if not folder.is_dir():
         from inscape.errors import DataError
 
@@ -47,5 +47,5 @@ def candidates(
 def presence(name: str, folders: tuple[Path, ...]) -> str:
     """Say by the names of its files alone if a set seems to be there: ``verify`` reads them."""
     files = FILE_SETS[name]
-    there = sum(any(candidates(files, part, folders)) for part in files.parts)
-    return {0: "not on disk", len(files.parts): "on disk"}.get(there, "partly on disk")
+    present = sum(any(candidates(files, part, folders)) for part in files.parts)
+    return {0: "not on disk", len(files.parts): "on disk"}.get(present, "partly on disk")

@@ -89,8 +89,8 @@ def gather(
     return good, [f"ignored: {line}" for line in bad]
 
 
-def check_files(rows: list[DataFile], *, whole: bool) -> None:
-    """Raise if a file is bad or, where the sets must be ``whole``, missing from one."""
+def check_files(rows: list[DataFile], *, complete: bool) -> None:
+    """Raise if a file is bad or, where the sets must be ``complete``, missing from one."""
     bad = [f"{row.path} ({row.detail})" for row in rows if row.state == "bad"]
     if bad:
         raise DataError(
@@ -98,9 +98,9 @@ def check_files(rows: list[DataFile], *, whole: bool) -> None:
             "fetch them again with 'inscape data fetch'."
         )
     for name, files in FILE_SETS.items():
-        mine = [row for row in rows if row.dataset == name]
-        lacking = [row.part for row in mine if row.state == "missing"]
-        if whole and lacking and not (files.partial and len(lacking) < len(mine)):
+        own_rows = [row for row in rows if row.dataset == name]
+        lacking = [row.part for row in own_rows if row.state == "missing"]
+        if complete and lacking and not (files.partial and len(lacking) < len(own_rows)):
             raise DataError(
                 f"{name} lacks {', '.join(lacking)}: run 'inscape data fetch {name}', or name the "
                 "folder that holds them with --data-dir."
@@ -159,11 +159,11 @@ def _belongs_elsewhere(raw: bytes, path: Path, files: FileSet) -> bool:
 
 
 def _missing(files: FileSet, lacking: list[str], bad: list[str], folders: tuple[Path, ...]) -> str:
-    kept = ", ".join(name for name in files.folders if name)
+    subfolders = ", ".join(name for name in files.folders if name)
     wrong = f"; not used: {'; '.join(bad)}" if bad else ""
     return (
         f"{files.name} needs {len(files.parts)} files and lacks {', '.join(lacking)}: looked in "
-        f"{' and '.join(map(str, folders))} and there in {kept}{wrong}; run "
+        f"{' and '.join(map(str, folders))} and there in {subfolders}{wrong}; run "
         f"'inscape data fetch {files.name}', or name the folder that holds them with --data-dir, "
         "data_dir= or INSCAPE_DATA_DIR."
     )

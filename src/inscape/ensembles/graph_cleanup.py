@@ -1,12 +1,12 @@
-"""A graph of tensor operations without those that change nothing."""
+"""Removal of operations without effect from a graph of tensor operations."""
 
 from collections.abc import Hashable
 
 import torch
 from torch import Tensor, fx
 
-#: Views of the whole memory of their first argument. Others may begin elsewhere: at which element
-#: is not written in a graph, whose tensors are known by shape and strides alone.
+#: Views of the whole memory of their first argument. Others may begin at another element, which a
+#: graph does not record: its tensors are known by shape and strides alone.
 WHOLE_VIEWS = frozenset(
     {
         torch.ops.aten._unsafe_view.default,
@@ -22,11 +22,11 @@ WHOLE_VIEWS = frozenset(
 )
 
 
-def lean(graph: fx.GraphModule) -> fx.GraphModule:
+def simplify(graph: fx.GraphModule) -> fx.GraphModule:
     """Drop, in place, unused operations, repeated views and detachments; return the graph.
 
-    A detachment means nothing without autograd, and a view that looks at the memory of another in
-    the same way is that other one.
+    A detachment has no effect without autograd, and a view with the memory and layout of another is
+    replaced by it.
     """
     views: dict[Hashable, fx.Node] = {}
     for node in graph.graph.nodes:
@@ -42,7 +42,7 @@ def lean(graph: fx.GraphModule) -> fx.GraphModule:
 
 
 def source(node: fx.Node) -> fx.Node:
-    """Return the node whose whole memory a node looks at: itself, unless it is such a view."""
+    """Return the node whose memory a node shows: itself, unless it is a view of all of it."""
     while node.target in WHOLE_VIEWS:
         parent = node.args[0]
         assert isinstance(parent, fx.Node)

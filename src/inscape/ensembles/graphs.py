@@ -1,11 +1,11 @@
-"""The update of one member as a list of tensor operations, and the same list for a whole stack.
+"""The update of one member as a graph of tensor operations, and the same graph for a stack.
 
-A member's step (loss, penalties, gradients) is run once and its operations are written down; these
-are then mapped over a first dimension of slots, and written down again. What remains runs without
-autograd and without Python code of the model, which is where small networks spend their time.
+A member's step (loss, penalties, gradients) is traced once; the graph is mapped over a first
+dimension of slots, and traced again. The result runs without autograd and without Python code of
+the model, which is where small networks spend their time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -15,28 +15,28 @@ from torch import Tensor, fx, nn
 from torch.func import functional_call, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from inscape.ensembles.aligned import align_products
+from inscape.ensembles.aligned_products import align_products
 from inscape.ensembles.even_sizes import is_view, results
-from inscape.ensembles.graph_cleanup import lean
-from inscape.ensembles.member import Orders
+from inscape.ensembles.graph_cleanup import simplify
 from inscape.functional.fx_sources import without_graph_sources
 from inscape.training.losses import loss_function
-from inscape.training.random_state import private_dice
+from inscape.training.options import FitOptions
+from inscape.training.random_state import private_random_state
 from inscape.training.update import scalar
 
-Member = Callable[..., tuple[list[Tensor], list[Tensor], Tensor]]
+MemberFunction = Callable[..., tuple[list[Tensor], list[Tensor], Tensor]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Names:
-    """The tensors of a member: those that its loss moves, those that stay, and its buffers."""
+class TensorNames:
+    """Names of the tensors of a member: trained parameters, other parameters, and buffers."""
 
     trained: list[str]
     fixed: list[str]
     buffers: list[str]
 
     def of(self, model: nn.Module) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """Return the tensors themselves, without their history."""
+        """Return the tensors of a model, detached."""
         tensors = dict(model.named_parameters()) | dict(model.named_buffers())
         trained, fixed, buffers = (
             [tensors[name].detach() for name in names]
@@ -46,16 +46,16 @@ class Names:
 
 
 class Objective(nn.Module):
-    """The loss and the penalties of a model, as one module whose weights can be lent to it."""
+    """The loss and the penalties of a model as one module, for ``functional_call``."""
 
-    def __init__(self, model: nn.Module, orders: Orders) -> None:
+    def __init__(self, model: nn.Module, options: FitOptions) -> None:
         super().__init__()
         self.model = model
-        self.loss = loss_function(orders.loss_given)
-        self.penalties = orders.penalties_given
+        self.loss = loss_function(options.loss)
+        self.penalties = options.penalties
 
     def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what is minimised, and a vector of it, the loss and the penalties."""
+        """Return the objective, and a vector of it, the loss and the penalties."""
         loss = scalar(self.loss(self.model(x), y), "a loss")
         total, terms = loss, []
         for coefficient, penalty in self.penalties:
@@ -67,14 +67,14 @@ class Objective(nn.Module):
 class Graphs:
     """The operations of a member's update and evaluation, for stacks of any width.
 
-    Every function takes the trained, fixed and buffer tensors, a batch and its targets, and returns
-    gradients, new buffers, and the values of :class:`Objective` (an evaluation: the loss alone).
+    Every function maps the trained, fixed and buffer tensors, a batch and its targets to gradients,
+    new buffers, and the values of :class:`Objective` (an evaluation: the loss alone).
     """
 
-    def __init__(self, model: nn.Module, x: Tensor, y: Tensor, orders: Orders) -> None:
-        self._objective = Objective(deepcopy(model).train(), orders)
+    def __init__(self, model: nn.Module, x: Tensor, y: Tensor, options: FitOptions) -> None:
+        self._objective = Objective(deepcopy(model).train(), options)
         self._device = x.device
-        with private_dice(x.device):
+        with private_random_state(x.device):
             self.names = self._named(x, y)
 
     def update(self, width: int, x: Tensor, y: Tensor) -> fx.GraphModule:
@@ -89,42 +89,42 @@ class Graphs:
         finally:
             self._objective.model.train()
 
-    def numbers(self, x: Tensor, y: Tensor) -> int:
-        """Return how many numbers one member's update writes."""
-        nodes = self._written(self._update, x, y).graph.nodes
-        made = [node for node in nodes if node.op == "call_function" and not is_view(node)]
-        return sum(tensor.numel() for node in made for tensor in results(node))
+    def elements(self, x: Tensor, y: Tensor) -> int:
+        """Return how many tensor elements one member's update writes."""
+        nodes = self._traced(self._update, x, y).graph.nodes
+        computed = [node for node in nodes if node.op == "call_function" and not is_view(node)]
+        return sum(tensor.numel() for node in computed for tensor in results(node))
 
-    def _named(self, x: Tensor, y: Tensor) -> Names:
-        """Find the weights that the loss depends on; optimizers leave the others alone."""
+    def _named(self, x: Tensor, y: Tensor) -> TensorNames:
+        """Return the names of the tensors; trained are those that the loss depends on."""
         trial = deepcopy(self._objective)
         with torch.enable_grad():
             total, _ = trial(x, y)
             candidates = {n: p for n, p in trial.model.named_parameters() if p.requires_grad}
-            found = torch.autograd.grad(total, list(candidates.values()), allow_unused=True)
-        gradients: dict[str, Tensor | None] = dict(zip(candidates, found, strict=True))
-        trained = [name for name, gradient in gradients.items() if gradient is not None]
-        return Names(
+            gradients = torch.autograd.grad(total, list(candidates.values()), allow_unused=True)
+        pairs: Iterable[tuple[str, Tensor | None]] = zip(candidates, gradients, strict=True)
+        trained = [name for name, gradient in pairs if gradient is not None]
+        return TensorNames(
             trained=trained,
             fixed=[n for n, _ in trial.model.named_parameters() if n not in trained],
             buffers=[n for n, _ in trial.model.named_buffers()],
         )
 
-    def _stacked(self, member: Member, width: int, x: Tensor, y: Tensor) -> fx.GraphModule:
-        single = self._written(member, x, y)
+    def _stacked(self, member: MemberFunction, width: int, x: Tensor, y: Tensor) -> fx.GraphModule:
+        single = self._traced(member, x, y)
         many = [_repeated(part, width) for part in (*self.names.of(self._objective.model), x, y)]
-        with private_dice(self._device), torch.no_grad(), without_graph_sources():
+        with private_random_state(self._device), torch.no_grad(), without_graph_sources():
             stacked = make_fx(vmap(single, randomness="error"))(*many)
-            return align_products(lean(stacked))
+            return align_products(simplify(stacked))
 
-    def _written(self, member: Member, x: Tensor, y: Tensor) -> fx.GraphModule:
-        """Return the operations of one member."""
+    def _traced(self, member: MemberFunction, x: Tensor, y: Tensor) -> fx.GraphModule:
+        """Return the graph of one member."""
 
         def flat(*tensors: Any) -> Any:  # make_fx counts the self of a method as an argument
             return member(*tensors)
 
-        with private_dice(self._device), torch.no_grad(), without_graph_sources():
-            return lean(make_fx(flat)(*self.names.of(self._objective.model), x, y))
+        with private_random_state(self._device), torch.no_grad(), without_graph_sources():
+            return simplify(make_fx(flat)(*self.names.of(self._objective.model), x, y))
 
     def _update(
         self,
@@ -139,7 +139,7 @@ class Graphs:
         with torch.enable_grad():
             total, values = functional_call(self._objective, state, (x, y))
             gradients = torch.autograd.grad(total, leaves)
-        return list(gradients), self._moved(state), values
+        return list(gradients), self._new_buffers(state), values
 
     def _evaluation(
         self,
@@ -162,12 +162,12 @@ class Graphs:
         tensors = [*trained, *fixed, *buffers]
         return {f"model.{name}": tensor for name, tensor in zip(names, tensors, strict=True)}
 
-    def _moved(self, state: dict[str, Tensor]) -> list[Tensor]:
+    def _new_buffers(self, state: dict[str, Tensor]) -> list[Tensor]:
         return [state[f"model.{name}"].detach() for name in self.names.buffers]
 
 
 def _repeated(part: Tensor | list[Tensor], width: int) -> Tensor | list[Tensor]:
-    """Return the tensors of one member for every slot of a stack."""
+    """Return the tensors of one member, repeated for every slot of a stack."""
     if isinstance(part, list):
         return [torch.stack([tensor] * width) for tensor in part]
     return torch.stack([part] * width)

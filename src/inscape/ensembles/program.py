@@ -1,11 +1,11 @@
-"""A stack's operations, admitted only where a member's bits depend neither on slot nor on width.
+"""The graphs of a stack, used only if a member is reproducible bit for bit in any slot and width.
 
-Kernels choose their ways by the shape of the whole stack: a matrix product alone may add up in
-another order than within a batch, and the last elements of a vectorised loop may pass through
-another exponential than the first. So stacks have a few fixed widths, idle slots are kept busy, and
-a width is used only if no such loop is left with single elements (:mod:`.even`), and if networks
-drawn at random, each put into every slot at once, come out with the same bits in all slots, and
-with the bits that they have at the largest width.
+Kernels choose their algorithms by the shape of the whole stack: a matrix product alone may add up
+in another order than within a batch, and the last elements of a vectorised loop may pass through
+another exponential than the first. So stacks have a few fixed widths, idle slots compute too, and a
+width is used only if no such loop has elements left over (:mod:`inscape.ensembles.even_sizes`), and
+if random networks, each put into all slots at once, come out equal in all of them, and equal to
+their results at the largest width, bit for bit.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,48 +17,48 @@ from torch import Tensor, fx, nn
 from inscape._core.sampling import generator
 from inscape.ensembles.even_sizes import uneven
 from inscape.ensembles.graphs import Graphs
-from inscape.ensembles.member import Orders
-from inscape.ensembles.stacked_optimizer import Optimizer
+from inscape.ensembles.stacked_optimizer import StackedOptimizer
 from inscape.training.loop import CHUNK
+from inscape.training.options import FitOptions
 
 #: Widths of stacks; of networks above LARGE parameters, eight fill the caches.
 WIDTHS = (32, 8, 2)
 LARGE = 2**15
 
-#: A width is tried on at least this many numbers, and on so many networks.
-TRIED_NUMBERS = 2**16
+#: A width is tried on at least this many elements, and on so many networks.
+TRIED_ELEMENTS = 2**16
 TRIED_NETWORKS = (8, 32)
 
 
 class Program:
-    """Everything that members of one kind share, for all widths of their stacks."""
+    """The graphs of members of one architecture, for all widths of their stacks."""
 
-    def __init__(self, model: nn.Module, x: Tensor, y: Tensor, orders: Orders) -> None:
-        self.orders = orders
-        self.sizes = batch_sizes(len(x), orders.batch)
-        self.parts = batch_sizes(len(x), CHUNK) if orders.stop_on == "evaluated" else []
+    def __init__(self, model: nn.Module, x: Tensor, y: Tensor, options: FitOptions) -> None:
+        self.options = options
+        self.sizes = batch_sizes(len(x), options.batch)
+        self.parts = batch_sizes(len(x), CHUNK) if options.stop_on == "evaluated" else []
         self._model, self._x, self._y = model, x, y
-        self._graphs = Graphs(model, x[: self.sizes[0]], y[: self.sizes[0]], orders)
+        self._graphs = Graphs(model, x[: self.sizes[0]], y[: self.sizes[0]], options)
         self.names = self._graphs.names
-        self.numbers = self._graphs.numbers(x[: self.sizes[0]], y[: self.sizes[0]])
+        self.elements = self._graphs.elements(x[: self.sizes[0]], y[: self.sizes[0]])
         self._updates: dict[tuple[int, int], fx.GraphModule] = {}
         self._evaluations: dict[tuple[int, int], fx.GraphModule] = {}
-        self._wanted: list[Tensor] = []
+        self._expected: list[Tensor] = []
         self._admitted: dict[int, bool] = {}
         count = sum(p.numel() for p in model.parameters())
         least, most = TRIED_NETWORKS
-        self._tries = min(max(TRIED_NUMBERS // self.numbers, least), most)
+        self._tries = min(max(TRIED_ELEMENTS // self.elements, least), most)
         self.widths = [width for width in WIDTHS if count <= LARGE or width < WIDTHS[0]]
 
     def update(self, width: int, size: int) -> fx.GraphModule:
-        """Return the update of a stack with batches of ``size`` points."""
+        """Return the update of a stack with batches of ``size`` samples."""
         if (width, size) not in self._updates:
             batch = self._x[:size], self._y[:size]
             self._updates[width, size] = self._graphs.update(width, *batch)
         return self._updates[width, size]
 
     def evaluation(self, width: int, size: int) -> fx.GraphModule:
-        """Return the loss of a stack on parts of ``size`` points, in eval mode."""
+        """Return the loss of a stack on parts of ``size`` samples, in eval mode."""
         if (width, size) not in self._evaluations:
             batch = self._x[:size], self._y[:size]
             self._evaluations[width, size] = self._graphs.evaluation(width, *batch)
@@ -72,7 +72,7 @@ class Program:
         return self.widths[0]
 
     def admits(self, width: int) -> bool:
-        """Tell whether a member has the same bits in all slots, and at the largest width."""
+        """Return whether a member is equal bit for bit in all slots, and at the largest width."""
         if width not in self._admitted:
             if width != self.widths[0] and not self.admits(self.widths[0]):
                 return False
@@ -80,7 +80,7 @@ class Program:
         return self._admitted[width]
 
     def uneven(self, width: int) -> list[str]:
-        """Return the operations that may round by place in stacks of this width."""
+        """Return the operations whose rounding may depend on the slot in stacks of this width."""
         graphs = [self.update(width, size) for size in set(self.sizes)]
         graphs += [self.evaluation(width, size) for size in set(self.parts)]
         return sorted({name for graph in graphs for name in uneven(graph)})
@@ -88,60 +88,60 @@ class Program:
     @torch.no_grad()
     def _tried(self, width: int) -> bool:
         first = width == self.widths[0]
-        for number, found in enumerate(self._trials(width)):
-            if not all(_same(slot, found[0]) for slot in found):
+        for number, slots in enumerate(self._trials(width)):
+            if not all(_equal_bits(slot, slots[0]) for slot in slots):
                 return False
             if first:
-                self._wanted.append(found[0])
-            elif not _same(found[0], self._wanted[number]):
+                self._expected.append(slots[0])
+            elif not _equal_bits(slots[0], self._expected[number]):
                 return False
         return True
 
     def _trials(self, width: int) -> Iterator[Tensor]:
-        """Yield the numbers of each trial, one row per slot: two updates, then an evaluation."""
+        """Yield the results of each trial, one row per slot: two updates, then an evaluation."""
         for trial, size in product(range(self._tries), sorted(set(self.sizes))):
             rng = generator(trial)
             trained, fixed, buffers = (
-                [_everywhere(_shaken(tensor, rng), width) for tensor in tensors]
+                [_repeated(_perturbed(tensor, rng), width) for tensor in tensors]
                 for tensors in self.names.of(self._model)
             )
-            optimizer, numbers = Optimizer(self.orders, trained), []
+            optimizer, results = StackedOptimizer(self.options, trained), []
             for step in range(2):
-                rows = torch.randint(len(self._x), (size,), generator=rng).to(self._x.device)
-                x = _everywhere(_shaken(self._x[rows], rng), width)
-                y = _everywhere(self._y[rows], width)
+                indices = torch.randint(len(self._x), (size,), generator=rng).to(self._x.device)
+                x = _repeated(_perturbed(self._x[indices], rng), width)
+                y = _repeated(self._y[indices], width)
                 gradients, buffers, values = self.update(width, size)(trained, fixed, buffers, x, y)
                 optimizer.step(gradients, [step] * width)
-                numbers += [values, *trained]
-            numbers += self._trial_losses(width, [trained, fixed, buffers])
-            yield torch.cat([tensor.reshape(width, -1) for tensor in numbers], dim=1)
+                results += [values, *trained]
+            results += self._trial_losses(width, [trained, fixed, buffers])
+            yield torch.cat([tensor.reshape(width, -1) for tensor in results], dim=1)
 
     def _trial_losses(self, width: int, state: Sequence[list[Tensor]]) -> list[Tensor]:
         losses = []
         for size in sorted(set(self.parts)):
-            x, y = _everywhere(self._x[:size], width), _everywhere(self._y[:size], width)
+            x, y = _repeated(self._x[:size], width), _repeated(self._y[:size], width)
             losses.append(self.evaluation(width, size)(*state, x, y)[2])
         return losses
 
 
 def batch_sizes(n: int, batch: int | None) -> list[int]:
-    """Return the sizes of the batches of one pass over ``n`` points."""
+    """Return the sizes of the batches of one pass over ``n`` samples."""
     batch = n if batch is None else batch
     return [min(batch, n - start) for start in range(0, n, batch)]
 
 
-def _everywhere(tensor: Tensor, width: int) -> Tensor:
+def _repeated(tensor: Tensor, width: int) -> Tensor:
     return torch.stack([tensor] * width)
 
 
-def _shaken(tensor: Tensor, rng: torch.Generator) -> Tensor:
-    """Return the numbers, each made smaller by up to a tenth: others, but no stranger."""
+def _perturbed(tensor: Tensor, rng: torch.Generator) -> Tensor:
+    """Return the tensor with each element made smaller by up to a tenth."""
     if not tensor.is_floating_point():
         return tensor
     draw = torch.rand(tensor.shape, generator=rng, dtype=tensor.dtype).to(tensor.device)
     return tensor * (1 - draw / 10)
 
 
-def _same(one: Tensor, two: Tensor) -> bool:
-    """Tell whether two rows have the same bits."""
-    return torch.equal(one.view(torch.uint8), two.view(torch.uint8))
+def _equal_bits(left: Tensor, right: Tensor) -> bool:
+    """Return whether two tensors are equal bit for bit, NaN included."""
+    return torch.equal(left.view(torch.uint8), right.view(torch.uint8))

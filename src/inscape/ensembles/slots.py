@@ -1,4 +1,4 @@
-"""Whether this machine gives a product the same bits in all slots of a stack."""
+"""A trial of whether matrix products on this machine depend on the slot of a stack."""
 
 from collections.abc import Callable
 from itertools import product
@@ -7,30 +7,32 @@ import torch
 from torch import Tensor
 
 from inscape._core.sampling import generator
-from inscape.ensembles.aligned import aligned_product
+from inscape.ensembles.aligned_products import aligned_product
 
-#: Rows, inner size and columns of the products that are tried: most slots begin off a cache line.
+#: Rows, inner size and columns of the products: most slots do not begin on a cache line.
 SIZES = ((12, 33, 31), (33, 12, 7), (9, 50, 9), (7, 64, 33))
 SLOTS = 8
 
 
 @torch.no_grad()
-def same_bits(multiply: Callable[[Tensor, Tensor], Tensor] | None = None) -> bool:
-    """Tell whether a product of equal matrices has the same bits in all slots on this machine.
+def slots_agree(multiply: Callable[[Tensor, Tensor], Tensor] | None = None) -> bool:
+    """Return whether a product of equal matrices is equal bit for bit in all slots of a stack.
 
     Tried in both precisions and all layouts; costs a tenth of a second.
 
     Args:
-        multiply: Product of two stacks of matrices; None takes that of stacks of networks.
+        multiply: Product of two stacks of matrices; None tries that of stacks of networks.
     """
     draw = generator(0)
     precisions, layouts = (torch.float32, torch.float64), (False, True)
-    for size, dtype, by_columns, also in product(SIZES, precisions, layouts, layouts):
+    for size, dtype, left_by_columns, right_by_columns in product(
+        SIZES, precisions, layouts, layouts
+    ):
         rows, inner, columns = size
-        left = _equal_matrices(rows, inner, draw, dtype, by_columns=by_columns)
-        right = _equal_matrices(inner, columns, draw, dtype, by_columns=also)
-        found = (multiply or aligned_product)(left, right)
-        if not all(torch.equal(slot, found[0]) for slot in found):
+        left = _equal_matrices(rows, inner, draw, dtype, by_columns=left_by_columns)
+        right = _equal_matrices(inner, columns, draw, dtype, by_columns=right_by_columns)
+        products = (multiply or aligned_product)(left, right)
+        if not all(torch.equal(slot, products[0]) for slot in products):
             return False
     return True
 

@@ -1,4 +1,4 @@
-"""The processor and its BLAS: what the digits of a sum may depend on, for ``inscape doctor``."""
+"""The processor and its BLAS: what the rounding of a sum may depend on, for ``inscape doctor``."""
 
 import os
 import platform
@@ -21,9 +21,9 @@ def processor() -> Fact:
     """Return the processor, the instructions in use, every BLAS, and whether slots agree."""
     import torch
 
-    from inscape.ensembles.slots import same_bits
+    from inscape.ensembles.slots import slots_agree
 
-    held = same_bits()
+    agreement = slots_agree()
     return {
         "processor": processor_name(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
@@ -32,7 +32,7 @@ def processor() -> Fact:
         "settings": ", ".join(f"{n}={os.environ[n]}" for n in SETTINGS if n in os.environ)
         or "none",
         "slots of a stack agree bit for bit": "yes"
-        if held
+        if agreement
         else "no: networks are trained in a loop",
     }
 

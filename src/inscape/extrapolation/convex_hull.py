@@ -1,4 +1,4 @@
-"""Convex hulls: whether a point is a mean of others, in any number of dimensions."""
+"""Membership in convex hulls, in any number of dimensions."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -13,46 +13,46 @@ from torch import Tensor
 
 from inscape._core import checks
 from inscape._core.anytime import finished
-from inscape._core.progress import progress
+from inscape.runtime.progress import progress
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-#: Points nearer to the hull than this share of its size count as inside: sums have rounding.
+#: Points nearer to the hull than this fraction of its size count as inside: sums have rounding.
 TOLERANCE = 1e-9
 #: Up to so many dimensions the facets are listed; their number explodes with the dimensions.
 FACETS = 5
-#: Products of numbers after which the search for planes makes a step.
+#: Multiplications between two steps of the search for planes.
 STEP = 3_000_000_000
-#: Steps towards the nearest point of the hull before the weights are sought.
+#: Steps towards the nearest point of the hull before weights are solved for.
 STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
 class ConvexHull:
-    """The convex hull of points, to be asked many times.
+    """The convex hull of points, for repeated membership tests.
 
     A point is outside if a plane has it on one side and all points of the hull on the other, and
     inside if it is a weighted mean of these, to ``TOLERANCE`` of the hull's size. In up to five
     dimensions the facets decide, else the search for the nearest point of the hull, which finds a
     plane for most points outside; then least squares with weights that are not negative, which end
-    with the weights or with a plane; what is left goes to a linear programme (HiGHS). Each of
-    these decides for itself whether it is sure.
+    with the weights or with a plane; what remains undecided goes to a linear programme (HiGHS).
+    Each of these has its own certificate.
     """
 
     points: Float64[Tensor, "n d"]
 
     @cached_property
     def _frame(self) -> tuple[Array, Array, float, Array]:
-        """Return middle, basis of the span, size, and the points in that basis, of size 1."""
+        """Return centre, basis of the span, size, and the normalised points in that basis."""
         x = self.points.numpy()
-        middle = x.mean(0)
-        centred = x - middle
+        centre = x.mean(0)
+        centred = x - centre
         size = float(np.abs(centred).max()) or 1.0
         _, values, basis = np.linalg.svd(centred / size, full_matrices=False)
         rank = int((values > 1e-12 * max(x.shape) * max(values[0], 1e-300)).sum())
         basis = basis[:rank]
-        return middle, basis, size, np.ascontiguousarray(centred / size @ basis.T)
+        return centre, basis, size, np.ascontiguousarray(centred / size @ basis.T)
 
     @property
     def dimensions(self) -> int:
@@ -61,7 +61,7 @@ class ConvexHull:
 
     @property
     def flat(self) -> bool:
-        """Tell whether the hull has fewer dimensions than the space, as one of few points has."""
+        """Tell whether the hull has fewer dimensions than the space."""
         n, d = self.points.shape
         return n <= d or self.dimensions < d
 
@@ -76,18 +76,17 @@ class ConvexHull:
 
         Args:
             x: Points.
-            work: Products after which the points that are left are given up, which are those that
-                no plane was found for; None for no end. A thousand million take some seconds.
+            work: Multiplications after which undecided points are given up; None for no limit. A
+                thousand million take some seconds.
         """
         return finished(self.search(x, work=work))
 
     def search(
         self, x: Float[Tensor, "m *d"], *, work: float | None = None
     ) -> Generator[None, None, tuple[Bool[Tensor, " m"], Bool[Tensor, " m"]]]:
-        """Return what ``within`` does, with a step after each point that takes long.
+        """Return what ``within`` does, yielding after each expensive point.
 
-        Points are cut off by planes in the space itself first: the span of many wide points takes
-        long to find.
+        Points are first separated in the space itself: the span of many wide points is expensive.
         """
         checks.points(x, "queries")
         flat = x.detach().double().flatten(1).cpu().numpy()
@@ -97,40 +96,42 @@ class ConvexHull:
                 f"have, found {flat.shape[1]}: reshape them."
             )
         inside, known = np.zeros(len(flat), dtype=bool), np.ones(len(flat), dtype=bool)
-        cut = yield from self._cut_off(flat)
-        left = np.flatnonzero(~cut)
-        if len(left):
+        cut = yield from self._separated(flat)
+        undecided = np.flatnonzero(~cut)
+        if len(undecided):
             yield
-            inside[left], known[left] = yield from self._in_span(flat[left], work)
+            inside[undecided], known[undecided] = yield from self._in_span(flat[undecided], work)
         return torch.from_numpy(inside), torch.from_numpy(known)
 
-    def _cut_off(self, flat: Array) -> Generator[None, None, Mask]:
-        """Tell which points planes cut off, in many dimensions; False says nothing."""
+    def _separated(self, flat: Array) -> Generator[None, None, Mask]:
+        """Tell which points planes separate, in many dimensions; False is undecided."""
         cut = np.zeros(len(flat), dtype=bool)
         if flat.shape[1] <= FACETS:
             return cut
         x = self.points.numpy()
-        middle = x.mean(0)
-        centred = x - middle
+        centre = x.mean(0)
+        centred = x - centre
         size = float(np.abs(centred).max()) or 1.0
         centred /= size
-        each = max(1, STEP // max(1, STEPS * x.size))
-        for first in range(0, len(flat), each):
-            some = slice(first, first + each)
-            cut[some] = separated(centred, (flat[some] - middle) / size)
+        rows = max(1, STEP // max(1, STEPS * x.size))
+        for first in range(0, len(flat), rows):
+            block = slice(first, first + rows)
+            cut[block] = separated(centred, (flat[block] - centre) / size)
             yield
         return cut
 
     def _in_span(self, flat: Array, work: float | None) -> Generator[None, None, tuple[Mask, Mask]]:
         """Tell of points whether they lie in the hull, in the coordinates of its span."""
-        middle, basis, size, points = self._frame
-        centred = (flat - middle) / size
+        centre, basis, size, points = self._frame
+        centred = (flat - centre) / size
         q = centred @ basis.T
         inside: Mask = np.abs(centred - q @ basis).max(1, initial=0.0) <= TOLERANCE
         known = np.ones(len(q), dtype=bool)
         if basis.size:
-            open_ = np.flatnonzero(inside)
-            inside[open_], known[open_] = yield from self._within(points, q[open_], work)
+            undecided = np.flatnonzero(inside)
+            inside[undecided], known[undecided] = yield from self._within(
+                points, q[undecided], work
+            )
         return inside, known
 
     def _within(
@@ -139,24 +140,26 @@ class ConvexHull:
         low, high = points.min(0), points.max(0)
         inside: Mask = ((q >= low - TOLERANCE) & (q <= high + TOLERANCE)).all(1)
         known = np.ones(len(q), dtype=bool)
-        open_ = np.flatnonzero(inside)
+        undecided = np.flatnonzero(inside)
         if self._facets is not None:
-            reach = (q[open_] @ self._facets[:, :-1].T + self._facets[:, -1]).max(1, initial=-1.0)
-            inside[open_] = reach <= 0
-            open_ = open_[np.abs(reach) <= TOLERANCE]
+            heights = (q[undecided] @ self._facets[:, :-1].T + self._facets[:, -1]).max(
+                1, initial=-1.0
+            )
+            inside[undecided] = heights <= 0
+            undecided = undecided[np.abs(heights) <= TOLERANCE]
         elif self.points.shape[1] <= FACETS:  # else they were sought before
-            cut = separated(points, q[open_])
-            inside[open_[cut]] = False
-            open_ = open_[~cut]
-        each = points.size * min(points.shape)
-        most = len(open_) if work is None else int(work / each)
+            cut = separated(points, q[undecided])
+            inside[undecided[cut]] = False
+            undecided = undecided[~cut]
+        cost = points.size * min(points.shape)
+        limit = len(undecided) if work is None else int(work / cost)
         planes = _Planes(points)
-        with progress(len(open_), label="convex hull") as bar:
-            for k in open_:
+        with progress(len(undecided), label="convex hull") as bar:
+            for k in undecided:
                 inside[k] = known[k] = False
                 if planes.cut(q[k]):
                     known[k] = True
-                elif planes.solved < most:
+                elif planes.solved < limit:
                     inside[k], known[k] = planes.solve(q[k]), True
                     yield
                 bar.advance()
@@ -174,40 +177,44 @@ class ConvexHull:
         if points.shape[1] > FACETS:
             return None
         try:
-            found: Array = Qhull(points).equations
+            equations: Array = Qhull(points).equations
         except QhullError:
             return None
-        return found
+        return equations
 
 
 def separated(points: Array, q: Array) -> Mask:
-    """Tell for which of the points a plane was found that cuts them off; False says nothing.
+    """Tell which points a plane separates from the hull; False is undecided.
 
-    All walk at once towards their nearest point of the hull (Gilbert's steps); the way that is
-    left is the normal of a plane, which is tried at every step.
+    Gilbert's algorithm for all points at once: the vector to the iterate of the nearest point of
+    the hull is the normal of a plane, which is tested at every step.
     """
     cut = np.zeros(len(q), dtype=bool)
-    near = np.repeat(points.mean(0)[None], len(q), axis=0)
-    left = np.arange(len(q))
+    iterates = np.repeat(points.mean(0)[None], len(q), axis=0)
+    undecided = np.arange(len(q))
     for _ in range(STEPS):
-        way = q[left] - near[left]
-        heights = way @ points.T
+        normals = q[undecided] - iterates[undecided]
+        heights = normals @ points.T
         best = heights.argmax(1)
-        own = (way * q[left]).sum(1)
-        sure = own - heights[np.arange(len(left)), best] > TOLERANCE * np.linalg.norm(way, axis=1)
-        cut[left[sure]] = True
-        step = points[best] - near[left]
-        length = (step * step).sum(1)
-        share = np.clip((way * step).sum(1) / np.where(length > 0, length, 1.0), 0.0, 1.0)
-        near[left] += share[:, None] * step
-        left = left[~sure]
-        if not len(left):
+        query_heights = (normals * q[undecided]).sum(1)
+        is_separated = query_heights - heights[
+            np.arange(len(undecided)), best
+        ] > TOLERANCE * np.linalg.norm(normals, axis=1)
+        cut[undecided[is_separated]] = True
+        steps = points[best] - iterates[undecided]
+        squared_lengths = (steps * steps).sum(1)
+        fractions = np.clip(
+            (normals * steps).sum(1) / np.where(squared_lengths > 0, squared_lengths, 1.0), 0.0, 1.0
+        )
+        iterates[undecided] += fractions[:, None] * steps
+        undecided = undecided[~is_separated]
+        if not len(undecided):
             break
     return cut
 
 
 class _Planes:
-    """Planes that have cut off earlier points; many of the next ones are beyond one of them."""
+    """Separating planes of earlier points, which separate many of the next ones too."""
 
     def __init__(self, points: Array) -> None:
         self._points = points
@@ -217,76 +224,76 @@ class _Planes:
         self.solved = 0
 
     def cut(self, q: Array) -> bool:
-        """Tell whether one of the known planes cuts a point off."""
+        """Tell whether one of the stored planes separates a point."""
         if not self._normals:
             return False
         reach = np.stack(self._normals) @ q - np.array(self._offsets)
         return bool((reach > TOLERANCE).any())
 
     def solve(self, q: Array) -> bool:
-        """Tell whether a point lies in the hull, and keep the plane if one cuts it off."""
+        """Tell whether a point lies in the hull, and store the plane if one separates it."""
         self.solved += 1
-        found = self._weighted(q)
-        return self._programmed(q) if found is None else found
+        inside = self._solve_least_squares(q)
+        return self._solve_linear_programme(q) if inside is None else inside
 
-    def _weighted(self, q: Array) -> bool | None:
-        r"""Seek weights that are not negative by least squares; None if these tell nothing.
+    def _solve_least_squares(self, q: Array) -> bool | None:
+        r"""Solve for non-negative weights by least squares; None if undecided.
 
         At their end :math:`q - \sum_i w_i p_i` is zero, or the normal of a plane.
         """
         from scipy.optimize import nnls
 
-        wanted = np.append(q, 1.0)
+        target = np.append(q, 1.0)
         try:
-            weights, _ = nnls(self._rows, wanted, maxiter=3 * sum(self._rows.shape))
+            weights, _ = nnls(self._rows, target, maxiter=3 * sum(self._rows.shape))
         except RuntimeError:  # too many steps
             return None
-        rest = wanted - self._rows @ weights
-        if np.abs(rest).max() <= TOLERANCE:
+        residual = target - self._rows @ weights
+        if np.abs(residual).max() <= TOLERANCE:
             return True
-        length = np.linalg.norm(rest[:-1])
-        return None if length == 0 or not self._keep(rest[:-1] / length, q) else False
+        length = np.linalg.norm(residual[:-1])
+        return None if length == 0 or not self._store(residual[:-1] / length, q) else False
 
-    def _keep(self, normal: Array, q: Array) -> bool:
-        """Keep a plane if it cuts a point off, and tell whether it does."""
+    def _store(self, normal: Array, q: Array) -> bool:
+        """Store a plane if it separates a point, and tell whether it does."""
         offset = float((self._points @ normal).max())
-        sure = bool(normal @ q - offset > TOLERANCE)
-        if sure:
+        separates = bool(normal @ q - offset > TOLERANCE)
+        if separates:
             self._normals.append(normal)
             self._offsets.append(offset)
-        return sure
+        return separates
 
-    def _programmed(self, q: Array) -> bool:
+    def _solve_linear_programme(self, q: Array) -> bool:
         r"""Tell whether a point lies in the hull, by the linear programme of its distance.
 
         Minimise the sum of :math:`|q - \sum_i w_i p_i|` over its coordinates, for weights that are
-        not negative and add up to 1. The programme always has an answer, and its dual variables
+        not negative and add up to 1. The programme always has a solution, and its dual variables
         are a plane.
         """
         from scipy.optimize import linprog
 
         n, d = self._points.shape
-        ways = np.vstack([np.hstack([np.eye(d), -np.eye(d)]), np.zeros((1, 2 * d))])
-        found = linprog(
+        slacks = np.vstack([np.hstack([np.eye(d), -np.eye(d)]), np.zeros((1, 2 * d))])
+        solution = linprog(
             np.concatenate([np.zeros(n), np.ones(2 * d)]),
-            A_eq=np.hstack([self._rows, ways]),
+            A_eq=np.hstack([self._rows, slacks]),
             b_eq=np.append(q, 1.0),
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        if found.status != 0:
+        if solution.status != 0:
             raise RuntimeError(
-                "the linear programme of a convex hull must have an answer, found "
-                f"{found.message!r}: scale the data, or leave out points that lie far off."
+                "the linear programme of a convex hull must have a solution, found "
+                f"{solution.message!r}: scale the data, or leave out points that lie far off."
             )
-        if found.fun <= d * TOLERANCE:
+        if solution.fun <= d * TOLERANCE:
             return True
-        self._keep(found.eqlin.marginals[:d], q)
+        self._store(solution.eqlin.marginals[:d], q)
         return False
 
 
 def convex_hull(x: Float[Tensor, "n *d"], *, flat: bool = False) -> ConvexHull:
-    r"""Return the convex hull of points, which tells what lies in it.
+    r"""Return the convex hull of points, for membership tests.
 
     .. math:: \mathrm{hull}(X) = \left\{ \sum_i w_i x_i : w_i \ge 0, \sum_i w_i = 1 \right\}
 

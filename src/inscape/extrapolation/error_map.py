@@ -1,4 +1,4 @@
-"""Error maps: where in the plane a function is right, and how far off it is elsewhere."""
+"""Error maps: squared errors of a function on a grid of the plane."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class ErrorMap(Result):
         return -log_errors(self.errors)
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row for each place of the grid."""
+        """Yield one row for each grid point."""
         h, w = self.errors.shape
         xs, ys = torch.linspace(*self.across, w).tolist(), torch.linspace(*self.up, h).tolist()
         for j, second in enumerate(ys):
@@ -62,11 +62,11 @@ def error_map(
 
     Args:
         f: Function of two inputs.
-        target: The right answers.
+        target: The true function.
         across: Range of the first coordinate.
         up: Range of the second coordinate.
-        size: Places in each direction; Klindt takes 512.
-        dtype: Precision in which ``f`` is asked; the difference is taken in float64.
+        size: Grid points in each direction; Klindt uses 512.
+        dtype: Precision in which ``f`` is evaluated; differences are float64.
         memory: Bytes that the working set may take.
     """
     checks.whole(2, size=size)
@@ -75,14 +75,14 @@ def error_map(
             raise ValueError(f"{name} must rise, found {ends}: swap its ends.")
     first, second = (torch.linspace(*ends, size, dtype=torch.float64) for ends in (across, up))
     grid = torch.stack(torch.meshgrid(first, second, indexing="xy"), dim=-1).flatten(0, 1).to(dtype)
-    found = probe(f, grid[:2])
+    probed = probe(f, grid[:2])
     errors = []
-    for part in chunks(grid, found.rows(memory)):
-        y, right = (g(part).double().reshape(len(part), -1) for g in (found.f, target))
-        if y.shape != right.shape:
+    for batch in chunks(grid, probed.rows(memory)):
+        y, expected = (g(batch).double().reshape(len(batch), -1) for g in (probed.f, target))
+        if y.shape != expected.shape:
             raise ValueError(
-                f"target must have as many outputs as f, found {right.shape[1]} and {y.shape[1]}: "
-                "reshape one of them."
+                f"target must have as many outputs as f, found {expected.shape[1]} and "
+                f"{y.shape[1]}: reshape one of them."
             )
-        errors.append((y - right).square().mean(1))
+        errors.append((y - expected).square().mean(1))
     return ErrorMap(errors=torch.cat(errors).reshape(size, size), across=across, up=up)

@@ -13,35 +13,35 @@ from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range, share_summary, wilson
-from inscape.extrapolation._peers import PEERS
-from inscape.extrapolation._study import Answer, Domain, Study, drawn
+from inscape.extrapolation._baselines import BASELINES
+from inscape.extrapolation._evaluation import Domain, Evaluation, PartialErrors, drawn
 from inscape.extrapolation._tail import tail_summary
 from inscape.extrapolation.profile import Profile, log_errors, profile
 from inscape.functional.jacobians import MEMORY, probe
 
-#: Where a query lies: in the domain of the data, else in their convex hull, else outside; the last
-#: are those of which it was too much work to find out.
+#: Zones of queries: in the domain of the data, else in their convex hull, else outside; the last
+#: are those that would be too expensive to decide.
 ZONES = ("domain", "hull", "outside", "undecided")
-#: The share of errors that may be exactly zero where logarithms are smoothed.
+#: The fraction of errors that may be exactly zero where logarithms are smoothed.
 ZEROS = 0.05
 
-#: What is said where the data are taken for queries to each other.
+#: Warning where errors are those of cross-validation.
 FOLDS = (
     "The points are queries to each other: if the network was trained on them, its errors are too "
-    "small to be held against those of its peers."
+    "small to be compared with those of the baselines."
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Extrapolation(Result):
-    """Errors of a network, and of its peers, at points by their distance from the data.
+    """Errors of a network, and of baselines, at points by their distance from the data.
 
     ``errors`` has one column for each name in ``models``, the network first: squared errors (their
-    mean over outputs), or 1 and 0 for wrong and right classes. ``zones`` numbers those of
+    mean over outputs), or 1 and 0 for wrong and right classes. ``zones`` are indices into
     ``ZONES``. ``reach`` is the distance up to which a point counts as in the domain, None where a
-    function said so. ``known`` data points are what peers, distances and hull were made from; the
-    hull is ``flat`` where it has fewer dimensions than the input, so that hardly anything is in it.
-    ``doubts`` are sentences on why the comparison may not be a fair one.
+    function decided that. ``known`` is the number of data points of baselines, distances and hull;
+    the hull is ``flat`` where it has fewer dimensions than the input, so that hardly anything is in
+    it. ``warnings`` are sentences on why the comparison may be unfair.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -74,19 +74,19 @@ class Extrapolation(Result):
                 if not bool(inside.any()):
                     continue
                 errors = self.errors[inside, k]
-                found = self._mean(errors)
+                mean = self._mean(errors)
                 yield {
                     "zone": zone,
                     "model": model,
                     "queries": len(errors),
-                    "error": found.value,
-                    "low": found.low,
-                    "high": found.high,
+                    "error": mean.value,
+                    "low": mean.low,
+                    "high": mean.high,
                     "median": float(errors.median()),
                 }
 
     def _mean(self, errors: Float64[Tensor, " m"], basis: str = "") -> Summary:
-        """Return the mean error with its interval; that of shares does not leave 0 to 1."""
+        """Return the mean error with its interval, within [0, 1] for proportions."""
         summary = share_summary if self.classes else mean_summary
         return summary(errors, kind="estimate", basis=basis)
 
@@ -96,7 +96,7 @@ class Extrapolation(Result):
 
         The latter for classes, and where over 5% of the errors of any model are exactly zero, as of
         a nearest neighbour where labels have few values: zeros have no logarithm. All models of one
-        result are smoothed alike, so that they can be held against each other.
+        result are smoothed alike, so that they can be compared.
         """
         zeros = (self.errors == 0).double().mean(0)
         return not self.classes and float(zeros.max()) <= ZEROS
@@ -104,10 +104,9 @@ class Extrapolation(Result):
     def profile(self, model: str = "network", *, bandwidth: float | None = None) -> Profile:
         """Return the error of a model against distance, smoothed: a mean of logarithms or errors.
 
-        Where ``logarithmic``, natural logarithms are smoothed: their mean is that of a usual error,
-        below the mean of ``by_zone``, which a few large errors raise. Else the errors themselves
-        are, and the mean is of the kind of ``by_zone``; of classes the band is then Wilson's, for
-        as many points as speak at each place.
+        Where ``logarithmic``, natural logarithms are smoothed: a geometric mean, below the mean of
+        ``by_zone``, which a few large errors raise. Else the errors themselves are smoothed as in
+        ``by_zone``; the interval of class errors is then Wilson's, for the effective sample size.
 
         Args:
             model: A name in ``models``.
@@ -117,11 +116,11 @@ class Extrapolation(Result):
         errors = self.errors[:, self.models.index(model)]
         if self.logarithmic:
             return profile(self.distances, log_errors(errors), bandwidth=bandwidth)
-        found = profile(self.distances, errors, bandwidth=bandwidth)
+        smoothed = profile(self.distances, errors, bandwidth=bandwidth)
         if not self.classes:
-            return replace(found, low=found.low.clamp(min=0))
-        low, high = wilson(found.mean, found.weight).unbind(-1)
-        return replace(found, low=low, high=high)
+            return replace(smoothed, low=smoothed.low.clamp(min=0))
+        low, high = wilson(smoothed.mean, smoothed.weight).unbind(-1)
+        return replace(smoothed, low=low, high=high)
 
     def summary(self) -> Summary:
         """Return the network's mean error at the quarter of queries farthest from the data."""
@@ -161,7 +160,7 @@ def extrapolation(
     answers: Tensor | None = None,
     target: Function | None = None,
     domain: Domain | None = None,
-    peers: Sequence[str] = tuple(PEERS),
+    baselines: Sequence[str] = tuple(BASELINES),
     points: int = 500,
     known: int = 2000,
     folds: int = 5,
@@ -172,101 +171,94 @@ def extrapolation(
 
     .. math:: e(q) = \lVert f(q) - y(q) \rVert^2 / c, \quad r(q) = \min_i \lVert q - x_i \rVert
 
-    A query is in the domain if ``domain`` says so, by default if a data point is as near as 99% of
-    the data have another one; else it may be in their convex hull; else it is outside. Right
-    answers at the queries are ``answers`` or what ``target`` says. The same data, up to ``known``
-    of them, are given to a Gaussian process (radial basis functions, all settings fitted), to the
-    nearest neighbour, and to the best linear model: where these do better, the network is not worth
-    its weights.
-
-    Without queries the data are cut into folds, and each is taken for queries to the others. That
-    is fair only if the network has not seen them either; this is said in ``doubts``, as is whatever
-    else makes the comparison doubtful. A report asks about the test rows, with the training rows as
-    data; where there are no test rows, it takes folds.
-
-    Hull and distances are exact for the data points that are used; means over queries have
-    intervals. Steps of ``refine`` ask the network about a few queries first, then the peers. Labels
-    that are integers are classes: errors are then 1 for a wrong one and 0. A single output is a
-    logit, unless the function is seen to end in a sigmoid.
+    Zones are the domain (by default within the distance that 99% of the data have to their nearest
+    neighbour), the convex hull, and outside. The baselines are fitted to the same data. Without
+    queries the data are split into folds, each queried given the others, which is fair only if the
+    network was not trained on them. Integer labels are classes, with errors 0 and 1. Hull and
+    distances are exact; means over queries have intervals.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
-        x: Data that are known, such as those of the training.
+        x: Known data, such as the training set.
         y: Their labels.
-        queries: Points whose error is asked for.
+        queries: Points at which errors are measured; by default folds of the data.
         answers: Labels of the queries.
-        target: Function that has the right answers, instead of ``answers``.
+        target: The true function, instead of ``answers``.
         domain: Function of a batch that tells which points are in the training domain.
-        peers: Which models to compare with: ``"gaussian_process"``, ``"nearest_neighbour"``,
-            ``"linear"``.
+        baselines: Any of ``"gaussian_process"``, ``"nearest_neighbour"``, ``"linear"``.
         points: How many queries to use, drawn without replacement; all if there are no more.
-        known: How many data points to use, drawn likewise (150 of them set the process's settings).
+        known: How many data points to use, drawn likewise (150 of them fit the process).
         folds: Folds where there are no queries.
         seed: Seed of all draws.
         memory: Bytes that the working set may take.
     """
     checks.whole(1, points=points, known=known, memory=memory)
     checks.whole(2, folds=folds)
-    for name in peers:
-        checks.one_of(tuple(PEERS), peers=name)
-    found = probe(f, x)
-    y = _labels(y, x, found.outputs, "y")
-    study = Study(found, y, domain, tuple(peers), seed=seed, memory=memory)
+    for name in baselines:
+        checks.one_of(tuple(BASELINES), baselines=name)
+    probed = probe(f, x)
+    y = _labels(y, x, probed.outputs, "y")
+    evaluation = Evaluation(probed, y, domain, tuple(baselines), seed=seed, memory=memory)
     if queries is None:
-        if answers is not None or target is not None:
-            raise ValueError(
-                "answers and target belong to queries, found none of these: pass queries as well."
-            )
-
-        yield from _results(study.folded(x, y, points, folds), study)
+        _check_no_answers(answers, target)
+        yield from _results(evaluation.cross_validated(x, y, points, folds), evaluation)
         return
-    right = _right(queries, answers, target, x)
-    if study.classes:
-        right = _labels(right, queries, found.outputs, "the answers")
+    expected = _true_labels(queries, answers, target, x)
+    if evaluation.classes:
+        expected = _labels(expected, queries, probed.outputs, "the answers")
+    drawn_queries = drawn(queries, expected, points, seed=seed)
+    yield from _results(
+        evaluation.at_queries(*drawn(x, y, known, seed=seed), *drawn_queries), evaluation
+    )
 
-    asked = drawn(queries, right, points, seed=seed)
-    yield from _results(study.asked(*drawn(x, y, known, seed=seed), *asked), study)
+
+def _check_no_answers(answers: Tensor | None, target: Function | None) -> None:
+    """Raise if labels of queries were passed without queries."""
+    if answers is not None or target is not None:
+        raise ValueError(
+            "answers and target belong to queries, found none of these: pass queries as well."
+        )
 
 
-def _results(answers: Iterator[Answer], study: Study) -> Iterator[Extrapolation]:
-    """Yield a result for each answer, and the same one for the same again."""
-    last: Answer | None = None
+def _results(answers: Iterator[PartialErrors], evaluation: Evaluation) -> Iterator[Extrapolation]:
+    """Yield a result for each set of errors; equal ones share the result."""
+    last: PartialErrors | None = None
     for answer in answers:
         if answer is not last:
-            result, last = _result(answer, study), answer
+            result, last = _result(answer, evaluation), answer
         yield result
 
 
-def _result(answer: Answer, study: Study) -> Extrapolation:
-    """Put the parts together; of the peers none, or all."""
-    parts, known, folds = answer.parts, answer.known, answer.folds
-    reaches = [part.reach for part in parts if part.reach is not None]
-    zones = torch.cat([part.zones for part in parts])
+def _result(answer: PartialErrors, evaluation: Evaluation) -> Extrapolation:
+    """Return the result of all tasks, with no baseline or all."""
+    tasks, known, folds = answer.parts, answer.known, answer.folds
+    reaches = [task.reach for task in tasks if task.reach is not None]
+    zones = torch.cat([task.zones for task in tasks])
     warnings = [FOLDS] if folds else []
-    warnings += [warning for part in parts for warning in part.warnings]
+    warnings += [warning for task in tasks for warning in task.warnings]
     if undecided := int((zones == ZONES.index("undecided")).sum()):
         warnings.append(
             f"For {undecided} of {len(zones)} queries it would take too long to find out "
             "whether they are in the convex hull: pass fewer data or dimensions."
         )
-    errors = torch.cat([part.errors for part in parts])
+    errors = torch.cat([task.errors for task in tasks])
     return Extrapolation(
-        distances=torch.cat([part.distances for part in parts]),
+        distances=torch.cat([task.distances for task in tasks]),
         zones=zones,
         errors=errors,
-        models=("network", *study.peers)[: errors.shape[1]],
+        models=("network", *evaluation.baselines)[: errors.shape[1]],
         reach=sum(reaches) / len(reaches) if reaches else None,
-        flat=any(part.flat for part in parts),
-        classes=study.classes,
+        flat=any(task.flat for task in tasks),
+        classes=evaluation.classes,
         known=known,
         folds=folds,
-        seed=study.seed,
+        seed=evaluation.seed,
         warnings=tuple(dict.fromkeys(warnings)),
     )
 
 
 def _labels(y: Tensor | None, x: Tensor, outputs: int, name: str) -> Tensor:
-    """Return labels, of which whole numbers are classes, or say what is wrong with them."""
+    """Return labels, of which integers are classes, or raise what is wrong with them."""
     if y is None:
         raise ValueError(
             "extrapolation needs the label of each point to tell errors, found data without "
@@ -278,8 +270,10 @@ def _labels(y: Tensor | None, x: Tensor, outputs: int, name: str) -> Tensor:
     return checks.class_numbers(y, max(2, outputs), name)
 
 
-def _right(queries: Tensor, answers: Tensor | None, target: Function | None, x: Tensor) -> Tensor:
-    """Return the right answers at the queries, or say what is missing."""
+def _true_labels(
+    queries: Tensor, answers: Tensor | None, target: Function | None, x: Tensor
+) -> Tensor:
+    """Return the labels of the queries, or raise what is missing."""
     checks.points(queries, "queries")
     if queries.shape[1:] != x.shape[1:]:
         raise ValueError(
@@ -288,9 +282,9 @@ def _right(queries: Tensor, answers: Tensor | None, target: Function | None, x: 
         )
     if (answers is None) == (target is None):
         raise ValueError(
-            "the right answers at the queries must be given once, found "
+            "the labels of the queries must be passed once, found "
             f"{'neither' if answers is None else 'both'}: pass either answers or target."
         )
-    right = target(queries) if target is not None else answers
-    checks.labels(right, queries)
-    return right if right is not None else queries
+    expected = target(queries) if target is not None else answers
+    checks.labels(expected, queries)
+    return expected if expected is not None else queries

@@ -15,5 +15,6 @@ from inscape.figures import robustness as robustness
 from inscape.figures import smoothness as smoothness
 from inscape.figures import spectra as spectra
 from inscape.figures.drawing import caption, draw, has_figure, rendered, save_figure
+from inscape.figures.notebook import show
 
-__all__ = ["caption", "draw", "has_figure", "rendered", "save_figure"]
+__all__ = ["caption", "draw", "has_figure", "rendered", "save_figure", "show"]

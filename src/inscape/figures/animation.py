@@ -6,12 +6,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from inscape._core.progress import progress
 from inscape.figures.evolution import still
 from inscape.figures.hues import Color
 from inscape.figures.style import styled
 from inscape.files.atomic import write
 from inscape.regions.region_evolution import RegionEvolution
+from inscape.runtime.progress import progress
 
 #: How Pillow is to write each format.
 FORMATS: dict[str, dict[str, Any]] = {
@@ -38,7 +38,8 @@ def animate(
         evolution: Regions at some steps; the more steps, the smoother.
         path: File to write; its suffix is gif, webp or png (animated).
         seconds: Time of one round; it repeats for ever.
-        color: What cells are coloured by, as for ``mosaic``; colours match those of the last step.
+        color: What cells are coloured by, as for ``draw_regions``; colours match those of the last
+            step.
         boundary: Whether to draw on top where the decision changes.
         pixels: Width of the picture.
     """

@@ -40,7 +40,7 @@ def waterfall(
         ax = new_axes() if ax is None else ax
         at = float(result.initial[query, output])
         ax.axvline(at, color=RULE, linewidth=0.8, zorder=0)
-        names, seen = ["before training"], [at]
+        names, points = ["before training"], [at]
         ax.plot([at], [0], "o", color=INK, markersize=4)
         for name, amount, color in parts(result, query, output, count=count):
             ax.barh(len(names), amount, left=at, height=0.7, color=color, alpha=0.75)
@@ -56,13 +56,13 @@ def waterfall(
                 textcoords="offset points", **side,
             )  # fmt: skip
             at += amount
-            seen.append(at)
+            points.append(at)
             names.append(name)
         ax.plot([float(result.final[query, output])], [len(names)], "o", color=INK, markersize=4)
         ax.set_yticks(range(len(names) + 1), [*names, "after training"])
         ax.invert_yaxis()
-        wide = 0.2 * (max(seen) - min(seen) or 1.0)
-        ax.set_xlim(min(seen) - wide, max(seen) + wide)
+        wide = 0.2 * (max(points) - min(points) or 1.0)
+        ax.set_xlim(min(points) - wide, max(points) + wide)
         ax.set(xlabel=f"output {output} at query {query}")
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
@@ -85,7 +85,7 @@ def parts(
     if others:
         amount = float(added.sum() - added[[*up, *down]].sum())
         bars.append((f"{others:,} others together", amount, FAINT))
-    rest = result.rest(query, output)
+    rest = result.non_sample_contributions(query, output)
     return [*bars, *((name, amount, ORANGE) for name, amount in rest.items())]
 
 
@@ -131,10 +131,10 @@ def attribution(
             "pass those that were given to path_kernel."
         )
     with styled():
-        plain = x is None or picture(x[0]) is None
+        no_image = x is None or picture(x[0]) is None
         if figure is None:
-            figure = Figure(figsize=(5.2 if plain else 9.2, 3.6), layout="constrained")
-        if x is None or plain:
+            figure = Figure(figsize=(5.2 if no_image else 9.2, 3.6), layout="constrained")
+        if x is None or no_image:
             waterfall(result, query, output, figure.add_subplot(), count=count)
             return figure
         halves: Any = figure.subfigures(1, 2, width_ratios=(1.0, 1.15))

@@ -51,11 +51,11 @@ def fourier(result: Fourier, ax: Axes) -> None:
     start = 0
     ticks = []
     for size in range(result.n + 1):
-        mine = np.sort(values[sizes == size])[::-1]
-        places = start + np.arange(len(mine))
-        ax.bar(places, mine, width=0.85, color=CATEGORIES[size % len(CATEGORIES)])
+        sorted_values = np.sort(values[sizes == size])[::-1]
+        places = start + np.arange(len(sorted_values))
+        ax.bar(places, sorted_values, width=0.85, color=CATEGORIES[size % len(CATEGORIES)])
         ticks.append(places.mean())
-        start += len(mine) + 1
+        start += len(sorted_values) + 1
     ax.axhline(0, color=FAINT, linewidth=0.7)
     ax.set_xticks(ticks, [str(size) for size in range(result.n + 1)])
     ax.set(xlabel="inputs in the set", ylabel="Fourier coefficient")

@@ -16,11 +16,11 @@ def distribution(ax: Axes, values: Tensor, summary: Summary, *, mark: str = "mea
     bins = [k * high / 40 for k in range(41)] if narrow else min(60, max(8, len(numbers) // 20))
     ax.hist(numbers, bins=bins, color=BLUE, alpha=0.6, linewidth=0)
     ax.set(xlim=(0, high), ylim=(0, 1.15 * ax.get_ylim()[1]))
-    _mark(ax, summary, mark, left=summary.value > 0.6 * high)
+    _mark(ax, summary, mark, to_the_left=summary.value > 0.6 * high)
     quiet_grid(ax)
 
 
-def _mark(ax: Axes, summary: Summary, mark: str, *, left: bool) -> None:
+def _mark(ax: Axes, summary: Summary, mark: str, *, to_the_left: bool) -> None:
     """Mark the summary by a dashed line, and its confidence interval by a bar at the top."""
     ax.axvline(summary.value, ymax=0.93, color=VERMILION, linewidth=1.4, linestyle=(0, (5, 2)))
     at, ends = ax.get_xaxis_transform(), [summary.value, summary.value]
@@ -29,10 +29,10 @@ def _mark(ax: Axes, summary: Summary, mark: str, *, left: bool) -> None:
         ax.plot(ends, [0.93, 0.93], color=VERMILION, linewidth=3.5, transform=at)
     ax.annotate(
         f"{mark} {summary.value:.4g}",
-        (ends[0] if left else ends[1], 0.93),
+        (ends[0] if to_the_left else ends[1], 0.93),
         xycoords=at,
-        xytext=(-5 if left else 5, 0),
+        xytext=(-5 if to_the_left else 5, 0),
         textcoords="offset points",
-        ha="right" if left else "left",
+        ha="right" if to_the_left else "left",
         va="center",
     )

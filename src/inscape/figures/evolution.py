@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from inscape.figures.drawing import painter
 from inscape.figures.hues import Color
 from inscape.figures.panels import panels
-from inscape.figures.regions import mosaic
+from inscape.figures.regions import draw_regions
 from inscape.figures.style import CATEGORIES, DASHES, FAINT, quiet_grid, styled
 from inscape.regions.region_evolution import RegionEvolution
 
@@ -59,7 +59,7 @@ def still(
     boundary: bool = True,
 ) -> None:
     """Draw the regions at one of the steps, in the colours of the last one."""
-    mosaic(
+    draw_regions(
         result.regions_at(place),
         ax,
         color=color,

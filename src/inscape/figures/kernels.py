@@ -201,7 +201,7 @@ def _gaussian_process(result: GaussianProcess, ax: Axes) -> None:
     if result.x[0].numel() == 1 and result.y[0].numel() == 1:
         posterior(result, ax)
         return
-    mean, variance = result.left_out()
+    mean, variance = result.leave_one_out()
     labels, means = (part.reshape(len(part), -1).numpy() for part in (result.y, mean))
     wide = 2 * variance.sqrt().numpy()
     for c in range(labels.shape[1]):

@@ -41,7 +41,7 @@ DARK, LIGHT = "#15151A", "#FFFFFF"
 @painter.register(PlaneRegions)
 def _plane_regions(result: PlaneRegions, ax: Axes) -> None:
     """Draw the linear regions; similar activation patterns have similar colours."""
-    mosaic(result, ax)
+    draw_regions(result, ax)
     merged = "" if result.regions == result.cells else f", {result.regions} with a map of their own"
     ax.set_title(f"{_count(result.cells)}{merged}{_found_on(result)}")
 
@@ -56,7 +56,7 @@ def _boundary(result: Boundary, ax: Axes) -> None:
     ax.set_title(f"{length}{_found_on(result)}")
 
 
-def mosaic(
+def draw_regions(
     result: PlaneRegions,
     ax: Axes | None = None,
     *,
@@ -68,7 +68,7 @@ def mosaic(
     like: PlaneRegions | None = None,
     vector: bool = False,
 ) -> Axes:
-    """Draw the cells of a plane as a mosaic and return the axes.
+    """Draw the linear regions in a plane and return the axes.
 
     More than 5000 cells are drawn as pixels, in PDF and SVG too, unless ``vector`` is set. What is
     found of a plane before a budget was reached says so in its title.
@@ -195,15 +195,15 @@ def portrait(
     boundary: bool = True,
     vector: bool = False,
 ) -> Figure:
-    """Return a figure of the mosaic with its boundary, and beside it the dual, in equal colours.
+    """Return a figure of the regions with their boundary, and beside it the dual, in equal colours.
 
-    The arguments are those of ``mosaic``. Above 5000 cells the dots of the dual are pixels, unless
-    ``vector`` is set, and neighbours are not joined.
+    The arguments are those of ``draw_regions``. Above 5000 cells the dots of the dual are pixels,
+    unless ``vector`` is set, and neighbours are not joined.
     """
     with styled():
         figure = Figure(figsize=(8.4, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
-        mosaic(result, left, color=color, output=output, boundary=boundary, vector=vector)
+        draw_regions(result, left, color=color, output=output, boundary=boundary, vector=vector)
         left.set_title(f"{_count(result.cells)}{_found_on(result)}")
         dual(result, right, color=color, output=output, vector=vector)
         joined = ", joined to its neighbours" if result.cells <= LIMIT else ""
@@ -244,8 +244,8 @@ def _found_on(result: PlaneRegions | Boundary) -> str:
 def _is_whole(result: PlaneRegions | Boundary) -> bool:
     """Tell whether the plane is the input space itself."""
     axes = result.axes.flatten(1)
-    whole = axes.shape[1] == 2 and bool((axes == torch.eye(2)).all())
-    return whole and not bool(result.origin.any())
+    axis_aligned = axes.shape[1] == 2 and bool((axes == torch.eye(2)).all())
+    return axis_aligned and not bool(result.origin.any())
 
 
 def _fill(result: PlaneRegions, ax: Axes, tints: Array, *, vector: bool) -> None:
@@ -363,13 +363,17 @@ def _edges(result: PlaneRegions, ax: Axes, color: Color, *, vector: bool) -> Non
 def _add_edges(result: PlaneRegions, ax: Axes, color: Color) -> None:
     op = result.switching_units[:, 0].numpy()
     ends = result.vertices.numpy()[result.edges.numpy()]
-    plain = color == "plain"
-    thin = min(1.0, (1500 / max(1, len(op))) ** (0.3 if plain else 0.4))
+    uncoloured = color == "plain"
+    thin = min(1.0, (1500 / max(1, len(op))) ** (0.3 if uncoloured else 0.4))
     for k in sorted(set(op[op >= 0].tolist()), reverse=True):
-        width = (1.3 if plain else 0.8) * thin * 0.75**k
-        tone = CATEGORIES[k % len(CATEGORIES)] if plain else DARK if color == "value" else LIGHT
+        width = (1.3 if uncoloured else 0.8) * thin * 0.75**k
+        tone = (
+            CATEGORIES[k % len(CATEGORIES)] if uncoloured else DARK if color == "value" else LIGHT
+        )
         strokes = _strokes(ends[op == k], tone, width)
-        strokes.set(zorder=3 - 0.01 * k, alpha=1.0 if plain else 0.3 if color == "value" else 0.8)
+        strokes.set(
+            zorder=3 - 0.01 * k, alpha=1.0 if uncoloured else 0.3 if color == "value" else 0.8
+        )
         ax.add_collection(strokes, autolim=False)
 
 
@@ -388,7 +392,7 @@ def _strokes(ends: Array, tone: str, width: float) -> Collection:
 
 def _layers(result: PlaneRegions, ax: Axes) -> None:
     """Name the colours of lines, outside the window."""
-    made = sorted(set(result.switching_units[:, 0].tolist()) - {-1})
-    marks = [Line2D([], [], color=CATEGORIES[k % len(CATEGORIES)]) for k in made]
-    names = [f"nonlinear layer {k + 1}" for k in made]
+    layers = sorted(set(result.switching_units[:, 0].tolist()) - {-1})
+    marks = [Line2D([], [], color=CATEGORIES[k % len(CATEGORIES)]) for k in layers]
+    names = [f"nonlinear layer {k + 1}" for k in layers]
     ax.legend(marks, names, loc="upper left", bbox_to_anchor=(1.0, 1.0))

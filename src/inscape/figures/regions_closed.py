@@ -38,8 +38,8 @@ def _outline(result: ClosedRegions, ax: Axes) -> None:
 
 def _distances(result: ClosedRegions, ax: Axes) -> None:
     corners = result.region().numpy()
-    apart = np.sort(np.linalg.norm(corners - corners.mean(0), axis=1))
-    ax.bar(np.arange(len(apart)), apart, color=BLUE, width=0.8)
+    distances = np.sort(np.linalg.norm(corners - corners.mean(0), axis=1))
+    ax.bar(np.arange(len(distances)), distances, color=BLUE, width=0.8)
     if not result.inner[0].isnan():
         inner = float(result.inner[0])
         ax.axhline(inner, color=VERMILION, linestyle="--", label="nearest face")

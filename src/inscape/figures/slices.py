@@ -177,9 +177,9 @@ def _names(result: SlicePicture, ax: Axes, winner: Array) -> None:
     """Write the name of each class where it has most room."""
     from scipy.ndimage import distance_transform_edt
 
-    taken = _taken(result, winner.shape)
+    occupied = _occupied(result, winner.shape)
     for k, name in enumerate(result.names):
-        room = distance_transform_edt(np.pad((winner == k) & ~taken, 1))[1:-1, 1:-1]
+        room = distance_transform_edt(np.pad((winner == k) & ~occupied, 1))[1:-1, 1:-1]
         row, column = np.unravel_index(int(room.argmax()), room.shape)
         if room[row, column] < 0.035 * max(winner.shape):
             continue
@@ -188,16 +188,16 @@ def _names(result: SlicePicture, ax: Axes, winner: Array) -> None:
         text.set(color=INK, zorder=6)
 
 
-def _taken(result: SlicePicture, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+def _occupied(result: SlicePicture, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
     """Tell which pixels are under the marks and thumbnails of the examples."""
-    taken = np.zeros(shape[:2], bool)
+    occupied = np.zeros(shape[:2], bool)
     rows, columns = np.indices(shape[:2])
     width, height = (b - a for a, b in zip(result.low, result.high, strict=True))
     for anchor in result.anchors:
         column = (anchor.u - result.low[0]) / width * (shape[1] - 1)
         row = (anchor.v - result.low[1]) / height * (shape[0] - 1)
-        taken |= np.hypot(rows - row, columns - column) < 0.1 * max(shape)
-    return taken
+        occupied |= np.hypot(rows - row, columns - column) < 0.1 * max(shape)
+    return occupied
 
 
 def _place(
@@ -234,8 +234,8 @@ def _image(result: SlicePicture, ax: Axes, image: Array, **look: Any) -> Any:
 
 def _edges(regions: PlaneRegions, ax: Axes) -> None:
     """Draw the edges of linear regions as faint lines."""
-    made = regions.switching_units[:, 0].numpy() >= 0
-    ends = regions.vertices.numpy()[regions.edges.numpy()[made]]
+    by_unit = regions.switching_units[:, 0].numpy() >= 0
+    ends = regions.vertices.numpy()[regions.edges.numpy()[by_unit]]
     thin = min(1.0, (600 / max(1, len(ends))) ** 0.4)  # many lines must not hide the colours
     lines = LineCollection(list(ends), colors=INK, linewidths=0.4 * thin, alpha=0.4)
     lines.set(zorder=2)

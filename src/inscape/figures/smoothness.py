@@ -44,12 +44,12 @@ def effective_length_scale(result: EffectiveLengthScale, ax: Axes) -> None:
     are equal.
     """
     expected, varies = result.expected().numpy(), result.variances.sum(1).sqrt().numpy()
-    seen = (expected > 0) & (varies > 0)
-    ax.plot(expected[seen], varies[seen], "o", color=BLUE, alpha=0.4, markersize=4, mew=0)
+    positive = (expected > 0) & (varies > 0)
+    ax.plot(expected[positive], varies[positive], "o", color=BLUE, alpha=0.4, markersize=4, mew=0)
     ax.set(xscale="log", yscale="log")
-    ends = np.array([expected[seen].min(), expected[seen].max()])
-    said = "as good as straight: over " if result.straight else "length scale: "
-    label = f"{said}{result.value:.3g}"
+    ends = np.array([expected[positive].min(), expected[positive].max()])
+    meaning = "as good as straight: over " if result.straight else "length scale: "
+    label = f"{meaning}{result.value:.3g}"
     ax.plot(ends, ends, color=VERMILION, linestyle=(0, (5, 2)), label=label)
     if not result.straight:
         usual = float(result.expected().norm())

@@ -207,6 +207,6 @@ def _names(path: Path, name: str) -> bool:
 def _unlink(path: Path) -> None:
     with contextlib.suppress(OSError):
         status = path.lstat()
-        mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-        if path.is_absolute() and stat.S_ISREG(status.st_mode) and mine:
+        owned = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+        if path.is_absolute() and stat.S_ISREG(status.st_mode) and owned:
             path.unlink()

@@ -38,7 +38,7 @@ def size_limit(max_size: int | None = None) -> int:
         return min(LARGEST, memory() // 4)
     if type(max_size) is not int or max_size < 1:
         raise ValueError(
-            f"max_size must be a positive whole number of bytes, found {max_size!r}: write for "
+            f"max_size must be a positive integer of bytes, found {max_size!r}: write for "
             "example max_size=4_000_000_000."
         )
     return max_size
@@ -63,20 +63,20 @@ def check_tensors(loaded: Any, path: object, *, max_size: int | None = None) -> 
     """
     import torch
 
-    size, waiting, seen = 0, [loaded], set()
+    size, waiting, visited = 0, [loaded], set()
     while waiting:
-        held = waiting.pop()
-        if id(held) in seen:
+        value = waiting.pop()
+        if id(value) in visited:
             continue
-        seen.add(id(held))
-        if isinstance(held, torch.Tensor):
-            _check_dense(held, path)
-            size += held.numel() * held.element_size()
+        visited.add(id(value))
+        if isinstance(value, torch.Tensor):
+            _check_dense(value, path)
+            size += value.numel() * value.element_size()
             check_size(path, size, max_size=max_size)
-        elif isinstance(held, Mapping):
-            waiting += held.values()
-        elif isinstance(held, list | tuple | set):
-            waiting += held
+        elif isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, list | tuple | set):
+            waiting += value
 
 
 def _check_dense(tensor: Any, path: object) -> None:

@@ -1,4 +1,4 @@
-"""How a function ends: whether its last step makes probabilities."""
+"""Final activation: whether the last operation of a function returns probabilities."""
 
 import torch
 from jaxtyping import Float
@@ -6,9 +6,9 @@ from torch import Tensor
 
 from inscape._core.checks import Function
 
-#: Last steps that make probabilities, as autograd names them.
+#: Final operations that return probabilities, as autograd names them.
 PROBABILITIES = ("SigmoidBackward", "SoftmaxBackward", "HardsigmoidBackward")
-#: Steps that only move or copy numbers.
+#: Operations that only move or copy values.
 MOVES = (
     "View", "ReshapeAlias", "UnsafeView", "Squeeze", "Unsqueeze", "Select", "Slice", "T", "Index",
     "Transpose", "Permute", "Alias", "Expand", "Clone", "ToCopy", "Cat", "Stack", "Split", "Unbind",
@@ -16,28 +16,28 @@ MOVES = (
 
 
 def ends_in_probability(f: Function, x: Float[Tensor, "n *d"]) -> bool:
-    """Tell whether the last step of ``f`` is seen to be a sigmoid or a softmax.
+    """Return whether the last operation of ``f`` is recognised as a sigmoid or a softmax.
 
-    False says nothing where autograd does not see the steps, or where a probability is written in
-    another way. Only one point is passed through.
+    False is inconclusive where autograd does not record the operations, or where a probability is
+    computed otherwise. Evaluates ``f`` at one sample.
     """
     try:
         with torch.enable_grad():
             y = f(x[:1].detach().clone().requires_grad_())
     except RuntimeError:  # weights from inference mode, or a program without gradients
         return False
-    step = y.grad_fn
-    while step is not None:
-        name = type(step).__name__.rstrip("0123456789")
+    node = y.grad_fn
+    while node is not None:
+        name = type(node).__name__.rstrip("0123456789")
         if name.startswith(PROBABILITIES):
             return True
-        if name.removesuffix("Backward") not in MOVES or not step.next_functions:
+        if name.removesuffix("Backward") not in MOVES or not node.next_functions:
             return False
-        step = step.next_functions[0][0]
+        node = node.next_functions[0][0]
     return False
 
 
 def lie_between_0_and_1(outputs: Float[Tensor, "n *c"], y: Tensor) -> bool:
-    """Tell whether outputs look like probabilities of class 1 though both classes are there."""
+    """Return whether outputs lie in [0, 1] while ``y`` contains both classes 0 and 1."""
     within = bool(((outputs >= 0) & (outputs <= 1)).all())
     return within and bool((y == 0).any()) and bool((y == 1).any())

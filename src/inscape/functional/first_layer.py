@@ -1,9 +1,9 @@
 """Norms of Jacobians without the product with a wide first layer.
 
-Where the input x goes into a function through one linear map z = W x + b and nowhere else, the
-Jacobian is A W with A = df/dz, and |a W|^2 = a (W W^T) a^T. A Gram matrix of h x h numbers then
-stands at every point for the h x d numbers of W. This is algebra of the first layer alone, read
-off the graph that autograd has drawn of the call: what comes after the map may be anything.
+Where the input x enters a function through one linear layer z = W x + b and nowhere else, the
+Jacobian is A W with A = df/dz, and |a W|^2 = a (W W^T) a^T. The h x h Gram matrix then replaces
+the h x d matrix W at every sample. The first linear layer is found in the autograd graph of a call;
+what follows it may be anything.
 """
 
 import math
@@ -20,20 +20,20 @@ from inscape._core.anytime import finished
 from inscape._core.checks import Function
 from inscape.functional.jacobians import norm, stacked, vjps
 
-#: A square that is a smaller share of the squares of its terms lost digits to cancellation.
-SHARE = 1 / 2
+#: A squared norm below this fraction of the sum of its squared terms has cancelled.
+CANCELLATION = 1 / 2
 
-#: Precisions whose Gram matrices keep digits enough.
+#: Dtypes whose Gram matrices are accurate enough.
 PRECISE = (torch.float32, torch.float64)
 
-#: Steps of autograd that multiply with a matrix on the right, and which of their inputs that takes.
-MAPS = {"AddmmBackward0": 1, "MmBackward0": 0}
+#: Autograd nodes that multiply by a matrix on the right, and the index of the multiplied argument.
+MATRIX_PRODUCTS = {"AddmmBackward0": 1, "MmBackward0": 0}
 
-#: Where a tensor of nobody's making goes in.
+#: Autograd node of a leaf tensor.
 LEAF = "torch::autograd::AccumulateGrad"
 
-#: Steps of autograd that hand on all numbers in their order.
-PASSING = (
+#: Autograd nodes that keep all values in their order.
+RESHAPES = (
     "AliasBackward0",
     "CloneBackward0",
     "SqueezeBackward1",
@@ -45,39 +45,47 @@ PASSING = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FirstLayer:
-    """A linear map that the whole input goes through."""
+    """The first linear layer, which the whole input passes through."""
 
     weight: Float[Tensor, "h d"]
 
     def norm(self, a: Float[Tensor, "m r h"]) -> Float[Tensor, " m"]:
         """Return the Frobenius norms of ``a @ weight``.
 
-        The product itself is taken only where the rows of ``weight`` cancel, since there the Gram
-        matrix would lose digits, or where squares of theirs leave the range of the numbers.
+        The product itself is computed only where the rows of ``weight`` cancel, since the Gram
+        matrix loses accuracy there, or where their squares overflow or underflow.
         """
-        rows, gram, half = a.flatten(0, 1), self._gram, len(self.weight) // 2
-        product = torch.empty_like(rows)
-        torch.mm(rows[:, :half], gram[:half, :half], out=product[:, :half])
-        torch.mm(rows, gram[:, half:], out=product[:, half:])
-        flat = (len(a), a.shape[1] * a.shape[2])  # -1 is not known of no matrices
-        squares = product.mul_(rows).reshape(flat).sum(1)
+        vectors, gram, half = a.flatten(0, 1), self._gram, len(self.weight) // 2
+        product = torch.empty_like(vectors)
+        torch.mm(vectors[:, :half], gram[:half, :half], out=product[:, :half])
+        torch.mm(vectors, gram[:, half:], out=product[:, half:])
+        flat = (len(a), a.shape[1] * a.shape[2])  # reshape cannot infer -1 for an empty batch
+        squares = product.mul_(vectors).reshape(flat).sum(1)
         norms = squares.sqrt()
-        if bool((norms > norm(a, dim=(1, 2)).clamp_(min=self._least).mul_(self._share)).all()):
+        if bool(
+            (
+                norms
+                > norm(a, dim=(1, 2)).clamp_(min=self._smallest_norm).mul_(self._trusted_ratio)
+            ).all()
+        ):
             return norms
-        terms = torch.mul(rows, rows, out=product) @ gram.diagonal()
-        trusted = squares >= SHARE * terms.reshape(a.shape[:2]).sum(1)
-        size = torch.abs(rows, out=product).reshape(flat).sum(1)  # which is nought for none
-        least = self._least * math.sqrt(a[0].numel())
-        trusted &= (norms > least) & (size > least) & math.isfinite(self._share)
-        doubtful = ~trusted & ((size > 0) | norms.isnan())
-        norms[doubtful] = norm(a[doubtful] @ self.weight, dim=(1, 2))
+        terms = torch.mul(vectors, vectors, out=product) @ gram.diagonal()
+        trusted = squares >= CANCELLATION * terms.reshape(a.shape[:2]).sum(1)
+        absolute_sums = torch.abs(vectors, out=product).reshape(flat).sum(1)
+        smallest = self._smallest_norm * math.sqrt(a[0].numel())
+        trusted &= (
+            (norms > smallest) & (absolute_sums > smallest) & math.isfinite(self._trusted_ratio)
+        )
+        untrusted = ~trusted & ((absolute_sums > 0) | norms.isnan())
+        norms[untrusted] = norm(a[untrusted] @ self.weight, dim=(1, 2))
         return norms
 
     @cached_property
     def _gram(self) -> Float[Tensor, "h h"]:
-        """Return the Gram matrix, its upper right quarter twice and its lower left one not at all.
+        """Return the Gram matrix with its upper right block doubled and its lower left block unset.
 
-        The matrix is symmetric, so that the one stands for the other: a quarter of all products.
+        The matrix is symmetric, so that the doubled block replaces the other: a quarter fewer
+        products.
         """
         h = len(self.weight)
         first, second = self.weight[: h // 2], self.weight[h // 2 :]
@@ -88,116 +96,119 @@ class FirstLayer:
         return gram
 
     @cached_property
-    def _share(self) -> float:
-        """Return which share of the norm of ``a`` a norm must have to be trusted at a glance.
+    def _trusted_ratio(self) -> float:
+        """Return the ratio to the norm of ``a`` above which a norm needs no further check.
 
-        The terms of a square are at most that of ``a`` times the largest square of a row. It is
-        infinite where squares of rows leave the range of the numbers.
+        The terms of a squared norm sum to at most that of ``a`` times the largest squared row norm.
+        Infinite where squared row norms overflow or underflow.
         """
         low, high = map(float, self._gram.diagonal().aminmax())
-        numbers = torch.finfo(self.weight.dtype)
-        if low > numbers.tiny / numbers.eps and high < numbers.max * numbers.eps:
-            return math.sqrt(SHARE * high)
+        limits = torch.finfo(self.weight.dtype)
+        if low > limits.tiny / limits.eps and high < limits.max * limits.eps:
+            return math.sqrt(CANCELLATION * high)
         return torch.inf
 
     @cached_property
-    def _least(self) -> float:
-        """Return the least norm, of ``a`` and of the product, whose square keeps its digits."""
-        numbers = torch.finfo(self.weight.dtype)
-        return math.sqrt(numbers.tiny) / numbers.eps * max(1.0, 1 / self._share)
+    def _smallest_norm(self) -> float:
+        """Return the smallest norm, of ``a`` and of the product, whose square is accurate."""
+        limits = torch.finfo(self.weight.dtype)
+        return math.sqrt(limits.tiny) / limits.eps * max(1.0, 1 / self._trusted_ratio)
 
 
-class Slopes:
-    """Jacobians of one function at many batches, each as short as norms of it allow.
+class JacobianFactors:
+    """Jacobians of one function at many batches, or their factors after the first linear layer.
 
-    ``rows`` is how many rows these Jacobians have in all: few do not pay for a Gram matrix.
+    ``rows`` is the total number of rows of these Jacobians: a few do not pay for a Gram matrix.
     """
 
     def __init__(self, f: Function, *, rows: int) -> None:
         self._f, self._rows = f, rows
-        self._front: FirstLayer | None = None
-        self._version, self._whole = 0, False
+        self._layer: FirstLayer | None = None
+        self._version, self._unfactored = 0, False
 
     def norms(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, " n"]:
-        """Return the Frobenius norm of the Jacobian of every row."""
-        rows, first_layer = self.at(x)
-        return norm(rows, dim=(1, 2)) if first_layer is None else first_layer.norm(rows)
+        """Return the Frobenius norm of the Jacobian at every sample."""
+        factors, first_layer = self.at(x)
+        return norm(factors, dim=(1, 2)) if first_layer is None else first_layer.norm(factors)
 
     def at(self, x: Float[Tensor, "n *d"]) -> tuple[Float[Tensor, "n r w"], FirstLayer | None]:
-        """Return the Jacobian of every row; or only its factor after a front, and that front."""
+        """Return the Jacobians, or their factors after the first layer and that layer."""
         return finished(self.steps(x))
 
     def steps(
         self, x: Float[Tensor, "n *d"], vectors: Float[Tensor, "n k c"] | None = None
     ) -> Generator[None, None, tuple[Float[Tensor, "n r w"], FirstLayer | None]]:
-        """Return what ``at`` does, with a step between backward passes.
+        """Return what ``at`` does, and yield between backward passes.
 
-        With ``vectors``, their products with the Jacobian stand in the place of its rows.
+        With ``vectors``, their VJPs replace the rows of the Jacobian.
         """
         width = x.numel() // len(x)
         with torch.enable_grad():
             x = x.detach().requires_grad_()
             y = self._f(x)
-            step = None if self._whole else _first_map(y.grad_fn, x)
-            self._whole = step is None  # looking again, batch by batch, takes time
-            first_layer = None if step is None else self._front_of(step, width)
-            if step is None or first_layer is None:
+            node = None if self._unfactored else _first_product(y.grad_fn, x)
+            self._unfactored = node is None  # searching again for every batch takes time
+            first_layer = None if node is None else self._first_layer_at(node, width)
+            if node is None or first_layer is None:
                 start, shape = get_gradient_edge(x), (len(x), 1, width)
             else:
                 h, d = first_layer.weight.shape
-                start, shape = GradientEdge(step, 0), (len(x), width // d, h)
+                start, shape = GradientEdge(node, 0), (len(x), width // d, h)
         products = yield from vjps(y, start, vectors=vectors)
         return stacked(products, shape, x), first_layer
 
-    def _front_of(self, step: Node, width: int) -> FirstLayer | None:
-        """Return the linear map of that step of autograd, if there is one and its matrix pays."""
-        matrix: Tensor = step._saved_mat2.detach()  # type: ignore[attr-defined]
+    def _first_layer_at(self, node: Node, width: int) -> FirstLayer | None:
+        """Return the linear layer of an autograd node, if its Gram matrix saves operations."""
+        matrix: Tensor = node._saved_mat2.detach()  # type: ignore[attr-defined]
         if matrix.dtype not in PRECISE or matrix.layout != torch.strided:
             return None
         d, h = matrix.shape
         if width % d or self._rows * (width // d) * (d - h) <= 2 * h * d:
             return None
-        weight, version = matrix.T, matrix._version  # which tells of writing over it
-        first_layer = self._front
+        weight, version = matrix.T, matrix._version  # the version counts in-place changes
+        first_layer = self._layer
         if (
             first_layer is None
             or version != self._version
             or not torch.equal(weight, first_layer.weight)
         ):
-            first_layer = self._front = FirstLayer(weight=weight)
+            first_layer = self._layer = FirstLayer(weight=weight)
             self._version = version
         return first_layer
 
 
-def _first_map(last: Node | None, x: Tensor) -> Node | None:
-    """Return the step that multiplies all the input with a matrix, if all ways lead through it.
+def _first_product(last: Node | None, x: Tensor) -> Node | None:
+    """Return the node that multiplies the input by a matrix, if all paths pass through it.
 
     Args:
-        last: The last step of the call, None for a function without gradients.
+        last: The last node of the graph, None for a function without gradients.
         x: The input, a leaf.
     """
     users = _users(last)
-    leaves = (step for step in users if step.name() == LEAF)
-    step = next((leaf for leaf in leaves if leaf.variable is x), None)  # type: ignore[attr-defined]
-    while step is not None and len(users[step]) == 1:
-        ((step, place),) = users[step]
-        if step.name() not in PASSING:
-            takes_it = MAPS.get(step.name()) == place and getattr(step, "_saved_alpha", 1) == 1
-            return step if takes_it else None
+    leaves = (node for node in users if node.name() == LEAF)
+    node = next((leaf for leaf in leaves if leaf.variable is x), None)  # type: ignore[attr-defined]
+    while node is not None and len(users[node]) == 1:
+        ((node, argument),) = users[node]
+        if node.name() not in RESHAPES:
+            multiplies_input = (
+                MATRIX_PRODUCTS.get(node.name()) == argument
+                and getattr(node, "_saved_alpha", 1) == 1
+            )
+            return node if multiplies_input else None
     return None
 
 
 def _users(last: Node | None) -> dict[Node, list[tuple[Node, int]]]:
-    """Return for each step of a call which steps take its result, and in which place."""
+    """Return for each node of a graph the nodes that use its result, and as which argument."""
     users: dict[Node, list[tuple[Node, int]]] = {} if last is None else {last: []}
-    waiting = list(users)
-    while waiting:
-        step = waiting.pop()
-        for place, (before, _) in enumerate(step.next_functions):
+    queue = list(users)
+    while queue:
+        node = queue.pop()
+        for argument, (before, _) in enumerate(node.next_functions):
             if before is None:
                 continue
             if before not in users:
                 users[before] = []
-                waiting.append(before)
-            users[before].append((step, place))
+                queue.append(before)
+            users[before].append((node, argument))
     return users

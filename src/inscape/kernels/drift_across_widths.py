@@ -1,4 +1,4 @@
-"""Drift across widths: whether wider networks move their tangent kernel less, and by which law."""
+"""Drift across widths: the scaling law of kernel drift with the width of networks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from inscape.kernels.kernel_drift import KernelDrift
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DriftAcrossWidths(Result):
-    """How far the kernels of networks moved in training, one entry for each network.
+    """Kernel drift of networks in training, one entry for each network.
 
-    Columns of ``norms`` are the start and the end; all else is the end against the start.
+    Columns of ``norms`` are the start and the end; all else compares the end with the start.
     """
 
     nonfinite: ClassVar[Mapping[str, str]] = {
@@ -46,33 +46,33 @@ class DriftAcrossWidths(Result):
             }
 
     def summary(self) -> Summary:
-        """Return the power of the width with which the change goes."""
+        """Return the exponent of the width in the scaling law of the change."""
         widths = sorted(set(self.widths.tolist()))
         basis = f"{len(self.widths)} networks of widths {widths[0]} to {widths[-1]}"
         return Summary(value=self.power, kind="estimate", basis=basis, low=self.low, high=self.high)
 
 
 def drift_across_widths(drifts: Mapping[int, Sequence[KernelDrift]]) -> DriftAcrossWidths:
-    r"""Compare how far training moves the tangent kernels of narrow and wide networks.
+    r"""Return the scaling law of kernel drift with the width of networks.
 
     .. math:: \frac{|K_T - K_0|_F}{|K_0|_F} \approx a \, \mathrm{width}^{\mathrm{power}}
 
-    The power is that of a straight line through the logarithms of all networks, with Student's
-    interval from three networks on. It is between -1/2 and -1 in the lazy limit, where units begin
-    at random and are divided by the root of the width (the change begins with -1/2 by chance and
-    has a part of -1 by rule), and 0 where features are learned at every width.
+    The power is the slope of a least-squares line through the logarithms, with Student's
+    confidence interval from three networks on. It is between -1/2 and -1 in the lazy regime, where
+    units are random at initialisation and divided by the square root of the width (a random part of
+    the change scales with -1/2, a systematic part with -1), and 0 for feature learning.
 
     Args:
-        drifts: By width, what :func:`kernel_drift` has found for one or more networks.
+        drifts: By width, the results of :func:`kernel_drift` for one or more networks.
     """
-    pairs = [(width, one) for width in sorted(drifts) for one in drifts[width]]
+    pairs = [(width, drift) for width in sorted(drifts) for drift in drifts[width]]
     widths = torch.tensor([width for width, _ in pairs])
     if len(set(widths.tolist())) < 2 or int(widths.min()) < 1:
         raise ValueError(
             "drift_across_widths needs drifts of networks of two or more widths, all positive, "
             f"found widths {sorted(drifts)}: measure kernel_drift for others, too."
         )
-    change = torch.stack([one.change[-1, 0] for _, one in pairs])
+    change = torch.stack([drift.change[-1, 0] for _, drift in pairs])
     if not bool((change > 0).all() and change.isfinite().all()):
         at = int(widths[~((change > 0) & change.isfinite())][0])
         raise ValueError(
@@ -83,9 +83,9 @@ def drift_across_widths(drifts: Mapping[int, Sequence[KernelDrift]]) -> DriftAcr
     return DriftAcrossWidths(
         widths=widths,
         change=change,
-        cosine=torch.stack([one.cosine[-1, 0] for _, one in pairs]),
-        correlation=torch.stack([one.correlation[-1, 0] for _, one in pairs]),
-        norms=torch.stack([one.norms[[0, -1]] for _, one in pairs]),
+        cosine=torch.stack([drift.cosine[-1, 0] for _, drift in pairs]),
+        correlation=torch.stack([drift.correlation[-1, 0] for _, drift in pairs]),
+        norms=torch.stack([drift.norms[[0, -1]] for _, drift in pairs]),
         power=power,
         low=low,
         high=high,
@@ -95,12 +95,12 @@ def drift_across_widths(drifts: Mapping[int, Sequence[KernelDrift]]) -> DriftAcr
 def _line(
     x: Float64[Tensor, " networks"], y: Float64[Tensor, " networks"]
 ) -> tuple[float, float | None, float | None]:
-    """Return the slope of the line through points, with a 95% interval from three points on."""
+    """Return the slope of the regression line, with a 95% interval from three points on."""
     from scipy.stats import linregress, t
 
-    found = linregress(x.numpy(), y.numpy())
-    slope = float(found.slope)
+    fit = linregress(x.numpy(), y.numpy())
+    slope = float(fit.slope)
     if len(x) < 3:
         return slope, None, None
-    half = float(t.ppf(0.975, len(x) - 2) * found.stderr)
-    return slope, slope - half, slope + half
+    half_width = float(t.ppf(0.975, len(x) - 2) * fit.stderr)
+    return slope, slope - half_width, slope + half_width

@@ -1,4 +1,4 @@
-"""The space of gradients: features of points, whether classes lie apart there, and a map of it."""
+"""Tangent features: per-sample gradients, their linear separability, and a t-SNE embedding."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from inscape._core.inference import outside_inference
 from inscape._core.result import PROPORTION, Range
 from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.kernels.tangent import inputs
-from inscape.kernels.tangent.memory_plan import sizes
-from inscape.kernels.tangent.vjp import Tangents, tangents
+from inscape.kernels.tangent.memory_plan import gradient_bytes
+from inscape.kernels.tangent.vjp import PerSampleGradients, per_sample_gradients
 
-#: Bytes that features may take unless the caller says otherwise.
+#: Default bytes of features.
 MEMORY = 2**30
 
 
@@ -28,23 +28,23 @@ def tangent_features(
     output: int | None = None,
     memory: int = MEMORY,
 ) -> Float[Tensor, "n p"]:
-    """Return the gradients of outputs by all trainable parameters, one row for each point.
+    """Return the gradients of outputs by all trainable parameters, one row for each sample.
 
-    The inner products of rows are the tangent kernel: that of one output, or its trace if all
-    outputs are taken, one after the other. Parameters come in the order of the module; those that
+    The inner products of rows are the tangent kernel: that of one output, or its trace if the
+    gradients of all outputs are concatenated. Parameters are in the order of the module; those that
     no gradient reaches have zeros.
 
     Args:
         model: A module in eval mode.
-        x: Points; whole numbers if the model takes such.
-        output: Number of the output; by default all.
-        memory: Bytes that the features may take.
+        x: Samples; integers such as token ids if the model supports them.
+        output: Index of the output; by default all.
+        memory: Bytes for the features.
 
     >>> net = torch.nn.Linear(2, 1).eval()
     >>> tangent_features(net, torch.tensor([[3.0, 4.0]]))
     tensor([[3., 4., 1.]])
     """
-    count = inputs.outputs(model, x)
+    count = inputs.output_count(model, x)
     named = {name: p.numel() for name, p in model.named_parameters() if p.requires_grad}
     if not named:
         raise UnsupportedModelError(
@@ -54,43 +54,47 @@ def tangent_features(
         raise ValueError(
             f"output must lie between 0 and {count - 1}, found {output}: choose another."
         )
-    rows = count if output is None else 1
-    like = inputs.numbers_like(model, x)
-    taken = len(x) * rows * sum(named.values()) * like.element_size()
-    if taken > memory:
+    output_rows = count if output is None else 1
+    like = inputs.floating_like(model, x)
+    needed = len(x) * output_rows * sum(named.values()) * like.element_size()
+    if needed > memory:
         raise BudgetError(
-            f"the features take {taken:,} bytes, found memory={memory:,}: raise memory, or use "
-            "tangent_kernel, which does not write them out."
+            f"the features take {needed:,} bytes, found memory={memory:,}: raise memory, or use "
+            "tangent_kernel, which does not store them."
         )
-    features = like.new_zeros(len(x), rows * sum(named.values()))
-    one = sizes(model, x).at_once(count) + taken // len(x)
+    features = like.new_zeros(len(x), output_rows * sum(named.values()))
+    bytes_per_sample = gradient_bytes(model, x).at_once(count) + needed // len(x)
     start, reached = 0, False
-    pieces = -(-len(x) // max(1, min(256, memory // one)))
-    for some in torch.tensor_split(x, pieces):
-        seen = tangents(model, some)
-        reached |= bool(seen.factors)
-        features[start : start + len(some)] = _features(seen, named, output)
-        start += len(some)
+    batches = -(-len(x) // max(1, min(256, memory // bytes_per_sample)))
+    for batch in torch.tensor_split(x, batches):
+        gradients = per_sample_gradients(model, batch)
+        reached |= bool(gradients.gradients)
+        features[start : start + len(batch)] = _features(gradients, named, output)
+        start += len(batch)
     inputs.refuse_unreached(reached)
     return features
 
 
-def _features(seen: Tangents, named: dict[str, int], output: int | None) -> Float[Tensor, "n p"]:
-    chosen = list(range(seen.rows)) if output is None else [output]
-    parts = {name: seen.y.new_zeros(len(chosen), len(seen.y), size) for name, size in named.items()}
-    parts.update({name: j[chosen] for name, j in seen.by_parameter().items()})
+def _features(
+    gradients: PerSampleGradients, named: dict[str, int], output: int | None
+) -> Float[Tensor, "n p"]:
+    outputs = list(range(gradients.cotangent_count)) if output is None else [output]
+    parts = {
+        name: gradients.y.new_zeros(len(outputs), len(gradients.y), size)
+        for name, size in named.items()
+    }
+    parts.update({name: j[outputs] for name, j in gradients.by_parameter().items()})
     return torch.cat(list(parts.values()), dim=2).transpose(0, 1).flatten(1).detach()
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Separability(Result):
-    """How far classes lie apart in the space of a kernel, each from all others.
+    """Linear separability of classes in the feature space of a kernel, each against all others.
 
-    ``margins`` are half the widths of the streets along the planes, as shares of the root mean
-    square length of features; no point is in the street where a class can be separated, and a plane
-    without direction has margin 0. Of two classes there is one plane. ``accuracies`` belong to the
-    planes, ``accuracy`` to the class whose plane a point is farthest beyond; ``test_accuracy`` to
-    other points.
+    ``margins`` are those of the hyperplanes, relative to the root mean square norm of features; a
+    hyperplane without direction has margin 0. Two classes have one hyperplane. ``accuracies``
+    belong to the hyperplanes, ``accuracy`` to the class with the largest decision value;
+    ``test_accuracy`` to the test set.
     """
 
     range: ClassVar[Range] = PROPORTION
@@ -104,7 +108,7 @@ class Separability(Result):
     penalty: float
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row for each plane."""
+        """Yield one row for each hyperplane."""
         planes = zip(self.accuracies.tolist(), self.margins.tolist(), self.support, strict=True)
         for k, (accuracy, margin, support) in enumerate(planes):
             label = self.classes[-1] if len(self.classes) == 2 else self.classes[k]
@@ -112,7 +116,7 @@ class Separability(Result):
             yield {**row, "support": support}
 
     def summary(self) -> Summary:
-        """Return the share of points on the right side."""
+        """Return the fraction of samples that are classified correctly."""
         margin = float(self.margins.min())
         basis = f"{len(self.classes)} classes, smallest margin {margin:.3g}"
         return Summary(value=self.accuracy, kind="exact", basis=basis)
@@ -125,21 +129,20 @@ def separability(
     test: tuple[Float[Tensor, "m n"], Integer[Tensor, " m"]] | None = None,
     penalty: float = 1e3,
 ) -> Separability:
-    r"""Separate classes by planes in the space of a kernel: linear support vector machines.
+    r"""Return how well linear support vector machines separate classes in a kernel's feature space.
 
     .. math:: \min_{w, b} \tfrac12 |w|^2 + C \sum_i \max(0, 1 - y_i (w \cdot \phi(x_i) + b)),
               \quad \mathrm{margin} = 1 / |w|
 
-    One plane for each class against all others. The kernel is divided by its mean diagonal, so
-    that penalty and margins have the same meaning for all kernels.
+    One hyperplane for each class against all others. The kernel is divided by its mean diagonal,
+    so that penalty and margins are comparable between kernels.
 
     Args:
         kernel: Inner products of features: ``tangent_kernel(...).trace``, or
             ``features @ features.T``.
-        y: Class numbers.
-        test: Inner products of other points with these, and their class numbers.
-        penalty: Price of a point on the wrong side of the margin; large ones ask for a plane that
-            makes no error.
+        y: Class labels.
+        test: Inner products of test samples with these, and their class labels.
+        penalty: Weight C of the hinge loss; a large one approaches a hard margin.
     """
     checks.labels(y, kernel)
     classes = torch.unique(y).tolist()
@@ -150,17 +153,17 @@ def separability(
     if not penalty > 0:
         raise ValueError(f"penalty must be positive, found {penalty}: raise penalty.")
     gram = kernel.detach().double().cpu()
-    size = float(gram.diagonal().mean())
-    planes = [_plane(gram / size, y.cpu() == c, penalty) for c in classes[len(classes) == 2 :]]
-    scores = torch.stack([gram / size @ plane.weights + plane.offset for plane in planes], dim=1)
-    wanted = torch.stack([y.cpu() == c for c in classes[len(classes) == 2 :]], dim=1)
+    scale = float(gram.diagonal().mean())
+    planes = [_plane(gram / scale, y.cpu() == c, penalty) for c in classes[len(classes) == 2 :]]
+    scores = torch.stack([gram / scale @ plane.weights + plane.offset for plane in planes], dim=1)
+    targets = torch.stack([y.cpu() == c for c in classes[len(classes) == 2 :]], dim=1)
     return Separability(
         classes=tuple(classes),
-        accuracies=((scores > 0) == wanted).double().mean(0),
+        accuracies=((scores > 0) == targets).double().mean(0),
         margins=torch.tensor([plane.margin for plane in planes], dtype=torch.float64),
         support=tuple(plane.support for plane in planes),
         accuracy=_accuracy(scores, y.cpu(), classes),
-        test_accuracy=None if test is None else _elsewhere(test, size, planes, classes),
+        test_accuracy=None if test is None else _test_accuracy(test, scale, planes, classes),
         penalty=float(penalty),
     )
 
@@ -173,26 +176,26 @@ class _Plane:
     support: int
 
 
-def _plane(gram: Float64[Tensor, "n n"], inside: Tensor, penalty: float) -> _Plane:
+def _plane(gram: Float64[Tensor, "n n"], positive: Tensor, penalty: float) -> _Plane:
     from sklearn.svm import SVC
 
-    machine = SVC(C=penalty, kernel="precomputed", tol=1e-6).fit(gram.numpy(), inside.numpy())
+    svm = SVC(C=penalty, kernel="precomputed", tol=1e-6).fit(gram.numpy(), positive.numpy())
     weights = torch.zeros(len(gram), dtype=torch.float64)
-    weights[torch.tensor(machine.support_).long()] = torch.tensor(machine.dual_coef_[0])
-    length = float((weights @ gram @ weights).clamp(min=0).sqrt())
-    margin = 1 / length if length else 0.0
-    return _Plane(weights, float(machine.intercept_[0]), margin, len(machine.support_))
+    weights[torch.tensor(svm.support_).long()] = torch.tensor(svm.dual_coef_[0])
+    norm = float((weights @ gram @ weights).clamp(min=0).sqrt())
+    margin = 1 / norm if norm else 0.0
+    return _Plane(weights, float(svm.intercept_[0]), margin, len(svm.support_))
 
 
 def _accuracy(scores: Float64[Tensor, "n k"], y: Tensor, classes: list[int]) -> float:
-    place = (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(1)
-    return float((torch.tensor(classes)[place] == y).double().mean())
+    predicted = (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(1)
+    return float((torch.tensor(classes)[predicted] == y).double().mean())
 
 
-def _elsewhere(
-    test: tuple[Tensor, Tensor], size: float, planes: list[_Plane], classes: list[int]
+def _test_accuracy(
+    test: tuple[Tensor, Tensor], scale: float, planes: list[_Plane], classes: list[int]
 ) -> float:
-    gram, y = test[0].detach().double().cpu() / size, test[1].cpu()
+    gram, y = test[0].detach().double().cpu() / scale, test[1].cpu()
     checks.labels(y, gram)
     scores = torch.stack([gram @ plane.weights + plane.offset for plane in planes], dim=1)
     return _accuracy(scores, y, classes)
@@ -201,14 +204,14 @@ def _elsewhere(
 def embedding(
     kernel: Float[Tensor, "n n"], *, perplexity: float = 30.0, seed: int = 0
 ) -> Float64[Tensor, "n 2"]:
-    """Map points to the plane such that near ones in the space of a kernel stay near (t-SNE).
+    """Return a two-dimensional t-SNE embedding of samples in the feature space of a kernel.
 
-    Begins at the two directions in which the features vary most.
+    Initialised by the first two principal components of the features.
 
     Args:
         kernel: Inner products of features, such as ``tangent_kernel(..., normalised=True).trace``.
-        perplexity: How many neighbours a point has, about; less than the number of points.
-        seed: Seed of scikit-learn's draws.
+        perplexity: Effective number of neighbours of a sample; less than the number of samples.
+        seed: Random state of scikit-learn.
     """
     from sklearn.manifold import TSNE
 
@@ -218,15 +221,17 @@ def embedding(
             f"perplexity must lie between 1 and the number of points, {len(gram)}, found "
             f"{perplexity}: choose about a third of the points at most."
         )
-    own = gram.diagonal()
-    distances = (own[:, None] + own - 2 * gram).clamp(min=0).sqrt().fill_diagonal_(0)
-    centred = gram - gram.mean(0) - gram.mean(1, keepdim=True) + gram.mean()
-    found = torch.linalg.eigh((centred + centred.T) / 2)
-    vectors = found.eigenvectors[:, [-1, -2]]
-    sides = vectors.gather(0, vectors.abs().argmax(0, keepdim=True)).sign()
-    start = vectors * sides * found.eigenvalues[[-1, -2]].clamp(min=0).sqrt()
-    start = start / start[:, 0].std().clamp(min=1e-12) * 1e-4
-    machine = TSNE(
-        init=start.numpy(), metric="precomputed", perplexity=perplexity, random_state=seed
+    squared_norms = gram.diagonal()
+    distances = (
+        (squared_norms[:, None] + squared_norms - 2 * gram).clamp(min=0).sqrt().fill_diagonal_(0)
     )
-    return torch.from_numpy(machine.fit_transform(distances.numpy())).double()
+    centred = gram - gram.mean(0) - gram.mean(1, keepdim=True) + gram.mean()
+    spectrum = torch.linalg.eigh((centred + centred.T) / 2)
+    vectors = spectrum.eigenvectors[:, [-1, -2]]
+    signs = vectors.gather(0, vectors.abs().argmax(0, keepdim=True)).sign()
+    initial = vectors * signs * spectrum.eigenvalues[[-1, -2]].clamp(min=0).sqrt()
+    initial = initial / initial[:, 0].std().clamp(min=1e-12) * 1e-4
+    tsne = TSNE(
+        init=initial.numpy(), metric="precomputed", perplexity=perplexity, random_state=seed
+    )
+    return torch.from_numpy(tsne.fit_transform(distances.numpy())).double()

@@ -1,4 +1,4 @@
-"""Kernel drift: how far training carries the tangent kernel away from where it began."""
+"""Kernel drift: the change of the tangent kernel during training."""
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,19 +10,19 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.functional.substitution import copied
+from inscape.functional.substitution import checked_copy
 from inscape.kernels.tangent_kernel import MEMORY, Outputs, TangentKernel, tangent_kernel
+from inscape.runtime.progress import progress
 from inscape.training.trajectory import Trajectory, chosen_steps, stand_at
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KernelDrift(Result):
-    """The tangent kernel at some steps of a training against that of the first and last of them.
+    """The tangent kernel at some steps of a training, compared with the first and the last of them.
 
-    Columns of ``correlation``, ``cosine`` and ``change`` are against the start and the end; not a
-    number where the kernel does not vary, or vanishes.
+    Columns of ``correlation``, ``cosine`` and ``change`` are against the start and the end; NaN
+    where the kernel is constant over its entries, or vanishes.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -54,7 +54,7 @@ class KernelDrift(Result):
 
     @property
     def status(self) -> str:
-        """Return ``"ok"``, or that the first kernel vanishes: nothing is relative to it."""
+        """Return ``"ok"``, or that the first kernel vanishes and no change is relative to it."""
         return "ok" if float(self.norms[0]) > 0 else "the first kernel vanishes"
 
     def summary(self) -> Summary | None:
@@ -96,25 +96,25 @@ def kernel_drift(
     normalised: bool = False,
     memory: int = MEMORY,
 ) -> KernelDrift | NotApplicable:
-    r"""Follow the tangent kernel of some points along a recorded training.
+    r"""Return how the tangent kernel changes along a recorded training.
 
     .. math:: \mathrm{change} = \frac{|K_t - K_0|_F}{|K_0|_F}, \quad
               \cos = \frac{\langle K_t, K_0 \rangle_F}{|K_t|_F \, |K_0|_F}
 
-    The correlation (Pearson's, over all entries) and the cosine do not see a mere rescaling; the
-    change does. All against the first of the steps, and against the last. In the limit of infinite
-    width with the right scaling nothing would move. Exact up to rounding at every step; costs one
-    tangent kernel for each.
+    Pearson's correlation (over all entries) and the cosine are invariant to rescaling; the change
+    is not. All are relative to the first of the steps, and to the last. In the limit of infinite
+    width in NTK parametrisation the kernel is constant. Exact up to rounding; costs one tangent
+    kernel per step.
 
     Args:
-        model: The network that was trained, in eval mode; a copy of it takes the recorded weights.
-        x: Points between which the kernel is taken; a few dozen will do.
+        model: The network that was trained, in eval mode; the recorded weights go into a copy.
+        x: Samples at which the kernel is evaluated; a few dozen suffice.
         trajectory: The recorded training, as ``fit(..., record=...)`` returns it.
-        steps: Number of checkpoints to look at, spread evenly, or the steps themselves.
+        steps: Number of evenly spaced checkpoints, or the steps themselves.
         outputs: ``"trace"`` for the kernel summed over equal outputs, ``"diagonal"`` for each equal
             pair of outputs, ``"full"`` for all pairs.
-        normalised: Whether to take cosines of gradients instead of inner products.
-        memory: Bytes that gradients of points may take beside the kernel itself.
+        normalised: Whether to use cosines of gradients instead of inner products.
+        memory: Bytes for gradients beside the kernel itself.
     """
     checks.module(model)
     checks.in_eval_mode(model)
@@ -124,59 +124,70 @@ def kernel_drift(
         reason = "it needs a recorded training: pass fit(..., record=...).trajectory"
         return NotApplicable(what="kernel_drift", reason=reason)
     chosen = chosen_steps(trajectory, steps)
-    body, first, last = copied(model, x), chosen[0], chosen[-1]
-    ends: dict[int, Tensor] = {}
-    rows: dict[int, _Comparison] = {}
-    lengths: dict[int, Tensor] = {}
-    with progress(len(chosen), label="kernels of steps") as bar:
-        for step in dict.fromkeys((first, last, *chosen)):  # the ends first: no other is kept
-            stand_at(body, trajectory, step)
-            found = tangent_kernel(
-                body, x, outputs=outputs, normalised=normalised, projections=0, memory=memory
-            )
-            if not isinstance(found, TangentKernel):
-                return NotApplicable(what="kernel_drift", reason=found.reason)
-            kernel = found.kernel.detach().flatten()
-            if step in (first, last):
-                ends[step] = kernel
-            else:
-                rows[step] = _compared(kernel, ends[first], ends[last])
-            trained = [p.detach() for p in body.parameters() if p.requires_grad]
-            lengths[step] = torch.cat([p.flatten() for p in trained]).double().norm()
-            bar.advance()
-    rows |= {step: _compared(kernel, ends[first], ends[last]) for step, kernel in ends.items()}
-    columns = zip(*(rows[step] for step in chosen), strict=True)
-    norms, correlation, cosine, change = (torch.tensor(c, dtype=torch.float64) for c in columns)
+    options = {"outputs": outputs, "normalised": normalised, "memory": memory}
+    comparisons = _comparisons(model, x, trajectory, chosen, options)
+    if isinstance(comparisons, NotApplicable):
+        return comparisons
+    columns = zip(*(comparisons[step] for step in chosen), strict=True)
+    values = [torch.tensor(column, dtype=torch.float64) for column in columns]
+    names = ("norms", "correlation", "cosine", "change", "parameter_norms")
     return KernelDrift(
         steps=torch.tensor(chosen),
-        norms=norms,
-        correlation=correlation,
-        cosine=cosine,
-        change=change,
-        parameter_norms=torch.stack([lengths[step] for step in chosen]).cpu(),
+        **dict(zip(names, values, strict=True)),
         points=len(x),
         outputs=outputs,
         normalised=normalised,
     )
 
 
-_Comparison = tuple[float, list[float], list[float], list[float]]
+#: Norm of a kernel; correlation, cosine and change against both ends; norm of the parameters.
+_Comparison = tuple[float, list[float], list[float], list[float], float]
 
 
-def _compared(kernel: Tensor, start: Tensor, end: Tensor) -> _Comparison:
-    """Return the norm of a kernel, and correlation, cosine and change against both ends."""
-    one = kernel.double()
+def _comparisons(
+    model: nn.Module,
+    x: Tensor,
+    trajectory: Trajectory,
+    chosen: Sequence[int],
+    options: Mapping[str, Any],
+) -> dict[int, _Comparison] | NotApplicable:
+    """Return the comparison of the kernel at each chosen step with those at both ends."""
+    body, first, last = checked_copy(model, x), chosen[0], chosen[-1]
+    ends: dict[int, tuple[Tensor, float]] = {}
+    comparisons: dict[int, _Comparison] = {}
+    with progress(len(chosen), label="kernels of steps") as bar:
+        for step in dict.fromkeys((first, last, *chosen)):  # only the kernels of both ends are kept
+            stand_at(body, trajectory, step)
+            result = tangent_kernel(body, x, projections=0, **options)
+            if not isinstance(result, TangentKernel):
+                return NotApplicable(what="kernel_drift", reason=result.reason)
+            trained = [p.detach().flatten() for p in body.parameters() if p.requires_grad]
+            parameter_norm = float(torch.cat(trained).double().norm())
+            kernel = result.kernel.detach().flatten()
+            if step in (first, last):
+                ends[step] = kernel, parameter_norm
+            else:
+                comparisons[step] = _compared(kernel, ends[first][0], ends[last][0], parameter_norm)
+            bar.advance()
+    for step, (kernel, parameter_norm) in ends.items():
+        comparisons[step] = _compared(kernel, ends[first][0], ends[last][0], parameter_norm)
+    return comparisons
+
+
+def _compared(kernel: Tensor, start: Tensor, end: Tensor, parameter_norm: float) -> _Comparison:
+    """Return norm, correlation, cosine and change of a kernel against both ends."""
+    values = kernel.double()
     correlation, cosine, change = [], [], []
     for other in (start.double(), end.double()):
-        correlation.append(_cosine(one - one.mean(), other - other.mean()))
-        cosine.append(_cosine(one, other))
-        change.append(_ratio(float((one - other).norm()), float(other.norm())))
-    return float(one.norm()), correlation, cosine, change
+        correlation.append(_cosine(values - values.mean(), other - other.mean()))
+        cosine.append(_cosine(values, other))
+        change.append(_ratio(float((values - other).norm()), float(other.norm())))
+    return float(values.norm()), correlation, cosine, change, parameter_norm
 
 
-def _cosine(one: Tensor, two: Tensor) -> float:
-    return _ratio(float(one @ two), float(one.norm() * two.norm()))
+def _cosine(left: Tensor, right: Tensor) -> float:
+    return _ratio(float(left @ right), float(left.norm() * right.norm()))
 
 
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole else float("nan")
+def _ratio(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator else float("nan")

@@ -1,4 +1,4 @@
-"""Neighbours: which points a network takes for alike, and which only look alike."""
+"""Nearest neighbours by the tangent kernel, compared with those by Euclidean distance."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -14,7 +14,7 @@ from inscape.kernels.gaussian_process.covariance import squared_distances
 from inscape.kernels.tangent import inputs
 from inscape.kernels.tangent_kernel import MEMORY, TangentKernel, tangent_kernel
 
-#: Bytes for each query and point that sorting, ranking and distances take.
+#: Bytes per query and point for sorting, ranking and distances.
 SORTED = 400
 
 
@@ -22,9 +22,9 @@ SORTED = 400
 class Neighbours(Result):
     """The nearest points of each query, by the tangent kernel and by distance.
 
-    ``by_kernel`` and ``by_distance`` hold numbers of points, nearest first; ``cosines`` and
-    ``distances`` belong to them. ``agreement`` is the share of one list that is in the other,
-    ``correlation`` that of the ranks of all points (Spearman's).
+    ``by_kernel`` and ``by_distance`` hold indices of points, nearest first, with their ``cosines``
+    and ``distances``. ``agreement`` is the fraction of one list that is in the other,
+    ``correlation`` Spearman's rank correlation over all points.
     """
 
     range: ClassVar[Range] = PROPORTION
@@ -39,7 +39,7 @@ class Neighbours(Result):
     points: int
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row for each query and place in its lists."""
+        """Yield one row for each query and rank."""
         for q in range(len(self.agreement)):
             for k in range(self.by_kernel.shape[1]):
                 yield {
@@ -52,7 +52,7 @@ class Neighbours(Result):
                 }
 
     def summary(self) -> Summary:
-        """Return the mean share of the nearest by kernel that are among the nearest by distance."""
+        """Return the mean fraction of neighbours by kernel that are neighbours by distance."""
         count = self.by_kernel.shape[1]
         basis = f"{count} nearest of {self.points}, {len(self.agreement)} queries"
         basis += f"; by chance {self.chance:.2g}"
@@ -78,26 +78,24 @@ def neighbours(
     count: int = 5,
     memory: int = MEMORY,
 ) -> Neighbours | NotApplicable:
-    r"""Find the nearest points by the normalised tangent kernel and by Euclidean distance.
+    r"""Return the nearest points by the normalised tangent kernel and by Euclidean distance.
 
     .. math:: \cos(x, x') = \frac{\mathrm{tr} K(x, x')}
               {\sqrt{\mathrm{tr} K(x, x) \, \mathrm{tr} K(x', x')}}
 
-    A step of gradient descent that is taken for one point moves the outputs most at those that are
-    near by this cosine, in proportion to their gradients. Exact up to rounding; of equally near
-    points the first in ``x`` comes first. Distances between whole numbers are those of the numbers
-    as they are, though they may be names of words. Costs one trace of a tangent kernel.
+    A step of gradient descent on one point changes the outputs most at points of large cosine,
+    relative to their gradient norms. Exact up to rounding; ties are in the order of ``x``. Integers
+    such as token ids are compared by their values. Costs one trace of a tangent kernel.
 
     Args:
         model: A module in eval mode; its trainable parameters count.
-        x: Points among which neighbours are sought, such as the training data.
-        queries: Points whose neighbours are sought; by default each of ``x`` among the others.
+        x: Candidate neighbours, such as the training set.
+        queries: Points whose neighbours are returned; by default each of ``x`` among the others.
         count: Neighbours of each query.
-        memory: Bytes that gradients of points, then lists of neighbours in the making, may take
-            beside the kernel itself.
+        memory: Bytes for gradients, then for sorting, beside the kernel itself.
     """
     checks.in_eval_mode(model)
-    inputs.points(x)
+    inputs.check_points(x)
     checks.whole(1, count=count)
     among = len(x) - (queries is None)
     if count > among:
@@ -106,10 +104,10 @@ def neighbours(
             "lower count or pass more points."
         )
     others = None if queries is None else x
-    asked = x if queries is None else queries
+    query_points = x if queries is None else queries
     kernel = tangent_kernel(
         model,
-        asked,
+        query_points,
         others=others,
         outputs="trace",
         normalised=True,
@@ -119,45 +117,45 @@ def neighbours(
     if not isinstance(kernel, TangentKernel):
         return NotApplicable(what="neighbours", reason=kernel.reason)
     cosines = kernel.kernel.detach()
-    rows = max(1, memory // (SORTED * len(x)))
+    batch_size = max(1, memory // (SORTED * len(x)))
     parts = []
-    for first in range(0, len(asked), rows):
-        some = slice(first, first + rows)
-        distances = squared_distances(asked[some].double(), x.double()).sqrt_()
-        own = torch.arange(first, first + len(distances)) if queries is None else None
-        parts.append(_ranked(cosines[some], distances, count, own))
+    for first in range(0, len(query_points), batch_size):
+        batch = slice(first, first + batch_size)
+        distances = squared_distances(query_points[batch].double(), x.double()).sqrt_()
+        self_index = torch.arange(first, first + len(distances)) if queries is None else None
+        parts.append(_ranked(cosines[batch], distances, count, self_index))
     return parts[0] if len(parts) == 1 else _joined(parts)
 
 
 def _joined(parts: Sequence[Neighbours]) -> Neighbours:
-    """Return the neighbours of all queries of several parts."""
+    """Return the concatenated neighbours of several batches of queries."""
     names = [field.name for field in fields(Neighbours) if field.name not in ("chance", "points")]
-    whole: dict[str, Any] = {name: torch.cat([getattr(p, name) for p in parts]) for name in names}
-    return replace(parts[0], **whole)
+    columns: dict[str, Any] = {name: torch.cat([getattr(p, name) for p in parts]) for name in names}
+    return replace(parts[0], **columns)
 
 
 def _ranked(
     cosines: Float[Tensor, "q n"],
     distances: Float64[Tensor, "q n"],
     count: int,
-    own: Int64[Tensor, " q"] | None,
+    self_index: Int64[Tensor, " q"] | None,
 ) -> Neighbours:
-    """Return the neighbours of some queries; ``own`` are their numbers where they are points."""
+    """Return the neighbours of some queries; ``self_index`` are their indices in ``x``, if any."""
     among = cosines.shape[1]
-    if own is not None:  # a point is no neighbour of its own: it goes to the end
+    if self_index is not None:  # a point is not its own neighbour: it is ranked last
         among -= 1
-        cosines = cosines.scatter(1, own[:, None].to(cosines.device), -torch.inf)
-        distances.scatter_(1, own[:, None].to(distances.device), torch.inf)
-    near = cosines.sort(dim=1, descending=True, stable=True)
-    close = distances.sort(dim=1, stable=True)
-    by_kernel, by_distance = near.indices[:, :count], close.indices[:, :count]
-    shared = (by_kernel[:, :, None] == by_distance[:, None]).any(2)
+        cosines = cosines.scatter(1, self_index[:, None].to(cosines.device), -torch.inf)
+        distances.scatter_(1, self_index[:, None].to(distances.device), torch.inf)
+    sorted_cosines = cosines.sort(dim=1, descending=True, stable=True)
+    sorted_distances = distances.sort(dim=1, stable=True)
+    by_kernel, by_distance = sorted_cosines.indices[:, :count], sorted_distances.indices[:, :count]
+    in_both = (by_kernel[:, :, None] == by_distance[:, None]).any(2)
     return Neighbours(
         by_kernel=by_kernel,
-        cosines=near.values[:, :count],
+        cosines=sorted_cosines.values[:, :count],
         by_distance=by_distance,
-        distances=close.values[:, :count],
-        agreement=shared.double().mean(1),
+        distances=sorted_distances.values[:, :count],
+        agreement=in_both.double().mean(1),
         correlation=_rank_correlation(-cosines.double(), distances, among),
         chance=count / among,
         points=cosines.shape[1],
@@ -165,15 +163,15 @@ def _ranked(
 
 
 def _rank_correlation(
-    one: Float64[Tensor, "q n"], two: Float64[Tensor, "q n"], among: int
+    first: Float64[Tensor, "q n"], second: Float64[Tensor, "q n"], among: int
 ) -> Float64[Tensor, " q"]:
-    """Return the correlation of ranks, 0 where all are equal; a point's own (the last) is left."""
+    """Return Spearman's rank correlation, 0 where all are equal, without the query itself."""
     from scipy.stats import rankdata
 
-    ranks = [torch.from_numpy(rankdata(part.cpu().numpy(), axis=1)) for part in (one, two)]
-    kept = [part.where(part <= among, torch.nan) for part in ranks]
-    kept = [part - part.nanmean(1, keepdim=True) for part in kept]
-    left, right = (part.nan_to_num(0.0) for part in kept)
-    size = left.norm(dim=1) * right.norm(dim=1)
-    found: Tensor = (left * right).sum(1) / size
-    return found.where(size > 0, 0.0)
+    ranks = [torch.from_numpy(rankdata(values.cpu().numpy(), axis=1)) for values in (first, second)]
+    others = [rank.where(rank <= among, torch.nan) for rank in ranks]
+    centred = [rank - rank.nanmean(1, keepdim=True) for rank in others]
+    left, right = (rank.nan_to_num(0.0) for rank in centred)
+    norms = left.norm(dim=1) * right.norm(dim=1)
+    correlation: Tensor = (left * right).sum(1) / norms
+    return correlation.where(norms > 0, 0.0)

@@ -1,6 +1,16 @@
-"""Tangent kernel: how far a step on one point moves the outputs at another."""
+"""Tangent kernel: inner products of parameter gradients between samples.
 
-from collections.abc import Iterator
+For linear layers the kernel is a product of two Gram matrices, of their inputs and of their
+cotangents; for convolutions, embeddings and weights used at several positions a sum of such
+products, or a product of dense per-sample gradients, computed for a block of parameters at a time:
+whichever costs fewer operations. Parameters that are added, multiplied or expanded, and those of
+normalisations, have dense gradients. All others are differentiated by ``torch.func``. How each
+parameter acts is determined by one recorded call and a trial on a few samples. All samples pass
+through the module at once if ``memory`` allows, else in blocks of samples, then of outputs, which
+are recomputed for each pair of blocks.
+"""
+
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -12,14 +22,14 @@ from inscape._core import NotApplicable, Result, Row, Summary, checks, generator
 from inscape._core.anytime import anytime, finished, meanwhile, stoppable
 from inscape._core.result import NONNEGATIVE, Range, positive_summary
 from inscape.kernels.tangent import inputs
-from inscape.kernels.tangent.memory_plan import plan, sizes
-from inscape.kernels.tangent.products import Filled, filled
+from inscape.kernels.tangent.assembly import AssembledKernel, assembled_kernel
+from inscape.kernels.tangent.memory_plan import GradientBytes, gradient_bytes, memory_plan
 
-#: Bytes that gradients may take unless the caller says otherwise.
+#: Default bytes for gradients.
 MEMORY = 2**30
 
-#: Outputs up to which a trace is exact, random vectors beyond, and those of a step.
-WHOLE, PROJECTIONS, STEP = 32, 16, 2
+#: Outputs up to which a trace is exact, random cotangents beyond, and those of a step.
+EXACT_OUTPUTS, PROJECTIONS, STEP = 32, 16, 2
 
 Outputs = Literal["full", "diagonal", "trace"]
 
@@ -28,31 +38,30 @@ Outputs = Literal["full", "diagonal", "trace"]
 class TangentKernel(Result):
     """Inner products of the gradients of outputs by all parameters.
 
-    ``kernel[n, m, i, j]`` belongs to output ``i`` at point ``n`` of the first set and output ``j``
-    at point ``m`` of the second; it lies in memory with ``i, n, j, m`` from slow to fast.
-    ``"diagonal"`` keeps ``i = j`` (three axes, the last for outputs), ``"trace"`` their sum (two
-    axes). ``lengths`` are those of the gradients of all outputs together, at the first points.
-    ``layers`` tells for every parameter how its part was computed; ``frozen`` names those that are
-    not trainable, ``unreached`` trainable ones that no gradient comes to at any point: neither
-    counts.
+    ``kernel[n, m, i, j]`` belongs to output ``i`` at sample ``n`` of the first set and output ``j``
+    at sample ``m`` of the second; in memory, ``i, n, j, m`` are ordered from slow to fast.
+    ``"diagonal"`` has ``i = j`` (three axes, the last for outputs), ``"trace"`` their sum (two
+    axes). ``gradient_norms`` are those of all outputs together, at the first set. ``layers`` tells
+    for every parameter how its part was computed; ``frozen`` names parameters that are not
+    trainable, ``unreached`` trainable ones without a gradient at any sample: neither counts.
 
-    A trace from random vectors has a row of ``squares`` for each: the squared lengths of the
-    gradients of that combination of outputs at the first points. ``errors`` are then the standard
-    errors of the kernel, where it is normalised over the same lengths.
+    A trace from random cotangents has a row of ``squared_norms`` for each: the squared gradient
+    norms of that combination of outputs at the first set. ``standard_errors`` are then those of the
+    kernel; of a normalised one, divided by the same norms.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
 
     kernel: Float[Tensor, "n m *c"]
-    lengths: Float[Tensor, " n"]
+    gradient_norms: Float[Tensor, " n"]
     outputs: str
     normalised: bool
     symmetric: bool
     layers: tuple[tuple[str, str], ...]
     frozen: tuple[str, ...]
     unreached: tuple[str, ...] = ()
-    squares: Float[Tensor, "k n"] | None = None
-    errors: Float[Tensor, "n m"] | None = None
+    squared_norms: Float[Tensor, "k n"] | None = None
+    standard_errors: Float[Tensor, "n m"] | None = None
     seed: int = 0
 
     @property
@@ -65,22 +74,22 @@ class TangentKernel(Result):
         return self.kernel.diagonal(dim1=2, dim2=3).sum(2)
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row for each pair of points."""
+        """Yield one row for each pair of samples."""
         for n, line in enumerate(self.trace.tolist()):
             for m, value in enumerate(line):
                 yield {"point": n, "other": m, "trace": value}
 
     def summary(self) -> Summary:
-        """Return the mean length of the gradients: of the outputs together, at a point."""
-        value = float(self.lengths.double().mean())
-        basis = f"{len(self.lengths)} points, {len(self.layers)} parameters"
+        """Return the mean over samples of the gradient norm of all outputs together."""
+        value = float(self.gradient_norms.double().mean())
+        basis = f"{len(self.gradient_norms)} points, {len(self.layers)} parameters"
         if self.unreached:
             basis += f"; no gradient reaches {len(self.unreached)} others"
-        if self.squares is None:
+        if self.squared_norms is None:
             return Summary(value=value, kind="exact", basis=basis)
-        basis += f" x {len(self.squares)} random projections"
-        value, error = _jackknifed(self.squares)
-        return positive_summary(value, error, len(self.squares), kind="estimate", basis=basis)
+        basis += f" x {len(self.squared_norms)} random projections"
+        value, error = _jackknifed(self.squared_norms)
+        return positive_summary(value, error, len(self.squared_norms), kind="estimate", basis=basis)
 
 
 @instrument(
@@ -106,39 +115,29 @@ def tangent_kernel(
     seed: int = 0,
     memory: int = MEMORY,
 ) -> Iterator[TangentKernel | NotApplicable]:
-    r"""Measure the inner products of gradients by all parameters between points.
+    r"""Return the empirical neural tangent kernel of a module at given inputs.
 
     .. math:: K_{ij}(x, x') = \sum_p \frac{\partial f_i(x)}{\partial \theta_p}
               \frac{\partial f_j(x')}{\partial \theta_p}
 
-    Exact up to rounding, at the parameters as they are. Linear maps are products of two Gram
-    matrices, of their inputs and of the gradients at their outputs; convolutions, tables and
-    weights used at several places are sums of such, or per-sample gradients are written out, a
-    piece of the parameters at a time: whichever takes fewer operations. So are parameters that are
-    added, multiplied or expanded, and those of normalisations. All others are written out by
-    ``torch.func``, also where a map mixes points with something else. How each parameter acts is
-    seen from one call and from a trial on a few points, and told in the result. With one set of
-    points only half of the kernel is computed. All points go through the module at once if
-    ``memory`` allows, else in blocks of points and then of outputs, which are computed anew for
-    each pair of blocks.
-
-    The trace of more than 32 outputs is an estimate from ``k`` random vectors v, at the cost of
-    ``k`` backward passes: :math:`\mathbb{E}_v \langle \nabla (v^T f)(x), \nabla (v^T f)(x')
-    \rangle = \operatorname{tr} K(x, x')` for normal v, the same at all points. Its standard errors,
-    and the interval of the mean length, come from the vectors.
+    Exact up to rounding, at the current parameters; only half of a symmetric kernel is computed.
+    ``layers`` of the result tells how each parameter was treated (see the top of this module). The
+    trace over more than 32 outputs is an estimate by ``k`` backward passes with random cotangents
+    v: :math:`\mathbb{E}_v \langle \nabla (v^T f)(x), \nabla (v^T f)(x') \rangle =
+    \operatorname{tr} K(x, x')` for standard normal v, shared by all samples.
 
     Args:
         model: A module in eval mode; its trainable parameters count.
-        x: Points; whole numbers if the model takes such, as tables of words do.
-        others: A second set of points; the first itself by default.
+        x: Samples; integers such as token ids if the model supports them.
+        others: A second set of samples; ``x`` itself by default.
         outputs: ``"full"`` for all pairs of outputs, ``"diagonal"`` for equal ones, ``"trace"`` for
             their sum.
-        normalised: Divide by the lengths of both gradients: a cosine (of the outputs together for
-            the trace); 0 where a gradient vanishes.
-        projections: Random vectors for the trace; 0 takes all outputs, None does so up to 32 of
-            them and takes 16 vectors beyond.
-        seed: Seed of the vectors.
-        memory: Bytes that a call of the module and its gradients may take beside the kernel.
+        normalised: Divide by both gradient norms: a cosine (of all outputs together for the trace),
+            0 where a gradient vanishes.
+        projections: Random cotangents for the trace; 0 for all outputs, None for all up to 32 of
+            them and 16 random ones beyond.
+        seed: Seed of the cotangents.
+        memory: Bytes for a call of the module and its gradients, beside the kernel.
 
     >>> import torch
     >>> net = torch.nn.Linear(2, 1).eval()
@@ -148,46 +147,28 @@ def tangent_kernel(
             [ 4., 10.]])
     """
     checks.one_of(("full", "diagonal", "trace"), outputs=outputs)
-    count = inputs.outputs(model, x)
-    vectors = _vectors(outputs, count, projections, seed)
+    count = inputs.output_count(model, x)
+    vectors = _random_cotangents(outputs, count, projections, seed)
     if others is not None:
-        inputs.points(others, "others")
-        _alike(x, others)
+        _check_others(x, others)
     if not any(p.requires_grad for p in model.parameters()):
         reason = "the model has no trainable parameters"
         yield NotApplicable(what="tangent_kernel", reason=reason)
         return
-    bytes_of, symmetric = sizes(model, x), others is None
+    request = _Request(model, x, others, outputs, normalised, memory)
     if vectors is None:
-        blocks = plan(bytes_of, outputs, len(x), count, memory, symmetric=symmetric)
-        made = finished(filled(model, x, others, outputs=outputs, count=count, plan=blocks))
-        yield _result(model, made, outputs, normalised=normalised, symmetric=symmetric)
-        return
-    pairs = len(x) * len(x if others is None else others)
-    at_once = STEP if stoppable() else max(1, memory // (4 * vectors.element_size() * pairs))
-    sums, best = _Sums(), None
-    for some in torch.split(vectors.to(inputs.numbers_like(model, x)), at_once):
-        blocks = plan(bytes_of, "diagonal", len(x), len(some), memory, symmetric=symmetric)
-        products = filled(
-            model, x, others, outputs="diagonal", count=len(some), plan=blocks, vectors=some
-        )
-        if best is None:
-            sums.add(finished(products))
-        else:
-            made = yield from meanwhile(products, best)
-            sums.add(made)
-        if sums.count > 1:
-            best = sums.result(model, normalised=normalised, symmetric=symmetric, seed=seed)
-            yield best
+        yield request.exact(count)
+    else:
+        yield from request.estimates(vectors.to(inputs.floating_like(model, x)), seed)
 
 
-def _vectors(
+def _random_cotangents(
     outputs: str, count: int, projections: int | None, seed: int
 ) -> Float[Tensor, "k c"] | None:
-    """Return the random vectors of a trace; None where all outputs are taken."""
+    """Return the random cotangents of a trace; None where all outputs are computed."""
     checks.seed(seed)
     if projections is None:
-        projections = PROJECTIONS if outputs == "trace" and count > WHOLE else 0
+        projections = PROJECTIONS if outputs == "trace" and count > EXACT_OUTPUTS else 0
     checks.whole(0, projections=projections)
     if projections == 0:
         return None
@@ -201,78 +182,122 @@ def _vectors(
     return torch.randn(projections, count, generator=generator(seed), dtype=torch.float64)
 
 
-class _Sums:
-    """Kernels of random combinations of outputs, added up."""
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """The arguments of a tangent kernel, after their checks."""
+
+    model: nn.Module
+    x: Tensor
+    others: Tensor | None
+    outputs: str
+    normalised: bool
+    memory: int
+
+    def exact(self, count: int) -> TangentKernel:
+        """Return the kernel of all outputs."""
+        sizes = gradient_bytes(self.model, self.x)
+        return self.result(finished(self._assembled(self.outputs, count, sizes)))
+
+    def estimates(self, vectors: Float[Tensor, "k c"], seed: int) -> Iterator[TangentKernel]:
+        """Yield ever better estimates of the trace, from more and more cotangents."""
+        sizes = gradient_bytes(self.model, self.x)
+        pairs = len(self.x) * len(self.x if self.others is None else self.others)
+        at_once = max(1, self.memory // (4 * vectors.element_size() * pairs))
+        moments, best = _Moments(), None
+        for batch in torch.split(vectors, STEP if stoppable() else at_once):
+            kernels = self._assembled("diagonal", len(batch), sizes, batch)
+            if best is None:
+                moments.add(finished(kernels))
+            else:
+                moments.add((yield from meanwhile(kernels, best)))
+            if moments.count > 1:
+                best = moments.result(self, seed)
+                yield best
+
+    def _assembled(
+        self, outputs: str, count: int, sizes: GradientBytes, vectors: Tensor | None = None
+    ) -> Generator[None, None, AssembledKernel]:
+        n, symmetric = len(self.x), self.others is None
+        blocks = memory_plan(sizes, outputs, n, count, self.memory, symmetric=symmetric)
+        return assembled_kernel(
+            self.model,
+            self.x,
+            self.others,
+            outputs=outputs,
+            count=count,
+            plan=blocks,
+            vectors=vectors,
+        )
+
+    def result(self, assembled: AssembledKernel) -> TangentKernel:
+        """Return the result, normalised if asked for, with the axes in the order of its fields."""
+        reached = dict(assembled.methods)
+        inputs.refuse_unreached(reached)
+        frozen = tuple(name for name, p in self.model.named_parameters() if not p.requires_grad)
+        if self.normalised:
+            for squared_norms in assembled.squared_norms:  # infinite norms would hide cosines
+                checks.finite(squared_norms.movedim(-1, 0), "points")
+            _normalise(assembled.kernel, *assembled.squared_norms, self.outputs)
+        own = assembled.squared_norms[0]
+        axes = {"full": (1, 3, 0, 2), "diagonal": (1, 2, 0), "trace": (0, 1)}[self.outputs]
+        return TangentKernel(
+            kernel=assembled.kernel.permute(axes),
+            gradient_norms=(own if self.outputs == "trace" else own.sum(0)).sqrt(),
+            outputs=self.outputs,
+            normalised=self.normalised,
+            symmetric=self.others is None,
+            layers=assembled.methods,
+            frozen=frozen,
+            unreached=tuple(
+                name for name, _ in self.model.named_parameters() if name not in {*frozen, *reached}
+            ),
+        )
+
+
+class _Moments:
+    """Running mean and variance of the kernels of random combinations of outputs."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._squares: list[tuple[Tensor, Tensor]] = []
+        self._squared_norms: list[tuple[Tensor, Tensor]] = []
 
-    def add(self, made: Filled) -> None:
+    def add(self, assembled: AssembledKernel) -> None:
         """Add kernels, whose first axis counts the combinations."""
-        kernels = made.kernel.double()
+        kernels = assembled.kernel.double()
         if self.count == 0:
-            self._ways, self._total = made.ways, kernels.new_zeros(kernels.shape[1:])
-            self._deviations = torch.zeros_like(self._total)
-        for kernel in kernels:  # the sum of squared deviations from the mean so far, as it grows
+            self._methods, self._total = assembled.methods, kernels.new_zeros(kernels.shape[1:])
+            self._squares = torch.zeros_like(self._total)
+        for kernel in kernels:  # the sum of squared deviations from the running mean (Welford)
             self.count += 1
             self._total += kernel
             if self.count > 1:
-                apart = kernel - self._total / self.count
-                self._deviations += apart.square_() * (self.count / (self.count - 1))
-        self._squares.append(made.squares)
+                deviation = kernel - self._total / self.count
+                self._squares += deviation.square_() * (self.count / (self.count - 1))
+        self._squared_norms.append(assembled.squared_norms)
 
-    def result(
-        self, model: nn.Module, *, normalised: bool, symmetric: bool, seed: int
-    ) -> TangentKernel:
+    def result(self, request: _Request, seed: int) -> TangentKernel:
         """Return the estimate from all combinations so far."""
-        left, right = (torch.cat(parts) for parts in zip(*self._squares, strict=True))
+        left, right = (torch.cat(parts) for parts in zip(*self._squared_norms, strict=True))
         kernel = (self._total / self.count).to(left)
-        errors = (self._deviations / (self.count * (self.count - 1))).sqrt_().to(left)
+        errors = (self._squares / (self.count * (self.count - 1))).sqrt_().to(left)
         means = left.double().mean(0).to(left), right.double().mean(0).to(left)
-        if normalised:
-            _divide(errors, *means, "trace")
-        made = Filled(kernel=kernel, squares=means, ways=self._ways)
-        found = _result(model, made, "trace", normalised=normalised, symmetric=symmetric)
-        return replace(found, squares=left, errors=errors, seed=seed)
+        if request.normalised:
+            _normalise(errors, *means, "trace")
+        mean = AssembledKernel(kernel=kernel, squared_norms=means, methods=self._methods)
+        return replace(request.result(mean), squared_norms=left, standard_errors=errors, seed=seed)
 
 
-def _result(
-    model: nn.Module, made: Filled, outputs: str, *, normalised: bool, symmetric: bool
-) -> TangentKernel:
-    reached = dict(made.ways)
-    inputs.refuse_unreached(reached)
-    frozen = tuple(name for name, p in model.named_parameters() if not p.requires_grad)
-    if normalised:
-        for squares in made.squares:  # a length that overflows would make every cosine zero
-            checks.finite(squares.movedim(-1, 0), "points")
-        _divide(made.kernel, *made.squares, outputs)
-    own = made.squares[0]
-    axes = {"full": (1, 3, 0, 2), "diagonal": (1, 2, 0), "trace": (0, 1)}[outputs]
-    return TangentKernel(
-        kernel=made.kernel.permute(axes),
-        lengths=(own if outputs == "trace" else own.sum(0)).sqrt(),
-        outputs=outputs,
-        normalised=normalised,
-        symmetric=symmetric,
-        layers=made.ways,
-        frozen=frozen,
-        unreached=tuple(
-            name for name, _ in model.named_parameters() if name not in {*frozen, *reached}
-        ),
-    )
+def _jackknifed(squared_norms: Float[Tensor, "k n"]) -> tuple[float, float]:
+    """Return the mean gradient norm and its standard error, by the jackknife over cotangents."""
+    k, values = len(squared_norms), squared_norms.double()
+    estimate = float(values.mean(0).sqrt().mean())
+    leave_one_out = ((values.sum(0) - values).clamp(min=0) / (k - 1)).sqrt().mean(1)
+    error = ((k - 1) / k * (leave_one_out - leave_one_out.mean()).square().sum()).sqrt()
+    return k * estimate - (k - 1) * float(leave_one_out.mean()), float(error)
 
 
-def _jackknifed(squares: Float[Tensor, "k n"]) -> tuple[float, float]:
-    """Return the mean length and its standard error, by leaving out vector after vector."""
-    k, values = len(squares), squares.double()
-    whole = float(values.mean(0).sqrt().mean())
-    fewer = ((values.sum(0) - values).clamp(min=0) / (k - 1)).sqrt().mean(1)
-    error = ((k - 1) / k * (fewer - fewer.mean()).square().sum()).sqrt()
-    return k * whole - (k - 1) * float(fewer.mean()), float(error)
-
-
-def _alike(x: Tensor, others: Tensor) -> None:
+def _check_others(x: Tensor, others: Tensor) -> None:
+    inputs.check_points(others, "others")
     if others.shape[1:] != x.shape[1:] or others.dtype != x.dtype:
         raise ValueError(
             f"both sets of points must have one shape and dtype, found {tuple(x.shape[1:])} in "
@@ -280,10 +305,10 @@ def _alike(x: Tensor, others: Tensor) -> None:
         )
 
 
-def _divide(kernel: Tensor, squares: Tensor, more: Tensor, outputs: str) -> None:
-    """Divide by the lengths of both gradients, in place."""
-    one, two = (s.rsqrt().where(s > 0, 0) for s in (squares, more))
+def _normalise(kernel: Tensor, left: Tensor, right: Tensor, outputs: str) -> None:
+    """Divide by both gradient norms, given their squares, in place."""
+    inverse_left, inverse_right = (s.rsqrt().where(s > 0, 0) for s in (left, right))
     if outputs == "full":
-        kernel.mul_(one[:, :, None, None]).mul_(two)
+        kernel.mul_(inverse_left[:, :, None, None]).mul_(inverse_right)
     else:
-        kernel.mul_(one[..., :, None]).mul_(two[..., None, :])
+        kernel.mul_(inverse_left[..., :, None]).mul_(inverse_right[..., None, :])

@@ -1,4 +1,4 @@
-"""Kernels of networks of infinite width: of their outputs at random, and of their gradients."""
+"""Kernels of networks of infinite width: NNGP covariance and neural tangent kernel."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from inscape._core import checks
 
-#: Error functions that make up tanh, and the range of their scales: to 1e-10 everywhere.
+#: Number of error functions in the expansion of tanh, and their range of scales: error below 1e-10.
 TERMS, SCALES = 20, (0.16, 4.6)
 
 Activation = Literal["relu", "erf", "tanh"]
@@ -28,8 +28,8 @@ class WideNetwork:
               \Theta_{l+1} = \Sigma_{l+1} + w \, \Theta_l \, E[\phi'(u) \phi'(v)]
 
     with :math:`(u, v)` Gaussian of the covariance :math:`\Sigma_l` and :math:`\Theta_1 = \Sigma_1`.
-    ReLU and erf have closed forms. So has tanh: it is a mean of error functions over a law of
-    scales, taken by a quadrature whose error is below 1e-10 at every point.
+    ReLU and erf have closed forms. So has tanh: it is a mean of error functions over a distribution
+    of scales, computed by a quadrature whose error is below 1e-10 everywhere.
 
     Attributes:
         activation: Of the hidden layers.
@@ -37,8 +37,8 @@ class WideNetwork:
         weight: Variance of a weight times the number of inputs of its layer.
         bias: Variance of a bias.
         form: ``"nngp"``, the covariance of the outputs of random networks; or ``"ntk"``, the
-            tangent kernel, in which weights and biases are drawn from the unit normal and
-            multiplied by their deviations in the forward pass.
+            tangent kernel in NTK parametrisation: standard normal weights and biases, multiplied by
+            their standard deviations in the forward pass.
     """
 
     activation: Activation = "relu"
@@ -55,108 +55,124 @@ class WideNetwork:
             raise ValueError(f"weight must be positive, found {self.weight}: raise weight.")
 
     def matrix(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, "n n"]:
-        """Return the values between all points of one set."""
+        """Return the kernel matrix of one set of samples."""
         kernel = self._through(x, x, symmetric=True)
         kernel.diagonal().copy_(self.diagonal(x))
         return kernel
 
     def between(self, x: Float[Tensor, "n *d"], z: Float[Tensor, "m *d"]) -> Float64[Tensor, "n m"]:
-        """Return the values between the points of two sets."""
+        """Return the kernel matrix between two sets of samples."""
         return self._through(x, z, symmetric=False)
 
     def _through(self, x: Tensor, z: Tensor, *, symmetric: bool) -> Float64[Tensor, "n m"]:
-        """Carry the kernel from layer to layer."""
-        one, two = x.flatten(1).double(), z.flatten(1).double()
-        cross = self.bias + self.weight * (one @ two.T) / one.shape[1]
-        left, right = self._first(one)[:, None], self._first(two)
-        tangent = cross
+        """Return the kernel after all layers, by recursion."""
+        left_x, right_x = x.flatten(1).double(), z.flatten(1).double()
+        covariance = self.bias + self.weight * (left_x @ right_x.T) / left_x.shape[1]
+        left_variance, right_variance = self._first(left_x)[:, None], self._first(right_x)
+        tangent = covariance
         for _ in range(self.hidden):
-            values, slopes = self._moments(cross, left, right, symmetric=symmetric)
+            values, derivatives = self._moments(
+                covariance, left_variance, right_variance, symmetric=symmetric
+            )
             if symmetric:
-                values, slopes = ((part + part.T) / 2 for part in (values, slopes))
-            cross = self.bias + self.weight * values
-            tangent = cross + self.weight * tangent * slopes if self.form == "ntk" else cross
-            left, right = self._next(left)[0], self._next(right)[0]
+                values, derivatives = ((moment + moment.T) / 2 for moment in (values, derivatives))
+            covariance = self.bias + self.weight * values
+            tangent = (
+                covariance + self.weight * tangent * derivatives
+                if self.form == "ntk"
+                else covariance
+            )
+            left_variance, right_variance = (
+                self._next(left_variance)[0],
+                self._next(right_variance)[0],
+            )
         return tangent
 
     def diagonal(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, " n"]:
-        """Return the values of each point with itself."""
-        own = self._first(x.flatten(1).double())
-        tangent = own
+        """Return the diagonal of the kernel matrix."""
+        variance = self._first(x.flatten(1).double())
+        tangent = variance
         for _ in range(self.hidden):
-            own, slopes = self._next(own)
-            tangent = own + self.weight * tangent * slopes if self.form == "ntk" else own
+            variance, derivatives = self._next(variance)
+            tangent = (
+                variance + self.weight * tangent * derivatives if self.form == "ntk" else variance
+            )
         return tangent
 
     def _first(self, x: Float64[Tensor, "n d"]) -> Float64[Tensor, " n"]:
         return self.bias + self.weight * x.square().mean(1)
 
-    def _next(self, own: Float64[Tensor, "*n"]) -> tuple[Tensor, Tensor]:
-        """Return the variance in the next layer, and the mean square of slopes on the way there."""
+    def _next(self, variance: Float64[Tensor, "*n"]) -> tuple[Tensor, Tensor]:
+        """Return the variance in the next layer, and the mean square of the derivatives."""
         if self.activation == "relu":
-            values, slopes = own / 2, torch.full_like(own, 0.5)
+            values, derivatives = variance / 2, torch.full_like(variance, 0.5)
         else:
-            values, slopes = self._moments(own, own, own, symmetric=True)
-        return self.bias + self.weight * values, slopes
+            values, derivatives = self._moments(variance, variance, variance, symmetric=True)
+        return self.bias + self.weight * values, derivatives
 
     def _moments(
-        self, cross: Tensor, one: Tensor, two: Tensor, *, symmetric: bool
+        self, covariance: Tensor, left: Tensor, right: Tensor, *, symmetric: bool
     ) -> tuple[Tensor, Tensor]:
-        """Return the means of products of activations, and (for tangents) of their slopes.
+        """Return the means of products of activations, and (for the NTK) of their derivatives.
 
-        If both sets of points are one, only the mean of the answer and its transpose counts.
+        If ``symmetric``, only the mean of the result and its transpose is meaningful.
         """
         if self.activation == "relu":
-            return _relu(cross, one, two)
+            return _relu(covariance, left, right)
         if self.activation == "erf":
-            return _erf(cross, one, two, slopes=self.form == "ntk")
-        return _tanh(cross, one, two, slopes=self.form == "ntk", symmetric=symmetric)
+            return _erf(covariance, left, right, derivatives=self.form == "ntk")
+        return _tanh(covariance, left, right, derivatives=self.form == "ntk", symmetric=symmetric)
 
 
-def _relu(cross: Tensor, one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
+def _relu(covariance: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     """Return the arc-cosine kernels of order one and zero."""
-    size = (one * two).sqrt()
-    cosine = (cross / size).where(size > 0, 0).clamp(-1, 1)
-    rest = math.pi - cosine.acos()
-    values = size * ((1 - cosine.square()).sqrt() + rest * cosine) / (2 * math.pi)
-    return values, rest / (2 * math.pi)
+    scale = (left * right).sqrt()
+    cosine = (covariance / scale).where(scale > 0, 0).clamp(-1, 1)
+    angle = math.pi - cosine.acos()
+    values = scale * ((1 - cosine.square()).sqrt() + angle * cosine) / (2 * math.pi)
+    return values, angle / (2 * math.pi)
 
 
 def _erf(
-    cross: Tensor, one: Tensor, two: Tensor, *, slopes: bool, scales: tuple[float, float] = (1, 1)
+    covariance: Tensor,
+    left_variance: Tensor,
+    right_variance: Tensor,
+    *,
+    derivatives: bool,
+    scales: tuple[float, float] = (1, 1),
 ) -> tuple[Tensor, Tensor]:
-    """Return the moments of erf(a u) and erf(b v) for two scales, after Williams."""
+    """Return the moments of erf(a u) and erf(b v) for two scales (Williams 1997)."""
     a, b = scales
-    left, right = 1 + 2 * a**2 * one, 1 + 2 * b**2 * two
-    inner = (2 * a * b) * cross
+    left, right = 1 + 2 * a**2 * left_variance, 1 + 2 * b**2 * right_variance
+    inner = (2 * a * b) * covariance
     values = (inner * left.rsqrt() * right.rsqrt()).asin_().mul_(2 / math.pi)
-    if not slopes:
+    if not derivatives:
         return values, values
     return values, (left * right - inner.square()).rsqrt_().mul_(4 * a * b / math.pi)
 
 
 def _tanh(
-    cross: Tensor, one: Tensor, two: Tensor, *, slopes: bool, symmetric: bool
+    covariance: Tensor, left: Tensor, right: Tensor, *, derivatives: bool, symmetric: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the moments of tanh: those of error functions at all pairs of scales, added up."""
-    values, along = torch.zeros_like(cross), torch.zeros_like(cross)
+    """Return the moments of tanh: a weighted sum over pairs of error functions."""
+    values, derivative_values = torch.zeros_like(covariance), torch.zeros_like(covariance)
     terms = _mixture()
-    for (k, (a, share)), (m, (b, other)) in itertools.product(enumerate(terms), repeat=2):
+    for (k, (a, weight)), (m, (b, other_weight)) in itertools.product(enumerate(terms), repeat=2):
         if symmetric and k > m:
             continue
-        part = share * other * (2 if symmetric and k < m else 1)
-        found = _erf(cross, one, two, slopes=slopes, scales=(a, b))
-        values.add_(found[0], alpha=part)
-        if slopes:
-            along.add_(found[1], alpha=part)
-    return values, along
+        factor = weight * other_weight * (2 if symmetric and k < m else 1)
+        moments = _erf(covariance, left, right, derivatives=derivatives, scales=(a, b))
+        values.add_(moments[0], alpha=factor)
+        if derivatives:
+            derivative_values.add_(moments[1], alpha=factor)
+    return values, derivative_values
 
 
 @cache
 def _mixture() -> tuple[tuple[float, float], ...]:
-    r"""Return scales and shares of the error functions whose mean is tanh.
+    r"""Return scales and weights of the error functions whose mean is tanh.
 
-    A logistic variable is a normal one times twice a variable of Kolmogorov's law (Andrews and
+    A logistic variable is a normal one times twice a Kolmogorov variable (Andrews and
     Mallows 1974), so that :math:`\tanh(x) = E[\mathrm{erf}(x / \sqrt{2} K)]`. The trapezoidal rule
     in the logarithm of K converges exponentially.
     """
@@ -164,6 +180,6 @@ def _mixture() -> tuple[tuple[float, float], ...]:
     k = torch.linspace(low, high, TERMS, dtype=torch.float64).exp()
     odd = (2 * torch.arange(1, 60, dtype=torch.float64) - 1)[:, None]
     power = (odd * math.pi).square() / (8 * k.square())
-    shares = ((2 * power - 1) * (-power).exp()).sum(0) / k
+    weights = ((2 * power - 1) * (-power).exp()).sum(0) / k
     scales = 1 / (math.sqrt(2) * k)
-    return tuple(zip(scales.tolist(), (shares / shares.sum()).tolist(), strict=True))
+    return tuple(zip(scales.tolist(), (weights / weights.sum()).tolist(), strict=True))

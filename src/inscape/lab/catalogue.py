@@ -127,15 +127,15 @@ def source(id: str) -> str:
 
     The id of a file of one's own comes back as an absolute path.
     """
-    seen: list[str] = []
+    listed: list[str] = []
     current = str(path_of(id)) if is_own(id) else id
-    while (other := experiment(current).same_as) and current not in seen:
-        seen.append(current)
+    while (other := experiment(current).same_as) and current not in listed:
+        listed.append(current)
         current = _sibling(current, other)
-    if current in seen:
+    if current in listed:
         raise ValueError(
             f"same_as must end at an experiment with cells, found the circle "
-            f"{' -> '.join(map(name_of, [*seen, current]))}: give one of them a cell."
+            f"{' -> '.join(map(name_of, [*listed, current]))}: give one of them a cell."
         )
     return current
 

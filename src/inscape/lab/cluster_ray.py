@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from inscape._core.extras import need
 from inscape.lab.cluster import environment, surroundings
 from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome, lost_task
+from inscape.runtime.extras import need
 
 ADDRESS = "RAY_ADDRESS"
 OBJECT_STORE = 80 * 2**20  # bytes; Ray's least, since records travel as files
@@ -64,8 +64,8 @@ def _follow(
             while waiting and len(running) < jobs:
                 task = waiting.popleft()
                 needs = {"env_vars": surroundings(task.threads)}
-                there = call.options(num_cpus=task.threads, runtime_env=needs)
-                running[there.remote(work, task)] = task
+                remote = call.options(num_cpus=task.threads, runtime_env=needs)
+                running[remote.remote(work, task)] = task
             ready, _ = ray.wait(list(running))
             for reference in ready:
                 yield _outcome(ray, reference, running.pop(reference))

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inscape._core.extras import need
 from inscape.files.atomic import written
 from inscape.lab.cluster import exports, surroundings
 from inscape.lab.executors import CellTask, TaskFunction, TaskOutcome, lost_task
 from inscape.lab.slurm_options import SlurmOptions, slurm_options
+from inscape.runtime.extras import need
 
 FOLDER = ".slurm"  # in the store
 LARGEST_ARRAY = 1000  # jobs; Slurm's own default limit is 1001
@@ -114,13 +114,13 @@ class _Array:
     def __init__(
         self,
         submitit: Any,
-        asked: SlurmExecutor,
+        executor: SlurmExecutor,
         options: SlurmOptions,
         work: TaskFunction,
         folder: Path,
     ) -> None:
         self.submitit = submitit
-        self.asked = asked
+        self.executor = executor
         self.options = options
         self.work = work
         self.folder = folder
@@ -133,9 +133,9 @@ class _Array:
 
     def submit(self, tasks: Mapping[int, CellTask]) -> None:
         """Submit the tasks, in shares of about a minute or more."""
-        shares = _shares(tasks, self.asked.jobs)
-        queue = self.submitit.AutoExecutor(folder=self.folder, cluster=self.asked.cluster)
-        queue.update_parameters(**_parameters(self.options, shares, self.asked.jobs))
+        shares = _shares(tasks, self.executor.jobs)
+        queue = self.submitit.AutoExecutor(folder=self.folder, cluster=self.executor.cluster)
+        queue.update_parameters(**_parameters(self.options, shares, self.executor.jobs))
         try:
             jobs = queue.submit_array([_Share(self.work, share, self.folder) for share in shares])
         except RuntimeError as error:
@@ -164,7 +164,7 @@ class _Array:
                 silent = ended
             rounds += 1
             if self.shares:
-                time.sleep(self.asked.pause)
+                time.sleep(self.executor.pause)
 
     def close(self) -> None:
         """Take back what is queued or running; where all went well, leave no files behind."""
@@ -174,7 +174,7 @@ class _Array:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _cancel(self) -> None:
-        if self.asked.cluster == "slurm":
+        if self.executor.cluster == "slurm":
             arrays = sorted({job.job_id.split("_")[0] for job, _ in self.shares})
             subprocess.run(["scancel", *arrays], check=False, capture_output=True)
         else:
@@ -186,13 +186,13 @@ class _Array:
         """Wait for the last file of each job, which submitit writes after ours."""
         until = time.monotonic() + LONGEST_END
         while not (over := all(job.done() for job in self.jobs)) and time.monotonic() < until:
-            time.sleep(min(self.asked.pause, 1.0))
+            time.sleep(min(self.executor.pause, 1.0))
         return over
 
     def _ended_tasks(self) -> Iterator[TaskOutcome]:
-        there = {path.name for path in self.folder.iterdir()}
+        names = {path.name for path in self.folder.iterdir()}
         for _, share in self.shares:
-            for index in [index for index in share if f"{index}.outcome" in there]:
+            for index in [index for index in share if f"{index}.outcome" in names]:
                 outcome = pickle.loads((self.folder / f"{index}.outcome").read_bytes())
                 del share[index]
                 if isinstance(outcome, BaseException):
@@ -214,12 +214,12 @@ class _Array:
 
     def _give_up(self, job: Any, share: dict[int, CellTask]) -> Iterator[TaskOutcome]:
         """Yield the task that a job died of; the rest, if it came so far, goes to another job."""
-        there = {path.name for path in self.folder.iterdir()}
-        began = f"{self.first[job.job_id]}.started" in there
+        names = {path.name for path in self.folder.iterdir()}
+        began = f"{self.first[job.job_id]}.started" in names
         self.lost = True
         why = f"Slurm job {job.job_id} ended as {job.state}, see {job.paths.stderr}"
         for index, task in share.items():
-            if began and f"{index}.started" not in there:
+            if began and f"{index}.started" not in names:
                 self.unstarted[index] = task
             else:
                 yield lost_task(task, why)

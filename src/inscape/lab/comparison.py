@@ -122,7 +122,7 @@ def rank_correlation(x: Numbers, y: Numbers, *, seed: int = 0) -> Estimate:
     r"""Return Kendall's :math:`\tau_b` of two numbers of each network, with an interval.
 
     The interval is that between percentiles of a bootstrap over networks. Where all networks are
-    in one order a bootstrap would never doubt it: then the bound is exact, of 95% on one side,
+    in one order no bootstrap sample would differ: then the bound is exact, of 95% on one side,
     from the :math:`m = \lfloor n / 2 \rfloor` disjoint pairs of networks, each of which agrees
     with probability :math:`(1 + \tau) / 2`: :math:`\tau \geq 2 \cdot 0.05^{1/m} - 1`.
 

@@ -77,8 +77,8 @@ def stored_outcome(id: str, store: Store, scale: ScaleName | None = None) -> Exp
     records = {name: recorded(id, scale=name, store=store) for name in SCALES}
     cells = {name: (len(records[name]), _wanted(id, name)) for name in SCALES}
     for name in choices:
-        there, wanted = cells[name]
-        if 0 < there == wanted:
+        available, wanted = cells[name]
+        if 0 < available == wanted:
             return replace(outcome_of_records(id, experiment, name, records[name]), cells=cells)
     return ExperimentOutcome(
         id=id,

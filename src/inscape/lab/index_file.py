@@ -69,7 +69,7 @@ class Index:
         stamps = _stamps(self.store, experiment)
         if not stamps:
             return []
-        known = self._asked(lambda db: _select(db, experiment)) or []
+        known = self._answer_or_none(lambda db: _select(db, experiment)) or []
         current = [e for e in known if stamps.get((e.scale, e.key)) == e.stamp]
         listed = {(e.scale, e.key) for e in current}
         new = [
@@ -79,9 +79,9 @@ class Index:
             and (entry := _entry(self.store, experiment, scale, key, stamp))
         ]
         if new or len(current) < len(known):
-            kept = sorted([*current, *new], key=lambda e: (e.scale, e.key))
-            self._asked(lambda db: _replace(db, experiment, kept))
-            return kept
+            entries = sorted([*current, *new], key=lambda e: (e.scale, e.key))
+            self._answer_or_none(lambda db: _replace(db, experiment, entries))
+            return entries
         return current
 
     def rebuild(self) -> int:
@@ -90,7 +90,7 @@ class Index:
         experiments = sorted({name for name, _, _ in self.store.places()})
         return sum(len(self.entries(name)) for name in experiments)
 
-    def _asked(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
+    def _answer_or_none(self, ask: Callable[[sqlite3.Connection], T]) -> T | None:
         """Return an answer of the index; None where it is in use or cannot be made anew."""
         try:
             return self._answer(ask)
@@ -157,9 +157,9 @@ def _select(db: sqlite3.Connection, experiment: str) -> list[IndexedRecord]:
 
 def _checked(row: tuple[Any, ...]) -> IndexedRecord:
     """Return the line of the index in a row, or raise where it is none."""
-    entry = IndexedRecord(*row)
     if tuple(map(type, row)) != tuple(field.type for field in fields(IndexedRecord)):
         raise TypeError("a column has another type")
+    entry = IndexedRecord(*row)
     _ = entry.settings
     return entry
 

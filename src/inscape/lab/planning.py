@@ -96,8 +96,8 @@ def plan(
     keys = tuple(
         cell_key(name, c, runs.schema, data) for c, data in zip(cells, hashes, strict=True)
     )
-    there = set() if fresh else {r.key for r in store.records(name, scale, keys)}
-    missing = tuple(index for index, key in enumerate(keys) if key not in there)
+    recorded = set() if fresh else {r.key for r in store.records(name, scale, keys)}
+    missing = tuple(index for index, key in enumerate(keys) if key not in recorded)
     guesses, size = _cost(runs, name, cells, store)
     return RunPlan(
         id=id,
@@ -141,17 +141,17 @@ def _start(record: Record) -> str:
 
 def _data_hashes(runs: Experiment, cells: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the data hash of each cell, asking once for cells that agree in what it looks at."""
-    asked: list[tuple[dict[str, Any], str]] = []
+    requested: list[tuple[dict[str, Any], str]] = []
     hashes = []
     for cell in cells:
-        for read, answer in asked:
+        for read, answer in requested:
             if all(name in cell and _same(cell[name], value) for name, value in read.items()):
                 hashes.append(answer)
                 break
         else:
             watched = _Watched(cell)
             answer = runs.data(watched)
-            asked.append((watched.read, answer))
+            requested.append((watched.read, answer))
             hashes.append(answer)
     return tuple(hashes)
 

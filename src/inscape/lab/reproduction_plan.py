@@ -94,9 +94,9 @@ class ReproductionPlan:
                     notify(line)
 
         reports, errors = self._computed(quiet, tell)
-        whole = [planned for planned in self.plans if planned.name not in errors]
-        records = {planned.name: planned.records(self.store) for planned in whole}
-        outcomes = [self._outcome(planned, records[planned.name]) for planned in whole]
+        complete = [planned for planned in self.plans if planned.name not in errors]
+        records = {planned.name: planned.records(self.store) for planned in complete}
+        outcomes = [self._outcome(planned, records[planned.name]) for planned in complete]
         for planned in self.runs:
             tell(*_other_claims(planned, records.get(planned.name, ())))
         tell(*self.store.take_notices())

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from inscape._core.progress import Bar, progress
 from inscape.files.leftovers import tidy
 from inscape.lab.catalogue import is_own
 from inscape.lab.encoding import shown
@@ -19,6 +18,7 @@ from inscape.lab.planning import plan as plan
 from inscape.lab.planning import recorded as recorded
 from inscape.lab.store import Store
 from inscape.lab.worker import work
+from inscape.runtime.progress import Bar, progress
 
 ATTEMPTS = 3  # for a cell whose worker dies
 LONGEST = 80  # characters of the settings of a cell that failed
@@ -32,7 +32,7 @@ class RunReport:
     Attributes:
         plan: What it was to do.
         computed: How many records it wrote.
-        kept: How many were there before.
+        reused: How many were there before.
         failures: Cells that raised, or whose workers died again and again.
         notices: A sentence about each record that was repaired.
         seconds: Time that it took.
@@ -40,7 +40,7 @@ class RunReport:
 
     plan: RunPlan
     computed: int
-    kept: int
+    reused: int
     failures: tuple[Failure, ...]
     notices: tuple[str, ...]
     seconds: float
@@ -109,7 +109,7 @@ def run(
     report = RunReport(
         plan=plan,
         computed=len(fresh.written()),
-        kept=len(plan.cells) - len(plan.missing),
+        reused=len(plan.cells) - len(plan.missing),
         failures=tuple(failures),
         notices=store.take_notices(),
         seconds=time.monotonic() - since,
@@ -137,8 +137,8 @@ def tasks(plan: RunPlan, store: Store, executor: Executor) -> list[CellTask]:
         for group in groups.values()
         for start in range(0, len(group), batch)
     ]
-    made = [_task(plan, store, executor.name, chunk) for chunk in chunks]
-    return sorted(made, key=lambda task: -task.seconds)
+    tasks = [_task(plan, store, executor.name, chunk) for chunk in chunks]
+    return sorted(tasks, key=lambda task: -task.seconds)
 
 
 def _task(plan: RunPlan, store: Store, name: str, chunk: Sequence[int]) -> CellTask:
@@ -171,14 +171,14 @@ def _outcomes(executor: Executor, waiting: Sequence[CellTask]) -> Iterator[TaskO
 def _retries(done: TaskOutcome, fresh: "_NewRecords") -> tuple[list[CellTask], list[Failure]]:
     """Return what to try again of a task whose worker died, and what to give up."""
     task, written = done.task, fresh.written()
-    left = [index for index, key in enumerate(task.keys) if key not in written]
-    if len(left) > 1:
-        halves = (left[: len(left) // 2], left[len(left) // 2 :])
+    remaining = [index for index, key in enumerate(task.keys) if key not in written]
+    if len(remaining) > 1:
+        halves = (remaining[: len(remaining) // 2], remaining[len(remaining) // 2 :])
         return [_part(task, half) for half in halves], []
     if task.attempt < ATTEMPTS:
-        return [replace(_part(task, left), attempt=task.attempt + 1)] if left else [], []
-    said = f"that its worker died {task.attempt} times ({done.lost})"
-    return [], [Failure(key=task.keys[i], settings=task.cells[i], error=said) for i in left]
+        return [replace(_part(task, remaining), attempt=task.attempt + 1)] if remaining else [], []
+    reason = f"that its worker died {task.attempt} times ({done.lost})"
+    return [], [Failure(key=task.keys[i], settings=task.cells[i], error=reason) for i in remaining]
 
 
 def _part(task: CellTask, indices: Sequence[int]) -> CellTask:
@@ -216,12 +216,14 @@ class _NewRecords:
 @contextmanager
 def _shown(plan: RunPlan, fresh: _NewRecords, quiet: bool | None) -> Iterator[None]:
     """Show how many cells are done, those of a task under way included, and the time left."""
-    kept = len(plan.cells) - len(plan.missing)
+    recorded = len(plan.cells) - len(plan.missing)
     over = threading.Event()
     label = plan.name if is_own(plan.id) else plan.id
-    with progress(len(plan.cells), label=label, done=kept, quiet=quiet) as bar:
+    with progress(len(plan.cells), label=label, done=recorded, quiet=quiet) as bar:
         times = {plan.keys[index]: plan.guesses[index] for index in plan.missing}
-        watch = threading.Thread(target=_watch, args=(bar, fresh, kept, times, over), daemon=True)
+        watch = threading.Thread(
+            target=_watch, args=(bar, fresh, recorded, times, over), daemon=True
+        )
         watch.start()
         try:
             yield
@@ -231,7 +233,7 @@ def _shown(plan: RunPlan, fresh: _NewRecords, quiet: bool | None) -> Iterator[No
 
 
 def _watch(
-    bar: Bar, fresh: _NewRecords, kept: int, times: Mapping[str, float], over: threading.Event
+    bar: Bar, fresh: _NewRecords, recorded: int, times: Mapping[str, float], over: threading.Event
 ) -> None:
     """Advance the bar by what is written; cells count for the time left as they were foreseen."""
     ended = False
@@ -240,4 +242,4 @@ def _watch(
         written = fresh.written()
         done = sum(times[key] for key in written)
         bar.effort = done, sum(times.values()) - done
-        bar.advance(kept + len(written) - bar.done)
+        bar.advance(recorded + len(written) - bar.done)

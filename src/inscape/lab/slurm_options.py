@@ -47,13 +47,13 @@ class SlurmOptions:
 _NAMES = tuple(field.name for field in fields(SlurmOptions))
 
 
-def slurm_options(given: Mapping[str, Any] | None = None) -> SlurmOptions:
+def slurm_options(settings: Mapping[str, Any] | None = None) -> SlurmOptions:
     """Collect the options; what is given here wins over the environment, that over the file."""
     options: dict[str, Any] = {}
     for source, table in (
         (f"the file in {CONFIG}", _file()),
         ("the environment", _environment()),
-        ("the argument slurm", dict(given or {})),
+        ("the argument slurm", dict(settings or {})),
     ):
         for name, value in table.items():
             options[name] = _checked(name, value, source)
@@ -94,9 +94,9 @@ def _checked(name: str, value: Any, source: str) -> Any:
         case "partition" | "account" | "qos" | "constraint" if isinstance(value, str):
             return value
         case "time" | "cpus" | "gpus":
-            return int(_number(name, value, source, least=0 if name == "gpus" else 1, whole=True))
+            return int(_number(name, value, source, least=0 if name == "gpus" else 1, integer=True))
         case "mem":
-            return _number(name, value, source, least=0.001, whole=False)
+            return _number(name, value, source, least=0.001, integer=False)
         case "setup":
             lines = [value] if isinstance(value, str) else value
             if isinstance(lines, list | tuple) and all(isinstance(line, str) for line in lines):
@@ -111,15 +111,16 @@ def _checked(name: str, value: Any, source: str) -> Any:
     )
 
 
-def _number(name: str, value: Any, source: str, *, least: float, whole: bool) -> float:
+def _number(name: str, value: Any, source: str, *, least: float, integer: bool) -> float:
     unit = {"time": " of minutes", "mem": " of GB"}.get(name, "")
     try:
         number = float(value)
     except (TypeError, ValueError):
         number = float("nan")
-    if not number >= least or (whole and number != int(number)):
+    if not number >= least or (integer and number != int(number)):
         raise ValueError(
-            f"the Slurm option {name!r} in {source} must be {'an integer' if whole else 'a number'}"
-            f"{unit}, at least {least:g}, found {value!r}: correct it."
+            f"the Slurm option {name!r} in {source} must be "
+            f"{'an integer' if integer else 'a number'}{unit}, at least {least:g}, "
+            f"found {value!r}: correct it."
         )
     return number

@@ -166,8 +166,8 @@ def bootstrap_estimate(
         draws: How many times as many data sets are drawn as there are.
         seed: Seed of the draws; the global generator is left alone.
     """
-    given = values_by_dataset
-    entries = list(given.values() if isinstance(given, Mapping) else given)
+    values = values_by_dataset
+    entries = list(values.values() if isinstance(values, Mapping) else values)
     if not entries:
         raise ValueError("bootstrap_estimate needs at least one data set, found none.")
     of = statistic or _plain_mean

@@ -61,12 +61,12 @@ class _Work:
         except _DiskError as error:
             raise error.cause from None
         except Exception as error:
-            left = self._left(indices)
-            if len(left) < 2:
-                for index in left:
+            remaining = self._remaining(indices)
+            if len(remaining) < 2:
+                for index in remaining:
                     self._fail(index, error)
                 return
-            for half in (left[: len(left) // 2], left[len(left) // 2 :]):
+            for half in (remaining[: len(remaining) // 2], remaining[len(remaining) // 2 :]):
                 self._run(half)
 
     def _run_together(self, indices: Sequence[int]) -> None:
@@ -84,8 +84,8 @@ class _Work:
                 self._write(indices[place], outcome, about)
                 caught.clear()
                 started, since = datetime.now(UTC), time.perf_counter()
-        if left := self._left(indices):
-            raise RuntimeError(f"together yielded no outcome for {len(left)} of its cells")
+        if remaining := self._remaining(indices):
+            raise RuntimeError(f"together yielded no outcome for {len(remaining)} of its cells")
 
     def _write(self, index: int, outcome: Mapping[str, Any], about: dict[str, Any]) -> None:
         task = self.task
@@ -126,7 +126,7 @@ class _Work:
             "warnings": texts,
         }
 
-    def _left(self, indices: Sequence[int]) -> list[int]:
+    def _remaining(self, indices: Sequence[int]) -> list[int]:
         """Return the cells that have neither a record nor failed."""
         return [index for index in indices if index not in (*self.written, *self.failed)]
 
@@ -169,7 +169,7 @@ def _threads(number: int) -> Iterator[None]:
 def _seeded(key: str) -> Iterator[None]:
     """Start the global generators from a key, and leave them as they were."""
     seed = int(key, 16) % 2**32
-    ours, theirs = random.getstate(), np.random.get_state()  # noqa: NPY002
+    python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         random.seed(seed)
@@ -177,5 +177,5 @@ def _seeded(key: str) -> Iterator[None]:
         try:
             yield
         finally:
-            random.setstate(ours)
-            np.random.set_state(theirs)  # noqa: NPY002
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)  # noqa: NPY002

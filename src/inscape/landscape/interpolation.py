@@ -1,4 +1,4 @@
-"""Interpolation: the loss on the straight way from one vector of parameters to another."""
+"""Interpolation: the loss on the straight line between two parameter vectors."""
 
 import copy
 from collections.abc import Iterator, Mapping
@@ -13,27 +13,32 @@ from inscape._core import NotApplicable, Result, Row, Summary, checks, instrumen
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import generator
 from inscape.functional.jacobians import MEMORY, probe
-from inscape.functional.substitution import copied
-from inscape.landscape._last_layer import resolved
+from inscape.functional.substitution import checked_copy
+from inscape.landscape._last_layer import with_solved_last_layer
 from inscape.landscape.alignment import aligned, similarity
 from inscape.training import Loss
 from inscape.training.losses import check_targets, loss_function
 
-#: Places on the way unless the caller names some.
-PLACES = 25
-#: Points by which it is seen that units may change places.
-ALIGNED_BY = 32
+#: Default number of positions on the line.
+POSITIONS = 25
+#: Points by which permutation invariance is tested.
+ALIGNMENT_POINTS = 32
+
+#: Reason where there is one network only.
+NO_OTHER = "it needs a second network: pass other=, a module or its state_dict"
 
 Other = nn.Module | Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Interpolation(Result):
-    """The loss along the way, as it is and (where asked) with the last layer solved anew.
+    """The loss along the line, as it is and (on request) with the last layer solved again.
 
-    ``norms`` says whether the model has batch norm, whose running statistics are interpolated like
-    weights: they then belong to no network, and a barrier may be theirs alone.
-    ``likeness`` is the cosine of both ends, after the alignment where there was one.
+    ``norms`` tells whether the model has batch norm, whose running statistics are interpolated like
+    weights: they then belong to no network and may cause a barrier by themselves.
+    Other floating-point buffers are interpolated too. Of controlled networks the trained tensors
+    are interpolated, under the control all along. ``similarity`` is the cosine of both ends, after
+    the alignment if there was one.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -54,17 +59,17 @@ class Interpolation(Result):
 
     @property
     def barrier_solved(self) -> float | None:
-        """Return the barrier where the last layer is solved anew at every place."""
+        """Return the barrier where the last layer is solved again at every position."""
         return None if self.solved is None else _barrier(self.at, self.solved)
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row for each place."""
+        """Yield one row for each position."""
         for k, (at, loss) in enumerate(zip(self.at.tolist(), self.losses.tolist(), strict=True)):
             solved = None if self.solved is None else float(self.solved[k])
             yield {"at": at, "loss": loss, "solved": solved}
 
     def summary(self) -> Summary:
-        """Return the barrier; the places between those that were tried may be higher."""
+        """Return the barrier, a lower bound: the loss may be higher between positions."""
         ends = f"{float(self.losses[0]):.3g} to {float(self.losses[-1]):.3g}"
         basis = f"{self.loss} from {ends}, {len(self.at)} places"
         if self.barrier_solved is not None:
@@ -73,13 +78,13 @@ class Interpolation(Result):
 
 
 def _barrier(at: Tensor, losses: Tensor) -> float:
-    share = (at - at[0]) / (at[-1] - at[0])
-    straight = torch.lerp(losses[0], losses[-1], share)
+    fractions = (at - at[0]) / (at[-1] - at[0])
+    straight = torch.lerp(losses[0], losses[-1], fractions)
     return float((losses - straight)[1:-1].max().clamp(min=0)) if len(at) > 2 else 0.0
 
 
-def _nearby(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
-    """Return a second network for the contract: this one, with noise on its weights."""
+def _perturbed(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Return a second network for the contract: a copy with noise on its weights."""
     other, rng = copy.deepcopy(model), generator(1)
     with torch.no_grad():
         for p in other.parameters():
@@ -93,11 +98,11 @@ def _nearby(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
     better="smaller",
     larger="a higher barrier between both networks",
     cost="instant",
-    work=lambda n, c: PLACES * n,
+    work=lambda n, c: POSITIONS * n,
     meaning="On the straight line between both networks the loss rises to {value} above the "
     "interpolation between its values at the ends.",
     cites="klindt2023controlling, A.2.2, Eq. (9) (K5); frankle2020linear; ainsworth2023git",
-    example=_nearby,
+    example=_perturbed,
     by_default=False,
 )
 @torch.no_grad()
@@ -116,73 +121,45 @@ def interpolation(
     align: bool = False,
     memory: int = MEMORY,
 ) -> Interpolation | NotApplicable:
-    r"""Measure the loss on the straight way between two vectors of parameters.
+    r"""Measure the loss on the straight line between two parameter vectors.
 
     .. math:: L(\alpha) = \mathrm{loss}(f_{(1 - \alpha) \theta_a + \alpha \theta_b}(x), y),
               \quad B = \max_\alpha L(\alpha) - (1 - \alpha) L(0) - \alpha L(1)
 
-    With ``solve`` the last linear layer is replaced, at every place, by least squares of the labels
-    on what goes into it, :math:`\beta = (H^T H)^+ H^T Y` with H of one row for each point (Klindt's
-    Eq. (9) as corrected, K5). On the same data and with a free or kept bias this never has a higher
-    mean squared error. Exact at each place; the barrier is a lower bound since it may be higher in
-    between. Costs a pass over the data for each place.
-
-    Buffers are interpolated too where they hold floating-point numbers (batch norm's statistics).
-    Of networks that a control holds, what is trained is interpolated, and held all the way; a last
-    layer that is solved is a plain one.
+    Exact at each position; the barrier is a lower bound. Costs a pass over the data for each
+    position.
 
     Args:
-        model: The architecture, and by default the first end; it is not changed.
-        x: Points at which the loss is taken.
+        model: The architecture, and by default the first end; not modified.
+        x: Points at which the loss is computed.
         y: Their labels.
         other: The second end: a module of the same architecture, or its ``state_dict``.
         start: The first end, as a ``state_dict``; by default the model's own.
-        at: Places, rising, of which the first and the last count as ends; by default 25, 0 to 1.
-        loss: As in ``fit``; by default ``"mse"``, and ``"cross_entropy"`` for labels that are
-            integers.
-        solve: Whether to solve the last layer as well; needs ``"mse"``.
-        solve_on: Points and labels by which it is solved, such as those of the training; by default
-            ``x`` and ``y``.
-        bias: What the bias of the last layer is then: ``"free"`` (solved as well), ``"zero"`` (as
-            in the paper), or ``"kept"`` as it is on the way.
-        align: Whether the hidden units of the second end are first put into the order in which
-            they are most like those of the first, for linear layers that are called one after the
-            other; see :func:`aligned`.
+        at: Increasing positions, the first and last of which are the ends; by default 25, 0 to 1.
+        loss: As in ``fit``; by default ``"mse"``, ``"cross_entropy"`` for integer labels.
+        solve: Whether to solve the last layer by least squares as well; needs ``"mse"``.
+        solve_on: Points and labels for that, such as the training set; by default ``x``, ``y``.
+        bias: Bias of the solved layer: ``"free"`` (solved as well), ``"zero"`` (as in the paper),
+            or ``"kept"`` as interpolated.
+        align: Whether to permute the hidden units of the second end first; see :func:`aligned`.
         memory: Bytes that the working set may take.
     """
     checks.one_of(("free", "zero", "kept"), bias=bias)
     checks.module(model)
-    found = probe(model, x)
+    probed = probe(model, x)
     checks.labels(y, x)
     if other is None:
-        reason = "it needs a second network: pass other=, a module or its state_dict"
-        return NotApplicable(what="interpolation", reason=reason)
-    name = loss if loss is not None else ("mse" if y.is_floating_point() else "cross_entropy")
-    if solve and name != "mse":
-        raise ValueError(
-            f"solving the last layer by least squares needs the loss 'mse', found {name!r}: use "
-            "solve=False, or real labels."
-        )
-    check_targets(name, y, checks.call(model, x[:2].clone()))
-    places = _places(at)
-    ends = _ends(model, start, other)
+        return NotApplicable(what="interpolation", reason=NO_OTHER)
+    name = _checked_loss(model, x, y, loss, solve=solve)
+    positions, ends = _positions(at), _ends(model, start, other)
     if align:
-        ends[1], _ = aligned(model, *ends, x=x[:ALIGNED_BY])
-    walker = copied(model, x)
-    walker.load_state_dict(ends[1])
-    probe(walker, x)  # what holds at one end (rows apart, finite outputs) need not at the other
-    measure, rows = loss_function(name), found.rows(memory)
-    losses, solved = [], []
-    for share in places.tolist():
-        walker.load_state_dict(_between(ends[0], ends[1], share))
-        losses.append(_loss(walker, x, y, measure, rows))
-        if solve:
-            replaced = resolved(walker, *(solve_on or (x, y)), bias=bias, rows=rows)
-            solved.append(_loss(replaced, x, y, measure, rows))
+        ends[1], _ = aligned(model, *ends, x=x[:ALIGNMENT_POINTS])
+    line = _LossAlongLine(model, x, y, loss_function(name), probed.rows(memory))
+    losses, solved = line.losses(ends, positions, (solve_on or (x, y)) if solve else None, bias)
     return Interpolation(
-        at=places,
-        losses=torch.tensor(losses, dtype=torch.float64),
-        solved=torch.tensor(solved, dtype=torch.float64) if solve else None,
+        at=positions,
+        losses=losses,
+        solved=solved,
         loss=name if isinstance(name, str) else getattr(name, "__name__", "loss"),
         bias=bias,
         aligned=align,
@@ -191,22 +168,76 @@ def interpolation(
     )
 
 
-def _places(at: Tensor | None) -> Float64[Tensor, " k"]:
-    if at is None:
-        return torch.linspace(0, 1, PLACES, dtype=torch.float64)
-    places = at.detach().double().cpu()
-    if len(places) < 2 or not bool((places.diff() > 0).all()):
+def _checked_loss(
+    model: nn.Module, x: Tensor, y: Tensor, loss: str | Loss | None, *, solve: bool
+) -> str | Loss:
+    """Return the loss, by default that of the kind of labels, or raise what does not match."""
+    name = loss if loss is not None else ("mse" if y.is_floating_point() else "cross_entropy")
+    if solve and name != "mse":
         raise ValueError(
-            f"at must hold at least two places that rise, found {at.tolist()}: sort them, and "
-            "leave out those that come twice."
+            f"solving the last layer by least squares needs the loss 'mse', found {name!r}: use "
+            "solve=False, or real labels."
         )
-    return places
+    check_targets(name, y, checks.call(model, x[:2].clone()))
+    return name
+
+
+class _LossAlongLine:
+    r"""The loss of a network with parameters on a line, and with its last layer solved.
+
+    The last layer is :math:`\beta = (H^T H)^+ H^T Y`, least squares of the labels on the features
+    H, one row for each point (Klindt's Eq. (9) as corrected, K5). On the same data and with a free
+    or kept bias this never has a higher mean squared error.
+    """
+
+    def __init__(self, model: nn.Module, x: Tensor, y: Tensor, measure: Loss, rows: int) -> None:
+        self._network, self._x, self._y = checked_copy(model, x), x, y
+        self._measure, self._rows = measure, rows
+
+    def losses(
+        self,
+        ends: list[dict[str, Tensor]],
+        positions: Float64[Tensor, " k"],
+        solve_on: tuple[Tensor, Tensor] | None,
+        bias: str,
+    ) -> tuple[Float64[Tensor, " k"], Float64[Tensor, " k"] | None]:
+        """Return the losses at all positions, and those with the last layer solved."""
+        self._network.load_state_dict(ends[1])
+        probe(self._network, self._x)  # independent samples, finite outputs: at both ends
+        losses, solved = [], []
+        for position in positions.tolist():
+            self._network.load_state_dict(_interpolated(ends[0], ends[1], position))
+            losses.append(self._loss(self._network))
+            if solve_on is not None:
+                replaced = with_solved_last_layer(
+                    self._network, *solve_on, bias=bias, rows=self._rows
+                )
+                solved.append(self._loss(replaced))
+        return (
+            torch.tensor(losses, dtype=torch.float64),
+            None if solve_on is None else torch.tensor(solved, dtype=torch.float64),
+        )
+
+    def _loss(self, model: nn.Module) -> float:
+        return _loss(model, self._x, self._y, self._measure, self._rows)
+
+
+def _positions(at: Tensor | None) -> Float64[Tensor, " k"]:
+    if at is None:
+        return torch.linspace(0, 1, POSITIONS, dtype=torch.float64)
+    positions = at.detach().double().cpu()
+    if len(positions) < 2 or not bool((positions.diff() > 0).all()):
+        raise ValueError(
+            f"at must have at least two increasing positions, found {at.tolist()}: sort them, and "
+            "remove duplicates."
+        )
+    return positions
 
 
 def _ends(
     model: nn.Module, start: Mapping[str, Tensor] | None, other: Other
 ) -> list[dict[str, Tensor]]:
-    """Return both ends as states that fit the model, or say what does not."""
+    """Return both ends as state dicts of the model, or raise what does not match."""
     own = model.state_dict()
     states = [own if start is None else start]
     states += [other.state_dict() if isinstance(other, nn.Module) else other]
@@ -229,12 +260,12 @@ def _ends(
                     f"{name} must be finite, found NaN or Inf in {key!r}: load an earlier "
                     "checkpoint."
                 )
-        _refuse_held_otherwise(model, state, name)
+        _check_same_controls(model, state, name)
     return [{key: value.detach() for key, value in state.items()} for state in states]
 
 
-def _refuse_held_otherwise(model: nn.Module, state: Mapping[str, Tensor], name: str) -> None:
-    """Refuse a network that makes something else of the same parameters, if its state says so."""
+def _check_same_controls(model: nn.Module, state: Mapping[str, Tensor], name: str) -> None:
+    """Raise if a state dict was made under other controls than those of the model."""
     try:
         copy.deepcopy(model).load_state_dict(state)
     except RuntimeError as error:
@@ -245,16 +276,20 @@ def _refuse_held_otherwise(model: nn.Module, state: Mapping[str, Tensor], name: 
         ) from error
 
 
-def _between(start: dict[str, Tensor], stop: dict[str, Tensor], share: float) -> dict[str, Tensor]:
-    """Return the state at a share of the way; at the ends, exactly those."""
+def _interpolated(
+    start: dict[str, Tensor], stop: dict[str, Tensor], fraction: float
+) -> dict[str, Tensor]:
+    """Return the state at a fraction of the line; exactly the ends at 0 and 1."""
     return {
-        name: torch.lerp(value, stop[name].to(value), share) if value.is_floating_point() else value
+        name: torch.lerp(value, stop[name].to(value), fraction)
+        if value.is_floating_point()
+        else value
         for name, value in start.items()
     }
 
 
 def _loss(model: nn.Module, x: Tensor, y: Tensor, measure: Loss, rows: int) -> float:
-    """Return the loss over all points; predictions are made in chunks and kept."""
+    """Return the loss over all points, predicted in batches."""
     outputs = torch.cat([checks.call(model, part.clone()) for part in torch.split(x, rows)])
     if outputs.is_floating_point() and y.is_floating_point():
         y = y.to(outputs.dtype).reshape(outputs.shape) if y.numel() == outputs.numel() else y

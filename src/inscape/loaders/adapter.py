@@ -18,7 +18,7 @@ from inscape.loaders.embeddings import (
     refuse_other_lengths,
     sample_tokens,
 )
-from inscape.loaders.outputs import taken, tensors_in
+from inscape.loaders.outputs import selected, tensors_in
 from inscape.loaders.parts import Key, Parts, joined, keyed, listed, part_of, separated
 
 Inputs = Tensor | NDArray[Any] | Mapping[Any, Any] | Sequence[Any]
@@ -64,7 +64,7 @@ class Adapted(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the chosen output for some rows."""
-        return taken(self.whole_output(x), self.take)
+        return selected(self.whole_output(x), self.take)
 
     def whole_output(self, x: Tensor) -> Any:
         """Return all that the model inside returns for some rows."""
@@ -90,10 +90,10 @@ class Adapted(nn.Module):
                 "tensor, ...} to adapt, or measure it on that input itself."
             )
         alone = isinstance(inputs, Tensor | np.ndarray)
-        given = {self._key: torch.as_tensor(inputs)} if alone else keyed(inputs)  # type: ignore[arg-type]
+        arguments = {self._key: torch.as_tensor(inputs)} if alone else keyed(inputs)  # type: ignore[arg-type]
         if self.embedding is not None:
-            given = embedded_inputs(self.embedding, self.model, given, self.fixed)
-        return given[self._key] if self.parts is None else joined(self.parts, given)
+            arguments = embedded_inputs(self.embedding, self.model, arguments, self.fixed)
+        return arguments[self._key] if self.parts is None else joined(self.parts, arguments)
 
     def on_tokens(self) -> "Adapted":
         """Return the same network with token ids in its rows, which have no gradients."""
@@ -159,15 +159,15 @@ def adapt(
     """
     name = inputs if isinstance(inputs, str) else None
     alone = isinstance(inputs, Tensor | np.ndarray)
-    given: dict[Key, Tensor] = {}
+    arguments: dict[Key, Tensor] = {}
     if inputs is not None and name is None:
-        given = keyed((inputs,) if alone else inputs)  # type: ignore[arg-type]
-    parts = tuple(part_of(key, tensor) for key, tensor in given.items()) or None
+        arguments = keyed((inputs,) if alone else inputs)  # type: ignore[arg-type]
+    parts = tuple(part_of(key, tensor) for key, tensor in arguments.items()) or None
     tokens = Adapted(model, take=take, name=name, parts=parts, fixed=fixed or {})
     if not embedding:
         return tokens
     checks.in_eval_mode(model)
-    examples = {key: _spaced(tensor) for key, tensor in given.items()}
+    examples = {key: _spaced(tensor) for key, tensor in arguments.items()}
     examples = examples or {tokens._key: sample_tokens(model)}
     lookup_embedding = _embedding_of(tokens, examples, None if embedding is True else embedding)
     _refuse_other_outputs(tokens, lookup_embedding, examples)
@@ -224,9 +224,9 @@ def _refuse_other_outputs(
     tokens: Adapted, embedding: Embedding, examples: Mapping[Key, Tensor]
 ) -> None:
     """Refuse a network that computes something else from embedded tokens than from tokens."""
-    given = embedded_inputs(embedding, tokens.model, examples, tokens.fixed)
-    rows = given.pop(embedding.source)
-    outputs = tensors_in(embedding.call(tokens.model, rows, given, tokens.fixed))
+    embedded = embedded_inputs(embedding, tokens.model, examples, tokens.fixed)
+    rows = embedded.pop(embedding.source)
+    outputs = tensors_in(embedding.call(tokens.model, rows, embedded, tokens.fixed))
     for key, expected in tensors_in(called(tokens.model, examples, tokens.fixed)).items():
         values = outputs.get(key)
         if values is None or values.shape != expected.shape:

@@ -15,29 +15,29 @@ class NotAffineError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class AffineMap:
+class FittedAffineMap:
     """The map x -> matrix @ x + shift."""
 
     matrix: Array
     shift: Array
 
     @classmethod
-    def identity(cls, size: int) -> "AffineMap":
+    def identity(cls, size: int) -> "FittedAffineMap":
         """Return the map that changes nothing."""
         return cls(np.eye(size), np.zeros(size))
 
-    def then(self, other: "AffineMap") -> "AffineMap":
+    def then(self, other: "FittedAffineMap") -> "FittedAffineMap":
         """Return this map followed by another one."""
-        return AffineMap(other.matrix @ self.matrix, other.matrix @ self.shift + other.shift)
+        return FittedAffineMap(other.matrix @ self.matrix, other.matrix @ self.shift + other.shift)
 
 
-def affine_of(step: Any, inputs: int, *, name: str) -> AffineMap:
+def affine_of(step: Any, inputs: int, *, name: str) -> FittedAffineMap:
     """Return what a fitted transformer does to rows of so many inputs.
 
     Raises :class:`NotAffineError`, with the name of the step, where that is no affine map.
     """
     if step is None or step in ("passthrough", "drop"):
-        return AffineMap.identity(inputs) if step != "drop" else _chosen([], inputs)
+        return FittedAffineMap.identity(inputs) if step != "drop" else _chosen([], inputs)
     for base in type(step).__mro__:
         read = _KNOWN.get(base.__name__)
         if read is not None and base.__module__.startswith("sklearn."):
@@ -47,61 +47,61 @@ def affine_of(step: Any, inputs: int, *, name: str) -> AffineMap:
     )
 
 
-def _standard(step: Any, inputs: int, name: str) -> AffineMap:
+def _standard(step: Any, inputs: int, name: str) -> FittedAffineMap:
     return _shifted_and_scaled(step.mean_ if step.with_mean else None, step.scale_, inputs)
 
 
-def _robust(step: Any, inputs: int, name: str) -> AffineMap:
+def _robust(step: Any, inputs: int, name: str) -> FittedAffineMap:
     return _shifted_and_scaled(step.center_, step.scale_, inputs)
 
 
-def _largest(step: Any, inputs: int, name: str) -> AffineMap:
+def _largest(step: Any, inputs: int, name: str) -> FittedAffineMap:
     _refuse_clipping(step, name)
     return _shifted_and_scaled(None, step.scale_, inputs)
 
 
-def _range(step: Any, inputs: int, name: str) -> AffineMap:
+def _range(step: Any, inputs: int, name: str) -> FittedAffineMap:
     _refuse_clipping(step, name)
-    return AffineMap(np.diag(np.asarray(step.scale_, float)), np.asarray(step.min_, float))
+    return FittedAffineMap(np.diag(np.asarray(step.scale_, float)), np.asarray(step.min_, float))
 
 
-def _components(step: Any, inputs: int, name: str) -> AffineMap:
+def _components(step: Any, inputs: int, name: str) -> FittedAffineMap:
     matrix = np.asarray(step.components_, float)
     if getattr(step, "whiten", False):
         matrix = matrix / np.sqrt(np.asarray(step.explained_variance_, float))[:, None]
     mean = getattr(step, "mean_", None)
     centre = np.zeros(matrix.shape[1]) if mean is None else np.asarray(mean, float)
-    return AffineMap(matrix, -matrix @ centre)
+    return FittedAffineMap(matrix, -matrix @ centre)
 
 
-def _selected(step: Any, inputs: int, name: str) -> AffineMap:
+def _selected(step: Any, inputs: int, name: str) -> FittedAffineMap:
     return _chosen(np.flatnonzero(step.get_support()).tolist(), inputs)
 
 
-def _imputed(step: Any, inputs: int, name: str) -> AffineMap:
+def _imputed(step: Any, inputs: int, name: str) -> FittedAffineMap:
     known = np.asarray(step.statistics_, float)
     if not np.isfinite(known).all() or step.add_indicator:
         raise NotAffineError(f"the step {name!r} adds or drops columns for missing values")
-    return AffineMap.identity(inputs)  # rows that are measured have no missing values
+    return FittedAffineMap.identity(inputs)  # rows that are measured have no missing values
 
 
-def _unchanged(step: Any, inputs: int, name: str) -> AffineMap:
+def _unchanged(step: Any, inputs: int, name: str) -> FittedAffineMap:
     if step.func is not None:
         raise NotAffineError(f"the step {name!r} calls a function of its own")
-    return AffineMap.identity(inputs)
+    return FittedAffineMap.identity(inputs)
 
 
-def _pipeline(step: Any, inputs: int, name: str) -> AffineMap:
+def _pipeline(step: Any, inputs: int, name: str) -> FittedAffineMap:
     return affine_of_steps(step.steps, inputs)
 
 
-def _joined(step: Any, inputs: int, name: str) -> AffineMap:
+def _joined(step: Any, inputs: int, name: str) -> FittedAffineMap:
     if step.transformer_weights:
         raise NotAffineError(f"the step {name!r} weights its parts")
     return _stacked([affine_of(part, inputs, name=key) for key, part in step.transformer_list])
 
 
-def _by_column(step: Any, inputs: int, name: str) -> AffineMap:
+def _by_column(step: Any, inputs: int, name: str) -> FittedAffineMap:
     if step.transformer_weights:
         raise NotAffineError(f"the step {name!r} weights its parts")
     names = list(getattr(step, "feature_names_in_", range(inputs)))
@@ -114,15 +114,15 @@ def _by_column(step: Any, inputs: int, name: str) -> AffineMap:
     return _stacked(parts) if parts else _chosen([], inputs)
 
 
-def affine_of_steps(steps: Iterable[tuple[str, Any]], inputs: int) -> AffineMap:
+def affine_of_steps(steps: Iterable[tuple[str, Any]], inputs: int) -> FittedAffineMap:
     """Return what several steps do, one after the other."""
-    whole = AffineMap.identity(inputs)
+    composed = FittedAffineMap.identity(inputs)
     for name, step in steps:
-        whole = whole.then(affine_of(step, len(whole.matrix), name=name))
-    return whole
+        composed = composed.then(affine_of(step, len(composed.matrix), name=name))
+    return composed
 
 
-_KNOWN: dict[str, Callable[[Any, int, str], AffineMap]] = {
+_KNOWN: dict[str, Callable[[Any, int, str], FittedAffineMap]] = {
     "StandardScaler": _standard,
     "RobustScaler": _robust,
     "MaxAbsScaler": _largest,
@@ -139,10 +139,10 @@ _KNOWN: dict[str, Callable[[Any, int, str], AffineMap]] = {
 }
 
 
-def _shifted_and_scaled(centre: Any, scale: Any, inputs: int) -> AffineMap:
+def _shifted_and_scaled(centre: Any, scale: Any, inputs: int) -> FittedAffineMap:
     factor = np.ones(inputs) if scale is None else 1.0 / np.asarray(scale, float)
     shift = np.zeros(inputs) if centre is None else -factor * np.asarray(centre, float)
-    return AffineMap(np.diag(factor), shift)
+    return FittedAffineMap(np.diag(factor), shift)
 
 
 def _refuse_clipping(step: Any, name: str) -> None:
@@ -150,13 +150,13 @@ def _refuse_clipping(step: Any, name: str) -> None:
         raise NotAffineError(f"the step {name!r} clips what lies outside the range of its training")
 
 
-def _chosen(columns: Iterable[int], inputs: int) -> AffineMap:
+def _chosen(columns: Iterable[int], inputs: int) -> FittedAffineMap:
     matrix = np.eye(inputs)[np.asarray(list(columns), int)]
-    return AffineMap(matrix, np.zeros(len(matrix)))
+    return FittedAffineMap(matrix, np.zeros(len(matrix)))
 
 
-def _stacked(parts: list[AffineMap]) -> AffineMap:
-    return AffineMap(
+def _stacked(parts: list[FittedAffineMap]) -> FittedAffineMap:
+    return FittedAffineMap(
         np.concatenate([part.matrix for part in parts]),
         np.concatenate([part.shift for part in parts]),
     )

@@ -45,8 +45,8 @@ class Arrays:
                 digest.update(b"none;")
                 continue
             digest.update(f"{array.dtype}{array.shape};".encode())
-            plain = array.astype(str) if array.dtype == object else array
-            digest.update(np.ascontiguousarray(plain).tobytes())
+            values = array.astype(str) if array.dtype == object else array
+            digest.update(np.ascontiguousarray(values).tobytes())
         return digest.hexdigest()
 
 
@@ -66,9 +66,9 @@ def as_array(values: Any, name: str) -> Array:
         ) from error
 
 
-def from_pair(given: Any) -> Arrays:
+def from_pair(pair: Any) -> Arrays:
     """Return ``x``, ``(x,)`` or ``(x, y)`` as arrays; x may be several inputs."""
-    halves = given if isinstance(given, tuple | list) else (given,)
+    halves = pair if isinstance(pair, tuple | list) else (pair,)
     if not 1 <= len(halves) <= 2:
         raise DataError(
             f"data must be x or a pair (x, y), found {len(halves)} parts: keep inputs and labels, "
@@ -100,10 +100,12 @@ def from_names(named: Mapping[str, Any], where: str, arguments: Sequence[str] = 
     inputs = [name for name in named if name in arguments and name.lower() not in LABELS]
     if len(inputs) > 1 or (inputs and inputs != [x] and _is_integer(named[inputs[0]])):
         return _from_arguments(named, names, inputs)
-    notes = [_said(x, y)]
+    notes = [_description(x, y)]
     if x is None:
         x, y = _by_order(named, names)
-        notes = [f"{_said(x, y)}: taken by their order, for no name is one of x, data, images"]
+        notes = [
+            f"{_description(x, y)}: taken by their order, for no name is one of x, data, images"
+        ]
     test = {part: names.get(f"{part}_test") for part in ("x", "y")}
     if test["x"]:
         notes.append("with a test set")
@@ -137,8 +139,8 @@ def _from_arguments(
 def _together(named: Mapping[Any, Any]) -> tuple[Array, Parts]:
     """Return several inputs as examples that hold them all, and what they look like."""
     tensors: dict[Key, Tensor] = {}
-    for key, given in named.items():
-        array = as_array(given, str(key))
+    for key, value in named.items():
+        array = as_array(value, str(key))
         if array.dtype.kind not in "biuf":
             raise DataError(
                 f"the input {key!r} must hold numbers in examples of one length, found dtype "
@@ -157,8 +159,8 @@ def _tokens(array: Array) -> Parts:
     return (InputPart(key=0, shape=array.shape[1:], dtype=torch.int64),)
 
 
-def _is_integer(given: Any) -> bool:
-    return as_array(given, "x").dtype.kind in "iu"
+def _is_integer(value: Any) -> bool:
+    return as_array(value, "x").dtype.kind in "iu"
 
 
 def _said_inputs(parts: Parts) -> str:
@@ -168,9 +170,9 @@ def _said_inputs(parts: Parts) -> str:
 
 
 def _chosen(names: Mapping[str, str]) -> tuple[str | None, str | None]:
-    whole = [(x, y) for x, y in PAIRS if x in names and y in names]
+    pairs = [(x, y) for x, y in PAIRS if x in names and y in names]
     alone = [(x, y) for x, y in PAIRS if x in names]
-    for x, y in [*whole, *alone]:
+    for x, y in [*pairs, *alone]:
         return names[x], names.get(y)
     return None, None
 
@@ -184,5 +186,5 @@ def _by_order(named: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, 
     return first, same[0] if same else None
 
 
-def _said(x: str | None, y: str | None) -> str:
+def _description(x: str | None, y: str | None) -> str:
     return f"x is {x!r}, y is {y!r}" if y else f"x is {x!r}, and there is no y"

@@ -25,7 +25,7 @@ def by_name(data: OpenedData, classes: tuple[Name, ...]) -> OpenedData:
         return data
     both = data.y if data.y_test is None else torch.cat([data.y, data.y_test])
     values = torch.unique(both)
-    names = [data.names[int(v)] if data.names else _plain(v) for v in values.tolist()]
+    names = [data.names[int(v)] if data.names else _integer_if_equal(v) for v in values.tolist()]
     indices = _numbers(names, classes)
     if None not in indices:
         return _numbered(data, values, [k for k in indices if k is not None], classes)
@@ -46,7 +46,7 @@ def _may_be_names(data: OpenedData) -> bool:
     return data.task == "classes" or guessed
 
 
-def _plain(value: float) -> Name:
+def _integer_if_equal(value: float) -> Name:
     return int(value) if value == int(value) else value
 
 
@@ -69,7 +69,9 @@ def _numbered(
 
     before = f"the classes {listed(data.names, 5)} are numbered from 0 in this order"
     notes = [note for note in data.notes if note not in (data.guess, before)]
-    said = f"y holds classes of the model: {listed(classes, 5)} are numbered from 0 in this order"
+    sentence = (
+        f"y holds classes of the model: {listed(classes, 5)} are numbered from 0 in this order"
+    )
     free = data.settings.get("loss") == "auto"
     return replace(
         data,
@@ -77,7 +79,7 @@ def _numbered(
         y_test=coded(data.y_test),
         task="classes",
         loss="cross_entropy" if free else data.loss,
-        notes=(*notes, said),
+        notes=(*notes, sentence),
         settings={**data.settings, "labels": "classes"},
         guess="",
         names=classes,

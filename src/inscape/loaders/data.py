@@ -121,16 +121,29 @@ def open_data(
         max_size=max_size,
         arguments=arguments,
     )
+    preparation = {"input_shape": input_shape, "divide": divide, "normalise": normalise}
+    form = {"limit": limit, "place": place, "dtype": precision}
+    return _prepared(source, preparation, form, labels=labels, loss=loss, target=target)
+
+
+def _prepared(
+    source: DataSource,
+    preparation: Mapping[str, Any],
+    form: Mapping[str, Any],
+    *,
+    labels: str,
+    loss: str,
+    target: str | None,
+) -> OpenedData:
+    """Return the data of a source with inputs prepared, labels read, both in the given form."""
     arrays = source.arrays
-    _refuse_preparation(arrays, input_shape=input_shape, divide=divide, normalise=normalise)
+    _refuse_preparation(arrays, **preparation)
     wish = source.task if labels == "auto" and source.task else labels
-    read = read_labels(arrays.y, arrays.y_test, wish=wish, dtype=precision)
-    prepare, notes = read_preparation(
-        arrays.x, input_shape=input_shape, divide=divide, normalise=normalise
-    )
-    ready = _Ready(prepare=prepare, limit=limit, place=place, dtype=precision)
+    read = read_labels(arrays.y, arrays.y_test, wish=wish, dtype=form["dtype"])
+    prepare, notes = read_preparation(arrays.x, **preparation)
+    ready = _Ready(prepare=prepare, **form)
     data = ready.data(source, read, loss=_loss(loss, read.task))
-    settings = {**prepare.settings, "labels": read.task, "loss": loss, "limit": limit}
+    settings = {**prepare.settings, "labels": read.task, "loss": loss, "limit": ready.limit}
     return replace(
         data,
         notes=tuple(dict.fromkeys((*arrays.notes, *read.notes, *notes, *ready.notes))),
@@ -141,10 +154,10 @@ def open_data(
 def _refuse_preparation(arrays: Arrays, **wishes: Any) -> None:
     """Refuse to scale or to shape several inputs at once."""
     several = len(arrays.parts) > 1 or any(part.key != 0 for part in arrays.parts)
-    given = [name for name, wish in wishes.items() if wish is not None]
-    if several and given:
+    requested = [name for name, wish in wishes.items() if wish is not None]
+    if several and requested:
         raise DataError(
-            f"--{given[0].replace('_', '-')} must have one array to apply to, found the inputs "
+            f"--{requested[0].replace('_', '-')} must have one array to apply to, found the inputs "
             f"{', '.join(str(part.key) for part in arrays.parts)}: prepare them before saving."
         )
 

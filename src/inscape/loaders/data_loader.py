@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from inscape._core.progress import progress
 from inscape.errors import DataError
 from inscape.loaders.arrays import Array, Arrays, from_names, from_pair
 from inscape.loaders.files import short
+from inscape.runtime.progress import progress
 
 
 def is_loader(data: object) -> bool:
@@ -91,7 +91,7 @@ def _untouched(loader: Any) -> Iterator[None]:
     """Draw shuffles and transforms from seed 0, then put every random state back."""
     own = {id(g): g for g in (loader.generator, getattr(loader.sampler, "generator", None)) if g}
     states = [(generator, generator.get_state()) for generator in own.values()]
-    ours, theirs = random.getstate(), np.random.get_state()  # noqa: NPY002 - transforms use it
+    python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002 - transforms use it
     before = torch.random.get_rng_state()
     torch.default_generator.manual_seed(0)
     random.seed(0)
@@ -100,7 +100,7 @@ def _untouched(loader: Any) -> Iterator[None]:
         yield
     finally:
         torch.random.set_rng_state(before)
-        random.setstate(ours)
-        np.random.set_state(theirs)  # noqa: NPY002
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
         for generator, state in states:
             generator.set_state(state)

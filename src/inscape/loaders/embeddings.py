@@ -1,6 +1,7 @@
 """The embedding that a model of tokens begins with: found in a call, and put in its place."""
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,7 +82,9 @@ class Embedding:
         )
 
     def refuse_unknown(self, ids: Tensor) -> None:
-        """Refuse ids that the table has no row for."""
+        """Refuse ids that the table has no row for, where it looks up all of them."""
+        if math.prod(self.shape) < math.prod(self.input_shape):
+            return
         bad = (ids < 0) | (ids >= self.vocabulary)
         if bool(bad.any()):
             row = int(bad.flatten(1).any(1).nonzero()[0])
@@ -140,14 +143,14 @@ def find_embedding(
         named: The lookup to take: a module or a parameter. None takes the first.
     """
     inputs = {key: tensor.clone() for key, tensor in inputs.items()}  # each an object of its own
-    seen = _watched(model, inputs, fixed)
+    watching = _watched(model, inputs, fixed)
     turned = _watched(model, {k: t.flip(0).clone() for k, t in inputs.items()}, fixed)
-    if len(seen.seen) != len(turned.seen):
+    if len(watching.lookups) != len(turned.lookups):
         return None
     names = _names(model)
     choices = [
         (place, lookup)
-        for place, (lookup, other) in enumerate(zip(seen.seen, turned.seen, strict=True))
+        for place, (lookup, other) in enumerate(zip(watching.lookups, turned.lookups, strict=True))
         if _follows(lookup, other, inputs)
     ]
     if named is not None:
@@ -155,7 +158,7 @@ def find_embedding(
     if not choices:
         return None
     place, lookup = choices[0]
-    return _embedding(place, lookup, seen, inputs, names)
+    return _embedding(place, lookup, watching, inputs, names)
 
 
 def _watched(model: nn.Module, inputs: Inputs, fixed: Mapping[str, Any]) -> Watching:
@@ -174,7 +177,7 @@ def _follows(lookup: Lookup, turned: Lookup, inputs: Inputs) -> bool:
 
 
 def _embedding(
-    place: int, lookup: Lookup, seen: Watching, inputs: Inputs, names: dict[int, list[str]]
+    place: int, lookup: Lookup, watching: Watching, inputs: Inputs, names: dict[int, list[str]]
 ) -> Embedding:
     source = lookup.source
     assert source is not None  # _follows asks for it
@@ -190,7 +193,7 @@ def _embedding(
         input_shape=tuple(inputs[source].shape[1:]),
         size=lookup.size,
         parameter=own[0] if own else None,
-        reads_ids=bool(seen.read.get(source, set()) - {place}) or lookup.padded,
+        reads_ids=bool(watching.read.get(source, set()) - {place}) or lookup.padded,
     )
 
 
@@ -216,11 +219,11 @@ def _named(
     wanted = named.removesuffix(".weight")
     if wanted in known:
         return known[wanted]
-    there = ", ".join(map(repr, reversed(known))) or "none"
+    listed_names = ", ".join(map(repr, reversed(known))) or "none"
     offer = did_you_mean(wanted, list(known), otherwise="name one of them.", quoted=True)
     raise UnsupportedModelError(
         f"the embedding must be one that the model looks tokens up in, found {named!r} where it "
-        f"uses {there}: {offer}"
+        f"uses {listed_names}: {offer}"
     )
 
 

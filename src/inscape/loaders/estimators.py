@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from inscape.errors import UnsupportedModelError
-from inscape.loaders.affine_steps import AffineMap, NotAffineError, affine_of_steps
+from inscape.loaders.affine_steps import FittedAffineMap, NotAffineError, affine_of_steps
 from inscape.loaders.black_box import BlackBox
 from inscape.loaders.labels import Name, listed
 from inscape.loaders.sklearn_mlp import convert_mlp, is_sklearn_mlp
@@ -91,30 +91,30 @@ def _as_layers(model: Any) -> tuple[nn.Sequential, tuple[str, ...]] | None:
     weight = np.atleast_2d(np.asarray(model.coef_, np.float64))
     bias = np.broadcast_to(np.asarray(model.intercept_, np.float64), weight.shape[:1])
     notes = ("its outputs are the scores of its decision function",) * hasattr(model, "classes_")
-    return nn.Sequential(linear(AffineMap(weight, np.array(bias)))).eval(), notes
+    return nn.Sequential(linear(FittedAffineMap(weight, np.array(bias)))).eval(), notes
 
 
 def _is_linear(model: Any) -> bool:
     """Tell whether its outputs are ``coef_ @ x + intercept_``, by comparing them."""
     inputs = np.atleast_2d(model.coef_).shape[1]
     rows = np.random.default_rng(0).standard_normal((4, inputs))
-    said = np.asarray(_function(model)[0](rows), np.float64).reshape(4, -1)
+    values = np.asarray(_function(model)[0](rows), np.float64).reshape(4, -1)
     outputs = rows @ np.atleast_2d(model.coef_).T + model.intercept_
     score = getattr(model, "decision_function", None)
-    said = said if score is None else np.asarray(score(rows), np.float64).reshape(4, -1)
-    return outputs.shape == said.shape and bool(np.allclose(outputs, said))
+    values = values if score is None else np.asarray(score(rows), np.float64).reshape(4, -1)
+    return outputs.shape == values.shape and bool(np.allclose(outputs, values))
 
 
-def _folded(layers: nn.Sequential, before: AffineMap) -> nn.Sequential:
+def _folded(layers: nn.Sequential, before: FittedAffineMap) -> nn.Sequential:
     first = layers[0]
     assert isinstance(first, nn.Linear)
     weight = first.weight.detach().numpy().astype(np.float64)
     bias = first.bias.detach().numpy().astype(np.float64)
-    layers[0] = linear(before.then(AffineMap(weight, bias)))
+    layers[0] = linear(before.then(FittedAffineMap(weight, bias)))
     return layers
 
 
-def linear(map: AffineMap) -> nn.Linear:
+def linear(map: FittedAffineMap) -> nn.Linear:
     """Return an affine map as a layer in double precision."""
     outputs, inputs = map.matrix.shape
     layer = nn.Linear(inputs, outputs, device="meta")  # draws no random numbers
@@ -135,9 +135,9 @@ def _inputs(model: Any, layers: nn.Sequential) -> int:
 
 def _black_box(model: Any, why: tuple[str, ...], notes: tuple[str, ...]) -> Converted:
     function, values = _function(model)
-    said = f"a black box, values of {values} without gradients"
+    description = f"a black box, values of {values} without gradients"
     reason = f"a {type(_steps(model)[1]).__name__}" + "".join(f" ({cause})" for cause in why)
-    return BlackBox(function, reason).eval(), (*notes, *why, said)
+    return BlackBox(function, reason).eval(), (*notes, *why, description)
 
 
 def _function(model: Any) -> tuple[Callable[[Array], Array], str]:

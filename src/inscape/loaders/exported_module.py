@@ -70,13 +70,13 @@ class AtenModule(nn.Module):
         for step in self._steps:
             step.run(values, shape)
             tensors = [value for value in values.values() if isinstance(value, Tensor)]
-            held = {_storage(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}
-            taken = sum(size for storage, size in held.items() if storage not in own)
+            storages = {_storage(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}
+            total = sum(size for storage, size in storages.items() if storage not in own)
             largest = max(tensor.numel() * tensor.element_size() for tensor in tensors)
-            if max(taken, largest) > limit:
+            if max(total, largest) > limit:
                 raise BudgetError(
                     f"an exported program must fit into {in_bytes(limit)}, three quarters of the "
-                    f"memory here, found {in_bytes(max(taken, largest))} at {step.target!r} for "
+                    f"memory here, found {in_bytes(max(total, largest))} at {step.target!r} for "
                     f"inputs of shape {tuple(x.shape)}: use smaller batches."
                 )
         if len(self._fitting) >= _REMEMBERED:

@@ -116,18 +116,18 @@ def read_step(node: Mapping[str, Any], main: torch.dtype) -> AtenCall | None:
         return None
     operation(target)
     args, kwargs = [], {}
-    for given in node["inputs"]:
-        value = _argument(given["arg"])
+    for argument in node["inputs"]:
+        value = _argument(argument["arg"])
         value = Here.DTYPE if value is main else value
-        if given["name"] in ("train", "training") and value is True and target != _INSTANCE_NORM:
+        if argument["name"] in ("train", "training") and value is True and target != _INSTANCE_NORM:
             raise UnfitProgramError(
                 f"it was exported in training mode (see {target!r}): call model.eval() before "
                 "torch.export.export"
             )
-        if given.get("kind") == 1 or not given["name"]:
+        if argument.get("kind") == 1 or not argument["name"]:
             args.append(value)
         else:
-            kwargs[str(given["name"])] = value
+            kwargs[str(argument["name"])] = value
     return AtenCall(
         target=target, args=tuple(args), kwargs=kwargs, results=_results(node["outputs"])
     )

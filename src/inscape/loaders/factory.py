@@ -49,11 +49,11 @@ def build(spec: str) -> tuple[Any, tuple[str, ...]]:
         except (Exception, SystemExit) as error:
             raise UnsupportedModelError(
                 f"the factory {name!r} in {home} must return a model, but it raised "
-                f"{said(error)}: fix it, or call it in a script of yours first."
+                f"{error_summary(error)}: fix it, or call it in a script of yours first."
             ) from error
 
 
-def said(error: BaseException) -> str:
+def error_summary(error: BaseException) -> str:
     """Return the kind of an error, its first line, and where in whose file it was raised."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     text = str(error).strip().partition("\n")[0]
@@ -143,7 +143,9 @@ def _import_refusal(home: str, error: BaseException) -> UnsupportedModelError:
         if isinstance(error, SystemExit)
         else "fix it, or run it with python to see the whole trace"
     )
-    return UnsupportedModelError(f"{home} must be importable, but it raised {said(error)}: {hint}.")
+    return UnsupportedModelError(
+        f"{home} must be importable, but it raised {error_summary(error)}: {hint}."
+    )
 
 
 def _attribute(module: ModuleType, name: str, home: str) -> Any:

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from inscape._core.extras import need
 from inscape.errors import UnsupportedModelError
 from inscape.files.size_limits import check_size
 from inscape.loaders.files import short
+from inscape.runtime.extras import need
 
 CONFIG = "config.json"
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".h5", ".msgpack")

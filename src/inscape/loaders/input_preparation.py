@@ -87,66 +87,66 @@ def reshaped(x: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, tuple[str, ...]
     return x.reshape(len(x), *shape), ()
 
 
-def _shape(given: Any) -> tuple[int, ...]:
-    words = given.split("x") if isinstance(given, str) else given
+def _shape(option: Any) -> tuple[int, ...]:
+    words = option.split("x") if isinstance(option, str) else option
     try:
         shape = tuple(int(word) for word in words)
     except (TypeError, ValueError):
         shape = ()
     if not shape or min(shape) < 1:
         raise ValueError(
-            f"input shape must be integers such as 1x28x28, found {given!r}: write one."
+            f"input shape must be integers such as 1x28x28, found {option!r}: write one."
         )
     return shape
 
 
-def _divisor(given: Any, x: Array) -> tuple[float | None, tuple[str, ...]]:
-    whole = x.dtype.kind in "iu"
-    span = f"x holds integers from {x.min()} to {x.max()}" if whole else ""
-    if given == "auto" and whole and x.min() >= 0 and 128 <= x.max() <= 255:
+def _divisor(option: Any, x: Array) -> tuple[float | None, tuple[str, ...]]:
+    integer = x.dtype.kind in "iu"
+    span = f"x holds integers from {x.min()} to {x.max()}" if integer else ""
+    if option == "auto" and integer and x.min() >= 0 and 128 <= x.max() <= 255:
         return 255.0, (f"{span}: divided by 255 (use --divide 1 otherwise)",)
-    if given in (None, "auto"):
-        hint = " (use --divide 255 to divide)" if given is None and whole and x.max() > 1 else ""
-        return None, (f"{span}: taken as they are{hint}",) if whole else ()
+    if option in (None, "auto"):
+        hint = " (use --divide 255 to divide)" if option is None and integer and x.max() > 1 else ""
+        return None, (f"{span}: taken as they are{hint}",) if integer else ()
     try:
-        divide = float(given)
+        divide = float(option)
     except (TypeError, ValueError):
         divide = math.nan
     if not math.isfinite(divide) or divide == 0:
         raise ValueError(
-            f"divide must be a number to divide by, or auto, found {given!r}: give one."
+            f"divide must be a number to divide by, or auto, found {option!r}: give one."
         )
     return divide, ()
 
 
-def _normalise(given: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    if given is None:
+def _normalise(option: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if option is None:
         return (), ()
-    if isinstance(given, str) and given.lower() in STATISTICS:
-        return STATISTICS[given.lower()]
+    if isinstance(option, str) and option.lower() in STATISTICS:
+        return STATISTICS[option.lower()]
     try:
-        mean, std = _halves(given)
+        mean, std = _halves(option)
     except (TypeError, ValueError):
         mean, std = (), ()
     finite = all(map(math.isfinite, (*mean, *std)))
     if not mean or len(mean) != len(std) or not finite or min(std) <= 0:
         raise ValueError(
             f"normalise must be MEAN,STD or MEANS/STDS with one of each per channel and STD above "
-            f"0, or one of {', '.join(STATISTICS)}, found {given!r}: write e.g. 0.5,0.25."
+            f"0, or one of {', '.join(STATISTICS)}, found {option!r}: write e.g. 0.5,0.25."
         )
     return mean, std
 
 
-def _halves(given: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    if isinstance(given, str):
-        given = given.split("/") if "/" in given else given.split(",")
-    mean, std = given
+def _halves(option: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if isinstance(option, str):
+        option = option.split("/") if "/" in option else option.split(",")
+    mean, std = option
     return _numbers(mean), _numbers(std)
 
 
-def _numbers(given: Any) -> tuple[float, ...]:
-    if isinstance(given, str):
-        return tuple(float(word) for word in given.split(","))
-    if isinstance(given, Sequence | np.ndarray | Tensor) and np.ndim(given):
-        return tuple(float(value) for value in given)
-    return (float(given),)
+def _numbers(option: Any) -> tuple[float, ...]:
+    if isinstance(option, str):
+        return tuple(float(word) for word in option.split(","))
+    if isinstance(option, Sequence | np.ndarray | Tensor) and np.ndim(option):
+        return tuple(float(value) for value in option)
+    return (float(option),)

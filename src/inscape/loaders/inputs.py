@@ -44,9 +44,9 @@ def one_input(
     checks.in_eval_mode(opened.model)
     rows = data.x.flatten(1)
     inputs = separated(data.parts, rows)
-    given = inputs[0] if integers else inputs
+    tensor = inputs[0] if integers else inputs
     try:
-        adapted = adapt(opened.model, inputs=given, embedding=embedding or True)
+        adapted = adapt(opened.model, inputs=tensor, embedding=embedding or True)
     except UnsupportedModelError:
         if embedding is not None or _has_embedding(opened) or integers:
             raise
@@ -76,12 +76,12 @@ def _embedded(
     """Return data with embedded tokens; where that takes too much memory, fewer examples."""
     embedding = adapted.embedding
     assert embedding is not None
-    said = (
+    note = (
         f"expects tokens: measured in its embedding {embedding}, where the input has gradients; "
         "what reads the parameters alone is measured on the tokens (use --embedding NAME for "
         "another)"
     )
-    opened = replace(opened, model=adapted, notes=(*opened.notes, said))
+    opened = replace(opened, model=adapted, notes=(*opened.notes, note))
     size = max(1, embedding.size * torch.Size(embedding.shape).numel() * data.x.element_size())
     most = max(1, LARGEST // size)
     x, tokens, y, notes = _split(adapted, data, data.x, data.y, most)

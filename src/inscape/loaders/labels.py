@@ -51,19 +51,19 @@ def read_labels(y: Array | None, y_test: Array | None, *, wish: str, dtype: torc
         return Labels(task="unlabelled")
     y, y_test = _column(y), None if y_test is None else _column(y_test)
     task, guess = (wish, "") if wish != "auto" else _guess(y)
-    said: tuple[str, ...] = (guess,) if guess else ()
+    notes: tuple[str, ...] = (guess,) if guess else ()
     if task == "regression":
         return Labels(
             task="regression",
             y=_reals(y, dtype),
             y_test=None if y_test is None else _reals(y_test, dtype),
-            notes=said,
+            notes=notes,
             guess=guess,
         )
     codes, codes_test, names = _codes(y, y_test)
     if names:
-        said += (f"the classes {listed(names, 5)} are numbered from 0 in this order",)
-    return Labels(task="classes", y=codes, y_test=codes_test, notes=said, guess=guess, names=names)
+        notes += (f"the classes {listed(names, 5)} are numbered from 0 in this order",)
+    return Labels(task="classes", y=codes, y_test=codes_test, notes=notes, guess=guess, names=names)
 
 
 def listed(names: Sequence[Name], most: int) -> str:
@@ -81,23 +81,23 @@ def _guess(y: Array) -> tuple[Task, str]:
     otherwise = "(use --labels {} otherwise)"
     if y.ndim > 1:
         if _is_one_hot(y):
-            said = f"y is one-hot: taken as {y.shape[1]} classes "
-            return "classes", said + otherwise.format("regression")
+            note = f"y is one-hot: taken as {y.shape[1]} classes "
+            return "classes", note + otherwise.format("regression")
         return "regression", ""
     values = np.unique(y)
     if values.tolist() == [-1, 1]:
         return "regression", PLUS_MINUS
     if _look_like_classes(values, len(y)):
-        said = f"y holds {len(values)} different integers: taken as classes "
-        return "classes", said + otherwise.format("regression")
-    said = "y holds real numbers or many different integers: taken as regression "
-    return "regression", said + otherwise.format("classes")
+        note = f"y holds {len(values)} different integers: taken as classes "
+        return "classes", note + otherwise.format("regression")
+    note = "y holds real numbers or many different integers: taken as regression "
+    return "regression", note + otherwise.format("classes")
 
 
 def _look_like_classes(values: Array, rows: int) -> bool:
-    whole = bool(np.all(values == np.round(values))) and bool(values[0] >= 0)
+    integers = bool(np.all(values == np.round(values))) and bool(values[0] >= 0)
     counted = len(values) > 1 and values.tolist() == list(range(len(values)))
-    return whole and len(values) <= MANY and (counted or 2 * len(values) <= rows)
+    return integers and len(values) <= MANY and (counted or 2 * len(values) <= rows)
 
 
 def _is_one_hot(y: Array) -> bool:

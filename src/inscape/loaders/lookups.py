@@ -81,12 +81,12 @@ class Watching(TorchFunctionMode):
 
     Attributes:
         inputs: The tensors that the model is called with.
-        seen: The lookups, in order.
+        lookups: The lookups, in order.
         read: For each input, the places of the lookups that read it; -1 for any other use.
     """
 
     inputs: Mapping[Key, Tensor]
-    seen: list[Lookup] = field(default_factory=list)
+    lookups: list[Lookup] = field(default_factory=list)
     read: dict[Key, set[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -103,8 +103,8 @@ class Watching(TorchFunctionMode):
         if lookup is not None:
             kind, indices, table = lookup
             source = self._sources.get(id(indices))
-            self._note(sources, len(self.seen))
-            self.seen.append(
+            self._note(sources, len(self.lookups))
+            self.lookups.append(
                 Lookup(
                     kind=kind,
                     indices=indices.detach().clone(),
@@ -178,17 +178,19 @@ def _bag(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {**dict(zip(names, args, strict=False)), **kwargs}
 
 
-def _bagged(embedded: Tensor, given: Mapping[str, Any]) -> Tensor:
+def _bagged(embedded: Tensor, arguments: Mapping[str, Any]) -> Tensor:
     """Return the sum, mean or maximum over the tokens of each row, as ``embedding_bag`` does."""
     mode, weights, padding = (
-        given.get(name) for name in ("mode", "per_sample_weights", "padding_idx")
+        arguments.get(name) for name in ("mode", "per_sample_weights", "padding_idx")
     )
-    kept = torch.ones_like(embedded[..., :1])
+    mask = torch.ones_like(embedded[..., :1])
     if padding is not None:
-        kept = (given["input"] != padding % len(given["weight"]))[..., None].to(embedded.dtype)
+        mask = (arguments["input"] != padding % len(arguments["weight"]))[..., None].to(
+            embedded.dtype
+        )
     if mode == "max":
-        highest = torch.where(kept > 0, embedded, torch.full_like(embedded, -torch.inf)).amax(1)
-        return torch.where(kept.any(1), highest, torch.zeros_like(highest))
-    weighted = kept if weights is None else kept * weights[..., None]
+        highest = torch.where(mask > 0, embedded, torch.full_like(embedded, -torch.inf)).amax(1)
+        return torch.where(mask.any(1), highest, torch.zeros_like(highest))
+    weighted = mask if weights is None else mask * weights[..., None]
     total = (embedded * weighted).sum(1)
-    return total if mode == "sum" else total / kept.sum(1).clamp(min=1)
+    return total if mode == "sum" else total / mask.sum(1).clamp(min=1)

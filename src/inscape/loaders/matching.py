@@ -16,7 +16,7 @@ from inscape.loaders.classes import by_name
 from inscape.loaders.data import OpenedData
 from inscape.loaders.input_preparation import reshaped
 from inscape.loaders.model import OpenedModel
-from inscape.loaders.outputs import only_name, taken, tensors_in
+from inscape.loaders.outputs import only_name, selected, tensors_in
 
 #: Examples of each class whose outputs are looked at for probabilities.
 SEEN = 10
@@ -72,14 +72,14 @@ def one_output(opened: OpenedModel, data: OpenedData, take: str | int | None = N
         return opened
     if isinstance(output, Tensor) and take is None:
         return opened
-    taken(output, take)  # refuses a name that is not there
+    selected(output, take)  # refuses a name that is not there
     name = only_name(tensors_in(output), output) if take is None else take
-    said = f"returns a {type(output).__name__}: took its {name}"
+    note = f"returns a {type(output).__name__}: took its {name}"
     others = [key for key in tensors_in(output) if key != str(name)]
-    said += f", not {', '.join(others)}" if others else ""
+    note += f", not {', '.join(others)}" if others else ""
     model = opened.model
     adapted = model.taking(name) if isinstance(model, Adapted) else adapt(model, take=name)
-    return replace(opened, model=adapted, notes=(*opened.notes, said))
+    return replace(opened, model=adapted, notes=(*opened.notes, note))
 
 
 def _whole_output(model: nn.Module, x: Tensor) -> Any:

@@ -13,7 +13,7 @@ from inscape._core.unsupported_models import refuse_unreadable
 from inscape.errors import UnsupportedModelError
 from inscape.loaders.device import choose_device, choose_dtype
 from inscape.loaders.estimators import convert, is_estimator, named_classes
-from inscape.loaders.exported import exported_module
+from inscape.loaders.exported_program import exported_module
 from inscape.loaders.factory import SEEDED, build
 from inscape.loaders.files import short
 from inscape.loaders.hugging_face import is_hugging_face, open_hugging_face
@@ -68,15 +68,15 @@ def open_model(
     model, more = _as_module(source_object, source)
     notes += more
     refuse_unreadable(model)
-    mine = model is spec
+    callers = model is spec
     if weights is not None:
-        model, mine = _copied(model) if mine else model, False
+        model, callers = _copied(model) if callers else model, False
         notes = tuple(note for note in notes if note != SEEDED)
         notes += load_weights(model, weights, trust=trust, max_size=max_size)
         source += f" with the weights in {weights}"
     _refuse_lazy(model)
     was_training = any(module.training for module in model.modules())
-    model, more = _settled(model, place, precision, mine=mine)
+    model, more = _settled(model, place, precision, callers=callers)
     return OpenedModel(
         model=model,
         source=source,
@@ -154,7 +154,7 @@ def _refuse_lazy(model: nn.Module) -> None:
 
 
 def _settled(
-    model: nn.Module, place: torch.device, precision: torch.dtype | None, *, mine: bool
+    model: nn.Module, place: torch.device, precision: torch.dtype | None, *, callers: bool
 ) -> tuple[nn.Module, tuple[str, ...]]:
     """Return the model in eval mode on its device, in one precision; a copy if it is the user's."""
     tensors = [*model.parameters(), *model.buffers()]
@@ -163,8 +163,8 @@ def _settled(
     trains = any(module.training for module in model.modules())
     converts, moves = floats - {wanted}, any(tensor.device != place for tensor in tensors)
     notes = []
-    aside = " (a copy; yours is unchanged)" if mine else ""
-    if mine and (trains or converts or moves):
+    aside = " (a copy; yours is unchanged)" if callers else ""
+    if callers and (trains or converts or moves):
         model = _copied(model)
     if converts:
         kinds = ", ".join(sorted(str(item).removeprefix("torch.") for item in floats))

@@ -50,8 +50,8 @@ def _rows(path: Path) -> list[list[float]]:
     """Return the numbers of each line that is no remark."""
     try:
         lines = path.read_text(encoding="ascii").splitlines()
-        kept = (line for line in lines if line.strip() and not line.startswith("//"))
-        return [[float(word) for word in line.split(",") if word.strip()] for line in kept]
+        content = (line for line in lines if line.strip() and not line.startswith("//"))
+        return [[float(word) for word in line.split(",") if word.strip()] for line in content]
     except ValueError as error:  # UnicodeDecodeError is one
         raise UnsupportedModelError(
             f"{path} must be a .nnet file of numbers, found other text ({str(error)[:80]}): copy "

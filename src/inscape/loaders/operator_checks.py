@@ -43,9 +43,9 @@ def _check_of(name: str) -> Check | None:
     return None
 
 
-def _check_convolution(given: Mapping[str, Any]) -> None:
+def _check_convolution(arguments: Mapping[str, Any]) -> None:
     for name, largest in _LARGEST.items():
-        values = given.get(name, ())
+        values = arguments.get(name, ())
         for value in () if isinstance(values, str) else _listed(values):
             if value > largest:
                 raise UnsupportedModelError(
@@ -61,20 +61,24 @@ def _check_recurrent(gates: int) -> Check:
     and takes them without counting.
     """
 
-    def check(given: Mapping[str, Any]) -> None:
-        count = given["num_layers"] * (2 if given["bidirectional"] else 1)
-        states, weights = _listed(given["hx"]), given["params"]
-        _demand(given["input"].ndim == 3, "an input of three dimensions", [given["input"]])
+    def check(arguments: Mapping[str, Any]) -> None:
+        count = arguments["num_layers"] * (2 if arguments["bidirectional"] else 1)
+        states, weights = _listed(arguments["hx"]), arguments["params"]
+        _demand(arguments["input"].ndim == 3, "an input of three dimensions", [arguments["input"]])
         fits = all(state.ndim == 3 and state.shape[0] == count for state in states)
         _demand(fits, f"a state for each of its {count} layers and directions", states)
         hidden, projected = (gates * states[-1].shape[-1], states[0].shape[-1])
-        each = 4 if given["has_biases"] else 2
-        each += gates * projected != hidden  # the projection of an LSTM
-        _demand(len(weights) == count * each, f"{count * each} weights", weights)
+        weights_per_layer = 4 if arguments["has_biases"] else 2
+        weights_per_layer += gates * projected != hidden  # the projection of an LSTM
+        _demand(
+            len(weights) == count * weights_per_layer,
+            f"{count * weights_per_layer} weights",
+            weights,
+        )
         for place, weight in enumerate(weights):
-            kind = place % each
-            rows = projected if each % 2 and kind == each - 1 else hidden
-            axes = 1 if kind in (2, 3) and each >= 4 else 2
+            kind = place % weights_per_layer
+            rows = projected if weights_per_layer % 2 and kind == weights_per_layer - 1 else hidden
+            axes = 1 if kind in (2, 3) and weights_per_layer >= 4 else 2
             fits = weight.ndim == axes and weight.shape[0] == rows
             _demand(fits, f"weights of {axes} dimensions and {rows} rows", [weight])
 
@@ -84,13 +88,13 @@ def _check_recurrent(gates: int) -> Check:
 def _check_cell(gates: int) -> Check:
     """Return a check of one step of a recurrent layer with so many gates."""
 
-    def check(given: Mapping[str, Any]) -> None:
-        states = _listed(given["hx"])
-        fits = all(tensor.ndim == 2 for tensor in (given["input"], *states))
-        _demand(fits, "inputs and states of two dimensions", [given["input"], *states])
+    def check(arguments: Mapping[str, Any]) -> None:
+        states = _listed(arguments["hx"])
+        fits = all(tensor.ndim == 2 for tensor in (arguments["input"], *states))
+        _demand(fits, "inputs and states of two dimensions", [arguments["input"], *states])
         rows = gates * states[-1].shape[1]
         for name, axes in (("w_ih", 2), ("w_hh", 2), ("b_ih", 1), ("b_hh", 1)):
-            weight = given.get(name)
+            weight = arguments.get(name)
             fits = weight is None or (weight.ndim == axes and weight.shape[0] == rows)
             _demand(fits, f"weights of {axes} dimensions and {rows} rows", [weight])
 
@@ -105,10 +109,10 @@ def _demand(fits: bool, expected: str, tensors: Sequence[Any]) -> None:
         )
 
 
-def _check_attention(given: Mapping[str, Any]) -> None:
+def _check_attention(arguments: Mapping[str, Any]) -> None:
     """Refuse queries, keys, values and a mask of which one is read beyond its end."""
-    query, key, value = (tuple(given[name].shape) for name in ("query", "key", "value"))
-    mask = given.get("attn_mask")
+    query, key, value = (tuple(arguments[name].shape) for name in ("query", "key", "value"))
+    mask = arguments.get("attn_mask")
     shapes = [query, key, value, *([] if mask is None else [tuple(mask.shape)])]
     fits = len(query) == len(key) == 4 and key == value and query[:2] == key[:2]
     fits = fits and query[3] == key[3] and all(size > 0 for size in query + key)

@@ -9,13 +9,15 @@ from inscape.errors import UnsupportedModelError, did_you_mean
 
 #: What a classifier of Hugging Face calls the output that everybody means.
 LOGITS = "logits"
+#: Names of outputs that an error lists.
+LISTED = 12
 
 
-def taken(output: Any, take: str | int | None) -> Tensor:
+def selected(output: Any, take: str | int | None) -> Tensor:
     """Return one tensor of what a network returned.
 
     >>> import torch
-    >>> taken({"logits": torch.zeros(2), "loss": torch.ones(1)}, None)
+    >>> selected({"logits": torch.zeros(2), "loss": torch.ones(1)}, None)
     tensor([0., 0.])
     """
     if isinstance(output, Tensor) and take is None:
@@ -28,11 +30,11 @@ def taken(output: Any, take: str | int | None) -> Tensor:
         return list(names.values())[key]
     if key in names and isinstance(key, str):
         return names[key]
-    there = ", ".join(f"{name} ({place})" for place, name in enumerate(names)) or "none"
+    choices = _listed([f"{name} ({place})" for place, name in enumerate(names)], "none")
     offer = did_you_mean(str(take), list(names), otherwise="name one of them.", quoted=True)
     raise UnsupportedModelError(
         f"the output to take must be one of those the model returns, found {take!r} where it "
-        f"returns {there}: {offer}"
+        f"returns {choices}: {offer}"
     )
 
 
@@ -40,25 +42,48 @@ def only_name(names: Mapping[str, Tensor], output: Any) -> str:
     """Return the name of the output that is meant where nobody has said which."""
     if LOGITS in names:
         return LOGITS
-    if len(names) == 1:
-        return next(iter(names))
-    there = ", ".join(names) or "no tensor"
+    at_top = [name for name, part in _parts(output).items() if isinstance(part, Tensor)]
+    for candidates in (at_top, list(names)):
+        if len(candidates) == 1:
+            return candidates[0]
+    choices = _listed(list(names), "no tensor")
     raise UnsupportedModelError(
-        f"the model must return one tensor, found {type(output).__name__} of {there}: say which "
+        f"the model must return one tensor, found {type(output).__name__} of {choices}: say which "
         "to measure, --take NAME or inscape.adapt(model, take=NAME)."
     )
 
 
 def tensors_in(output: Any) -> dict[str, Tensor]:
-    """Return the tensors that a network returned, by name or else by place."""
+    """Return the tensors that a network returned, by name or else by place.
+
+    Those of nested outputs follow the others, with dots in their names.
+
+    >>> import torch
+    >>> list(tensors_in({"states": [torch.zeros(2), torch.zeros(2)], "loss": torch.ones(1)}))
+    ['loss', 'states.0', 'states.1']
+    """
     if isinstance(output, Tensor):
         return {"0": output}
+    parts = _parts(output)
+    tensors = {name: part for name, part in parts.items() if isinstance(part, Tensor)}
+    for name, part in parts.items():
+        if isinstance(part, Mapping | tuple | list):
+            tensors |= {f"{name}.{inner}": tensor for inner, tensor in tensors_in(part).items()}
+    return tensors
+
+
+def _parts(output: Any) -> dict[str, Any]:
+    """Return what an output consists of, by name or else by place."""
     if isinstance(output, Mapping):
-        values = {str(key): value for key, value in output.items()}
-    elif isinstance(output, tuple) and hasattr(output, "_fields"):
-        values = dict(zip(output._fields, output, strict=True))
-    elif isinstance(output, tuple | list):
-        values = {str(place): value for place, value in enumerate(output)}
-    else:
-        values = dict(vars(output)) if hasattr(output, "__dict__") else {}
-    return {key: value for key, value in values.items() if isinstance(value, Tensor)}
+        return {str(key): value for key, value in output.items()}
+    if isinstance(output, tuple) and hasattr(output, "_fields"):
+        return dict(zip(output._fields, output, strict=True))
+    if isinstance(output, tuple | list):
+        return {str(place): value for place, value in enumerate(output)}
+    return dict(vars(output)) if hasattr(output, "__dict__") else {}
+
+
+def _listed(names: list[str], otherwise: str) -> str:
+    """Return names in a row, the first of many."""
+    rest = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + rest if names else otherwise

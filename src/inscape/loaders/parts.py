@@ -42,8 +42,8 @@ class InputPart:
                 f"the input {self.key!r} must have examples of shape {self.shape}, found "
                 f"{tuple(tensor.shape[1:])}: pad or cut them."
             )
-        whole = not tensor.is_floating_point() and tensor.numel() > 0
-        if whole and (largest := int(tensor.long().abs().max())) > EXACT:
+        integers = not tensor.is_floating_point() and tensor.numel() > 0
+        if integers and (largest := int(tensor.long().abs().max())) > EXACT:
             raise DataError(
                 f"the input {self.key!r} must hold integers up to {EXACT:,}, which rows keep "
                 f"exactly, found {largest:,}: number them anew from 0."

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from inscape._core import checks
-from inscape._core.progress import progress
 from inscape.functional.jacobians import MEMORY, probe
+from inscape.runtime.progress import progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +76,10 @@ def row_losses(output: Tensor, y: Tensor, loss: str) -> Float[Tensor, " n"]:
     targets = y if y.is_floating_point() else _targets(output, y)
     targets = targets.to(output.dtype).reshape(output.shape)
     if loss == "bce_logits":
-        each = functional.binary_cross_entropy_with_logits(output, targets, reduction="none")
+        losses = functional.binary_cross_entropy_with_logits(output, targets, reduction="none")
     else:
-        each = functional.mse_loss(output, targets, reduction="none")
-    return each.reshape(len(each), -1).mean(1)
+        losses = functional.mse_loss(output, targets, reduction="none")
+    return losses.reshape(len(losses), -1).mean(1)
 
 
 def _targets(output: Tensor, y: Tensor) -> Tensor:

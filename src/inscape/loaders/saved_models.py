@@ -10,7 +10,7 @@ from torch import nn
 
 from inscape.errors import UnsupportedModelError
 from inscape.loaders.estimators import is_estimator
-from inscape.loaders.exported import EXPORT, open_exported
+from inscape.loaders.exported_program import EXPORT, open_exported
 from inscape.loaders.factory import importing_from
 from inscape.loaders.files import existing, kind_of, phrase, short
 from inscape.loaders.nnet import open_nnet

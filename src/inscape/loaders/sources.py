@@ -91,8 +91,8 @@ def columns_of(spec: Any) -> Mapping[str, Any] | None:
         return columns
     if not hasattr(spec, "column_names") or not hasattr(spec, "__getitem__"):
         return None
-    whole = spec.with_format("numpy")[:] if hasattr(spec, "with_format") else spec
-    return {name: whole[name] for name in spec.column_names}
+    table = spec.with_format("numpy")[:] if hasattr(spec, "with_format") else spec
+    return {name: table[name] for name in spec.column_names}
 
 
 def check(arrays: Arrays) -> None:
@@ -178,8 +178,8 @@ def _is_dataset(spec: object) -> bool:
 
 def _from_dataset(data: Any) -> DataSource:
     parts = ("x", "y", "x_test", "y_test")
-    held = {part: getattr(data, part) for part in parts}
-    arrays = {key: as_array(part, key) for key, part in held.items() if part is not None}
+    contents = {part: getattr(data, part) for part in parts}
+    arrays = {key: as_array(part, key) for key, part in contents.items() if part is not None}
     return DataSource(
         arrays=Arrays(
             x=arrays["x"],

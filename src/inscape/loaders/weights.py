@@ -143,14 +143,14 @@ def _renamed(
 
 def _bare(key: str) -> tuple[str, set[str]]:
     """Return a key without the known prefixes, and which there were."""
-    seen = set()
+    visited = set()
     while prefix := next((item for item in PREFIXES if key.startswith(item)), None):
         key = key.removeprefix(prefix)
-        seen.add(prefix)
+        visited.add(prefix)
     if "._orig_mod." in key:  # no module of a user is called so: it can go wherever it stands
         key = key.replace("._orig_mod.", ".")
-        seen.add("_orig_mod.")
-    return key, seen
+        visited.add("_orig_mod.")
+    return key, visited
 
 
 def _with_counters(model: nn.Module, state: State) -> State:
@@ -163,18 +163,20 @@ def _with_counters(model: nn.Module, state: State) -> State:
 def _refuse_mismatch(model: nn.Module, state: State, path: Path) -> None:
     own = model.state_dict()
     shapes = {key: _shape(value) for key, value in own.items()}
-    given = {key: _shape(value) for key, value in state.items()}
-    missing = [f"{key!r} {shapes[key]}" for key in shapes if key not in given]
-    foreign = [f"{key!r} {given[key]}" for key in given if key not in shapes]
+    state_shapes = {key: _shape(value) for key, value in state.items()}
+    missing = [f"{key!r} {shapes[key]}" for key in shapes if key not in state_shapes]
+    foreign = [f"{key!r} {state_shapes[key]}" for key in state_shapes if key not in shapes]
     other = [
-        f"{key!r} is {shapes[key]} in the model and {given[key]} in the file"
+        f"{key!r} is {shapes[key]} in the model and {state_shapes[key]} in the file"
         for key in shapes
-        if key in given and "?" not in (shapes[key], given[key]) and shapes[key] != given[key]
+        if key in state_shapes
+        and "?" not in (shapes[key], state_shapes[key])
+        and shapes[key] != state_shapes[key]
     ]
     parts = [
-        f"the model has {_some(missing)}, which the file lacks" if missing else "",
-        f"the file has {_some(foreign)}, which the model lacks" if foreign else "",
-        _some(other),
+        f"the model has {_first_three(missing)}, which the file lacks" if missing else "",
+        f"the file has {_first_three(foreign)}, which the model lacks" if foreign else "",
+        _first_three(other),
     ]
     if any(parts):
         raise UnsupportedModelError(
@@ -183,7 +185,7 @@ def _refuse_mismatch(model: nn.Module, state: State, path: Path) -> None:
         )
 
 
-def _some(items: list[str]) -> str:
+def _first_three(items: list[str]) -> str:
     rest = f" and {len(items) - 3} more" if len(items) > 3 else ""
     return ", ".join(items[:3]) + rest
 

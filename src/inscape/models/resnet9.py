@@ -1,5 +1,7 @@
 """ResNet9: eight convolutions and a linear layer, two pairs with a residual connection."""
 
+from functools import partial
+
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -25,6 +27,24 @@ class Residual(nn.Module):
         return out
 
 
+def _block(
+    inputs: int, outputs: int, *, activation: str, norm: str, pool: bool = False
+) -> nn.Sequential:
+    """Return a convolution with normalisation, activation and pooling.
+
+    On the meta device layers draw no weights from the global random state. A bias before batch
+    normalisation would have no effect.
+    """
+    bare = norm == "none"
+    modules: list[nn.Module] = [
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=bare, device="meta"),
+        *([] if bare else [nn.BatchNorm2d(outputs, device="meta")]),
+        ACTIVATIONS[activation](),
+        *([nn.MaxPool2d(2)] if pool else []),
+    ]
+    return nn.Sequential(*modules)
+
+
 def resnet9(
     channels: int = 3,
     classes: int = 10,
@@ -34,13 +54,12 @@ def resnet9(
     norm: str = "batch",
     seed: int = 0,
 ) -> nn.Sequential:
-    """Build a ResNet9, the small residual network (He et al., 2016) that is common for CIFAR-10.
+    """Return a ResNet9, the small residual network (He et al., 2016) that is common for CIFAR-10.
 
-    Convolutions of 3 x 3 pixels, padded by one, each followed by batch normalisation and the
-    activation: ``width`` filters, then 2 ``width`` and a pool, two more with a way around both,
-    4 ``width`` and a pool, 8 ``width`` and a pool, two more with a way around both. The largest
-    value of each channel goes into a linear layer. Pools take the largest of 2 x 2 pixels, so that
-    images of 8 x 8 pixels or more fit.
+    3 x 3 convolutions with padding 1, each followed by batch normalisation and the activation:
+    ``width`` filters, then 2 ``width`` and a pool, a residual block of two more, 4 ``width`` and a
+    pool, 8 ``width`` and a pool, a residual block of two more; then a global maximum pool and a
+    linear layer. Pools are 2 x 2 maxima, so that images need at least 8 x 8 pixels.
 
     >>> sum(p.numel() for p in resnet9().parameters())
     6573130
@@ -56,29 +75,18 @@ def resnet9(
     checks.at_least(1, channels=channels, classes=classes, width=width)
     checks.one_of(tuple(ACTIVATIONS), activation=activation)
     checks.one_of(("batch", "none"), norm=norm)
+    block = partial(_block, activation=activation, norm=norm)
 
-    def block(before: int, after: int, *, pool: bool = False) -> nn.Sequential:
-        # On the meta device a layer draws no first weights from the global random state; batch
-        # normalisation takes a bias away again.
-        bare = norm == "none"
-        parts: list[nn.Module] = [
-            nn.Conv2d(before, after, 3, padding=1, bias=bare, device="meta"),
-            *([] if bare else [nn.BatchNorm2d(after, device="meta")]),
-            ACTIVATIONS[activation](),
-            *([nn.MaxPool2d(2)] if pool else []),
-        ]
-        return nn.Sequential(*parts)
-
-    def around(filters: int) -> Residual:
+    def residual(filters: int) -> Residual:
         return Residual(nn.Sequential(block(filters, filters), block(filters, filters)))
 
     model = nn.Sequential(
         block(channels, width),
         block(width, 2 * width, pool=True),
-        around(2 * width),
+        residual(2 * width),
         block(2 * width, 4 * width, pool=True),
         block(4 * width, 8 * width, pool=True),
-        around(8 * width),
+        residual(8 * width),
         nn.AdaptiveMaxPool2d(1),
         nn.Flatten(),
         nn.Linear(8 * width, classes, device="meta"),

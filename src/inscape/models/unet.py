@@ -41,16 +41,16 @@ class UNet(nn.Module):
         least = 2 ** (len(self.channels) - 1)
         if any(size % least for size in x.shape[-2:]):
             raise ValueError(
-                f"a U-Net of {len(self.channels)} scales takes images whose sides are multiples "
+                f"a U-Net of {len(self.channels)} scales needs images whose sides are multiples "
                 f"of {least}, found {x.shape[-2]} x {x.shape[-1]}: pad or scale them."
             )
-        kept = []
+        skips = []
         for depth, block in enumerate(self.down):
             x = block(self.shrink(x) if depth else x)
-            kept.append(x)
-        kept.pop()
+            skips.append(x)
+        skips.pop()
         for lift, block in zip(self.lift, self.up, strict=True):
-            x = block(torch.cat([kept.pop(), lift(x)], 1))
+            x = block(torch.cat([skips.pop(), lift(x)], 1))
         out: Tensor = self.last(x)
         return out
 

@@ -6,8 +6,8 @@ from math import inf, isfinite
 from typing import Any, TypeVar
 
 from inscape._core.anytime import patience, stoppable
-from inscape._core.deadline import NEVER, Deadline
 from inscape.errors import BudgetError
+from inscape.runtime.deadline import NEVER, Deadline
 
 R = TypeVar("R")
 

@@ -2,12 +2,12 @@
 
 from inscape.pruning.channel_pruning import ChannelPruning, channel_pruning
 from inscape.pruning.curve import PruningCurve, UnitCurve
-from inscape.pruning.cutting import cut
 from inscape.pruning.exhaustive_pruning import ExhaustivePruning, exhaustive_pruning
+from inscape.pruning.fine_tuning import Tune
 from inscape.pruning.groups import Group, Structure, structure
 from inscape.pruning.magnitude_pruning import MagnitudePruning, magnitude_pruning, masked
 from inscape.pruning.node_pruning import NodePruning, node_pruning
-from inscape.pruning.tuning import Tune
+from inscape.pruning.unit_removal import cut
 
 __all__ = [
     "ChannelPruning",

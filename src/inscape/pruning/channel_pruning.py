@@ -1,4 +1,4 @@
-"""Channel pruning: channels of convolutions go one by one, as long as the network stays good."""
+"""Channel pruning: channels are removed one by one, as long as the network stays good."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,14 +8,14 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable, instrument
 from inscape.pruning.curve import UnitCurve
-from inscape.pruning.descent import Settings, descend
-from inscape.pruning.tuning import Tune
+from inscape.pruning.fine_tuning import Tune
+from inscape.pruning.greedy_pruning import Settings, greedy_pruning
 from inscape.training.losses import Loss
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ChannelPruning(UnitCurve):
-    """How good a network stays while channels of convolutions are taken out of it."""
+    """Score of a network while channels of convolutions are removed."""
 
 
 @instrument(
@@ -45,35 +45,34 @@ def channel_pruning(
     slack: float = 0.01,
     seed: int = 0,
 ) -> ChannelPruning | NotApplicable:
-    r"""Take channels of convolutions out of a network, one at a time.
+    r"""Remove channels of convolutions from a network, one at a time.
 
     .. math:: j_t = \arg\min_j L(f_t \setminus j), \qquad
               f_{t+1} = \mathrm{tune}(f_t \setminus j_t)
 
     Structural pruning: the filters, the batch norms' numbers and the inputs of the next layer go
     for good, so that what is left is a smaller and faster network. Channels that a shortcut adds
-    up go together. What it finds is an upper bound: other ways may lead further down. For the
+    up go together. An upper bound: other orders may prune more. For the
     losses without each channel, activations are computed once for each step, and only the layers
     behind a channel's reader again for each channel.
 
     Args:
-        model: A module in eval mode; it is not touched.
+        model: A module in eval mode; it is not modified.
         x: Images or signals, for the losses and for fine-tuning.
         y: Their labels: class numbers, or real numbers for each output.
         choice: ``"lowest"``: the channel without which the loss is lowest; ``"drawn"``: fine-tune
             without each, and draw among the good ones by the inverse of the loss.
         tune: How to fine-tune after each cut: a function that trains a module in place, settings
             for ``inscape.training.fit``, or None.
-        loss: Loss by name or as a function; by default cross-entropy for class numbers and the
-            squared error for real ones.
-        test: Points and labels that the curve is measured at; x and y by default.
+        loss: Name or function; by default cross-entropy for class numbers, else squared error.
+        test: Points and labels at which the curve is measured; x and y by default.
         points: How many points choose the channel, drawn once.
-        steps: Largest number of channels to take out; all by default, but for one in each layer.
+        steps: Largest number of channels to remove; all by default, but for one in each layer.
         until: Stop below this score.
-        slack: How much lower than at the start the score may be in the network that is chosen.
+        slack: How much lower than at the start the score of the chosen network may be.
         seed: Seed of all draws.
     """
-    found = descend(
+    fields = greedy_pruning(
         model,
         x,
         y,
@@ -90,4 +89,4 @@ def channel_pruning(
             seed=seed,
         ),
     )
-    return found if isinstance(found, NotApplicable) else ChannelPruning(**found)
+    return fields if isinstance(fields, NotApplicable) else ChannelPruning(**fields)

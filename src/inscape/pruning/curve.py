@@ -1,4 +1,4 @@
-"""The answer of every pruning: how good the network is with how many weights."""
+"""Pruning curves: loss and score of a network against its number of weights."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from inscape._core import Result, Row, Summary
 from inscape._core.result import PROPORTION, Range
-from inscape.pruning.cutting import cut, load_flat
+from inscape.pruning.unit_removal import cut, load_flat
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PruningCurve(Result):
     """Weights left, loss and score of each step, from the network as it was given.
 
-    ``scores`` are shares of points that are right (``score`` is ``"accuracy"``) or of variance
+    ``scores`` are fractions of points that are right (``score`` is ``"accuracy"``) or of variance
     explained (``"r2"``). ``chosen`` is the last step whose score is at most ``slack`` below the
     first; ``state`` holds the weights of that network.
     """
@@ -36,7 +36,7 @@ class PruningCurve(Result):
 
     @property
     def shares(self) -> Float64[Tensor, " steps"]:
-        """Return the share of the weights that is left at each step."""
+        """Return the fraction of the weights that remains at each step."""
         return self.weights.double() / int(self.weights[0])
 
     def rows(self) -> Iterator[Row]:
@@ -53,7 +53,7 @@ class PruningCurve(Result):
             }
 
     def summary(self) -> Summary:
-        """Return the share of the weights of the smallest network that is good enough."""
+        """Return the fraction of weights of the smallest network that is good enough."""
         basis = (
             f"{int(self.weights[self.chosen]):,} of {int(self.weights[0]):,} weights, {self.score} "
             f"{float(self.scores[self.chosen]):.4g} from {float(self.scores[0]):.4g}"
@@ -63,7 +63,7 @@ class PruningCurve(Result):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class UnitCurve(PruningCurve):
-    """A curve along which units were taken out; ``units`` are those of the chosen network.
+    """A curve of unit removals; ``units`` are those of the chosen network.
 
     ``widths`` are the units that each of ``layers`` has at each step; ``fixed`` names the layers
     that had to stay whole, with the reason.
@@ -78,7 +78,7 @@ class UnitCurve(PruningCurve):
         """Return the chosen network, a plain smaller module with its fine-tuned weights.
 
         Args:
-            model: The network that was pruned; it is not touched.
+            model: The network that was pruned; it is not modified.
             x: Data; two rows of it give the shapes.
         """
         keep = {name: list(units) for name, units in zip(self.layers, self.units, strict=True)}

@@ -11,22 +11,22 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from inscape._core import BudgetError, NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.errors import UnsupportedModelError
-from inscape.pruning.cutting import cut, cut_groups, flat_state, load_flat
-from inscape.pruning.descent import nothing
+from inscape.pruning.fine_tuning import Tune, check_tune, tuned
+from inscape.pruning.greedy_pruning import reason_not_prunable
 from inscape.pruning.groups import Group, Structure, structure
 from inscape.pruning.scoring import (
+    Criterion,
     Measured,
     Removals,
-    Yardstick,
     checked,
+    criterion_for,
     measured,
     tested,
-    yardstick,
 )
-from inscape.pruning.tuning import Tune, check_tune, tuned
+from inscape.pruning.unit_removal import cut, cut_groups, flat_state, load_flat
+from inscape.runtime.progress import progress
 from inscape.training.losses import Loss
 
 #: Sub-networks that are measured between two signs of progress, where none are tuned.
@@ -146,15 +146,17 @@ def exhaustive_pruning(
     checks.at_least(0, slack=slack)
     checks.whole(1, budget=budget)
     check_tune(tune)
-    by = yardstick(y, checked(model, x, y), loss)
+    criterion = criterion_for(y, checked(model, x, y), loss)
     try:
-        found = structure(model, x)
+        groups = structure(model, x)
     except UnsupportedModelError as error:
         return NotApplicable(what="exhaustive_pruning", reason=str(error).rstrip("."))
-    if layer is None and (reason := nothing(found, "node")):
+    if layer is None and (reason := reason_not_prunable(groups, "node")):
         return NotApplicable(what="exhaustive_pruning", reason=reason)
-    group = found.of("node")[0] if layer is None else found.group(layer)
-    search = _Search(model, found, group, tune, (x, by), tested(model, x, by, test), seed)
+    group = groups.of("node")[0] if layer is None else groups.group(layer)
+    search = _Search(
+        model, groups, group, tune, (x, criterion), tested(model, x, criterion, test), seed
+    )
     return search.result(slack, budget)
 
 
@@ -164,16 +166,16 @@ class _Search:
     def __init__(
         self,
         model: nn.Module,
-        found: Structure,
+        groups: Structure,
         group: Group,
         tune: Tune,
-        data: tuple[Tensor, Yardstick],
-        test: tuple[Tensor, Yardstick],
+        data: tuple[Tensor, Criterion],
+        test: tuple[Tensor, Criterion],
         seed: int,
     ) -> None:
         self.model, self.group, self.tune = model, group, tune
         self.data, self.test, self.seed = data, test, seed
-        self.removals = Removals(found, *test)
+        self.removals = Removals(groups, *test)
 
     def result(self, slack: float, budget: int) -> ExhaustivePruning:
         """Go through the sizes until some sub-networks are good; the whole one always is."""
@@ -182,13 +184,13 @@ class _Search:
         for size in range(1, self.group.units + 1):
             _afford(self.group, size, budget)
             subsets = list(combinations(range(self.group.units), size))
-            found = self._measured(subsets)
-            good = [k for k, (_, score) in enumerate(found) if score >= start - slack]
-            best = min(loss for loss, _ in found), max(score for _, score in found)
+            measurements = self._measured(subsets)
+            good = [k for k, (_, score) in enumerate(measurements) if score >= start - slack]
+            best = min(loss for loss, _ in measurements), max(score for _, score in measurements)
             lines.append((len(subsets), len(good), *best))
             if good or size == self.group.units:
                 break
-        good = sorted(good or [0], key=lambda k: (-found[k][1], found[k][0], k))
+        good = sorted(good or [0], key=lambda k: (-measurements[k][1], measurements[k][0], k))
         tried, counts, losses, scores = zip(*lines, strict=True)
         return ExhaustivePruning(
             sizes=torch.arange(1, len(lines) + 1),
@@ -208,19 +210,20 @@ class _Search:
 
     def _measured(self, subsets: Sequence[tuple[int, ...]]) -> list[Measured]:
         """Return loss and score of each sub-network, after fine-tuning if there is any."""
-        found: list[Measured] = []
+        measurements: list[Measured] = []
         step = AT_ONCE if self.tune is None else 1
         with progress(len(subsets), label=f"sub-networks of {len(subsets[0])} units") as bar:
             for begin in range(0, len(subsets), step):
-                found += self._some(subsets[begin : begin + step])
+                measurements += self._measured_batch(subsets[begin : begin + step])
                 bar.advance(min(step, len(subsets) - begin))
-        return found
+        return measurements
 
-    def _some(self, subsets: Sequence[tuple[int, ...]]) -> list[Measured]:
+    def _measured_batch(self, subsets: Sequence[tuple[int, ...]]) -> list[Measured]:
         if self.tune is not None:
             return [measured(self._tuned(units), *self.test) for units in subsets]
-        every = set(range(self.group.units))
-        return self.removals.measured([(self.group, sorted(every - set(s))) for s in subsets])
+        all_units = set(range(self.group.units))
+        removed = [sorted(all_units - set(subset)) for subset in subsets]
+        return self.removals.measured([(self.group, units) for units in removed])
 
     def _tuned(self, units: Sequence[int]) -> nn.Module:
         body = cut_groups(self.model, [(self.group, units)])

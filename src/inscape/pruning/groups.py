@@ -128,10 +128,10 @@ def traced(model: nn.Module) -> fx.GraphModule:
         with without_graph_sources():
             return fx.symbolic_trace(model)
     except Exception as error:
-        said = str(error).splitlines()[0] if str(error) else "no text"
+        message = str(error).splitlines()[0] if str(error) else "no text"
         raise UnsupportedModelError(
             f"the model's forward must be a fixed row of calls to be cut, but tracing it raised "
-            f"{type(error).__name__}: {said}; take branches on data out of it."
+            f"{type(error).__name__}: {message}; take branches on data out of it."
         ) from error
 
 
@@ -162,7 +162,7 @@ class _Reader:
     def __init__(self, graph: fx.GraphModule) -> None:
         self.modules = dict(graph.named_modules())
         self.flows: dict[fx.Node, _Flow] = {}
-        self.found: list[_Units] = []
+        self.units_found: list[_Units] = []
         self.shared = dict(_shared(graph))
 
     def visit(self, node: fx.Node) -> None:
@@ -201,21 +201,21 @@ class _Reader:
         """Let a layer read what reaches it and make units of its own."""
         name, flow = str(node.target), self._flow(node)
         dense = isinstance(module, nn.Linear)
-        whole = _dimensions(node) == (2 if dense else module.weight.ndim)
+        is_standard = _dimensions(node) == (2 if dense else module.weight.ndim)
         grouped = not dense and module.groups != 1
         why = ""
         if name in self.shared:
             why = f"{name!r} shares its weights with {self.shared[name]}"
-        elif not whole or grouped:
-            what = "convolves its channels in groups" if grouped else "is used along other axes"
-            why = f"{name!r} ({type(module).__name__}) {what}"
-        made = _Units([name], "node" if dense else "channel", len(module.weight), why=why)
-        self.found.append(made)
+        elif not is_standard or grouped:
+            problem = "convolves its channels in groups" if grouped else "is used along other axes"
+            why = f"{name!r} ({type(module).__name__}) {problem}"
+        units = _Units([name], "node" if dense else "channel", len(module.weight), why=why)
+        self.units_found.append(units)
         if why:
             self._stop(node, why)
         elif flow is not None:
             flow.units.readers.append((name, flow.per))
-        self._pass(node, _Flow(made, 1))
+        self._pass(node, _Flow(units, 1))
 
     def _function(self, node: fx.Node) -> None:
         flow, target = self._flow(node), node.target
@@ -264,15 +264,25 @@ class _Reader:
 
     def _sum(self, node: fx.Node, a: fx.Node, b: fx.Node) -> None:
         """Merge the groups of a shortcut's two ends."""
-        one, two = self.flows.get(a), self.flows.get(b)
-        alike = one and two and one.per == two.per and _shape(a) == _shape(b)
-        if not one or not two or not alike or _root(one.units).kind != _root(two.units).kind:
+        first_flow, second_flow = self.flows.get(a), self.flows.get(b)
+        alike = (
+            first_flow
+            and second_flow
+            and first_flow.per == second_flow.per
+            and _shape(a) == _shape(b)
+        )
+        if (
+            not first_flow
+            or not second_flow
+            or not alike
+            or _root(first_flow.units).kind != _root(second_flow.units).kind
+        ):
             self._stop(node, f"{_called(node)} adds something else to it")
             return
-        first, second = _root(one.units), _root(two.units)
+        first, second = _root(first_flow.units), _root(second_flow.units)
         if first is not second:
             second.into = first
-        self._pass(node, one)
+        self._pass(node, first_flow)
 
     def _stop(self, node: fx.Node, why: str) -> None:
         """Keep whole every group that reaches a node."""
@@ -302,9 +312,9 @@ class _Reader:
         return reasons
 
     def _merged(self) -> Iterator[tuple[_Units, list[_Units]]]:
-        for root in self.found:
+        for root in self.units_found:
             if root.into is None:
-                yield root, [part for part in self.found if _root(part) is root]
+                yield root, [part for part in self.units_found if _root(part) is root]
 
 
 def _unit_by_unit(node: fx.Node, tensors: int) -> bool:

@@ -11,12 +11,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, checks, instrument
-from inscape._core.progress import progress
-from inscape.functional.substitution import copied
+from inscape.functional.substitution import checked_copy
 from inscape.pruning.curve import PruningCurve, last_good
-from inscape.pruning.cutting import flat_state, load_flat, weight_tensors
-from inscape.pruning.scoring import Measured, checked, measured, tested, yardstick
-from inscape.pruning.tuning import Tune, check_tune, tuned
+from inscape.pruning.fine_tuning import Tune, check_tune, tuned
+from inscape.pruning.scoring import Criterion, Measured, checked, criterion_for, measured, tested
+from inscape.pruning.unit_removal import flat_state, load_flat, weight_tensors
+from inscape.runtime.progress import progress
 from inscape.training.losses import Loss
 
 Masks = dict[str, Tensor]
@@ -24,7 +24,7 @@ Masks = dict[str, Tensor]
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MagnitudePruning(PruningCurve):
-    """How good a network stays while its smallest weights are set to zero."""
+    """Score of a network while its smallest weights are set to zero."""
 
     fraction: float
     scope: str
@@ -61,30 +61,27 @@ def magnitude_pruning(
     slack: float = 0.01,
     seed: int = 0,
 ) -> MagnitudePruning | NotApplicable:
-    r"""Set the smallest weights of a network to zero, some more at each step.
+    r"""Set the smallest weights of a network to zero, more of them at each step.
 
     .. math:: w \mapsto w \cdot [\, |w| > q_m(|W|) \,]
 
-    where :math:`q_m` is the quantile below which the share ``fraction`` of the weights lies that
-    are not zero yet. Biases and batch norms are left alone. What was set to zero stays zero through
-    fine-tuning: its gradient is. What it finds is an upper bound: other choices may lead further
-    down. Costs one evaluation and one fine-tuning for each step.
+    where :math:`q_m` is the quantile at ``fraction`` of the weights that are not zero yet. Biases
+    and batch norms are not pruned. An upper bound: other choices may prune more.
 
     Args:
-        model: A module in eval mode; it is not touched.
+        model: A module in eval mode; it is not modified.
         x: Points, for the curve and for fine-tuning.
         y: Their labels: class numbers, or real numbers for each output.
-        fraction: Share of the weights left that goes at each step.
+        fraction: Fraction of the remaining weights that is pruned at each step.
         steps: Largest number of steps.
-        scope: Whether the smallest weights of the whole network go (``"global"``) or the same
-            share of each layer (``"layer"``).
+        scope: Whether to prune the smallest weights of the whole network (``"global"``) or the same
+            fraction of each layer (``"layer"``).
         tune: How to fine-tune after each step: a function that trains a module in place, settings
             for ``inscape.training.fit``, or None.
-        loss: Loss by name or as a function; by default cross-entropy for class numbers and the
-            squared error for real ones.
-        test: Points and labels that the curve is measured at; x and y by default.
+        loss: Name or function; by default cross-entropy for class numbers, else squared error.
+        test: Points and labels at which the curve is measured; x and y by default.
         until: Stop below this score.
-        slack: How much lower than at the start the score may be in the network that is chosen.
+        slack: How much lower than at the start the score of the chosen network may be.
         seed: Seed of the shuffles of ``fit``, raised by one with each step.
 
     >>> net = nn.Linear(4, 1, bias=False).eval()
@@ -93,6 +90,16 @@ def magnitude_pruning(
     >>> magnitude_pruning(net, x, net(x).detach(), fraction=0.5, steps=1).network(net).weight.data
     tensor([[0., 3., 0., 2.]])
     """
+    _check(fraction, steps, scope, slack, tune, seed)
+    criterion = criterion_for(y, checked(model, x, y), loss)
+    run = _Run(checked_copy(model, x), x, criterion, fraction=fraction, scope=scope, slack=slack)
+    if (count := _count_nonzero(run.masks)) < 2:
+        reason = f"nothing is left to prune: {count} weights are not zero"
+        return NotApplicable(what="magnitude_pruning", reason=reason)
+    return run.result(tested(model, x, criterion, test), tune, steps, until, seed)
+
+
+def _check(fraction: float, steps: int, scope: str, slack: float, tune: Tune, seed: int) -> None:
     checks.one_of(("global", "layer"), scope=scope)
     checks.whole(1, steps=steps)
     checks.at_least(0, slack=slack)
@@ -101,47 +108,69 @@ def magnitude_pruning(
     checks.number(fraction=fraction)
     if not 0 < fraction < 1:
         raise ValueError(
-            f"fraction must lie between 0 and 1, found {fraction}: it is the share of the weights "
-            "left that goes at each step, e.g. 0.2."
+            f"fraction must lie between 0 and 1, found {fraction}: it is the fraction of the "
+            "remaining weights that is pruned at each step, e.g. 0.2."
         )
-    by = yardstick(y, checked(model, x, y), loss)
-    body = copied(model, x)
-    masks: Masks = {name: p.detach() != 0 for name, p in weight_tensors(body).items()}
-    if _left(masks) < 2:
-        reason = f"nothing is left to prune: {_left(masks)} weights are not zero"
-        return NotApplicable(what="magnitude_pruning", reason=reason)
-    test_x, test_by = tested(model, x, by, test)
-    curve: list[Measured] = [measured(body, test_x, test_by)]
-    sizes, removed, state = [_left(masks)], [""], flat_state(body)
-    with progress(steps, label="pruning") as bar:
-        for step in range(steps):
-            gone = _shrink(body, masks, fraction, scope)
-            if not gone:
-                break
-            with masked(body, masks):
-                tuned(body, tune, x, by, seed + step)
-            curve.append(measured(body, test_x, test_by))
-            sizes.append(_left(masks))
-            removed.append(f"{gone} weights")
-            if curve[-1][1] >= curve[0][1] - slack:
-                state = flat_state(body)
-            if until is not None and curve[-1][1] < until:
-                break
-            bar.advance(note=f"{by.score} {curve[-1][1]:.3g}")
-    losses, scores = torch.tensor(curve, dtype=torch.float64).T
-    return MagnitudePruning(
-        weights=torch.tensor(sizes),
-        losses=losses.contiguous(),
-        scores=scores.contiguous(),
-        score=by.score,
-        removed=tuple(removed),
-        chosen=last_good(scores, slack),
-        slack=float(slack),
-        state=state,
-        seed=seed,
-        fraction=float(fraction),
-        scope=scope,
-    )
+
+
+class _Run:
+    """A network that is pruned step by step; pruned weights stay zero through fine-tuning."""
+
+    def __init__(
+        self,
+        body: nn.Module,
+        x: Float[Tensor, "n *d"],
+        criterion: Criterion,
+        *,
+        fraction: float,
+        scope: str,
+        slack: float,
+    ) -> None:
+        self.body, self.x, self.criterion = body, x, criterion
+        self.fraction, self.scope, self.slack = fraction, scope, slack
+        self.masks: Masks = {name: p.detach() != 0 for name, p in weight_tensors(body).items()}
+
+    def result(
+        self,
+        test: tuple[Tensor, Criterion],
+        tune: Tune,
+        steps: int,
+        until: float | None,
+        seed: int,
+    ) -> MagnitudePruning:
+        """Prune and fine-tune up to ``steps`` times, and return the curve."""
+        body = self.body
+        curve: list[Measured] = [measured(body, *test)]
+        sizes, removed, state = [_count_nonzero(self.masks)], [""], flat_state(body)
+        with progress(steps, label="pruning") as bar:
+            for step in range(steps):
+                pruned = _prune_step(body, self.masks, self.fraction, self.scope)
+                if not pruned:
+                    break
+                with masked(body, self.masks):
+                    tuned(body, tune, self.x, self.criterion, seed + step)
+                curve.append(measured(body, *test))
+                sizes.append(_count_nonzero(self.masks))
+                removed.append(f"{pruned} weights")
+                if curve[-1][1] >= curve[0][1] - self.slack:
+                    state = flat_state(body)
+                if until is not None and curve[-1][1] < until:
+                    break
+                bar.advance(note=f"{self.criterion.score} {curve[-1][1]:.3g}")
+        losses, scores = torch.tensor(curve, dtype=torch.float64).T
+        return MagnitudePruning(
+            weights=torch.tensor(sizes),
+            losses=losses.contiguous(),
+            scores=scores.contiguous(),
+            score=self.criterion.score,
+            removed=tuple(removed),
+            chosen=last_good(scores, self.slack),
+            slack=float(self.slack),
+            state=state,
+            seed=seed,
+            fraction=float(self.fraction),
+            scope=self.scope,
+        )
 
 
 @contextmanager
@@ -158,37 +187,37 @@ def masked(body: nn.Module, masks: Mapping[str, Bool[Tensor, "..."]]) -> Iterato
     finally:
         for handle in handles:
             handle.remove()
-        # Whatever a training of the user's own has done beside gradients is undone.
+        # Undo what a training function has done to pruned weights beside gradients.
         with torch.no_grad():
             for name, parameter in weight_tensors(body).items():
                 parameter.masked_fill_(~masks[name], 0.0)
 
 
 @torch.no_grad()
-def _shrink(body: nn.Module, masks: Masks, fraction: float, scope: str) -> int:
-    """Take the smallest weights out of network and masks; return how many."""
-    before = _left(masks)
+def _prune_step(body: nn.Module, masks: Masks, fraction: float, scope: str) -> int:
+    """Set the smallest weights to zero, also in the masks; return how many."""
+    before = _count_nonzero(masks)
     names = list(masks)
     for part in [names] if scope == "global" else [[name] for name in names]:
-        _shrink_together(body, masks, part, fraction)
-    return before - _left(masks)
+        _zero_smallest(body, masks, part, fraction)
+    return before - _count_nonzero(masks)
 
 
-def _shrink_together(body: nn.Module, masks: Masks, names: list[str], fraction: float) -> None:
+def _zero_smallest(body: nn.Module, masks: Masks, names: list[str], fraction: float) -> None:
     tensors = weight_tensors(body)
     alive = torch.cat([masks[name].reshape(-1) for name in names])
-    left = int(alive.sum())
-    goes = min(max(1, round(fraction * left)), left - 1)
-    if goes < 1:
+    count = int(alive.sum())
+    removed = min(max(1, round(fraction * count)), count - 1)
+    if removed < 1:
         return
     sizes = torch.cat([tensors[name].reshape(-1).abs() for name in names])
     sizes = sizes.masked_fill(~alive, torch.inf)
-    alive[sizes.sort(stable=True).indices[:goes]] = False
+    alive[sizes.sort(stable=True).indices[:removed]] = False
     parts = torch.split(alive, [masks[name].numel() for name in names])
     for name, part in zip(names, parts, strict=True):
         masks[name] = part.reshape(masks[name].shape)
         tensors[name].masked_fill_(~masks[name], 0.0)
 
 
-def _left(masks: Masks) -> int:
+def _count_nonzero(masks: Masks) -> int:
     return sum(int(mask.sum()) for mask in masks.values())

@@ -1,4 +1,4 @@
-"""How good a network is, before and after units are taken out of it."""
+"""Loss and score of a network, and of the network without some units."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from inscape._core import checks
 from inscape.errors import DataError
 from inscape.functional.jacobians import probe
 from inscape.functional.substitution import refuse_stale_copy
-from inscape.pruning.cutting import cut_groups, inputs_of
 from inscape.pruning.groups import LAYERS, Group, Structure
+from inscape.pruning.unit_removal import cut_groups, inputs_of
 from inscape.training.losses import Loss, check_targets, loss_function
 
 #: Points that go through the network at once.
@@ -23,17 +23,17 @@ Measured = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Yardstick:
-    """Loss and score of outputs: the share of points that are right, or of variance explained."""
+class Criterion:
+    """Loss and score of outputs: accuracy, or fraction of variance explained."""
 
     loss: str | Loss
     score: str
     y: Tensor
     threshold: float = 0.0
 
-    def on(self, y: Tensor) -> "Yardstick":
-        """Return the same yardstick for other labels."""
-        return Yardstick(self.loss, self.score, _shaped(y, self.y), self.threshold)
+    def on(self, y: Tensor) -> "Criterion":
+        """Return the same criterion for other labels."""
+        return Criterion(self.loss, self.score, _shaped(y, self.y), self.threshold)
 
     def parts(self, prediction: Tensor, rows: slice) -> Float64[Tensor, " 2"]:
         """Return the sums over some rows from which loss and score are made."""
@@ -47,25 +47,25 @@ class Yardstick:
             good = (prediction.argmax(1) == y).sum().double()
         return torch.stack([loss, good])
 
-    def whole(self, sums: Float64[Tensor, " 2"]) -> Measured:
+    def from_sums(self, sums: Float64[Tensor, " 2"]) -> Measured:
         """Return loss and score from the sums over all rows."""
         loss, good = sums.tolist()
         if self.score != "r2":
             return loss / len(self.y), good / len(self.y)
-        spread = float((self.y - self.y.mean(0)).double().square().sum())
-        return loss / len(self.y), 1 + good / (spread or 1.0)
+        total_squares = float((self.y - self.y.mean(0)).double().square().sum())
+        return loss / len(self.y), 1 + good / (total_squares or 1.0)
 
     @property
     def _middle(self) -> float:
         return 0.5 if self.loss == "bce_logits" else self.threshold
 
 
-def yardstick(y: Tensor, output: Tensor, loss: str | Loss | None) -> Yardstick:
-    """Choose loss and score by the labels and the shape of the outputs.
+def criterion_for(y: Tensor, output: Tensor, loss: str | Loss | None) -> Criterion:
+    """Return loss and score for labels and shape of the outputs.
 
-    Class numbers are judged by cross-entropy (by that of logits where there is one output) and by
-    the share that is right; real labels by the squared error and by the share of their variance
-    that is explained, or, where they take two values, by the share on the right side of the middle.
+    Cross-entropy (of one logit where there is one output) and accuracy for class numbers; squared
+    error and fraction of variance explained for real labels, or accuracy where they have two
+    values.
     """
     outputs = output[0].numel()
     if loss is None:
@@ -75,30 +75,33 @@ def yardstick(y: Tensor, output: Tensor, loss: str | Loss | None) -> Yardstick:
     if loss == "bce_logits" or (classes and outputs == 1):
         y = _shaped(y.to(output.dtype), output)
         check_targets(loss, y, output)
-        return Yardstick(loss, "accuracy", y)
+        return Criterion(loss, "accuracy", y)
     if classes:
         check_targets(loss, y, output)
-        return Yardstick(loss, "accuracy", y.long())
+        return Criterion(loss, "accuracy", y.long())
     y = _shaped(y.to(output.dtype), output)
     levels = torch.unique(y) if loss == "mse" and outputs == 1 else y[:0]
     if len(levels) == 2:
-        return Yardstick(loss, "accuracy", y, float(levels.mean()))
-    return Yardstick(loss, "r2", y)
+        return Criterion(loss, "accuracy", y, float(levels.mean()))
+    return Criterion(loss, "r2", y)
 
 
 def tested(
-    model: nn.Module, x: Float[Tensor, "n *d"], by: Yardstick, test: tuple[Tensor, Tensor] | None
-) -> tuple[Float[Tensor, "m *d"], Yardstick]:
-    """Return the points that a curve is measured at, and their yardstick, after a look at them."""
+    model: nn.Module,
+    x: Float[Tensor, "n *d"],
+    criterion: Criterion,
+    test: tuple[Tensor, Tensor] | None,
+) -> tuple[Float[Tensor, "m *d"], Criterion]:
+    """Return the points at which a curve is measured, and their criterion, after checks."""
     if test is None:
-        return x, by
+        return x, criterion
     points, y = test
     checks.points(points, "the first part of test")
     checks.labels(y, points)
     with torch.no_grad():
         output = checks.call(model, points[:2].clone())
-    other = by.on(y)
-    check_targets(by.loss, other.y, output)
+    other = criterion.on(y)
+    check_targets(criterion.loss, other.y, output)
     return points, other
 
 
@@ -117,54 +120,56 @@ def _shaped(y: Tensor, output: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def measured(model: nn.Module, x: Float[Tensor, "n *d"], by: Yardstick) -> Measured:
+def measured(model: nn.Module, x: Float[Tensor, "n *d"], criterion: Criterion) -> Measured:
     """Return loss and score of a network."""
     sums = torch.zeros(2, dtype=torch.float64)
     for rows in _slices(len(x)):
-        sums += by.parts(model(x[rows].clone()), rows).cpu()
-    return by.whole(sums)
+        sums += criterion.parts(model(x[rows].clone()), rows).cpu()
+    return criterion.from_sums(sums)
 
 
 class Removals:
-    """What a network gives without some units of one group, from kept activations.
+    """Outputs of a network without some units of one group, from stored activations.
 
     All values of the graph are computed once for a batch of points. Without some units, the layers
     that read them give what they gave, less the units' contribution, which costs as many products
     as those units have; only what comes after is computed anew.
     """
 
-    def __init__(self, found: Structure, x: Float[Tensor, "n *d"], by: Yardstick) -> None:
-        self.found, self.x, self.by = found, x, by
+    def __init__(self, groups: Structure, x: Float[Tensor, "n *d"], criterion: Criterion) -> None:
+        self.groups, self.x, self.criterion = groups, x, criterion
 
     @torch.no_grad()
     def measured(self, cases: Sequence[tuple[Group, Sequence[int]]]) -> list[Measured]:
         """Return loss and score without those units, for each case."""
         sums = torch.zeros(len(cases), 2, dtype=torch.float64)
         after = {group.name: list(self._after(group)) for group, _ in cases}
-        walk = _Walk(self.found.graph)
+        walk = _GraphValues(self.groups.graph)
         for rows in _slices(len(self.x)):
             walk.all_values(self.x[rows].clone())
             if rows.start == 0 and not self._faithful(walk, rows):
                 return [self._cut(group, units) for group, units in cases]
             for k, (group, units) in enumerate(cases):
                 output = walk.without(group, torch.tensor(units).long(), after[group.name])
-                sums[k] += self.by.parts(output, rows).cpu()
-        return [self.by.whole(one) for one in sums]
+                sums[k] += self.criterion.parts(output, rows).cpu()
+        return [self.criterion.from_sums(case_sums) for case_sums in sums]
 
-    def _faithful(self, walk: "_Walk", rows: slice) -> bool:
+    def _faithful(self, walk: "_GraphValues", rows: slice) -> bool:
         """Tell whether kept values are those of the network, which may write over what it reads."""
-        return torch.allclose(walk.answer(), self.found.model(self.x[rows].clone()), equal_nan=True)
+        return torch.allclose(
+            walk.answer(), self.groups.model(self.x[rows].clone()), equal_nan=True
+        )
 
     def _cut(self, group: Group, units: Sequence[int]) -> Measured:
-        """Return loss and score of the network that is left, the slow way."""
-        kept = sorted(set(range(group.units)) - set(units))
-        return measured(cut_groups(self.found.model, [(group, kept)]), self.x, self.by)
+        """Return loss and score of the smaller network itself, which is slower."""
+        remaining = sorted(set(range(group.units)) - set(units))
+        return measured(cut_groups(self.groups.model, [(group, remaining)]), self.x, self.criterion)
 
     def _after(self, group: Group) -> Iterator[fx.Node]:
         """Yield the group's readers and all that comes after them, in their order."""
         names = {name for name, _ in group.readers}
         moved: set[fx.Node] = set()
-        for node in self.found.graph.graph.nodes:
+        for node in self.groups.graph.graph.nodes:
             reads = node.op == "call_module" and node.target in names
             if reads or any(arg in moved for arg in node.all_input_nodes):
                 moved.add(node)
@@ -172,36 +177,36 @@ class Removals:
 
 
 def contribution(layer: nn.Module, x: Float[Tensor, "n *d"], inputs: Int64[Tensor, " k"]) -> Tensor:
-    """Return what some inputs add to the output of a dense layer or a convolution."""
-    some = x.index_select(1, inputs)
+    """Return the contribution of some inputs to the output of a dense layer or a convolution."""
+    selected = x.index_select(1, inputs)
     if isinstance(layer, nn.Linear):
-        return nn.functional.linear(some, layer.weight.index_select(1, inputs))
+        return nn.functional.linear(selected, layer.weight.index_select(1, inputs))
     assert isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d)
     weight = layer.weight.index_select(1, inputs)
-    found: Tensor = layer._conv_forward(some, weight, None)
-    return found
+    output: Tensor = layer._conv_forward(selected, weight, None)
+    return output
 
 
-def less(
+def without_inputs(
     layer: nn.Module, x: Float[Tensor, "n *d"], inputs: Int64[Tensor, " k"], y: Tensor
 ) -> Tensor:
-    """Return what a layer gives without some inputs, from what it gives with them.
+    """Return the output of a layer without some inputs, from that with them.
 
-    By a difference, unless that cancels nearly all digits of some row: then by the layer itself.
+    By a difference, unless that cancels for some sample: then by the layer itself.
     """
-    left = y - contribution(layer, x, inputs)
-    digits = torch.finfo(y.dtype).eps ** 0.5
-    if bool((_largest(left) >= digits * _largest(y)).all()):
-        return left
-    found: Tensor = layer(x.index_fill(1, inputs, 0.0))
-    return found
+    difference = y - contribution(layer, x, inputs)
+    tolerance = torch.finfo(y.dtype).eps ** 0.5
+    if bool((_largest(difference) >= tolerance * _largest(y)).all()):
+        return difference
+    recomputed: Tensor = layer(x.index_fill(1, inputs, 0.0))
+    return recomputed
 
 
 def _largest(x: Float[Tensor, "n *d"]) -> Float[Tensor, " n"]:
     return x.flatten(1).abs().amax(1)
 
 
-class _Walk(fx.Interpreter):
+class _GraphValues(fx.Interpreter):
     """Runs a graph and keeps every value; nothing is overwritten by operations in place."""
 
     def all_values(self, x: Tensor) -> None:
@@ -209,28 +214,28 @@ class _Walk(fx.Interpreter):
         self.env = {}
         for node in self.graph.nodes:
             self.env[node] = x if node.op == "placeholder" else self.run_node(node)
-        self.kept = dict(self.env)
+        self.stored = dict(self.env)
 
     def without(self, group: Group, units: Int64[Tensor, " k"], nodes: Sequence[fx.Node]) -> Tensor:
         """Run the nodes after a group anew, without some of its units; return the output."""
         readers, moved = dict(group.readers), set(nodes)
-        self.env = dict(self.kept)
+        self.env = dict(self.stored)
         for node in nodes:
             (source, *_) = node.all_input_nodes
             reads = node.op == "call_module" and node.target in readers
             if not reads or source in moved:
                 self.env[node] = self.run_node(node)
             if reads:
-                given = self.env[source]
-                inputs = inputs_of(units, readers[str(node.target)]).to(given.device)
+                inputs_of_layer = self.env[source]
+                inputs = inputs_of(units, readers[str(node.target)]).to(inputs_of_layer.device)
                 layer = self.submodules[str(node.target)]
-                self.env[node] = less(layer, given, inputs, self.env[node])
+                self.env[node] = without_inputs(layer, inputs_of_layer, inputs, self.env[node])
         return self.answer()
 
     def answer(self) -> Tensor:
-        """Return what the graph gives."""
-        found: Tensor = self.env[next(reversed(self.graph.nodes))]
-        return found
+        """Return the output of the graph."""
+        output: Tensor = self.env[next(reversed(self.graph.nodes))]
+        return output
 
     def fetch_args_kwargs_from_env(self, n: fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Hand out copies to operations that may write over them."""

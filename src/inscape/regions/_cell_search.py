@@ -10,11 +10,10 @@ from torch import Tensor
 
 from inscape._core import BudgetError
 from inscape._core.anytime import stoppable
-from inscape._core.progress import progress
 from inscape.piecewise.graph.network import Piecewise
 from inscape.piecewise.stepping import StepClock
 from inscape.regions._faces import PROGRAMME, Array, Faces, Whole, merged, sides, together
-from inscape.regions._units import Units
+from inscape.regions._unit_kinks import Units
 from inscape.regions.polytope import (
     Flags,
     ProgrammeBudget,
@@ -24,6 +23,7 @@ from inscape.regions.polytope import (
     is_bounded,
     largest_ball,
 )
+from inscape.runtime.progress import progress
 
 #: What ended a search: a budget, or that nothing was left to find.
 Ending = Literal["complete", "seconds", "memory", "programmes"]
@@ -155,13 +155,13 @@ class CellSearch:
         self._given = more if self._given is None else together(self._given, more)
         self._take(self._given, self.examined + len(numbers))
 
-    def _take(self, given: Faces, examined: int) -> None:
+    def _take(self, half_spaces: Faces, examined: int) -> None:
         """Set the half-spaces, with the sides of the box, without duplicates."""
         flat = self.point.flatten().numpy()
         if self._box is not None:
-            given = together(given, sides(self._box, flat))
-        self.faces = merged(given, 1.0 + float(np.abs(flat).max()))
-        self.examined, self._distinct = examined, len(given.distances)
+            half_spaces = together(half_spaces, sides(self._box, flat))
+        self.faces = merged(half_spaces, 1.0 + float(np.abs(flat).max()))
+        self.examined, self._distinct = examined, len(half_spaces.distances)
         self.proven = np.zeros(len(self.faces.distances), bool)
         self.is_begun = True
 
@@ -207,15 +207,15 @@ class CellSearch:
 
     def _decided(self, inner: Array, start: Array) -> Generator[None, None, None]:
         """Remove the half-spaces that are no faces, as they are decided."""
-        every, steps = self.faces, deciding(inner, self.faces.distances, start, self.budget)
+        all_faces, steps = self.faces, deciding(inner, self.faces.distances, start, self.budget)
         is_done, shown = False, 1
         while not is_done:
             try:
                 keeps, sure = next(steps)
             except StopIteration as end:
                 (keeps, sure), is_done = end.value, True
-            kept = np.flatnonzero(keeps)
-            self.faces, self.proven = every.chosen(kept), sure[kept]
+            numbers = np.flatnonzero(keeps)
+            self.faces, self.proven = all_faces.chosen(numbers), sure[numbers]
             if int(sure.sum()) >= 2 * shown:
                 self.stage, shown = self.stage + 1, int(sure.sum())
             yield

@@ -62,8 +62,8 @@ def polygon_of(
 ) -> Float64[Tensor, "sides 2"]:
     """Return the corners of the domain counter-clockwise, after checks, or a box around points."""
     if domain is None:
-        seen = x if x[0].numel() == 2 or given else x[:3]
-        return _box(frame.of(seen))
+        points = x if x[0].numel() == 2 or given else x[:3]
+        return _box(frame.of(points))
     return _convex(corners_of(domain))
 
 

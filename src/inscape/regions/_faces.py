@@ -133,10 +133,10 @@ def merged(faces: Faces, scale: float) -> Faces:
     back[order] = order[stands]
     switching_units = faces.switching_units.copy()
     switching_units[:, 0] = back[switching_units[:, 0]]
-    kept = Faces(
+    renumbered = Faces(
         normals=faces.normals,
         distances=faces.distances,
         switching_units=switching_units,
         constant=faces.constant,
     )
-    return kept.chosen(np.unique(back))
+    return renumbered.chosen(np.unique(back))

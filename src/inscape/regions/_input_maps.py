@@ -8,9 +8,9 @@ from torch import Tensor
 
 from inscape._core import BudgetError, UnsupportedModelError
 from inscape._core.checks import Function
-from inscape._core.progress import progress
 from inscape.functional.jacobians import jacobians
 from inscape.piecewise.graph.network import Piecewise, piecewise
+from inscape.runtime.progress import progress
 
 if TYPE_CHECKING:
     from inscape.regions.plane_regions import PlaneRegions
@@ -84,8 +84,8 @@ def _refuse_other_maps(
     """Check the maps along the plane against the known ones: the weights must be the same."""
     known, level = regions.slopes[cells], regions.values(cells, regions.centroids[cells])
     off = (matrix @ regions.axes.flatten(1).T - known).abs().amax() / (1 + known.abs().amax())
-    apart = (values - level).abs().amax() / (1 + level.abs().amax())
-    if not float(apart) <= SAME:
+    difference = (values - level).abs().amax() / (1 + level.abs().amax())
+    if not float(difference) <= SAME:
         raise ValueError(
             "f must be the network that the regions were found for, found other values: has it "
             "been trained since? Find the regions anew."

@@ -39,8 +39,8 @@ def rectangle(
     frame = plane_of(x, plane)
     if domain is not None:
         return _around(frame, corners_of(domain, least=2), margin=0.0)
-    seen = x if x[0].numel() == 2 or plane is not None else x[:3]
-    return _around(frame, frame.of(seen), margin=MARGIN)
+    points = x if x[0].numel() == 2 or plane is not None else x[:3]
+    return _around(frame, frame.of(points), margin=MARGIN)
 
 
 def _around(frame: Frame, spots: Float64[Tensor, "k 2"], *, margin: float) -> Slice:

@@ -13,7 +13,7 @@ from torch import Tensor
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.result import NONNEGATIVE, Range
+from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.piecewise.planes import Frame
 from inscape.piecewise.planes.budget import Ending
 from inscape.piecewise.planes.contours import Cover, contours
@@ -31,7 +31,8 @@ class Boundary(Result):
     Polyline ``i`` has the points ``points[first[i]:first[i + 1]]`` in the plane's coordinates; a
     closed one ends with its first point. ``between[i]`` are the two outputs that are both largest
     along it; for the level set of one output, that output and -1. ``lengths`` are those in the
-    input space. ``domain``, ``asked``, ``covered`` and ``ended_by`` are as in ``PlaneRegions``.
+    input space. ``domain``, ``asked``, ``covered``, ``ended_by``, ``unresolved`` and
+    ``unresolved_area`` are as in ``PlaneRegions``.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -51,6 +52,8 @@ class Boundary(Result):
     converted: str | None
     ended_by: Ending | None = None
     asked: Float64[Tensor, "sides 2"] | None = None
+    unresolved: int = 0
+    unresolved_area: float = 0.0
 
     @property
     def length(self) -> float:
@@ -91,8 +94,12 @@ class Boundary(Result):
         place = "between decisions" if self.level is None else f"at level {self.level:.4g}"
         lines = "1 polyline" if count == 1 else f"{count} polylines"
         basis = f"{lines} {place}, {closed} of them closed"
+        if self.unresolved:
+            lost = f"regions too narrow for float64 may be missing in {self.unresolved} places"
+            basis = f"{lost}; {basis}"
         if self.complete:
-            return Summary(value=self.length, kind="exact", basis=basis)
+            kind: Kind = "estimate" if self.unresolved else "exact"
+            return Summary(value=self.length, kind=kind, basis=basis)
         spent = f"{self.covered:.1%} of the window, then the budget ({self.ended_by}) was spent"
         basis = f"{spent}; {basis}"
         return Summary(value=self.length, kind="lower bound", basis=basis)
@@ -107,6 +114,7 @@ class Boundary(Result):
     meaning="In this window the decision boundary has a length of {value}, in units of the input.",
     cites="sattelberg2026linearity, chapters 5 and 6",
     least_rows=3,
+    exempt=("unresolved_area",),  # rounding depends on the order of units
 )
 @anytime
 def boundary(
@@ -285,4 +293,6 @@ def _result(
         ended_by=regions.ended_by,
         asked=regions.asked,
         converted=regions.converted,
+        unresolved=regions.unresolved,
+        unresolved_area=regions.unresolved_area,
     )

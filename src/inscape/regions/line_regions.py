@@ -26,6 +26,7 @@ from inscape._core.result import NONNEGATIVE, Range
 from inscape.functional.jacobians import norm
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.lines.evaluation import ROOM, SegmentEvaluation
+from inscape.piecewise.lines.rounding import NOISE
 from inscape.piecewise.lines.segments import CutSegments, Cutting, cutting_of
 from inscape.piecewise.stepping import StepClock
 from inscape.regions._line_maps import PieceDetails
@@ -127,12 +128,12 @@ class LineRegions(Result):
 
     def _partial_summary(self) -> Summary:
         """Return the mean over the segments that are cut to their end, or what one has so far."""
-        whole = self.t[self.offsets[1:] - 1] == 1.0
+        is_finished = self.t[self.offsets[1:] - 1] == 1.0
         basis = (
             f"{self.covered:.1%} of {self.asked} lines, then the budget ({self.ended_by}) was spent"
         )
-        if bool(whole.any()):
-            mean = float(self.cells[whole].double().mean())
+        if bool(is_finished.any()):
+            mean = float(self.cells[is_finished].double().mean())
             return Summary(value=mean, kind="estimate", basis=basis)
         return Summary(value=float(self.cells[0]), kind="lower bound", basis=basis)
 
@@ -343,6 +344,14 @@ def _segments(
         raise ValueError(
             f"a segment must join two different points, found {len(short)} of {len(a)} that do "
             f"not, the first at row {int(short[0])}: drop repeated points."
+        )
+    size = torch.maximum(a.abs(), b.abs()).flatten(1).amax(1)
+    hidden = torch.nonzero((b - a).abs().flatten(1).amax(1) <= NOISE * size)[:, 0]
+    if len(hidden):
+        raise ValueError(
+            "a segment must be longer than the rounding of its ends, or no linear region on it "
+            f"could be told from another, found {len(hidden)} of {len(a)} that are not, the first "
+            f"at row {int(hidden[0])}: take points farther apart, or nearer to zero."
         )
     return a, b
 

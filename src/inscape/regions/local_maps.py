@@ -22,13 +22,13 @@ from inscape._core import (
 )
 from inscape._core.anytime import anytime, stoppable
 from inscape._core.checks import Function
-from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import FIRST, Draw
 from inscape.functional.jacobians import MEMORY, Probe, jacobians, probe
 from inscape.piecewise.graph.network import Piecewise, piecewise
+from inscape.regions._affine_values import affine_values, ties
 from inscape.regions._precision import in_precision
-from inscape.regions._probing import affine_values, ties
+from inscape.runtime.progress import progress
 
 #: Bytes that all Jacobians together may take.
 LARGEST = 4 * 2**30

@@ -27,13 +27,14 @@ from inscape._core.result import NONNEGATIVE, Range
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.piecewise.planes import CanonicalCells, Cells, Frame, in_canonical_order
 from inscape.piecewise.planes.budget import Ending, SpentError
+from inscape.piecewise.planes.sign_kernels import ROUNDING
 from inscape.piecewise.stepping import StepClock
-from inscape.regions._cutter import PlaneCutter
 from inscape.regions._domain import plane_of, polygon_of, turns, window
+from inscape.regions._growing_windows import TimedSteps, windows
 from inscape.regions._input_maps import input_maps
+from inscape.regions._plane_cutter import PlaneCutter
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
-from inscape.regions._windows import TimedSteps, windows
 
 R = TypeVar("R")
 
@@ -57,6 +58,13 @@ class PlaneRegions(Result):
     ``ended_by`` names the budget that was spent, or is ``"complete"``. When the time was spent,
     ``domain`` is a smaller window with the same centre as ``asked``, covered from side to side;
     with any other budget some cells are missing. ``covered`` is the fraction of what was asked for.
+
+    Cells narrower than the rounding of the kinks around them cannot be found. ``unresolved`` counts
+    the places where some may be missing: edges across which the outputs jump, cells on which a
+    unit is within rounding of its kink from side to side, and a window below rounding itself.
+    ``coinciding`` counts edges across which several units switch: at one kink, or at several with
+    cells between them too narrow to be seen. Whatever is missing lies in strips around the kinks
+    and in such cells, of about ``unresolved_area`` together (an estimate).
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -84,6 +92,9 @@ class PlaneRegions(Result):
     converted: str | None
     ended_by: Ending | None = None
     asked: Float64[Tensor, "sides 2"] | None = None
+    unresolved: int = 0
+    unresolved_area: float = 0.0
+    coinciding: int = 0
 
     @property
     def cells(self) -> int:
@@ -132,8 +143,8 @@ class PlaneRegions(Result):
 
     def integral(self) -> Float64[Tensor, " c"]:
         """Return the integral of the outputs over the cells, exact."""
-        each = self.values(torch.arange(self.cells), self.centroids)
-        return self.areas @ each
+        at_centroids = self.values(torch.arange(self.cells), self.centroids)
+        return self.areas @ at_centroids
 
     def input_maps(
         self,
@@ -170,10 +181,15 @@ class PlaneRegions(Result):
     def summary(self) -> Summary:
         """Return the number of cells."""
         basis = f"{self.regions} merged regions, {len(self.vertices)} vertices"
-        if self.complete:
+        if self.unresolved:
+            places = "1 place" if self.unresolved == 1 else f"{self.unresolved} places"
+            lost = f"regions too narrow for float64 may be missing in {places}"
+            basis = f"{lost}, of an area of about {self.unresolved_area:.2g}; {basis}"
+        if self.complete and not self.unresolved:
             return Summary(value=float(self.cells), kind="exact", basis=basis)
-        spent = f"{self.covered:.1%} of the window, then the budget ({self.ended_by}) was spent"
-        basis = f"{spent}; {basis}"
+        if not self.complete:
+            spent = f"{self.covered:.1%} of the window, then the budget ({self.ended_by}) was spent"
+            basis = f"{spent}; {basis}"
         return Summary(value=float(self.cells), kind="lower bound", basis=basis)
 
 
@@ -216,7 +232,7 @@ def _power_of_two(value: float) -> float:
     "{value}.",
     cites="sattelberg2026linearity, Eqs. (5.6)-(5.7), (6.2)",
     least_rows=3,
-    exempt=("patterns", "switching_units"),
+    exempt=("patterns", "switching_units", "unresolved_area"),
 )
 @anytime
 def plane_regions(
@@ -355,9 +371,11 @@ def _result(
     center, half = window(corners)
     place = cells.place * half.numpy() + center.numpy()
     maps = torch.from_numpy(cells.maps)
-    areas = cells.areas * float(half.prod()) * frame.area
+    scale, lost = float(half.prod()) * frame.area, cells.losses
+    areas = cells.areas * scale
     whole_area = float(turns(asked - window(asked)[0]).sum()) / 2 * frame.area
     is_complete = cells.ended_by == "complete" and corners is asked
+    is_hidden = bool(net.ops) and _below_rounding(frame, center, half)
     return PlaneRegions(
         vertices=torch.from_numpy(place),
         corners=torch.from_numpy(cells.corners),
@@ -382,4 +400,15 @@ def _result(
         converted=name_of(net.converted),
         ended_by=cells.ended_by,
         asked=asked,
+        unresolved=1 if is_hidden else lost.jumps + lost.undecided,
+        unresolved_area=float(areas.sum()) if is_hidden else lost.area * scale,
+        coinciding=lost.coinciding,
     )
+
+
+def _below_rounding(
+    frame: Frame, center: Float64[Tensor, " 2"], half: Float64[Tensor, " 2"]
+) -> bool:
+    """Tell whether a window is so small that its inputs do not differ beyond rounding."""
+    size = (frame.axes.flatten(1).abs().amax(1) * half).max()
+    return bool(size <= ROUNDING * frame.at(center[None]).abs().max())

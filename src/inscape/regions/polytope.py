@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape._core.anytime import finished
-from inscape._core.deadline import NEVER, Deadline
-from inscape._core.progress import progress
+from inscape.runtime.deadline import NEVER, Deadline
+from inscape.runtime.progress import progress
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -237,10 +237,10 @@ def _beyond(
     k: int, rows: npt.NDArray[np.int64], normals: Array, slacks: Array, budget: ProgrammeBudget
 ) -> Array | None:
     """Return how far beyond half-space ``k`` (at most one) one can go inside the other rows."""
-    every = np.append(rows, k)
+    with_k = np.append(rows, k)
     limits = np.append(slacks[rows], slacks[k] + 1.0)
     free = [(None, None)] * normals.shape[1]
-    return _solve(-normals[k], normals[every], limits, free, budget)
+    return _solve(-normals[k], normals[with_k], limits, free, budget)
 
 
 def _reached(k: int, normals: Array, slacks: Array, others: Flags) -> bool | None:
@@ -302,15 +302,15 @@ def polygon(normals: Array, slacks: Array, reach: float) -> Array:
     corners = reach * np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
     for normal, slack in zip(normals, slacks, strict=True):
         over = corners @ normal - slack
-        kept: list[Array] = []
+        clipped: list[Array] = []
         for k, corner in enumerate(corners):
             before = over[k - 1]
             if (before <= 0) != (over[k] <= 0):
                 fraction = before / (before - over[k])
-                kept.append(corners[k - 1] + fraction * (corner - corners[k - 1]))
+                clipped.append(corners[k - 1] + fraction * (corner - corners[k - 1]))
             if over[k] <= 0:
-                kept.append(corner)
-        corners = np.array(kept).reshape(-1, 2)
+                clipped.append(corner)
+        corners = np.array(clipped).reshape(-1, 2)
     return corners
 
 

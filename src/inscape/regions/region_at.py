@@ -22,7 +22,6 @@ from inscape._core import (
 )
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
-from inscape._core.deadline import Deadline
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.piecewise.stepping import StepClock
@@ -31,6 +30,7 @@ from inscape.regions._faces import Array
 from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
 from inscape.regions.polytope import ProgrammeBudget, polygon
+from inscape.runtime.deadline import Deadline
 
 #: Coordinates beyond this leave too few digits to tell slopes from rounding.
 FAR = 1e9
@@ -104,9 +104,9 @@ class RegionAt(Result):
         spent = []
         if self.examined < self.constraints:
             spent.append(f"only {self.examined} of {self.constraints} half-spaces were examined")
-        left = int((~self.proven).sum())
-        if self.faces == "irredundant" and left:
-            spent.append(f"{left} of {len(self.proven)} faces may be redundant")
+        unproven = int((~self.proven).sum())
+        if self.faces == "irredundant" and unproven:
+            spent.append(f"{unproven} of {len(self.proven)} faces may be redundant")
         if isnan(self.radius):
             spent.append("the largest ball is not known")
         return f"budget spent ({self.ended_by}): {', '.join(spent)}" if spent else "ok"

@@ -1,6 +1,6 @@
 """Region evolution: how the linear regions of a network move and settle while it is trained."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,14 +10,15 @@ from jaxtyping import Bool, Float, Float64, Int32, Int64, UInt8
 from torch import Tensor, nn
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
-from inscape._core.progress import progress
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.functional.substitution import copied
+from inscape.functional.substitution import checked_copy
 from inscape.piecewise.planes import Frame
 from inscape.piecewise.planes.raster import raster
 from inscape.regions.boundary import Boundary, decision_boundary
 from inscape.regions.plane_regions import PlaneRegions, plane_regions
-from inscape.training.trajectory import Settings, Trajectory, chosen_steps, stand_at
+from inscape.runtime.progress import progress
+from inscape.training.settings import FitSettings
+from inscape.training.trajectory import Trajectory, chosen_steps, stand_at
 
 #: Arrays of regions that change from step to step, with what they have one row for.
 PARTS = {
@@ -34,6 +35,9 @@ PARTS = {
     "switching_units": 4,
 }
 
+#: Numbers of regions that tell what rounding may hide.
+LOST = ("unresolved", "unresolved_area", "coinciding")
+
 #: Fields of regions that are the same at all steps.
 COMMON = ("ops", "units", "states", "domain", "center", "origin", "axes", "converted")
 
@@ -46,6 +50,8 @@ class RegionEvolution(Result):
     the pattern at ``steps[i]`` is not yet the final one; ``settled[k]`` is the first of the steps
     from which on this is at most ``tolerance``. The regions of all steps lie in flat arrays one
     after the other; ``regions_at(i)`` and ``boundary_at(i)`` give those of one step.
+    ``unresolved``, ``unresolved_area`` and ``coinciding`` tell what rounding may hide of them, as
+    in ``PlaneRegions``.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -80,6 +86,9 @@ class RegionEvolution(Result):
     covered: Float64[Tensor, " steps"]
     complete: Bool[Tensor, " steps"]
     converted: str | None
+    unresolved: Int64[Tensor, " steps"] | None = None
+    unresolved_area: Float64[Tensor, " steps"] | None = None
+    coinciding: Int64[Tensor, " steps"] | None = None
 
     def regions_at(self, index: int) -> PlaneRegions:
         """Return the regions at one of the steps, by its place among them."""
@@ -96,6 +105,11 @@ class RegionEvolution(Result):
             complete=bool(self.complete[index]),
             ended_by="complete" if bool(self.complete[index]) else "regions",
             asked=self.domain,
+            **{
+                name: getattr(self, name)[index].item()
+                for name in LOST
+                if self.unresolved is not None
+            },
         )
 
     def boundary_at(self, index: int) -> Boundary:
@@ -118,18 +132,17 @@ class RegionEvolution(Result):
         """Return the number of cells at the last step."""
         settled = ", ".join(str(step) for step in self.settled.tolist()) or "none"
         basis = f"{int(self.cells[0])} cells at step {int(self.steps[0])}; settled at {settled}"
-        kind: Any = "exact" if bool(self.complete[-1]) else "lower bound"
+        lost = 0 if self.unresolved is None else int(self.unresolved[-1])
+        if lost:
+            basis += f"; regions too narrow for float64 may be missing in {lost} places"
+        kind: Any = "exact" if bool(self.complete[-1]) and not lost else "lower bound"
         return Summary(value=float(self.cells[-1]), kind=kind, basis=basis)
 
 
 def _two_states(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Any]:
     """Return a trajectory of one step, from smaller weights to the model's own."""
     own = model.state_dict().items()
-    settings = Settings(
-        loss="mse", optimizer="sgd", lr=0.1, momentum=0.0, nesterov=False, weight_decay=0.0,
-        betas=(0.9, 0.999), batch=None, epochs=1, schedule=None, stop_loss=None,
-        stop_on="running", penalties=(), seed=0, record=1,
-    )  # fmt: skip
+    settings = FitSettings(lr=0.1, epochs=1, record=1)
     trajectory = Trajectory(
         states={name: torch.stack([(0.9 * t).to(t.dtype), t]).detach() for name, t in own},
         memory={},
@@ -200,7 +213,7 @@ def region_evolution(
         reason = "it needs a recorded training: pass fit(..., record=...).trajectory"
         return NotApplicable(what="region_evolution", reason=reason)
     chosen = chosen_steps(trajectory, steps)
-    body = copied(model, x)
+    body = checked_copy(model, x)
     planes: list[PlaneRegions] = []
     with progress(len(chosen), label="regions of steps") as bar:
         for step in chosen:
@@ -232,17 +245,24 @@ def _result(
         steps=numbers,
         cells=torch.tensor([plane.cells for plane in planes]),
         regions=torch.tensor([plane.regions for plane in planes]),
-        lengths=torch.tensor([decision_boundary(plane).length for plane in planes]).double(),
+        lengths=_float64(decision_boundary(plane).length for plane in planes),
         differs=differs,
         settled=_settled(numbers, differs, tolerance),
         tolerance=float(tolerance),
         samples=samples,
         sizes=torch.tensor(sizes),
-        covered=torch.tensor([plane.covered for plane in planes]).double(),
+        covered=_float64(plane.covered for plane in planes),
         complete=torch.tensor([plane.complete for plane in planes]),
         **parts,
+        unresolved=torch.tensor([plane.unresolved for plane in planes]),
+        unresolved_area=_float64(plane.unresolved_area for plane in planes),
+        coinciding=torch.tensor([plane.coinciding for plane in planes]),
         **{name: getattr(last, name) for name in COMMON},
     )
+
+
+def _float64(numbers: Iterable[float]) -> Float64[Tensor, " steps"]:
+    return torch.tensor(list(numbers), dtype=torch.float64)
 
 
 def _differs(planes: list[PlaneRegions], grid: int) -> tuple[Float64[Tensor, "steps ops"], int]:
@@ -262,13 +282,13 @@ def _differs(planes: list[PlaneRegions], grid: int) -> tuple[Float64[Tensor, "st
             for plane in planes
         ]
     )
-    seen = torch.from_numpy(under[:, (under >= 0).all(0)])
+    cell_at = torch.from_numpy(under[:, (under >= 0).all(0)])
     fractions = torch.zeros(len(planes), len(last.units), dtype=torch.float64)
     for op in range(len(last.units)):
-        final = last.pattern(op)[seen[-1]]
+        final = last.pattern(op)[cell_at[-1]]
         for i, plane in enumerate(planes):
-            fractions[i, op] = (plane.pattern(op)[seen[i]] != final).double().mean()
-    return fractions, seen.shape[1]
+            fractions[i, op] = (plane.pattern(op)[cell_at[i]] != final).double().mean()
+    return fractions, cell_at.shape[1]
 
 
 def _settled(

@@ -36,7 +36,7 @@ class Activations:
         """Return a hook that notes what the units, or channels of images, of a layer do."""
         draws = generator(0)
 
-        def note(module: nn.Module, given: object, output: Tensor) -> None:
+        def note(module: nn.Module, inputs: object, output: Tensor) -> None:
             flat = output.detach() if output.ndim > 1 else output.detach()[None]
             off = (flat.transpose(0, 1).flatten(1) <= 0).all(1).cpu()
             self.silent[name] = off & self.silent[name] if name in self.silent else off

@@ -32,7 +32,7 @@ def environment() -> Environment:
 
 
 def rendered_page(template: str, **context: Any) -> str:
-    """Return a page; names in it are escaped, and their control characters are written out."""
+    """Return a page; names in it are escaped, and their control characters escaped."""
     return escaping.visible(environment().get_template(template).render(**context))
 
 
@@ -46,8 +46,8 @@ def table(rows: Sequence[Row], most: int) -> tuple[Sequence[Row], str]:
     """Return rows, thinned evenly to at most ``most``, and a note if they were."""
     if len(rows) <= most:
         return rows, ""
-    every = -(-len(rows) // most)
-    return rows[::every], f"one in {every} of the {len(rows):,} rows, to keep the page small"
+    stride = -(-len(rows) // most)
+    return rows[::stride], f"one in {stride} of the {len(rows):,} rows, to keep the page small"
 
 
 def csv_text(rows: Sequence[Row]) -> str:

@@ -113,9 +113,9 @@ def _lighter(match: re.Match[str]) -> str:
         return match[0]
     out = io.BytesIO()
     with Image.open(io.BytesIO(base64.b64decode(match[2]))) as image:
-        whole = image.convert("RGBA")
-        whole.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
-        few = whole.quantize(256, method=Image.Quantize.FASTOCTREE)
+        rgba = image.convert("RGBA")
+        rgba.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
+        few = rgba.quantize(256, method=Image.Quantize.FASTOCTREE)
         few.save(out, "png", compress_level=4)
     return match[1] + base64.b64encode(out.getvalue()).decode()
 
@@ -162,8 +162,8 @@ def formula(latex: str) -> str | None:
     from matplotlib.textpath import TextPath
 
     spelled = latex
-    for theirs, ours in _DIALECT.items():
-        spelled = re.sub(re.escape(theirs) + r"(?![A-Za-z])", ours.replace("\\", r"\\"), spelled)
+    for mathtext, tex in _DIALECT.items():
+        spelled = re.sub(re.escape(mathtext) + r"(?![A-Za-z])", tex.replace("\\", r"\\"), spelled)
     try:
         with rc_context({"mathtext.fontset": "stix"}):
             path = TextPath((0, 0), f"${spelled}$", size=10)

@@ -148,8 +148,8 @@ def whole_command(command: str | None, work: str, *, seed: int) -> str:
     if command is None:
         return f"inscape.look(model, data, seed={seed}, work={work!r})"
     words = shlex.split(command)
-    kept = _without(words, {"--budget": 1, "--work": 1})
-    return shlex.join([*kept, "--work", work])
+    remaining = _without(words, {"--budget": 1, "--work": 1})
+    return shlex.join([*remaining, "--work", work])
 
 
 def _stripped(command: str) -> str:
@@ -159,16 +159,16 @@ def _stripped(command: str) -> str:
 
 def _without(words: Sequence[str], options: Mapping[str, int]) -> list[str]:
     """Return words without these options and so many values of each."""
-    kept: list[str] = []
+    remaining: list[str] = []
     rest = iter(words)
     for word in rest:
         option, equals, _ = word.partition("=")
         if option not in options:
-            kept.append(word)
+            remaining.append(word)
         elif not equals:
             for _ in range(options[option]):
                 next(rest, None)
-    return kept
+    return remaining
 
 
 def jsonable(value: Any) -> Any:

@@ -58,6 +58,6 @@ def rivals(
     classifier: AttackedClassifier, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"], count: int
 ) -> Int64[Tensor, "n goals"]:
     """Return the classes beside the right one, the likeliest first, ``count`` if there are."""
-    others = classifier.judged(x).scatter(1, y[:, None], -torch.inf)
+    others = classifier.scores_without_gradient(x).scatter(1, y[:, None], -torch.inf)
     count = min(count, classifier.classes - 1)
     return others.topk(count, dim=1).indices

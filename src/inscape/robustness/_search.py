@@ -1,4 +1,4 @@
-"""Attacking at every budget, and what each point's smallest breaking step was."""
+"""Attacks at every budget, and the smallest step that breaks each point."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from inscape._core.progress import Bar, progress
 from inscape.robustness.attack import Attack, Target
 from inscape.robustness.classifier import AttackedClassifier
 from inscape.robustness.noise import Noise
 from inscape.robustness.norm_balls import Draws, block_size, size, slack
+from inscape.runtime.progress import Bar, progress
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Found:
-    """What a search came to.
+class SearchOutcome:
+    """Outcome of an attack on a batch of points.
 
-    ``start`` is 1 for points that are right unmoved; ``right`` the share of draws (one, but for
+    ``start`` is 1 for points that are right unmoved; ``right`` the fraction of draws (one, but for
     noise) in which each stays right at each budget. ``moved`` is the nearest wrong point that was
     found and ``lengths`` the step to it: 0 for points that were wrong from the start, infinite
     where none was found.
@@ -30,27 +30,27 @@ class Found:
     lengths: Float[Tensor, " n"]
 
     @staticmethod
-    def joined(parts: "Sequence[Found]") -> "Found":
-        """Return what searches from several groups of points came to, one after the other."""
-        return Found(
+    def concatenated(parts: "Sequence[SearchOutcome]") -> "SearchOutcome":
+        """Return the outcomes of several batches of points as one."""
+        return SearchOutcome(
             start=torch.cat([part.start for part in parts]),
             right=torch.cat([part.right for part in parts], dim=1),
             moved=torch.cat([part.moved for part in parts]),
             lengths=torch.cat([part.lengths for part in parts]),
         )
 
-    def after(self, first: int) -> "Found":
+    def after(self, first: int) -> "SearchOutcome":
         """Return the same without the first points."""
-        return Found(
+        return SearchOutcome(
             start=self.start[first:],
             right=self.right[:, first:],
             moved=self.moved[first:],
             lengths=self.lengths[first:],
         )
 
-    def arranged(self, order: Callable[[Tensor], Tensor]) -> "Found":
-        """Return the same in another order of the points, which a function of rows brings."""
-        return Found(
+    def reordered(self, order: Callable[[Tensor], Tensor]) -> "SearchOutcome":
+        """Return the same with the points reordered by a function."""
+        return SearchOutcome(
             start=order(self.start),
             right=order(self.right.T).T,
             moved=order(self.moved),
@@ -61,7 +61,7 @@ class Found:
 class Search:
     """Points under attack, and the smallest breaking step known for each.
 
-    ``first`` is the number of the first of them: a point's random numbers depend on its own.
+    ``first`` is the index of the first of them: a point's random numbers depend on its index.
     """
 
     def __init__(
@@ -89,26 +89,26 @@ class Search:
         """Attack at every budget; one step for each batch of the model."""
         minimal = self.carry and self.attack.minimal  # one run answers for every budget
         budgets = self.budgets[-1:] if minimal else self.budgets
-        each = self.attack.passes(self.classifier.classes) * len(self.x)
-        with progress(int(each * len(budgets)), label="attacking") as bar:
+        passes = self.attack.passes(self.classifier.classes) * len(self.x)
+        with progress(int(passes * len(budgets)), label="attacking") as bar:
             for k, budget in enumerate(budgets):
                 if isinstance(self.attack, Noise):
                     yield from self._noisy(self.attack, budget, k)
                 else:
                     yield from self._at(budget, k, bar)
-                bar.done = int(each * (k + 1))
+                bar.done = int(passes * (k + 1))
                 bar.advance(0, note=f"budget {budget:.3g}")
 
     @property
-    def found(self) -> Found:
-        """Return what was found so far; budgets that were not tried yet leave all points right."""
+    def outcome(self) -> SearchOutcome:
+        """Return the outcome so far; budgets that were not tried yet leave all points right."""
         if self.carry:
-            rows = [(~self.broken(budget)).to(self.x.dtype) for budget in self.budgets]
+            right = [(~self.broken(budget)).to(self.x.dtype) for budget in self.budgets]
         else:
-            rows = self._right + [self.start] * (len(self.budgets) - len(self._right))
-        return Found(
+            right = self._right + [self.start] * (len(self.budgets) - len(self._right))
+        return SearchOutcome(
             start=self.start,
-            right=torch.stack(rows),
+            right=torch.stack(right),
             moved=self.moved.clone(),
             lengths=self.lengths.clone(),
         )
@@ -120,51 +120,51 @@ class Search:
     def _at(self, budget: float, k: int, bar: Bar) -> Iterator[None]:
         """Attack at one budget; without ``carry``, as if no other had been tried."""
         broken = self.broken(budget if self.carry else 0.0)
-        for piece in self.classifier.pieces((~broken).nonzero()[:, 0]):
-            broken[piece] = yield from self._attacked(piece, budget, k, bar)
+        for batch in self.classifier.batches((~broken).nonzero()[:, 0]):
+            broken[batch] = yield from self._attacked(batch, budget, k, bar)
         self._right.append((~broken).to(self.x.dtype))
 
     def _draws(self, rows: Int64[Tensor, " m"], *seeds: int) -> Draws:
         return Draws(self.first + rows.cpu(), block_size(self.x), self.seed, *seeds)
 
     def _attacked(
-        self, rows: Int64[Tensor, " m"], budget: float, k: int, bar: Bar
+        self, indices: Int64[Tensor, " m"], budget: float, k: int, bar: Bar
     ) -> Generator[None, None, Bool[Tensor, " m"]]:
-        x, y = self.x[rows], self.y[rows]
+        x, y = self.x[indices], self.y[indices]
         target = Target(
             classifier=self.classifier,
             x=x,
             y=y,
             budget=budget,
-            draws=self._draws(rows, k),
+            draws=self._draws(indices, k),
             tick=lambda passes: bar.advance(int(passes)),
         )
-        at = (yield from self.attack.search(target)).detach()
-        length = size(at - x, self.attack.norm)
-        wrong = length > 0  # points that an attack gave back as they were are right still
-        wrong[wrong.clone()] = self.classifier.wrong(at[wrong], y[wrong])
-        nearer = wrong & (length < self.lengths[rows])
-        self.moved[rows[nearer]] = at[nearer]
-        self.lengths[rows[nearer]] = length[nearer]
+        candidates = (yield from self.attack.search(target)).detach()
+        length = size(candidates - x, self.attack.norm)
+        wrong = length > 0  # unmoved points are still right
+        wrong[wrong.clone()] = self.classifier.wrong(candidates[wrong], y[wrong])
+        nearer = wrong & (length < self.lengths[indices])
+        self.moved[indices[nearer]] = candidates[nearer]
+        self.lengths[indices[nearer]] = length[nearer]
         return wrong & (length <= budget + slack(x, budget, self.attack.norm))
 
     def _noisy(self, attack: Noise, budget: float, k: int) -> Iterator[None]:
         """Count in which fraction of the noisy draws each point is right."""
         right = torch.zeros(len(self.x), dtype=self.x.dtype, device=self.x.device)
-        rows = torch.arange(len(self.x))
+        indices = torch.arange(len(self.x))
         for draw in range(attack.draws):
             target = Target(
                 classifier=self.classifier,
                 x=self.x,
                 y=self.y,
                 budget=budget,
-                draws=self._draws(rows, k, draw),
+                draws=self._draws(indices, k, draw),
             )
-            at = attack.perturb(target)
-            wrong = self.classifier.wrong(at, self.y)
-            length = size(at - self.x, attack.norm)
+            candidates = attack.perturb(target)
+            wrong = self.classifier.wrong(candidates, self.y)
+            length = size(candidates - self.x, attack.norm)
             nearer = wrong & (length < self.lengths)
-            self.moved[nearer], self.lengths[nearer] = at[nearer], length[nearer]
+            self.moved[nearer], self.lengths[nearer] = candidates[nearer], length[nearer]
             right += ~wrong
             yield
         self._right.append(right / attack.draws)

@@ -1,4 +1,4 @@
-"""APGD: projected gradient ascent that finds its own step size."""
+"""APGD: projected gradient ascent with an adaptive step size."""
 
 import math
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from torch import Tensor
 
 from inscape._core import checks
 from inscape.robustness._losses import difference_ratio, ratio_towards, rivals
-from inscape.robustness.attack import Perturbing, Standing, Stepwise, Target
-from inscape.robustness.classifier import PointLoss, cross_entropy, mistaken
-from inscape.robustness.norm_balls import Draws, on_edge, spread, steepest
+from inscape.robustness.attack import Perturbing, Stepwise, Target, Unbroken
+from inscape.robustness.classifier import PointLoss, cross_entropy, misclassified
+from inscape.robustness.norm_balls import Draws, broadcastable, steepest, uniform_on_sphere
 
 LOSSES = {"ce": "apgd-ce", "dlr": "apgd-dlr", "targeted": "apgd-t"}
-#: Share of a step that goes where the gradient says; the rest goes on as before.
+#: Weight of the gradient step; the rest is momentum.
 MOMENTUM = 0.75
-#: The step is halved if fewer than this share of the steps since the last look were upward.
+#: The step is halved if fewer than this fraction of steps since the checkpoint raised the loss.
 RISING = 0.75
 
 
@@ -58,16 +58,16 @@ class Apgd(Stepwise):
 
     def search(self, target: Target) -> Perturbing:
         """Return the first wrong iterate of each point, or the point itself if there is none."""
-        standing = Standing(target)
+        unbroken = Unbroken(target)
         goals = torch.zeros(len(target.y), 1, dtype=torch.long, device=target.y.device)
         if self.loss == "targeted":
             goals = rivals(target.classifier, target.x, target.y, self.goals)
         for k in range(goals.shape[1]):
             for restart in range(self.restarts):
-                if len(standing):
-                    draws = standing.target.draws.child(k, restart)
-                    yield from self._run(standing, goals[:, k], draws)
-        return standing.found
+                if len(unbroken):
+                    draws = unbroken.target.draws.child(k, restart)
+                    yield from self._run(unbroken, goals[:, k], draws)
+        return unbroken.candidates
 
     def _loss(self, goal: Int64[Tensor, " n"]) -> PointLoss:
         if self.loss == "targeted":
@@ -75,19 +75,19 @@ class Apgd(Stepwise):
         return cross_entropy if self.loss == "ce" else difference_ratio
 
     def _run(
-        self, standing: Standing, goals: Int64[Tensor, " all"], draws: Draws
+        self, unbroken: Unbroken, goals: Int64[Tensor, " all"], draws: Draws
     ) -> Iterator[None]:
-        now = standing.target
-        at = now.x + now.budget * on_edge(now.x, self.norm, draws)
-        climb = _Climb(self, standing, goals, now.within(at, self.norm))
+        now = unbroken.target
+        at = now.x + now.budget * uniform_on_sphere(now.x, self.norm, draws)
+        loss_gradient = _Climb(self, unbroken, goals, now.within(at, self.norm))
         looks = checkpoints(self.steps)
         for step in range(1, self.steps + 1):
-            if len(standing) == 0:
+            if len(unbroken) == 0:
                 return
             yield
-            climb.move(first=step == 1)
-            if step in looks and len(standing):
-                climb.look(looks[step])
+            loss_gradient.move(first=step == 1)
+            if step in looks and len(unbroken):
+                loss_gradient.look(looks[step])
 
 
 def checkpoints(steps: int) -> dict[int, int]:
@@ -96,10 +96,12 @@ def checkpoints(steps: int) -> dict[int, int]:
     >>> checkpoints(100)
     {22: 22, 41: 19, 57: 16, 70: 13, 80: 10, 87: 7, 93: 6, 99: 6}
     """
-    shares = [0.0, 0.22]
-    while shares[-1] < 1:
-        shares.append(shares[-1] + max(shares[-1] - shares[-2] - 0.03, 0.06))
-    at = sorted({math.ceil(round(share * steps, 9)) for share in shares[1:] if share <= 1})
+    fractions = [0.0, 0.22]
+    while fractions[-1] < 1:
+        fractions.append(fractions[-1] + max(fractions[-1] - fractions[-2] - 0.03, 0.06))
+    at = sorted(
+        {math.ceil(round(fraction * steps, 9)) for fraction in fractions[1:] if fraction <= 1}
+    )
     return {now: now - before for before, now in zip([0, *at], at, strict=False)}
 
 
@@ -109,12 +111,12 @@ class _Climb:
     def __init__(
         self,
         attack: Apgd,
-        standing: Standing,
+        unbroken: Unbroken,
         goals: Int64[Tensor, " all"],
         at: Float[Tensor, "n *d"],
     ) -> None:
-        self.attack, self.standing, self.goals = attack, standing, goals
-        target = standing.target
+        self.attack, self.unbroken, self.goals = attack, unbroken, goals
+        target = unbroken.target
         n = len(at)
         self.eta = torch.full((n,), 2 * target.budget, dtype=at.dtype, device=at.device)
         self.risen = torch.zeros_like(self.eta)
@@ -127,15 +129,15 @@ class _Climb:
         self.last_best = self.best_loss
 
     def _arrive(self, at: Float[Tensor, "n *d"]) -> None:
-        """Look at new iterates: put the wrong ones aside, remember the best so far."""
-        target = self.standing.target
-        loss = self.attack._loss(self.goals[self.standing.rows])
-        scores, losses, gradient = target.classifier.climb(at, target.y, loss)
+        """Evaluate new iterates: remove the wrong ones, keep the best so far."""
+        target = self.unbroken.target
+        loss = self.attack._loss(self.goals[self.unbroken.rows])
+        scores, losses, gradient = target.classifier.loss_gradient(at, target.y, loss)
         target.tick(3.0 * len(at))
-        wrong = mistaken(scores, target.y)
-        kept = (self.at, self.best, self.best_gradient, gradient, losses, self.eta)
+        wrong = misclassified(scores, target.y)
+        tensors = (self.at, self.best, self.best_gradient, gradient, losses, self.eta)
         counts = (self.risen, self.halved, self.best_loss, self.last_loss, self.last_best)
-        at, *thinned = self.standing.fell(at, wrong, *kept, *counts)
+        at, *thinned = self.unbroken.set_aside(at, wrong, *tensors, *counts)
         self.before, self.best, self.best_gradient, self.gradient, losses, self.eta = thinned[:6]
         self.risen, self.halved, self.best_loss, self.last_loss, self.last_best = thinned[6:]
         self.at = at
@@ -144,15 +146,15 @@ class _Climb:
         self._improve(losses > self.best_loss, losses)
 
     def _improve(self, better: Bool[Tensor, " n"], losses: Float[Tensor, " n"]) -> None:
-        rows = spread(better, self.at)
+        rows = broadcastable(better, self.at)
         self.best = torch.where(rows, self.at, self.best)
         self.best_gradient = torch.where(rows, self.gradient, self.best_gradient)
         self.best_loss = torch.where(better, losses, self.best_loss)
 
     def move(self, *, first: bool) -> None:
         """Make one step with momentum."""
-        target, norm = self.standing.target, self.attack.norm
-        step = steepest(self.gradient, norm) * spread(self.eta, self.at)
+        target, norm = self.unbroken.target, self.attack.norm
+        step = steepest(self.gradient, norm) * broadcastable(self.eta, self.at)
         at = target.within(self.at + step, norm)
         if not first:
             onward = (1 - MOMENTUM) * (self.at - self.before)
@@ -164,7 +166,7 @@ class _Climb:
         stuck = ~self.halved & (self.best_loss <= self.last_best)
         halve = (self.risen < RISING * since) | stuck
         self.eta = torch.where(halve, self.eta / 2, self.eta)
-        rows = spread(halve, self.at)
+        rows = broadcastable(halve, self.at)
         self.at = torch.where(rows, self.best, self.at)
         self.gradient = torch.where(rows, self.best_gradient, self.gradient)
         self.halved, self.last_best = halve, self.best_loss

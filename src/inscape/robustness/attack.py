@@ -1,4 +1,4 @@
-"""What every attack is: settings, and a way to move points until the classifier errs."""
+"""Attacks: settings and a search for perturbations that the classifier gets wrong."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, fields, replace
@@ -20,7 +20,7 @@ Perturbing = Generator[None, None, Float[Tensor, "n *d"]]
 class Target:
     """Points that are right so far, with the step that an attack may make from them.
 
-    ``tick`` is told how many single-point passes were made, for the time left.
+    ``tick`` counts single-point passes, for the progress bar.
     """
 
     classifier: AttackedClassifier
@@ -32,10 +32,10 @@ class Target:
 
     def within(self, at: Float[Tensor, "n *d"], norm: str) -> Float[Tensor, "n *d"]:
         """Return points brought back into the ball around ``x`` and into the bounds."""
-        return self.classifier.boxed(self.x + projected(at - self.x, self.budget, norm))
+        return self.classifier.clipped(self.x + projected(at - self.x, self.budget, norm))
 
     def of(self, chosen: Bool[Tensor, " n"] | Int64[Tensor, " m"]) -> "Target":
-        """Return some of the points, chosen by a mask or by their numbers."""
+        """Return a subset of the points, by a mask or indices."""
         return replace(self, x=self.x[chosen], y=self.y[chosen], draws=self.draws.of(chosen))
 
 
@@ -48,7 +48,7 @@ class Attack:
 
     norm: Norm = "l2"
 
-    #: Whether it follows gradients, and so may be blind where there are none.
+    #: Whether it uses gradients, and so fails where they vanish.
     follows_gradients = True
     #: Whether it seeks the smallest step that breaks, so that one run answers for every budget.
     minimal = False
@@ -87,28 +87,28 @@ class Stepwise(Attack):
         return finished(self.search(target))
 
 
-class Standing:
-    """The points that still stand while an attack goes on; the fallen are put aside.
+class Unbroken:
+    """The points that an attack has not broken yet.
 
-    ``kept`` tensors have one row for each standing point and are thinned out together.
+    Tensors with one row for each unbroken point are filtered together.
     """
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.rows = torch.arange(len(target.x), device=target.x.device)
-        self.found = target.x.clone()
+        self.candidates = target.x.clone()
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def fell(
-        self, at: Float[Tensor, "m *d"], wrong: Bool[Tensor, " m"], *kept: Tensor
+    def set_aside(
+        self, at: Float[Tensor, "m *d"], wrong: Bool[Tensor, " m"], *tensors: Tensor
     ) -> tuple[Tensor, ...]:
-        """Put aside the points that are wrong at ``at``; return the rows of the others."""
+        """Remove the points that are wrong at ``at``; return the tensors of the others."""
         if not bool(wrong.any()):
-            return (at, *kept)
-        self.found[self.rows[wrong]] = at[wrong]
-        still = ~wrong
-        self.rows = self.rows[still]
-        self.target = self.target.of(still)
-        return tuple(tensor[still] for tensor in (at, *kept))
+            return (at, *tensors)
+        self.candidates[self.rows[wrong]] = at[wrong]
+        right = ~wrong
+        self.rows = self.rows[right]
+        self.target = self.target.of(right)
+        return tuple(tensor[right] for tensor in (at, *tensors))

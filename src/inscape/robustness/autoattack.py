@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from inscape._core import checks
 from inscape.robustness.apgd import Apgd
-from inscape.robustness.attack import Attack, Perturbing, Standing, Stepwise, Target
+from inscape.robustness.attack import Attack, Perturbing, Stepwise, Target, Unbroken
 from inscape.robustness.fab import Fab
 from inscape.robustness.fgsm import Fgsm
 from inscape.robustness.noise import Noise
@@ -46,7 +46,7 @@ class AutoAttack(Stepwise):
 
     def attacks(self) -> tuple[Attack, ...]:
         """Return the parts as attacks."""
-        made: dict[str, Attack] = {
+        attacks: dict[str, Attack] = {
             "apgd-ce": Apgd(norm=self.norm, loss="ce", steps=self.steps),
             "apgd-dlr": Apgd(norm=self.norm, loss="dlr", steps=self.steps),
             "apgd-t": Apgd(norm=self.norm, loss="targeted", steps=self.steps),
@@ -54,7 +54,7 @@ class AutoAttack(Stepwise):
             "fab-t": Fab(norm=self.norm, targeted=True, steps=self.steps),
             "square": Square(norm=self.norm, queries=self.queries),
         }
-        return tuple(made[part] for part in self.parts)
+        return tuple(attacks[part] for part in self.parts)
 
     def passes(self, classes: int) -> float:
         """Return the passes of all parts."""
@@ -62,25 +62,29 @@ class AutoAttack(Stepwise):
 
     def search(self, target: Target) -> Perturbing:
         """Return the first point within the budget that some part found, or the nearest beyond."""
-        standing = Standing(target)
+        unbroken = Unbroken(target)
         for number, attack in enumerate(self.attacks()):
-            now = standing.target
-            if len(standing) == 0:
+            current = unbroken.target
+            if len(unbroken) == 0:
                 break
-            sub = Target(
-                classifier=now.classifier,
-                x=now.x,
-                y=now.y,
-                budget=now.budget,
-                draws=now.draws.child(number),
-                tick=now.tick,
+            subtarget = Target(
+                classifier=current.classifier,
+                x=current.x,
+                y=current.y,
+                budget=current.budget,
+                draws=current.draws.child(number),
+                tick=current.tick,
             )
-            found = yield from attack.search(sub)
-            wrong = now.classifier.wrong(found, now.y)
-            standing.found[standing.rows[wrong]] = found[wrong]  # FAB's may lie beyond the budget
-            most = now.budget + slack(now.x, now.budget, self.norm)
-            standing.fell(found, wrong & (size(found - now.x, self.norm) <= most))
-        return standing.found
+            candidates = yield from attack.search(subtarget)
+            wrong = current.classifier.wrong(candidates, current.y)
+            unbroken.candidates[unbroken.rows[wrong]] = candidates[
+                wrong
+            ]  # FAB's may lie beyond the budget
+            most = current.budget + slack(current.x, current.budget, self.norm)
+            unbroken.set_aside(
+                candidates, wrong & (size(candidates - current.x, self.norm) <= most)
+            )
+        return unbroken.candidates
 
 
 def attack_named(name: str, norm: Norm) -> Attack:

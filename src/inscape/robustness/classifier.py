@@ -1,4 +1,4 @@
-"""The classifier under attack: scores of classes, gradients, and the box that inputs live in."""
+"""The classifier under attack: scores of classes, gradients, and bounds of the inputs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from inscape._core.checks import Function
 from inscape.functional.final_activation import ends_in_probability
 from inscape.functional.jacobians import ROWS, jacobians, probe
 
-#: A loss takes scores and classes and returns one number for each point, to be raised.
+#: A loss of scores and classes for each point, to be maximised.
 PointLoss = Callable[[Tensor, Tensor], Tensor]
 Bounds = tuple[float | Tensor, float | Tensor] | None
 #: Copies of its input that an attack keeps for each point.
@@ -33,8 +33,8 @@ def margin(scores: Float[Tensor, "n k"], y: Int64[Tensor, " n"]) -> Float[Tensor
     return right - others.amax(1)
 
 
-def mistaken(scores: Float[Tensor, "n k"], y: Int64[Tensor, " n"]) -> Bool[Tensor, " n"]:
-    """Tell which points do not get their highest score for their class; NaN is no answer."""
+def misclassified(scores: Float[Tensor, "n k"], y: Int64[Tensor, " n"]) -> Bool[Tensor, " n"]:
+    """Tell which points are misclassified; NaN scores count as wrong."""
     return (scores.argmax(1) != y) | scores.isnan().any(1)
 
 
@@ -61,27 +61,27 @@ class AttackedClassifier:
 
     def scores(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n k"]:
         """Return one score for each class; a single output is that of class 1, class 0 has 0."""
-        found = self.f(x).reshape(len(x), -1)
-        return functional.pad(found - self.halfway, (1, 0)) if found.shape[1] == 1 else found
+        outputs = self.f(x).reshape(len(x), -1)
+        return functional.pad(outputs - self.halfway, (1, 0)) if outputs.shape[1] == 1 else outputs
 
     @torch.no_grad()
     def outputs(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n c"]:
-        """Return what the function says of any number of points, as it is."""
+        """Return the outputs of any number of points, in batches."""
         parts = torch.split(x, self.rows)
         return torch.cat([self.f(part).reshape(len(part), -1) for part in parts])
 
     @torch.no_grad()
-    def judged(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n k"]:
+    def scores_without_gradient(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n k"]:
         """Return the scores of any number of points, without gradients."""
         if len(x) == 0:
             return x.new_zeros(0, self.classes)
-        return torch.cat([self.scores(some) for some in torch.split(x, self.rows)])
+        return torch.cat([self.scores(batch) for batch in torch.split(x, self.rows)])
 
     def wrong(self, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"]) -> Bool[Tensor, " n"]:
-        """Tell which points are not put into their class."""
-        return mistaken(self.judged(x), y)
+        """Tell which points are misclassified."""
+        return misclassified(self.scores_without_gradient(x), y)
 
-    def climb(
+    def loss_gradient(
         self, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"], loss: PointLoss
     ) -> tuple[Float[Tensor, "n k"], Float[Tensor, " n"], Float[Tensor, "n *d"]]:
         """Return scores, the loss of each point and its gradient with respect to the input."""
@@ -90,26 +90,26 @@ class AttackedClassifier:
             scores = self.scores(x)
             losses = loss(scores, y)
             if losses.requires_grad:
-                (found,) = torch.autograd.grad(losses.sum(), x, allow_unused=True)
+                (computed,) = torch.autograd.grad(losses.sum(), x, allow_unused=True)
             else:
-                found = None
-        gradient = torch.zeros_like(x) if found is None else found
+                computed = None
+        gradient = torch.zeros_like(x) if computed is None else computed
         return scores.detach(), losses.detach(), gradient
 
     def jacobians(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n k D"]:
         """Return the gradients of all scores."""
         return jacobians(self.scores, x)
 
-    def pieces(self, rows: Int64[Tensor, " m"]) -> Iterator[Int64[Tensor, " some"]]:
-        """Cut numbers of points into as many as fit into memory at once."""
+    def batches(self, rows: Int64[Tensor, " m"]) -> Iterator[Int64[Tensor, " some"]]:
+        """Split indices of points into batches that fit into memory."""
         if len(rows):
             yield from torch.tensor_split(rows, -(-len(rows) // self.rows))
 
-    def boxed(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n *d"]:
+    def clipped(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n *d"]:
         """Return the nearest points within the bounds."""
-        return self.boxed_in_place(x.clone()) if self.low is not None else x
+        return self.clipped_in_place(x.clone()) if self.low is not None else x
 
-    def boxed_in_place(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n *d"]:
+    def clipped_in_place(self, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n *d"]:
         """Move points to the nearest within the bounds, and return them."""
         if self.low is None or self.high is None:
             return x
@@ -121,16 +121,18 @@ class AttackedClassifier:
 def classifier_of(
     f: Function, x: Float[Tensor, "n *d"], *, bounds: Bounds, memory: int
 ) -> AttackedClassifier:
-    """Check function, points and bounds, and return the classifier as attacks see it."""
-    found = probe(f, x)
-    gradient = (x.numel() // len(x)) * x.element_size()
-    kept = found.row_bytes - 3 * found.outputs * gradient  # of one gradient, not of each output's
-    rows = max(1, min(most_rows(ROWS), memory // (kept + COPIES * gradient)))
+    """Return the classifier under attack, after checks of function, points and bounds."""
+    probed = probe(f, x)
+    input_bytes = (x.numel() // len(x)) * x.element_size()
+    forward_bytes = (
+        probed.row_bytes - 3 * probed.outputs * input_bytes
+    )  # of one gradient, not of each output's
+    rows = max(1, min(most_rows(ROWS), memory // (forward_bytes + COPIES * input_bytes)))
     low, high = _box(x, bounds)
-    single = found.outputs == 1 and ends_in_probability(found.f, x)
+    single = probed.outputs == 1 and ends_in_probability(probed.f, x)
     return AttackedClassifier(
-        f=found.f,
-        classes=max(2, found.outputs),
+        f=probed.f,
+        classes=max(2, probed.outputs),
         rows=rows,
         halfway=0.5 if single else 0.0,
         low=low,
@@ -142,8 +144,8 @@ def _box(x: Float[Tensor, "n *d"], bounds: Bounds) -> tuple[Tensor | None, Tenso
     """Return the bounds as tensors, after a check that all points lie within them."""
     if bounds is None:
         return None, None
-    given: object = bounds
-    pair = tuple(given) if isinstance(given, tuple | list) else ()
+    bound_pair: object = bounds
+    pair = tuple(bound_pair) if isinstance(bound_pair, tuple | list) else ()
     if len(pair) != 2 or not all(isinstance(bound, float | int | Tensor) for bound in pair):
         raise TypeError(
             f"bounds must be two numbers or tensors, (lowest, highest), found {bounds}: for one "
@@ -166,7 +168,7 @@ def _box(x: Float[Tensor, "n *d"], bounds: Bounds) -> tuple[Tensor | None, Tenso
 
 
 def classes_of(y: object, x: Float[Tensor, "n *d"], classes: int) -> Int64[Tensor, " n"]:
-    """Return the labels as class numbers, or say what is wrong with them."""
+    """Return the labels as class numbers, or raise what is wrong with them."""
     if y is None:
         raise ValueError(
             "robustness needs the class number of each point, found data without labels: pass y, "

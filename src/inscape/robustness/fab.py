@@ -1,4 +1,4 @@
-"""FAB: walk along the decision boundary towards the point it started from."""
+"""FAB: minimum-norm adversarial examples by projections on the decision boundary."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from inscape.robustness._hyperplane import nearest
 from inscape.robustness._losses import lead_of, rivals
 from inscape.robustness.attack import Perturbing, Stepwise, Target
 from inscape.robustness.classifier import AttackedClassifier
-from inscape.robustness.norm_balls import finite, inside, size, spread
+from inscape.robustness.norm_balls import broadcastable, finite, size, uniform_in_ball
 
 #: How far beyond the linearised boundary a step goes.
 BEYOND = 1.05
-#: The largest weight of the way from the start.
+#: The largest weight of the step from the start.
 PULL = 0.1
-#: How much of its way a point keeps once it is across.
+#: Fraction of its step that a point keeps once it is misclassified.
 BACK = 0.9
 #: Halvings of the last stretch between start and the best point found.
 HALVINGS = 10
@@ -32,9 +32,9 @@ class Fab(Stepwise):
     .. math:: x_{k+1} = P \bigl( (1 - \alpha)(x_k + \eta d_k) + \alpha (x_0 + \eta d_0) \bigr)
 
     :math:`d_k` and :math:`d_0` lead from the iterate and from the start to the boundary as it looks
-    from the iterate, linearised; :math:`\alpha` grows with the share of the first in both. A point
-    that is across comes back by a tenth of its way. Untargeted, the nearest of all boundaries is
-    taken, at the cost of the gradients of all classes; targeted, that of each of the likeliest
+    from the iterate, linearised; :math:`\alpha` grows with the fraction of the first in both. A
+    misclassified point goes back by a tenth of its step. Untargeted, the nearest of all boundaries
+    is taken, at the cost of the gradients of all classes; targeted, that of each of the likeliest
     ``goals`` other classes in turn. The budget only bounds random restarts.
     """
 
@@ -56,8 +56,8 @@ class Fab(Stepwise):
 
     def passes(self, classes: int) -> float:
         """Return a gradient (of each class) and a look for each step of each run."""
-        each = 4.0 * min(self.goals, classes - 1) if self.targeted else 2.0 + 2.0 * classes
-        return self.restarts * (self.steps * each + HALVINGS)
+        per_step = 4.0 * min(self.goals, classes - 1) if self.targeted else 2.0 + 2.0 * classes
+        return self.restarts * (self.steps * per_step + HALVINGS)
 
     def search(self, target: Target) -> Perturbing:
         """Return the nearest wrong point that was found for each, or the point itself."""
@@ -68,7 +68,7 @@ class Fab(Stepwise):
         copies, (n, many) = goals.numel(), goals.shape
         owners = torch.arange(n, device=goals.device).repeat_interleave(many)
         best, lengths = torch.empty_like(target.x[owners]), target.x.new_empty(copies)
-        for piece in target.classifier.pieces(torch.arange(copies, device=goals.device)):
+        for piece in target.classifier.batches(torch.arange(copies, device=goals.device)):
             own = target.of(owners[piece])
             best[piece], lengths[piece] = yield from self._best(own, goals.flatten()[piece])
         first = lengths.reshape(n, many).argmin(1) + many * torch.arange(n, device=goals.device)
@@ -91,8 +91,8 @@ class Fab(Stepwise):
         if restart == 0:
             return target.x
         radius = length.clamp(max=target.budget) / 2
-        step = inside(target.x, self.norm, target.draws.child(restart))
-        return target.classifier.boxed(target.x + step * spread(radius, step))
+        step = uniform_in_ball(target.x, self.norm, target.draws.child(restart))
+        return target.classifier.clipped(target.x + step * broadcastable(radius, step))
 
     @no_grad
     def _walk(
@@ -107,14 +107,14 @@ class Fab(Stepwise):
         classifier, x, y = target.classifier, target.x, target.y
         for _ in range(self.steps):
             gap, normal = _boundary(classifier, at, y, goal, self.norm)
-            at = classifier.boxed(self._onward(target, at, gap, normal))
+            at = classifier.clipped(self._onward(target, at, gap, normal))
             wrong = classifier.wrong(at, y)
             target.tick((4.0 if goal is not None else 2.0 + 2.0 * classifier.classes) * len(x))
             moved = size(at - x, self.norm)
             nearer = wrong & (moved < length)
             best[nearer] = at[nearer]
             length[nearer] = moved[nearer]
-            at = torch.where(spread(wrong, at), x + BACK * (at - x), at)
+            at = torch.where(broadcastable(wrong, at), x + BACK * (at - x), at)
             yield
 
     def _onward(
@@ -127,13 +127,13 @@ class Fab(Stepwise):
         """Return the next iterates: beyond the boundary seen from ``at``, drawn to the start."""
         x, flat = target.x.flatten(1), at.flatten(1)
         low, high = _flat_box(target.classifier, target.x)
-        own = nearest(flat, normal, gap, self.norm, low, high)
+        step = nearest(flat, normal, gap, self.norm, low, high)
         from_start = gap + (normal * (flat - x)).sum(1)
-        first = nearest(x, normal, from_start, self.norm, low, high)
-        sizes = size(own, self.norm), size(first, self.norm)
-        share = sizes[0] / (sizes[0] + sizes[1]).clamp_min(torch.finfo(x.dtype).tiny)
-        pull = share.clamp(max=PULL)[:, None]
-        onward = (1 - pull) * (flat + BEYOND * own) + pull * (x + BEYOND * first)
+        step_from_start = nearest(x, normal, from_start, self.norm, low, high)
+        sizes = size(step, self.norm), size(step_from_start, self.norm)
+        fraction = sizes[0] / (sizes[0] + sizes[1]).clamp_min(torch.finfo(x.dtype).tiny)
+        pull = fraction.clamp(max=PULL)[:, None]
+        onward = (1 - pull) * (flat + BEYOND * step) + pull * (x + BEYOND * step_from_start)
         return onward.reshape(at.shape)
 
 
@@ -146,17 +146,17 @@ def _boundary(
 ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n D"]]:
     """Return how far scores are from the boundary, and its normal, as they look at ``at``."""
     if goal is not None:
-        _, lead, gradient = classifier.climb(at, y, lead_of(goal))
+        _, lead, gradient = classifier.loss_gradient(at, y, lead_of(goal))
         return -lead, finite(gradient).flatten(1)
-    scores = classifier.judged(at)
+    scores = classifier.scores_without_gradient(at)
     rows = torch.arange(len(at), device=at.device)
-    slopes = finite(classifier.jacobians(at))
-    normals = slopes - slopes[rows, y][:, None]
+    jacobian = finite(classifier.jacobians(at))
+    normals = jacobian - jacobian[rows, y][:, None]
     gaps = scores[rows, y][:, None] - scores
     dual = torch.linalg.vector_norm(normals, ord=2 if norm == "l2" else 1, dim=2)
-    away = gaps.abs() / dual.clamp_min(torch.finfo(at.dtype).tiny)
-    away[rows, y] = torch.inf
-    chosen = away.argmin(1)
+    distances = gaps.abs() / dual.clamp_min(torch.finfo(at.dtype).tiny)
+    distances[rows, y] = torch.inf
+    chosen = distances.argmin(1)
     return gaps[rows, chosen], normals[rows, chosen]
 
 
@@ -169,14 +169,16 @@ def _flat_box(
     return low.flatten(1), high.flatten(1)
 
 
-def _halved(target: Target, best: Float[Tensor, "n *d"], found: Tensor) -> Float[Tensor, "n *d"]:
+def _halved(
+    target: Target, best: Float[Tensor, "n *d"], is_broken: Tensor
+) -> Float[Tensor, "n *d"]:
     """Return the points nearest to the start, between it and ``best``, that are still wrong."""
-    whole = torch.ones(len(best), dtype=best.dtype, device=best.device)
-    right, wrong = torch.zeros_like(whole), whole
+    ones = torch.ones(len(best), dtype=best.dtype, device=best.device)
+    right, wrong = torch.zeros_like(ones), ones
     for _ in range(HALVINGS):
         middle = (right + wrong) / 2
-        at = torch.lerp(target.x, best, spread(middle, best))
-        across = target.classifier.wrong(at, target.y)
-        wrong, right = torch.where(across, middle, wrong), torch.where(across, right, middle)
-    nearer = torch.lerp(target.x, best, spread(wrong, best))
-    return torch.where(spread(found & (wrong < 1), best), nearer, best)
+        candidates = torch.lerp(target.x, best, broadcastable(middle, best))
+        is_wrong = target.classifier.wrong(candidates, target.y)
+        wrong, right = torch.where(is_wrong, middle, wrong), torch.where(is_wrong, right, middle)
+    nearer = torch.lerp(target.x, best, broadcastable(wrong, best))
+    return torch.where(broadcastable(is_broken & (wrong < 1), best), nearer, best)

@@ -9,7 +9,7 @@ from torch import Tensor
 from inscape._core import checks
 from inscape.robustness.attack import Attack, Target
 from inscape.robustness.classifier import cross_entropy
-from inscape.robustness.norm_balls import size, spread, steepest
+from inscape.robustness.norm_balls import broadcastable, size, steepest
 
 READINGS = ("steepest", "sign")
 
@@ -23,7 +23,7 @@ class Fgsm(Attack):
               \;\text{(sign, l2)}, \qquad x' = x + c \, \mathrm{sign}(g) \;\text{(linf)}
 
     Goodfellow et al. (2015) step by the sign in the maximum norm. Klindt (2023) bounds the step in
-    L2 and names the same attack (erratum K6): ``reading`` offers both ways to mean that.
+    L2 and names the same attack (erratum K6): ``reading`` selects either interpretation.
     """
 
     reading: Literal["steepest", "sign"] = "steepest"
@@ -43,9 +43,9 @@ class Fgsm(Attack):
 
     def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
         """Return the end of the step from each point."""
-        _, _, gradient = target.classifier.climb(target.x, target.y, cross_entropy)
+        _, _, gradient = target.classifier.loss_gradient(target.x, target.y, cross_entropy)
         step = steepest(gradient, "linf" if self.reading == "sign" else self.norm)
         if self.reading == "sign" and self.norm == "l2":
-            step = step / spread(size(step, "l2").clamp_min(1.0), step)
+            step = step / broadcastable(size(step, "l2").clamp_min(1.0), step)
         target.tick(3.0 * len(target.x))
-        return target.classifier.boxed(target.x + target.budget * step)
+        return target.classifier.clipped(target.x + target.budget * step)

@@ -14,7 +14,7 @@ class Noise(Attack):
 
     .. math:: x' = x + c \, \varepsilon, \quad \varepsilon \sim N(0, I)
 
-    Nothing is sought: a point counts as right in the share of draws in which it is. Bounds, if any,
+    No search: a point counts as right in the fraction of draws in which it is. Bounds, if any,
     clip the noisy inputs.
     """
 
@@ -29,4 +29,4 @@ class Noise(Attack):
     def perturb(self, target: Target) -> Float[Tensor, "n *d"]:
         """Return one draw for each point."""
         noise = target.draws.normal(target.x)
-        return target.classifier.boxed(target.x + target.budget * noise)
+        return target.classifier.clipped(target.x + target.budget * noise)

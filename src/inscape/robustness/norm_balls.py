@@ -1,4 +1,4 @@
-"""Balls of two norms: how long a step is, which way is steepest, and how to stay inside."""
+"""Balls of two norms: lengths, steepest steps, projections and random draws."""
 
 import math
 from collections.abc import Callable
@@ -23,19 +23,19 @@ BLOCK, NUMBERS = 64, 2**18
 def size(step: Float[Tensor, "n *d"], norm: str) -> Float[Tensor, " n"]:
     """Return the norm of each row."""
     order = 2 if norm == "l2" else torch.inf
-    found: Tensor = torch.linalg.vector_norm(step.flatten(1), ord=order, dim=1)
-    return found
+    norms: Tensor = torch.linalg.vector_norm(step.flatten(1), ord=order, dim=1)
+    return norms
 
 
-def spread(factors: Shaped[Tensor, " n"], like: Float[Tensor, "n *d"]) -> Tensor:
-    """Return one number for each row in a shape that multiplies rows of ``like``."""
+def broadcastable(factors: Shaped[Tensor, " n"], like: Float[Tensor, "n *d"]) -> Tensor:
+    """Return one factor for each sample in a shape that broadcasts over ``like``."""
     return factors.reshape(-1, *[1] * (like.ndim - 1))
 
 
 def steepest(gradient: Float[Tensor, "n *d"], norm: str) -> Float[Tensor, "n *d"]:
     """Return the step of norm one along which a linear function rises fastest; 0 at 0.
 
-    What is not a number counts as 0, and what is infinite as very large.
+    NaN counts as 0, and infinities as very large.
     """
     if norm == "linf":
         return finite(gradient).sign()
@@ -43,13 +43,15 @@ def steepest(gradient: Float[Tensor, "n *d"], norm: str) -> Float[Tensor, "n *d"
     least, most = (float(end) for end in length.aminmax())
     if not FAINT <= least <= most < math.inf:
         gradient = finite(gradient)
-        gradient = gradient / spread(size(gradient, "linf").clamp_min(_tiny(gradient)), gradient)
+        gradient = gradient / broadcastable(
+            size(gradient, "linf").clamp_min(_tiny(gradient)), gradient
+        )
         length = size(gradient, "l2").clamp_min(_tiny(gradient))
-    return gradient / spread(length, gradient)
+    return gradient / broadcastable(length, gradient)
 
 
 def finite(gradient: Float[Tensor, "n *d"]) -> Float[Tensor, "n *d"]:
-    """Return a gradient without what is not a number; its sum tells quickly that all are."""
+    """Return a gradient with finite entries; the sum is a quick test."""
     return gradient if math.isfinite(float(gradient.sum())) else gradient.nan_to_num()
 
 
@@ -68,7 +70,7 @@ def projected_in_place(
     """Shorten steps to the nearest ones of norm at most ``budget``, and return them."""
     if norm == "linf":
         return step.clamp_(-budget, budget)
-    return step.mul_(spread(budget / size(step, "l2").clamp_min(budget), step))
+    return step.mul_(broadcastable(budget / size(step, "l2").clamp_min(budget), step))
 
 
 def slack(x: Float[Tensor, "n *d"], budget: float, norm: str) -> Float[Tensor, " n"]:
@@ -84,7 +86,7 @@ def block_size(x: Float[Tensor, "n *d"]) -> int:
 
 
 class Draws:
-    """Random numbers for some points: a point's own do not depend on the others.
+    """Random numbers for points, independent of the other points of a batch.
 
     Points are numbered, and numbers for ``block`` consecutive ones come from one generator.
     """
@@ -95,11 +97,11 @@ class Draws:
 
     @cached_property
     def _blocks(self) -> tuple[list[int], Tensor | None]:
-        """Return which blocks have points, and where in these; None if just one after the other."""
+        """Return the blocks of the points and their positions there; None if contiguous."""
         blocks, place = torch.unique(self.rows // self.block, return_inverse=True)
         places = self.block * place + self.rows % self.block
-        whole = torch.equal(places, torch.arange(self.block * len(blocks)))
-        return blocks.tolist(), None if whole else places
+        is_contiguous = torch.equal(places, torch.arange(self.block * len(blocks)))
+        return blocks.tolist(), None if is_contiguous else places
 
     def _generator(self, block: int) -> torch.Generator:
         if block not in self._generators:
@@ -131,24 +133,26 @@ class Draws:
         blocks, places = self._blocks
         shape = (self.block, *like.shape[1:])
         drawn = [draw(shape, generator=self._generator(k), dtype=like.dtype) for k in blocks]
-        every = drawn[0] if len(drawn) == 1 else torch.cat(drawn)
-        return (every if places is None else every[places]).to(like.device)
+        stacked = drawn[0] if len(drawn) == 1 else torch.cat(drawn)
+        return (stacked if places is None else stacked[places]).to(like.device)
 
 
-def inside(like: Float[Tensor, "n *d"], norm: str, draws: Draws) -> Float[Tensor, "n *d"]:
-    """Return steps drawn evenly from the ball of radius one."""
+def uniform_in_ball(like: Float[Tensor, "n *d"], norm: str, draws: Draws) -> Float[Tensor, "n *d"]:
+    """Return steps drawn uniformly from the ball of radius one."""
     if norm == "linf":
         return 2 * draws.uniform(like) - 1
     radius = draws.uniform(like.flatten(1)[:, :1])[:, 0] ** (1 / like[0].numel())
-    return steepest(draws.normal(like), "l2") * spread(radius, like)
+    return steepest(draws.normal(like), "l2") * broadcastable(radius, like)
 
 
-def on_edge(like: Float[Tensor, "n *d"], norm: str, draws: Draws) -> Float[Tensor, "n *d"]:
-    """Return random steps of norm one: evenly on the sphere, or stretched until they meet the cube.
+def uniform_on_sphere(
+    like: Float[Tensor, "n *d"], norm: str, draws: Draws
+) -> Float[Tensor, "n *d"]:
+    """Return random steps of norm one: uniform on the sphere, or projected onto the cube.
 
-    The second are as they come, uniform in the cube and then scaled by their largest coordinate.
+    The second are uniform in the cube, then divided by their largest coordinate.
     """
     if norm == "l2":
         return steepest(draws.normal(like), "l2")
     step = 2 * draws.uniform(like) - 1
-    return step / spread(size(step, "linf").clamp_min(_tiny(step)), step)
+    return step / broadcastable(size(step, "linf").clamp_min(_tiny(step)), step)

@@ -1,4 +1,4 @@
-"""Robustness: how many answers stay right when every input is moved by a little."""
+"""Robustness: the accuracy when every input is perturbed within a budget."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,8 +17,8 @@ from inscape._core.inference import no_grad
 from inscape._core.result import PROPORTION, Range, wilson
 from inscape._core.sampling import Draw, draw_numbers
 from inscape.functional.jacobians import MEMORY
-from inscape.robustness._first_step import Glance
-from inscape.robustness._search import Found, Search
+from inscape.robustness._search import Search, SearchOutcome
+from inscape.robustness._single_step import SingleStep
 from inscape.robustness._warnings import warnings
 from inscape.robustness.attack import Attack
 from inscape.robustness.autoattack import attack_named
@@ -27,17 +27,17 @@ from inscape.robustness.fgsm import Fgsm
 from inscape.robustness.noise import Noise
 from inscape.robustness.norm_balls import Norm
 
-#: Default budgets, as shares of the usual distance to the nearest point of another class.
-SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
+#: Default budgets, as fractions of the median distance to the nearest point of another class.
+FRACTIONS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 #: Points among which nearest points of other classes are sought.
-CROWD = 1000
-#: How many of them are asked for their distance.
-PROBED = 200
-#: Products of numbers that those distances may take: fewer points of larger inputs are asked.
+CANDIDATES = 1000
+#: How many of them the median is over.
+QUERIES = 200
+#: Multiplications that those distances may cost: fewer points of larger inputs are used.
 WORK = 2_000_000_000
 #: Points of the first group where the caller may stop; each group after it is twice as large.
 FIRST = 16
-#: What is said before the attack has ended on all points of a first look.
+#: Warning before the attack has ended on all points of a first result.
 UNFINISHED = (
     "The attack has ended on {done} of {count} points so far, and one step along the gradient "
     "stands for it at the others: give it more time."
@@ -46,13 +46,23 @@ UNFINISHED = (
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Robustness(Result):
-    """Share of points that stay right at each budget, the first of which is 0.
+    """Fraction of points that stay right at each budget, the first of which is 0.
+
+    An upper bound of the true accuracy, since the attack may miss a step; intervals (Wilson, 95%)
+    are for the draw of the points. Broken points are not attacked again: at each budget those count
+    for which any step of at most that length was found. Steps of ``robustness.refine`` begin with
+    one step along the gradient from a few points, with a warning.
 
     ``lengths`` holds the length of the smallest step found that breaks each point: 0 if it was
-    wrong from the start, infinite if none was found. ``rival`` is the usual (median) distance of a
-    point to the nearest one of another class if budgets were taken from it, else 0. The examples
-    are those that broke most easily; ``answer`` is what they are taken for, -1 where scores are not
-    numbers. ``doubts`` are sentences on why the attack may say too little.
+    wrong from the start, infinite if none was found. ``rival`` is the median distance of a point to
+    the nearest one of another class if budgets were derived from it, else 0. The examples are those
+    that broke most easily; ``answer`` is their predicted class, -1 where scores are NaN.
+    ``warnings`` are sentences on why the attack may be too weak.
+
+    >>> x = torch.tensor([[-2.0], [-1.0], [1.0], [4.0]])
+    >>> y = (x[:, 0] > 0).long()
+    >>> robustness(lambda x: x, x, y, budgets=[0.5, 1.5, 3.0]).accuracy.tolist()
+    [1.0, 1.0, 0.5, 0.25]
     """
 
     range: ClassVar[Range] = PROPORTION
@@ -81,7 +91,7 @@ class Robustness(Result):
     @property
     def intervals(self) -> Float64[Tensor, "budgets 2"]:
         """Return Wilson's 95% interval of the accuracy at each budget."""
-        return torch.stack([wilson(share, len(self.lengths)) for share in self.accuracy])
+        return torch.stack([wilson(accuracy, len(self.lengths)) for accuracy in self.accuracy])
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each budget."""
@@ -148,16 +158,12 @@ def robustness(
     seed: int = 0,
     memory: int = MEMORY,
 ) -> Iterator[Robustness | NotApplicable]:
-    r"""Measure how many points stay right when each is moved by at most a budget.
+    r"""Measure the accuracy when each point may be moved by at most a budget.
 
     .. math:: A(c) = \frac{1}{n} \sum_i \min_{|\delta| \leq c}
               1 [ \arg \max f(x_i + \delta) = y_i ]
 
-    An attack seeks the minimum and may miss it, so that the accuracy is an upper bound of the true
-    one; intervals (Wilson, 95%) are for the draw of the points. Points that are broken are not
-    attacked again: at each budget those count for which any step of at most that length was found.
-    Signs that the attack was blind rather than the network robust are told in ``doubts``. Steps of
-    ``refine`` begin with one step along the gradient from a few points, and a doubt says so.
+    An attack may miss the minimum, so that this is an upper bound; see :class:`Robustness`.
 
     Args:
         f: Classifier: one score for each class, or one output that is positive for class 1.
@@ -167,24 +173,16 @@ def robustness(
             ``"apgd-t"``, ``"fab"``, ``"fab-t"``, ``"square"``, ``"autoattack"``, or an attack with
             settings of its own, such as ``Pgd(norm="linf", steps=40)``.
         norm: ``"l2"`` or ``"linf"``, for an attack given by its name.
-        budgets: Largest lengths of the steps (standard deviations for noise), rising; by default
-            1/64 to 1/2 of the usual distance to the nearest point of another class.
-        bounds: Lowest and highest value of an input (numbers, or tensors shaped as one input);
-            None for no bounds: nothing is clipped that you do not ask for.
-        carry: Whether a step found at one budget counts at all where it fits; False takes each
-            budget for itself, as for the single step of FGSM of exactly that length.
-        sanity: Whether to look for signs that the attack is blind, at the cost of some sixty passes
-            for each point that stands.
+        budgets: Largest lengths of the steps (standard deviations for noise), increasing; default
+            1/64 to 1/2 of the median distance to the nearest point of another class.
+        bounds: Lowest and highest value of an input (numbers, or tensors shaped as one input).
+        carry: Whether a step found at one budget counts at all larger ones; False attacks at each
+            budget separately, as for the single step of FGSM of exactly that length.
+        sanity: Whether to look for gradient masking, at about sixty passes for each unbroken point.
         points: How many points to attack, drawn without replacement; all if there are no more.
-        examples: How many of the points that broke most easily to keep.
+        examples: How many of the points that broke most easily to return.
         seed: Seed of that draw and of the attack.
         memory: Bytes that the working set may take.
-
-    >>> import torch
-    >>> x = torch.tensor([[-2.0], [-1.0], [1.0], [4.0]])
-    >>> y = (x[:, 0] > 0).long()
-    >>> robustness(lambda x: x, x, y, budgets=[0.5, 1.5, 3.0]).accuracy.tolist()
-    [1.0, 1.0, 0.5, 0.25]
     """
     checks.whole(1, points=points, memory=memory)
     checks.whole(0, examples=examples)
@@ -196,41 +194,11 @@ def robustness(
     chosen = attack if isinstance(attack, Attack) else attack_named(attack, norm)
     rival = rival_distance(x, y, chosen.norm, seed=seed) if budgets is None else 0.0
     steps = _steps(budgets, x, rival)
-    draw = Draw(len(x), points, seed=seed, shuffled=True)
-    trial = _Trial(chosen, classifier, steps, carry=carry, rival=rival, seed=seed)
-    quick: Found | None = None
-    if stoppable() and not isinstance(chosen, Noise | Fgsm):
-        for quick in trial.glances(
-            x, y, Draw(len(x), min(points, FIRST), seed=seed, shuffled=True)
-        ):
-            yield trial.unfinished(quick, 0)
-    best: Robustness | None = None
-    picks: list[Tensor] = []
-    parts: list[Found] = []
-    done = 0
-    for some in draw.growing(FIRST, classifier.rows):
-        search = trial.search(x[some], y[some], first=done)
-        for _ in search.run():
-            if stoppable():
-                yield best or trial.unfinished(search.found if quick is None else quick, 0)
-        picks.append(torch.arange(len(x))[some])
-        parts.append(search.found)
-        done += len(picks[-1])
-        if quick is not None and done < len(quick.lengths):
-            best = trial.unfinished(Found.joined([*parts, quick.after(done)]), done)
-        else:
-            rows = draw.in_order(torch.cat(picks))
-            found = Found.joined(parts).arranged(draw.in_order)
-            best = trial.result(found, rows.to(x.device), x, y, examples)
-        yield best
-    if sanity and best is not None:
-        place = rows.to(x.device)
-        signs = warnings(chosen, classifier, x[place], y[place], found, steps[-1], seed=seed)
-        said = yield from meanwhile(signs, best)
-        yield replace(best, warnings=said)
+    evaluation = _Evaluation(chosen, classifier, steps, carry=carry, rival=rival, seed=seed)
+    yield from evaluation.results(x, y, points, examples, sanity=sanity)
 
 
-class _Trial:
+class _Evaluation:
     """A classifier, an attack and its budgets."""
 
     def __init__(
@@ -243,97 +211,141 @@ class _Trial:
         rival: float,
         seed: int,
     ) -> None:
-        self._attack, self._victim, self._budgets = attack, classifier, budgets
+        self._attack, self._classifier, self._budgets = attack, classifier, budgets
         self._carry, self._rival, self._seed = carry, rival, seed
 
-    def search(self, x: Float[Tensor, "m *d"], y: Int64[Tensor, " m"], *, first: int) -> Search:
-        """Return the search for steps that break some points, the first of which has that number.
+    def results(
+        self,
+        x: Float[Tensor, "n *d"],
+        y: Int64[Tensor, " n"],
+        points: int,
+        examples: int,
+        *,
+        sanity: bool,
+    ) -> Iterator[Robustness]:
+        """Yield results of ever more points, after single gradient steps if one may stop early."""
+        draw = Draw(len(x), points, seed=self._seed, shuffled=True)
+        quick: SearchOutcome | None = None
+        if stoppable() and not isinstance(self._attack, Noise | Fgsm):
+            first = Draw(len(x), min(points, FIRST), seed=self._seed, shuffled=True)
+            for quick in self.single_steps(x, y, first):
+                yield self.unfinished(quick, 0)
+        best: Robustness | None = None
+        picks: list[Tensor] = []
+        parts: list[SearchOutcome] = []
+        done = 0
+        for batch in draw.growing(FIRST, self._classifier.rows):
+            search = self.search(x[batch], y[batch], first=done)
+            for _ in search.run():
+                if stoppable():
+                    yield best or self.unfinished(search.outcome if quick is None else quick, 0)
+            picks.append(torch.arange(len(x))[batch])
+            parts.append(search.outcome)
+            done += len(picks[-1])
+            if quick is not None and done < len(quick.lengths):
+                joint = SearchOutcome.concatenated([*parts, quick.after(done)])
+                best = self.unfinished(joint, done)
+            else:
+                indices = draw.in_order(torch.cat(picks)).to(x.device)
+                outcome = SearchOutcome.concatenated(parts).reordered(draw.in_order)
+                best = self.result(outcome, indices, x, y, examples)
+            yield best
+        if sanity and best is not None:
+            data = x[indices], y[indices]
+            sentences = warnings(
+                self._attack, self._classifier, *data, outcome, self._budgets[-1], seed=self._seed
+            )
+            texts = yield from meanwhile(sentences, best)
+            yield replace(best, warnings=texts)
 
-        A point's random numbers belong to its number, whatever the other points are.
+    def search(self, x: Float[Tensor, "m *d"], y: Int64[Tensor, " m"], *, first: int) -> Search:
+        """Return the attack on a batch of points, ``first`` of which is the first index.
+
+        A point's random numbers depend on its index, not on the other points.
         """
-        task = self._attack, self._victim, x, y, self._budgets
+        task = self._attack, self._classifier, x, y, self._budgets
         return Search(*task, carry=self._carry, seed=self._seed, first=first)
 
-    def glances(
+    def single_steps(
         self, x: Float[Tensor, "n *d"], y: Int64[Tensor, " n"], draw: Draw
-    ) -> Iterator[Found]:
-        """Yield what one step along the gradient breaks of a few points, ever more of them."""
-        parts: list[Found] = []
-        for some in draw.growing(2, self._victim.rows):
-            place = torch.arange(len(x))[some].to(x.device)
-            task = self._victim, x[place], y[place], self._budgets
-            glance = Glance(*task, norm=self._attack.norm, carry=self._carry)
+    ) -> Iterator[SearchOutcome]:
+        """Yield outcomes of one gradient step, for ever more of a few points."""
+        parts: list[SearchOutcome] = []
+        for batch in draw.growing(2, self._classifier.rows):
+            indices = torch.arange(len(x))[batch].to(x.device)
+            task = self._classifier, x[indices], y[indices], self._budgets
+            glance = SingleStep(*task, norm=self._attack.norm, carry=self._carry)
             for _ in glance.run():
-                yield Found.joined(parts or [glance.found])
-            parts.append(glance.found)
-            yield Found.joined(parts)
+                yield SearchOutcome.concatenated(parts or [glance.outcome])
+            parts.append(glance.outcome)
+            yield SearchOutcome.concatenated(parts)
 
-    def unfinished(self, found: Found, done: int) -> Robustness:
+    def unfinished(self, outcome: SearchOutcome, done: int) -> Robustness:
         """Return an upper bound while the first points are still under attack."""
-        nothing = torch.arange(0)
-        result = self.result(found, nothing, found.moved[:0], nothing, 0)
-        return replace(result, warnings=(UNFINISHED.format(done=done, count=len(found.lengths)),))
+        empty = torch.arange(0)
+        result = self.result(outcome, empty, outcome.moved[:0], empty, 0)
+        return replace(result, warnings=(UNFINISHED.format(done=done, count=len(outcome.lengths)),))
 
     def result(
         self,
-        found: Found,
+        outcome: SearchOutcome,
         rows: Int64[Tensor, " m"],
         x: Float[Tensor, "n *d"],
         y: Int64[Tensor, " n"],
         examples: int,
     ) -> Robustness:
-        """Return what was found at some rows of ``x``."""
-        kept = _easiest(found.lengths, examples)
-        place, moved = rows[kept], found.moved[kept]
+        """Return the result for the points of ``x`` at some indices."""
+        easiest = _easiest(outcome.lengths, examples)
+        indices, moved = rows[easiest], outcome.moved[easiest]
         return Robustness(
             budgets=torch.tensor([0.0, *self._budgets], dtype=torch.float64),
-            accuracy=torch.cat([found.start[None], found.right]).double().mean(1).cpu(),
-            lengths=found.lengths.double().cpu(),
+            accuracy=torch.cat([outcome.start[None], outcome.right]).double().mean(1).cpu(),
+            lengths=outcome.lengths.double().cpu(),
             attack=self._attack.name,
             settings=str(self._attack),
             norm="std" if isinstance(self._attack, Noise) else self._attack.norm,
-            bounds=self._victim.range,
+            bounds=self._classifier.range,
             carry=self._carry,
             rival=self._rival,
-            examples=place.cpu(),
-            before=x[place].cpu(),
+            examples=indices.cpu(),
+            before=x[indices].cpu(),
             after=moved.cpu(),
-            label=y[place].cpu(),
-            answer=_answers(self._victim, moved),
+            label=y[indices].cpu(),
+            answer=_answers(self._classifier, moved),
             warnings=(),
             seed=self._seed,
         )
 
 
 def _answers(classifier: AttackedClassifier, x: Float[Tensor, "k *d"]) -> Int64[Tensor, " k"]:
-    """Return the class that each point is put into; -1 where scores are not numbers."""
-    scores = classifier.judged(x)
+    """Return the predicted class of each point; -1 where scores are NaN."""
+    scores = classifier.scores_without_gradient(x)
     return torch.where(scores.isnan().any(1), -1, scores.argmax(1)).cpu()
 
 
 def _steps(budgets: Sequence[float] | None, x: Tensor, rival: float) -> list[float]:
-    """Return the budgets above 0, or say what is wrong with them."""
+    """Return the budgets above 0, or raise what is wrong with them."""
     if budgets is None:
-        spread = float(x.std()) if x.numel() > 1 else 0.0
-        scale = rival if rival > 0 else spread * x[0].numel() ** 0.5 or 1.0
-        return [share * scale for share in SHARES]
-    found = _numbers(budgets)
-    if not all(math.isfinite(budget) and budget >= 0 for budget in found):
-        raise ValueError(f"budgets must be finite and not negative, found {found}: mend them.")
-    if any(later <= earlier for earlier, later in pairwise(found)):
-        raise ValueError(f"budgets must rise, found {found}: sort them, each one once.")
-    steps = [budget for budget in found if budget > 0]
+        std = float(x.std()) if x.numel() > 1 else 0.0
+        scale = rival if rival > 0 else std * x[0].numel() ** 0.5 or 1.0
+        return [fraction * scale for fraction in FRACTIONS]
+    numbers = _numbers(budgets)
+    if not all(math.isfinite(budget) and budget >= 0 for budget in numbers):
+        raise ValueError(f"budgets must be finite and not negative, found {numbers}: mend them.")
+    if any(later <= earlier for earlier, later in pairwise(numbers)):
+        raise ValueError(f"budgets must rise, found {numbers}: sort them, each one once.")
+    steps = [budget for budget in numbers if budget > 0]
     if not steps:
-        raise ValueError(f"budgets must hold a number above 0, found {found}: add one.")
+        raise ValueError(f"budgets must hold a number above 0, found {numbers}: add one.")
     return steps
 
 
 def _numbers(budgets: object) -> list[float]:
-    """Return the budgets as numbers; one that stands alone is asked to come in a list."""
-    given = budgets.tolist() if isinstance(budgets, Tensor) else budgets
-    if isinstance(given, float | int | str) or not isinstance(given, Iterable):
+    """Return the budgets as floats, or raise if they are no list of numbers."""
+    values = budgets.tolist() if isinstance(budgets, Tensor) else budgets
+    if isinstance(values, float | int | str) or not isinstance(values, Iterable):
         raise TypeError(f"budgets must be a list of numbers, found {budgets!r}: pass e.g. [0.1].")
-    listed = list(given)
+    listed = list(values)
     try:
         return [float(budget) for budget in listed]
     except (TypeError, ValueError):
@@ -349,15 +361,17 @@ def rival_distance(
 
     Estimated from at most a thousand points, fewer of inputs above 10,000 numbers.
     """
-    fewer = min(1.0, math.sqrt(WORK / (CROWD * PROBED * x[0].numel())))
-    crowded, probed = math.ceil(fewer * CROWD), math.ceil(fewer * PROBED)
-    picks = draw_numbers(len(x), crowded, seed=seed).to(x.device)
-    crowd, labels = x[picks].flatten(1), y[picks]
-    crowd = crowd.to(torch.promote_types(x.dtype, torch.float32))  # no distances in half precision
+    fraction = min(1.0, math.sqrt(WORK / (CANDIDATES * QUERIES * x[0].numel())))
+    candidate_count, query_count = math.ceil(fraction * CANDIDATES), math.ceil(fraction * QUERIES)
+    picks = draw_numbers(len(x), candidate_count, seed=seed).to(x.device)
+    candidates, labels = x[picks].flatten(1), y[picks]
+    candidates = candidates.to(
+        torch.promote_types(x.dtype, torch.float32)
+    )  # no distances in half precision
     order = 2.0 if norm == "l2" else math.inf
-    apart = torch.cdist(crowd[:probed], crowd, p=order)
-    apart[labels[:probed, None] == labels[None]] = torch.inf
-    nearest = apart.amin(1)
+    distances = torch.cdist(candidates[:query_count], candidates, p=order)
+    distances[labels[:query_count, None] == labels[None]] = torch.inf
+    nearest = distances.amin(1)
     nearest = nearest[nearest.isfinite()]
     return float(nearest.median()) if len(nearest) else 0.0
 

@@ -1,4 +1,4 @@
-"""Where and in what shape a random search changes an input: windows on the grid it lies on."""
+"""Windows of the Square attack: size, position and shape on the grid of an input."""
 
 import math
 from functools import cache
@@ -9,15 +9,15 @@ from torch import Tensor
 
 Grid = tuple[int, int, int]
 
-#: Queries, of ten thousand, after which the windows' share of the input is halved.
+#: Queries, of ten thousand, after which the windows' fraction of the input is halved.
 HALVINGS = (10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000)
 
 
 def grid_of(shape: tuple[int, ...]) -> Grid:
     """Return the channels, rows and columns that inputs are searched by.
 
-    Rows of numbers that are a square, or three of them, count as an image written out; other rows
-    as a line. It decides only where the search looks, not what it may find.
+    Vectors whose length is a square, or three squares, count as flattened images; others as a line.
+    This affects where the search looks, not what is allowed.
 
     >>> grid_of((3, 32, 32)), grid_of((28, 28)), grid_of((784,)), grid_of((3072,)), grid_of((5,))
     ((3, 32, 32), (1, 28, 28), (1, 28, 28), (3, 32, 32), (1, 1, 5))
@@ -34,27 +34,29 @@ def grid_of(shape: tuple[int, ...]) -> Grid:
     return (1, 1, count)
 
 
-def share(query: int, queries: int, start: float) -> float:
-    """Return the share of the input that a window takes at a query."""
+def window_fraction(query: int, queries: int, start: float) -> float:
+    """Return the fraction of the input that a window covers at a query."""
     passed = query * 10_000 / queries
     halved = sum(passed > halving for halving in HALVINGS)
     return start * math.pow(0.5, halved)
 
 
-def window_size(grid: Grid, share: float, *, least: int = 1) -> tuple[int, int]:
-    """Return rows and columns of a window that takes about a share of the grid."""
+def window_size(grid: Grid, fraction: float, *, least: int = 1) -> tuple[int, int]:
+    """Return rows and columns of a window that covers about a fraction of the grid."""
     _, h, w = grid
     if h == 1:
-        return 1, min(w, max(least, round(share * w)))
-    side = min(h, w, max(least, round(math.sqrt(share * h * w))))
+        return 1, min(w, max(least, round(fraction * w)))
+    side = min(h, w, max(least, round(math.sqrt(fraction * h * w))))
     return side, side
 
 
-def corners(grid: Grid, size: tuple[int, int], luck: Float[Tensor, "n 2"]) -> tuple[Tensor, Tensor]:
+def corners(
+    grid: Grid, size: tuple[int, int], uniform: Float[Tensor, "n 2"]
+) -> tuple[Tensor, Tensor]:
     """Return the first row and column of a window, from two numbers between 0 and 1 for each."""
-    last = luck.new_tensor([grid[1] - size[0], grid[2] - size[1]])
-    found = (luck * (last + 1)).minimum(last).long()
-    return found[:, 0], found[:, 1]
+    last = uniform.new_tensor([grid[1] - size[0], grid[2] - size[1]])
+    corner = (uniform * (last + 1)).minimum(last).long()
+    return corner[:, 0], corner[:, 1]
 
 
 def mask(
@@ -82,9 +84,9 @@ def bump(size: tuple[int, int], like: Tensor) -> Float[Tensor, "a b"]:
 def _bump(rows: int, columns: int) -> Float[Tensor, "a b"]:
     half = columns // 2
     parts = [_hill(rows, half), -_hill(rows, columns - half)] if half else [_hill(rows, columns)]
-    found = torch.cat(parts, dim=1)
-    length: Tensor = torch.linalg.vector_norm(found)
-    return found / length
+    window = torch.cat(parts, dim=1)
+    length: Tensor = torch.linalg.vector_norm(window)
+    return window / length
 
 
 def _hill(rows: int, columns: int) -> Float[Tensor, "a b"]:
@@ -92,6 +94,6 @@ def _hill(rows: int, columns: int) -> Float[Tensor, "a b"]:
     row = (torch.arange(rows) - rows // 2).abs()
     column = (torch.arange(columns) - columns // 2).abs()
     rings = (middle - torch.maximum(row[:, None], column[None])).clamp_min(0)
-    each = [1 / (middle + 1 - k) ** 2 for k in range(middle + 1)]
-    heights = torch.tensor(each, dtype=torch.float64).cumsum(0)
+    increments = [1 / (middle + 1 - k) ** 2 for k in range(middle + 1)]
+    heights = torch.tensor(increments, dtype=torch.float64).cumsum(0)
     return heights[rings]

@@ -1,4 +1,4 @@
-"""Values and slopes along lines, and the length scale of a process that has as much of both."""
+"""Values and derivatives of a function along lines, and the length scale that they imply."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from inscape._core import checks
 from inscape._core.checks import Function
 from inscape.functional.jacobians import Probe, chunks, jacobians
 
-#: The shortest length scale that is told, as a share of the longest.
+#: The shortest length scale that is reported, as a fraction of the longest.
 SHORTEST = 1e-6
-#: Values to which a process is fitted: so many lines, so many knots of each.
+#: Values to which a Gaussian process is fitted: number of lines, knots on each.
 SAMPLE = 20, 6
-#: Slopes differentiate the backward pass: autograd keeps so many times what a forward pass takes.
+#: Memory of a double backward pass, in multiples of that of a forward pass.
 DOUBLE_BACKWARD = 3
-#: Points of a batch at which slopes are compared with plain gradients.
+#: Points of a batch at which directional derivatives are compared with gradients.
 COMPARED = 8
 
 Array = npt.NDArray[Any]
@@ -29,10 +29,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Moments:
-    """What a function does along lines: of each line and output the variance and squared slope.
+    """Variance and mean squared slope of a function, for each line and output.
 
-    ``steps`` is the squared slope that the differences of values between knots show; those of a
-    smooth function are never steeper than its slopes, save for the draw of knots.
+    ``steps`` is the mean squared slope of the secants between knots; those of a smooth function
+    are never steeper than its derivative, save for the random position of the knots.
     """
 
     lengths: Float64[Tensor, " lines"]
@@ -42,8 +42,8 @@ class Moments:
     values: Float64[Tensor, "lines knots c"]
 
 
-def along(
-    found: Probe,
+def line_moments(
+    probed: Probe,
     x: Float[Tensor, "n *d"],
     ends: Int64[Tensor, "2 lines"],
     starts: Float64[Tensor, " lines"],
@@ -51,47 +51,63 @@ def along(
     *,
     memory: int,
 ) -> Iterator[Moments | None]:
-    """Walk along lines and yield their values and moments, some lines at a time.
+    """Yield the values and moments along lines, batch by batch.
 
     None stands for a batch of the model that ends within a line.
     """
-    rows = found.rows(memory // DOUBLE_BACKWARD, gradients=1)
-    per = max(1, rows // knots)
-    kept = _empty(ends.shape[1], knots, found.outputs)
-    for first in range(0, ends.shape[1], per):
-        a, b = (x[end[first : first + per].to(x.device)][:, None] for end in ends)
-        t = times(starts[first : first + per], knots).to(x).reshape(-1, knots, *[1] * (x.ndim - 1))
-        at, way = (a + t * (b - a)).flatten(0, 1), (b - a).expand(-1, knots, *x.shape[1:])
-        parts: list[tuple[Tensor, Tensor]] = []
-        for part, ahead in zip(chunks(at, rows), chunks(way.flatten(0, 1), rows), strict=True):
-            yield from [None] if parts else []
-            parts.append(with_slopes(found.f, part, ahead))
-        y, dy = (
-            torch.cat(some).double().reshape(len(a), knots, -1) for some in zip(*parts, strict=True)
+    batch_size = probed.rows(memory // DOUBLE_BACKWARD, gradients=1)
+    lines_per_batch = max(1, batch_size // knots)
+    buffer = _empty(ends.shape[1], knots, probed.outputs)
+    for first in range(0, ends.shape[1], lines_per_batch):
+        start, stop = (
+            x[end[first : first + lines_per_batch].to(x.device)][:, None] for end in ends
         )
-        yield _put(kept, first, _moments((b - a)[:, 0], y, dy))
+        t = (
+            knot_positions(starts[first : first + lines_per_batch], knots)
+            .to(x)
+            .reshape(-1, knots, *[1] * (x.ndim - 1))
+        )
+        knot_inputs, direction = (
+            (start + t * (stop - start)).flatten(0, 1),
+            (stop - start).expand(-1, knots, *x.shape[1:]),
+        )
+        batches: list[tuple[Tensor, Tensor]] = []
+        for inputs, tangents in zip(
+            chunks(knot_inputs, batch_size),
+            chunks(direction.flatten(0, 1), batch_size),
+            strict=True,
+        ):
+            yield from [None] if batches else []
+            batches.append(directional_derivatives(probed.f, inputs, tangents))
+        y, dy = (
+            torch.cat(parts).double().reshape(len(start), knots, -1)
+            for parts in zip(*batches, strict=True)
+        )
+        yield _put(buffer, first, _moments((stop - start)[:, 0], y, dy))
 
 
 def _moments(
-    way: Float[Tensor, "m *d"], y: Float64[Tensor, "m knots c"], dy: Float64[Tensor, "m knots c"]
+    direction: Float[Tensor, "m *d"],
+    y: Float64[Tensor, "m knots c"],
+    slopes: Float64[Tensor, "m knots c"],
 ) -> Moments:
-    """Return the moments of values and slopes at the knots of some lines."""
+    """Return the moments of values and slopes at the knots of a batch of lines."""
     checks.finite(y.flatten(1).sum(1), "lines")
-    squares = dy.square().mean(1)
-    checks.finite(squares.sum(1), "lines")
+    squared_slopes = slopes.square().mean(1)
+    checks.finite(squared_slopes.sum(1), "lines")
     variances = y.var(1, correction=0)
     checks.finite(variances.sum(1), "lines")
     return Moments(
-        lengths=way.double().flatten(1).norm(dim=1).cpu(),
+        lengths=direction.double().flatten(1).norm(dim=1).cpu(),
         variances=variances.cpu(),
-        slopes=squares.cpu(),
+        slopes=squared_slopes.cpu(),
         steps=(y.diff(dim=1) * y.shape[1]).square().mean(1).cpu(),
         values=y.cpu(),
     )
 
 
 def _empty(lines: int, knots: int, outputs: int) -> Moments:
-    """Return room for the moments of all lines: small tensors between large ones leave holes."""
+    """Return a buffer for the moments of all lines, which avoids fragmented memory."""
     shapes = {"lengths": (lines,), "values": (lines, knots, outputs)}
     return Moments(
         **{
@@ -101,17 +117,17 @@ def _empty(lines: int, knots: int, outputs: int) -> Moments:
     )
 
 
-def _put(kept: Moments, first: int, part: Moments) -> Moments:
-    """Return the moments of some lines, moved to their place among all."""
-    place = slice(first, first + len(part.lengths))
-    views = {field.name: getattr(kept, field.name)[place] for field in fields(Moments)}
+def _put(buffer: Moments, first: int, moments: Moments) -> Moments:
+    """Copy the moments of a batch of lines into the buffer and return the views."""
+    lines = slice(first, first + len(moments.lengths))
+    views = {field.name: getattr(buffer, field.name)[lines] for field in fields(Moments)}
     for name, view in views.items():
-        view.copy_(getattr(part, name))
+        view.copy_(getattr(moments, name))
     return Moments(**views)
 
 
-def joined(parts: Sequence[Moments]) -> Moments:
-    """Return the moments of all lines of several parts."""
+def concatenated(parts: Sequence[Moments]) -> Moments:
+    """Return the moments of several batches of lines as one."""
     return Moments(
         **{
             field.name: torch.cat([getattr(part, field.name) for part in parts])
@@ -120,54 +136,61 @@ def joined(parts: Sequence[Moments]) -> Moments:
     )
 
 
-def times(starts: Float64[Tensor, " m"], knots: int) -> Float64[Tensor, "m knots"]:
-    """Return evenly spaced times between 0 and 1, each line with its own start."""
+def knot_positions(starts: Float64[Tensor, " m"], knots: int) -> Float64[Tensor, "m knots"]:
+    """Return evenly spaced positions in [0, 1], with an offset for each line."""
     return (torch.arange(knots, dtype=torch.float64) + starts[:, None]) / knots
 
 
-def with_slopes(
-    f: Function, x: Float[Tensor, "m *d"], way: Float[Tensor, "m *d"]
+def directional_derivatives(
+    f: Function, x: Float[Tensor, "m *d"], direction: Float[Tensor, "m *d"]
 ) -> tuple[Float[Tensor, "m c"], Float[Tensor, "m c"]]:
-    """Return values and slopes along ``way``, at the cost of two backward passes for all outputs.
+    """Return values and directional derivatives of all outputs, by a double backward pass.
 
-    The backward pass is linear in what it is given; its derivative by that is the slope. Where a
-    step of the function cannot be differentiated twice, or its second derivative underflows, one
-    pass is made for each output.
+    The VJP is linear in its cotangent; its derivative in that is the JVP. Where an operation
+    cannot be differentiated twice, or its second derivative underflows, the whole Jacobian is
+    computed instead, with one backward pass for each output.
     """
     with torch.enable_grad():
-        given = x.detach().requires_grad_()
-        y = f(given)
+        inputs = x.detach().requires_grad_()
+        y = f(inputs)
         if not y.requires_grad:
             return y.reshape(len(x), -1), torch.zeros_like(y).reshape(len(x), -1)
-        pull = torch.zeros_like(y, requires_grad=True)
+        cotangent = torch.zeros_like(y, requires_grad=True)
         try:
-            (back,) = torch.autograd.grad(y, given, pull, create_graph=True)
-            (slope,) = torch.autograd.grad(back, pull, way)
+            (vjp,) = torch.autograd.grad(y, inputs, cotangent, create_graph=True)
+            (derivatives,) = torch.autograd.grad(vjp, cotangent, direction)
         except RuntimeError:
-            slope = None
-    if slope is None or not _agrees(f, x, way, slope.reshape(len(x), -1)):
-        slope = torch.einsum("mcd,md->mc", jacobians(f, x), way.flatten(1))
-    return y.detach().reshape(len(x), -1), slope.reshape(len(x), -1)
+            derivatives = None
+    if derivatives is None or not _agrees(f, x, direction, derivatives.reshape(len(x), -1)):
+        derivatives = torch.einsum("mcd,md->mc", jacobians(f, x), direction.flatten(1))
+    return y.detach().reshape(len(x), -1), derivatives.reshape(len(x), -1)
 
 
 def _agrees(
-    f: Function, x: Float[Tensor, "m *d"], way: Float[Tensor, "m *d"], slope: Float[Tensor, "m c"]
+    f: Function,
+    x: Float[Tensor, "m *d"],
+    direction: Float[Tensor, "m *d"],
+    derivatives: Float[Tensor, "m c"],
 ) -> bool:
-    """Tell whether the slopes agree with plain gradients, at some of the points.
+    """Tell whether directional derivatives agree with gradients at a few of the points.
 
-    Normalisation layers divide by third powers in their second derivative: those of large inputs
-    underflow, and the slopes are wrong without a word.
+    Normalisation layers divide by third powers in their second derivative, which underflow for
+    large inputs, and the directional derivatives are then wrong without a warning.
     """
-    some = torch.linspace(0, len(x) - 1, min(COMPARED, len(x)), device=x.device).long()
-    mixture = torch.ones_like(slope[some])
-    mixture[:, 1::2] = -0.5
+    checked = torch.linspace(0, len(x) - 1, min(COMPARED, len(x)), device=x.device).long()
+    cotangent = torch.ones_like(derivatives[checked])
+    cotangent[:, 1::2] = -0.5
     with torch.enable_grad():
-        given = x[some].detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(f(given).reshape(len(some), -1), given, mixture)
-    gradient, ahead, mixed = gradient.flatten(1), way[some].flatten(1), mixture * slope[some]
-    size = gradient.norm(dim=1) * ahead.norm(dim=1) + mixed.abs().sum(1)
-    gaps = (gradient * ahead).sum(1) - mixed.sum(1)
-    return bool((gaps.abs() <= torch.finfo(x.dtype).eps ** 0.5 * size).all())
+        inputs = x[checked].detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(f(inputs).reshape(len(checked), -1), inputs, cotangent)
+    gradient, tangents, expected = (
+        gradient.flatten(1),
+        direction[checked].flatten(1),
+        cotangent * derivatives[checked],
+    )
+    magnitude = gradient.norm(dim=1) * tangents.norm(dim=1) + expected.abs().sum(1)
+    errors = (gradient * tangents).sum(1) - expected.sum(1)
+    return bool((errors.abs() <= torch.finfo(x.dtype).eps ** 0.5 * magnitude).all())
 
 
 def scale(
@@ -177,30 +200,30 @@ def scale(
     knots: int,
     longest: float,
 ) -> float:
-    """Return the length scale at which a process has the same variance for its slopes.
+    """Return the length scale of a process with the same ratio of variance to squared slope.
 
-    It is at most ``longest``, and at least a millionth of that.
+    Clipped to ``longest`` from above and to a millionth of it from below.
     """
     from scipy.optimize import brentq
 
     if not float(slopes.sum()) > 0:
         return longest
-    wanted = float(variances.sum() / slopes.sum())
+    ratio = float(variances.sum() / slopes.sum())
     squares = lengths.square().numpy()
 
     def excess(log_scale: float) -> float:
         q = squares * math.exp(-2 * log_scale)
-        return math.log(float(spread(q, knots).sum() / q.sum())) - math.log(wanted)
+        return math.log(float(expected_variance(q, knots).sum() / q.sum())) - math.log(ratio)
 
     low, high = math.log(SHORTEST * longest), math.log(longest)
-    if not wanted > 0 or excess(low) > 0:
+    if not ratio > 0 or excess(low) > 0:
         return math.exp(low)
     if excess(high) < 0:
         return longest
     return math.exp(float(brentq(excess, low, high, xtol=1e-12)))
 
 
-def spread(q: Array, knots: int) -> Array:
+def expected_variance(q: Array, knots: int) -> Array:
     """Return the expected variance on lines of squared length ``q`` of a process of scale 1.
 
     One minus the mean correlation between all pairs of knots; by ``expm1``, since it is tiny for
@@ -208,46 +231,46 @@ def spread(q: Array, knots: int) -> Array:
     """
     lags = np.arange(1, knots)
     counts = 2 * (knots - lags) / knots**2
-    falls: Array = -np.expm1(-0.5 * q[:, None] * (lags / knots) ** 2)
-    return falls @ counts
+    decrements: Array = -np.expm1(-0.5 * q[:, None] * (lags / knots) ** 2)
+    return decrements @ counts
 
 
-def best_process(
+def likeliest_process(
     moments: Moments,
-    a: Float[Tensor, "lines *d"],
-    b: Float[Tensor, "lines *d"],
+    start: Float[Tensor, "lines *d"],
+    stop: Float[Tensor, "lines *d"],
     starts: Float64[Tensor, " lines"],
     *,
     seed: int,
 ) -> tuple[float, float] | tuple[None, None]:
-    """Return length scale and share of noise of the process that makes some values likeliest.
+    """Return length scale and noise fraction of the Gaussian process of maximum likelihood.
 
-    None where its length scale is not known: no process is likelier than noise, or the longer it
-    is, the likelier.
+    None where the length scale is not identified: no process is likelier than noise, or the
+    likelihood increases without end as the scale grows.
     """
-    from inscape.kernels.gaussian_process.fitting import explains, fitted_process
+    from inscape.kernels.gaussian_process.fitting import exceeds_noise, fitted_process
 
-    lines = (moments.lengths > 0).nonzero()[: SAMPLE[0], 0]  # one place says nothing of scales
+    lines = (moments.lengths > 0).nonzero()[: SAMPLE[0], 0]  # a line of length zero has no scale
     knots = moments.values.shape[1]
-    some = torch.linspace(0, knots - 1, min(SAMPLE[1], knots)).round().long()
-    t = times(starts[lines], knots)[:, some]
-    ends = [end[lines.to(end.device)].double().flatten(1).cpu()[:, None] for end in (a, b)]
+    chosen = torch.linspace(0, knots - 1, min(SAMPLE[1], knots)).round().long()
+    t = knot_positions(starts[lines], knots)[:, chosen]
+    ends = [end[lines.to(end.device)].double().flatten(1).cpu()[:, None] for end in (start, stop)]
     size = float(moments.lengths.square().mean().sqrt())
     points = coordinates((torch.lerp(ends[0], ends[1], t[..., None]) / size).flatten(0, 1))
-    y = moments.values[lines][:, some].flatten(0, 1)
+    y = moments.values[lines][:, chosen].flatten(0, 1)
     y = y - y.mean(0)
     y = y / y.square().mean().sqrt().clamp(min=1e-300)
-    found = fitted_process(points, y, bounds=(1e-6, 1e4), seed=seed)
-    unknown = {"amplitude", "length_scale"} & set(found.at_bounds)
-    if unknown or found.length_scale is None or not explains(found):
+    fit = fitted_process(points, y, bounds=(1e-6, 1e4), seed=seed)
+    unknown = {"amplitude", "length_scale"} & set(fit.at_bounds)
+    if unknown or fit.length_scale is None or not exceeds_noise(fit):
         return None, None
-    return found.length_scale * size, found.noise / (found.noise + found.amplitude)
+    return fit.length_scale * size, fit.noise / (fit.noise + fit.amplitude)
 
 
-def coordinates(rows: Float64[Tensor, "m d"]) -> Float64[Tensor, "m k"]:
-    """Return rows with the same inner products that are no longer than there are of them."""
-    if rows.shape[1] <= len(rows):
-        return rows
-    values, vectors = torch.linalg.eigh(rows @ rows.T)
-    shorter: Tensor = vectors * values.clamp(min=0).sqrt()
-    return shorter
+def coordinates(points: Float64[Tensor, "m d"]) -> Float64[Tensor, "m k"]:
+    """Return points of at most ``m`` coordinates with the same inner products."""
+    if points.shape[1] <= len(points):
+        return points
+    values, vectors = torch.linalg.eigh(points @ points.T)
+    reduced: Tensor = vectors * values.clamp(min=0).sqrt()
+    return reduced

@@ -15,45 +15,56 @@ from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import draw_pair_numbers, generator
 from inscape.functional.jacobians import MEMORY, Probe, probe
+from inscape.smoothness._length_scale_intervals import bootstrap_interval, process_interval
 from inscape.smoothness._line_moments import (
     DOUBLE_BACKWARD,
     Moments,
-    along,
-    best_process,
-    joined,
+    concatenated,
+    expected_variance,
+    likeliest_process,
+    line_moments,
     scale,
-    spread,
 )
-from inscape.smoothness._line_spread import between_draws, between_lines
-from inscape.smoothness.segments import Stage, in_stages, stages
+from inscape.smoothness.chords import Stage, in_stages, stages
 
-#: Scales beyond so many times the size of the data cannot be told from each other.
+#: The longest scale that can be identified, in multiples of the size of the data.
 LONGEST = 10.0
-#: Knots of a first, coarse answer: each takes a backward pass that is differentiated.
+#: Knots of a first, coarse result: each costs a double backward pass.
 COARSE = 3
-#: Slopes that account for a smaller share of the steps between knots have missed jumps.
-SEEN = 0.5
+#: Derivatives that explain a smaller fraction of the differences between knots missed jumps.
+EXPLAINED = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class EffectiveLengthScale(Result):
-    """The length scale of a function, twice: by its moments along lines, and by a process.
+    r"""Length scale of a function: from its moments along lines, and from a Gaussian process.
 
     ``variances`` and ``slopes`` are, for each line and output, the variance of the values and the
     mean square of the slope (over the whole line, so that both have the unit of the output).
-    ``scale`` is what they say together and ``by_output`` what each output says alone. ``interval``
-    is that of 95% of this function's scale (bootstrap over lines); ``source``, wider, that of a
-    process of which it were one draw. Where ``scale`` equals ``longest``, the function is as good
-    as straight over the data: its own scale is at least that, but a process of a scale far below
-    has such draws too, and ``source`` has no upper end.
-    ``process`` is the length scale of the Gaussian process that explains sampled values best, and
-    ``unexplained`` the share of their variance that it takes for noise; None if not asked for, and
-    where the values do not tell it: no process is likelier than noise, or the longer, the likelier.
+    ``scale`` is estimated from all outputs and ``by_output`` from each alone. ``interval`` is the
+    95% confidence interval of this function's scale (bootstrap over lines); ``source``, wider, that
+    of a process of which the function is one draw. Where ``scale`` equals ``longest``, the function
+    is nearly straight over the data: its own scale is at least that, but a process of a much
+    shorter scale has such draws too, and ``source`` has no upper end.
+
+    ``process`` is the length scale by another definition: that of the Gaussian process with noise
+    of maximum likelihood for sampled values. ``unexplained`` is the fraction of their variance that
+    this process attributes to noise. Both are None if not requested, and where the scale is not
+    identified: no process is likelier than noise, or the likelihood grows with the scale. Only for
+    draws of such a process do ``scale`` and ``process`` estimate one number; a function that is
+    rough in one place and smooth in another has two different ones. Even for draws ``process`` is
+    often outside of ``interval``, which is over other lines through the same function: it is more
+    precise, and somewhat high (of ten draws each, ten scales long, 12% on average in one dimension,
+    and 6% in two, three scales wide; 18 of 20 were above).
+
+    Unlike a process, a periodic function has no component slower than its period: the scale of
+    :math:`\sin \omega x` tends to :math:`1 / \omega` on long lines, is 10% longer on lines of a few
+    dozen times that, and no interval is meant to contain :math:`1 / \omega`.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
     nonfinite: ClassVar[Mapping[str, str]] = {
-        "source": "no upper end where the function is as good as straight",
+        "source": "no upper end where the function is nearly straight",
     }
 
     scale: Float64[Tensor, ""]
@@ -77,7 +88,7 @@ class EffectiveLengthScale(Result):
 
     @property
     def straight(self) -> bool:
-        """Tell whether the function bends too little for its scale to be known."""
+        """Tell whether the function is too close to affine for its scale to be identified."""
         return self.value >= self.longest
 
     @property
@@ -86,16 +97,16 @@ class EffectiveLengthScale(Result):
         return float(self.lengths.square().mean().sqrt())
 
     def expected(self, scale: float | None = None) -> Float64[Tensor, " lines"]:
-        """Return the deviation that a process would have along each line, from the slope there.
+        """Return the standard deviation of a process along each line with the same mean slope.
 
         Args:
-            scale: Length scale of the process; by default the one that was found.
+            scale: Length scale of the process; by default the estimated one.
         """
-        long = self.lengths > 0
-        q = (self.lengths[long] / (self.value if scale is None else scale)).square()
-        share = torch.zeros_like(self.lengths)
-        share[long] = torch.from_numpy(spread(q.numpy(), self.knots)) / q
-        return (share * self.slopes.sum(1)).sqrt()
+        positive = self.lengths > 0
+        q = (self.lengths[positive] / (self.value if scale is None else scale)).square()
+        ratio = torch.zeros_like(self.lengths)
+        ratio[positive] = torch.from_numpy(expected_variance(q.numpy(), self.knots)) / q
+        return (ratio * self.slopes.sum(1)).sqrt()
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each line and output."""
@@ -110,7 +121,7 @@ class EffectiveLengthScale(Result):
                 }
 
     def summary(self) -> Summary:
-        """Return the length scale; a lower bound where the function is as good as straight."""
+        """Return the length scale; a lower bound where the function is nearly straight."""
         basis = f"{len(self.lengths)} lines of size {self.size:.3g}"
         if self.process is not None:
             basis += f"; process, otherwise defined, {self.process:.3g}"
@@ -119,11 +130,12 @@ class EffectiveLengthScale(Result):
                 value=self.longest, kind="lower bound", basis=f"{basis}; as good as straight"
             )
         low, high = self.interval.tolist()
-        low, high = min(low, self.value), max(high, self.value)  # a few lines may all be alike
+        low, high = min(low, self.value), max(high, self.value)  # a few lines may be equal
         return Summary(value=self.value, kind="estimate", basis=basis, low=low, high=high)
 
 
 Answer = EffectiveLengthScale | NotApplicable
+Lines = tuple[Int64[Tensor, "2 lines"], Float64[Tensor, " lines"]]
 
 
 @instrument(
@@ -163,26 +175,13 @@ def effective_length_scale(
     :math:`a \exp(-|x - z|^2 / 2 \ell^2)` has slopes of variance :math:`a / \ell^2` in every
     direction. On a line of finite length its values vary by :math:`a` less their mean covariance,
     :math:`a \kappa_i(\ell)`. The length scale of any other function is that of the processes with
-    the same ratio of both. A scaled or shifted output has the same. Many outputs are taken
-    together, each with the weight of its variance. Slopes are exact up to rounding.
+    the same ratio of both, invariant to scaling and shifting of the output. Outputs are pooled,
+    weighted by their variance. Derivatives are exact up to rounding.
 
-    A straight function has the largest ratio that a process can have; then, and wherever
-    the scale would exceed ten times the size of the data, this is said and the result is a lower
-    bound of the function's own scale. An estimate, with two intervals: of other lines through the
-    same function, and of other draws of a process. One draw over a stretch no longer than the
-    scale says little of it: some are as good as straight. Costs ``lines * knots`` evaluations with
-    slope.
-
-    A periodic function has nothing slower than its period, which a process has: on long lines the
-    scale of :math:`\sin \omega x` tends to :math:`1 / \omega`, on lines of a few dozen times that
-    it is 10% longer, and no interval is meant to hold :math:`1 / \omega`.
-
-    A second answer, by another definition, is the length scale of the Gaussian process with noise
-    that makes some of the values likeliest. Only for draws of such a process are both estimates of
-    one number; a function that is rough in one place and smooth in another has two different ones.
-    Even for draws this one is often outside of the interval, which is for other lines through the
-    same function: it is the sharper one, and somewhat high (of ten draws each, ten scales long, 12%
-    on average in one dimension, and 6% in two, three scales wide; 18 of 20 were above).
+    Wherever the scale would exceed ten times the size of the data, as for an affine function, the
+    result is a lower bound. Else an estimate, with two confidence intervals: over lines, and over
+    draws of a process (a draw over a distance below its scale is often nearly straight). Costs
+    ``lines * knots`` evaluations with a directional derivative.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
@@ -201,27 +200,31 @@ def effective_length_scale(
     """
     checks.whole(2, lines=lines, knots=knots)
     checks.whole(1, resamples=resamples, memory=memory)
-    found = probe(f, x)
-    found.need_gradient()
+    probed = probe(f, x)
+    probed.need_gradient()
     checks.points(x)
-    ends = draw_pair_numbers(len(x), lines, seed=seed)
-    starts = torch.rand(lines, generator=generator(seed + 1), dtype=torch.float64)
+    draws = _drawn_lines(len(x), lines, seed)
 
     def measure(stage: Stage) -> Iterator[tuple[int, Answer | None]]:
         fit = process and stage == fine
-        return _walked(found, x, (ends, starts), stage, resamples, seed, memory, process=fit)
+        return _growing_results(probed, x, draws, stage, resamples, seed, memory, process=fit)
 
     fine = Stage(lines, knots)
-    rows = found.rows(memory // DOUBLE_BACKWARD, gradients=1)
-    plan = stages(fine, rows, coarse_knots=COARSE)
-    answers: Iterator[Answer] = in_stages(measure, plan)
-    yield from answers
+    batch_size = probed.rows(memory // DOUBLE_BACKWARD, gradients=1)
+    results: Iterator[Answer] = in_stages(measure, stages(fine, batch_size, coarse_knots=COARSE))
+    yield from results
 
 
-def _walked(
-    found: Probe,
+def _drawn_lines(points: int, lines: int, seed: int) -> Lines:
+    """Return the indices of both ends of random lines, and the offset of the knots on each."""
+    ends = draw_pair_numbers(points, lines, seed=seed)
+    return ends, torch.rand(lines, generator=generator(seed + 1), dtype=torch.float64)
+
+
+def _growing_results(
+    probed: Probe,
     x: Float[Tensor, "n *d"],
-    drawn: tuple[Int64[Tensor, "2 lines"], Float64[Tensor, " lines"]],
+    draws: Lines,
     stage: Stage,
     resamples: int,
     seed: int,
@@ -229,27 +232,27 @@ def _walked(
     *,
     process: bool,
 ) -> Iterator[tuple[int, Answer | None]]:
-    """Yield what twice as many lines say as the time before, and None after other batches."""
+    """Yield a result whenever the number of lines has doubled, and None after other batches."""
     count, knots, _ = stage
-    ends, starts = drawn[0][:, :count], drawn[1][:count]
-    parts: list[Moments] = []
-    done = said = 0
-    for part in along(found, x, ends, starts, knots, memory=memory):
-        parts += [part] if part is not None else []
-        done += len(part.lengths) if part is not None else 0
-        if part is None or (done < count and not (stoppable() and done >= max(2, 2 * said))):
+    ends, starts = draws[0][:, :count], draws[1][:count]
+    batches: list[Moments] = []
+    done = reported = 0
+    for moments in line_moments(probed, x, ends, starts, knots, memory=memory):
+        batches += [moments] if moments is not None else []
+        done += len(moments.lengths) if moments is not None else 0
+        if moments is None or (done < count and not (stoppable() and done >= max(2, 2 * reported))):
             yield done, None
             continue
-        walked, said = _Lines(joined(parts), x, ends, starts), done
-        result = walked.result(resamples, seed)
+        lines, reported = _Lines(concatenated(batches), x, ends, starts), done
+        result = lines.result(resamples, seed)
         yield done, result
     if process and isinstance(result, EffectiveLengthScale):
-        scale, unexplained = walked.process(seed)
+        scale, unexplained = lines.process(seed)
         yield done, replace(result, process=scale, unexplained=unexplained)
 
 
 class _Lines:
-    """The lines that were walked along so far, and what the function did there."""
+    """Lines through the data with the moments of the function along them."""
 
     def __init__(
         self,
@@ -265,15 +268,15 @@ class _Lines:
     def result(self, resamples: int, seed: int) -> EffectiveLengthScale | NotApplicable:
         """Return the length scale with its intervals, without the process."""
         moments = self._moments
-        reason = _reason_not(moments)
+        reason = _reason_not_applicable(moments)
         if reason is not None:
             return NotApplicable(what="effective_length_scale", reason=reason)
         _, knots, outputs = moments.values.shape
         longest = LONGEST * float(moments.lengths.square().mean().sqrt())
         value = scale(moments.lengths, moments.variances, moments.slopes, knots, longest)
-        low, high = between_lines(moments, value, longest, resamples=resamples, seed=seed + 2)
+        low, high = bootstrap_interval(moments, value, longest, resamples=resamples, seed=seed + 2)
         lines = self._a, self._b, self._starts
-        source = between_draws(moments, *lines, value, longest, seed=seed + 3)
+        source = process_interval(moments, *lines, value, longest, seed=seed + 3)
         by_output = [
             scale(moments.lengths, variances[:, None], slopes[:, None], knots, longest)
             for variances, slopes in zip(moments.variances.T, moments.slopes.T, strict=True)
@@ -295,18 +298,18 @@ class _Lines:
         )
 
     def process(self, seed: int) -> tuple[float, float] | tuple[None, None]:
-        """Return length scale and fraction of noise of the likeliest Gaussian process."""
-        return best_process(self._moments, self._a, self._b, self._starts, seed=seed)
+        """Return length scale and noise fraction of the Gaussian process of maximum likelihood."""
+        return likeliest_process(self._moments, self._a, self._b, self._starts, seed=seed)
 
 
-def _reason_not(moments: Moments) -> str | None:
+def _reason_not_applicable(moments: Moments) -> str | None:
     if not float(moments.lengths.max()) > 0:
         return "all points are the same, so that there are no lines between them: pass more data"
     if not float(moments.variances.sum()) > 0:
         return "the function is constant along all lines, so that it has no length scale"
-    if float(moments.slopes.sum()) < SEEN * float(moments.steps.sum()):
+    if float(moments.slopes.sum()) < EXPLAINED * float(moments.steps.sum()):
         return (
-            "the function moves by steps that its slopes do not see: measure what stands before "
-            "the rounding, or raise knots"
+            "the function has jumps that its derivatives miss: measure the outputs before they "
+            "are rounded, or raise knots"
         )
     return None

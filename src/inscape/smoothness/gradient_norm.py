@@ -12,8 +12,8 @@ from inscape._core.anytime import anytime, meanwhile, stoppable
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import FIRST, Draw
-from inscape.functional.first_layer import Slopes
-from inscape.functional.jacobians import MEMORY, Probe, live_jacobians, norm, probe
+from inscape.functional.first_layer import JacobianFactors
+from inscape.functional.jacobians import MEMORY, Probe, differentiable_jacobians, norm, probe
 from inscape.smoothness._projection import (
     Directions,
     coarse_projections,
@@ -22,14 +22,14 @@ from inscape.smoothness._projection import (
     projected_summary,
     projections_for,
 )
-from inscape.smoothness.segments import Stage, in_stages
+from inscape.smoothness.chords import Stage, in_stages
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GradientNorm(Result):
     """Norm of the gradient at each of the points.
 
-    Exact where ``projections`` is 0, else from so many random vectors at each point.
+    Exact where ``projections`` is 0, else estimated from so many random vectors at each point.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -78,20 +78,20 @@ def gradient_norm(
 
     For several outputs the Frobenius norm of the Jacobian. The norm at each point is exact up to
     rounding for up to 32 outputs; the mean is an estimate over the data's distribution, with its
-    interval. Costs one forward and ``c`` backward passes of ``points`` rows; less where the input
-    goes in through one narrowing linear map.
+    interval. Costs one forward and ``c`` backward passes of ``points`` samples; less where the
+    first linear layer is narrower than the input.
 
-    For more outputs the norm at each point comes from products of the Jacobian with ``k`` random
+    For more outputs the norm at each point is estimated from VJPs with ``k`` random
     vectors, :math:`\mathbb{E} \lVert J^T v \rVert^2 = \lVert J \rVert_F^2`, at the cost of ``k``
-    backward passes. The root of their mean is jackknifed: what is left of its bias is at most
-    0.07% of the norm for 8 vectors (0.4% for 4), for which the interval has room.
+    backward passes. The root of their mean is jackknifed: the remaining bias is at most 0.07%
+    of the norm for 8 vectors (0.4% for 4), and the interval is widened by it.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
         x: Points of the data.
         points: How many of them to use, drawn without replacement; all if there are no more.
-        projections: Random vectors at each point; 0 takes the whole Jacobian, None does so up to 32
-            outputs and takes 8 vectors beyond.
+        projections: Random vectors at each point; 0 computes the complete Jacobian, None does so up
+            to 32 outputs and uses 8 vectors beyond.
         seed: Seed of all draws.
         memory: Bytes that the working set may take.
 
@@ -100,44 +100,44 @@ def gradient_norm(
     5.0
     """
     checks.whole(1, points=points, memory=memory)
-    found = probe(f, x)
-    found.need_gradient()
-    vectors = projections_for(found.outputs, projections)
+    probed = probe(f, x)
+    probed.need_gradient()
+    vectors = projections_for(probed.outputs, projections)
     fine = Stage(min(points, len(x)), 1, vectors)
 
     def measure(stage: Stage) -> Iterator[tuple[int, GradientNorm | None]]:
-        return _norms(found, x, stage, seed, memory)
+        return _norms(probed, x, stage, seed, memory)
 
-    yield from in_stages(measure, point_stages(fine, found, memory))
+    yield from in_stages(measure, point_stages(fine, probed, memory))
 
 
-def point_stages(fine: Stage, found: Probe, memory: int) -> list[Stage]:
-    """Return the stages of points: before the asked one a coarse one, if that is of use.
+def point_stages(fine: Stage, probed: Probe, memory: int) -> list[Stage]:
+    """Return the requested stage, preceded by a coarse one if that is of use.
 
-    Where the caller may stop and a batch has few rows, a few points come first, each measured at
-    one place with two random projections of its Jacobian.
+    Where the caller may stop and batches are small, the first stage has a few points, each measured
+    at one place with two random projections of its Jacobian.
     """
-    coarse = Stage(min(FIRST, fine.samples), 1, coarse_projections(found.outputs))
-    short = found.rows(memory, gradients=coarse.projections or None) < FIRST
-    return [coarse, fine] if stoppable() and short and coarse[1:] != fine[1:] else [fine]
+    coarse = Stage(min(FIRST, fine.samples), 1, coarse_projections(probed.outputs))
+    batch_is_small = probed.rows(memory, gradients=coarse.projections or None) < FIRST
+    return [coarse, fine] if stoppable() and batch_is_small and coarse[1:] != fine[1:] else [fine]
 
 
 def _norms(
-    found: Probe, x: Float[Tensor, "n *d"], stage: Stage, seed: int, memory: int
+    probed: Probe, x: Float[Tensor, "n *d"], stage: Stage, seed: int, memory: int
 ) -> Iterator[tuple[int, GradientNorm | None]]:
     """Yield the norms at the points so far, after each backward pass; None before their last."""
     k = stage.projections
     draw = Draw(len(x), stage.samples, seed=seed, shuffled=k > 0)
-    slopes = Slopes(found.f, rows=len(draw) * (k or found.outputs))
-    vectors = Directions(found.outputs, k, seed=seed ^ 1)
+    gradients = JacobianFactors(probed.f, rows=len(draw) * (k or probed.outputs))
+    vectors = Directions(probed.outputs, k, seed=seed ^ 1)
     norms, done = x.new_empty(len(draw)), 0
-    for some in draw.growing(FIRST, found.rows(memory, gradients=k or None)):
-        part = x[some]
-        products = jacobian_norms(slopes, part, vectors.draw(len(part)))
-        values = yield from meanwhile(products, (done, None))
-        norms[done : (done := done + len(part))] = values
+    for chosen in draw.growing(FIRST, probed.rows(memory, gradients=k or None)):
+        inputs = x[chosen]
+        norms_of_batch = jacobian_norms(gradients, inputs, vectors.draw(len(inputs)))
+        values = yield from meanwhile(norms_of_batch, (done, None))
+        norms[done : (done := done + len(inputs))] = values
         result = GradientNorm(
-            norms=draw.in_order(norms[:done]), outputs=found.outputs, seed=seed, projections=k
+            norms=draw.in_order(norms[:done]), outputs=probed.outputs, seed=seed, projections=k
         )
         yield done, result
 
@@ -150,4 +150,4 @@ def gradient_norm_penalty(f: Function, x: Float[Tensor, "n *d"]) -> Float[Tensor
     Volhejn's Eq. (4.6); add it to any loss with a coefficient.
     """
     checks.points(x)
-    return norm(live_jacobians(f, x).flatten(1), dim=1).mean()
+    return norm(differentiable_jacobians(f, x).flatten(1), dim=1).mean()

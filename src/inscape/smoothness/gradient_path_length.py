@@ -1,4 +1,4 @@
-"""Gradient path length: how much the slope changes while the input walks between data points."""
+"""Gradient path length: how much the gradient changes along chords between data points."""
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
@@ -13,8 +13,8 @@ from inscape._core.anytime import anytime, meanwhile
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import draw_pair_numbers
-from inscape.functional.first_layer import FirstLayer, Slopes
-from inscape.functional.jacobians import MEMORY, Probe, live_jacobians, norm, probe
+from inscape.functional.first_layer import FirstLayer, JacobianFactors
+from inscape.functional.jacobians import MEMORY, Probe, differentiable_jacobians, norm, probe
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.lines.evaluation import SegmentEvaluation
 from inscape.piecewise.lines.gradient_jumps import turning
@@ -27,17 +27,17 @@ from inscape.smoothness._projection import (
     projections_for,
     unbiased,
 )
-from inscape.smoothness.segments import (
+from inscape.smoothness.chords import (
     COARSE_GRADIENTS,
     LARGE,
     Stage,
     blocks,
     halves,
     in_stages,
+    knot_batches,
     reduced,
     stages,
     variation,
-    walks,
 )
 
 
@@ -45,9 +45,9 @@ from inscape.smoothness.segments import (
 class GradientPathLength(Result):
     """Variation of the gradient along each of the chords, by differences between the knots.
 
-    Where it is exact, ``knots`` counts those of all chords: their ends and every bend. Gradients
-    are whole where ``projections`` is 0, else products with so many random vectors for each chord.
-    ``coarse`` tells a first answer, from fewer knots than were asked for.
+    Where it is exact, ``knots`` counts those of all chords: their ends and every breakpoint.
+    Gradients are complete where ``projections`` is 0, else VJPs with so many random vectors for
+    each chord. ``coarse`` marks a first result, from fewer knots than requested.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -70,8 +70,8 @@ class GradientPathLength(Result):
 
     def summary(self) -> Summary:
         """Return the mean over the chords, a lower bound where it is coarse."""
-        way = ", exact along each chord" if self.exact else f" x {self.knots} knots"
-        basis = f"{len(self.lengths)} pairs{way}"
+        resolution = ", exact along each chord" if self.exact else f" x {self.knots} knots"
+        basis = f"{len(self.lengths)} pairs{resolution}"
         summary = projected_summary(self.lengths, basis, self.projections)
         return replace(summary, kind="lower bound") if self.coarse else summary
 
@@ -104,14 +104,13 @@ def gradient_path_length(
     .. math:: PL_1(f) = PL_0(\nabla_x f) = \mathbb{E}_{a,b} \, TV_{[a,b]}(\nabla_x f)
 
     For several outputs the Frobenius norm of the Jacobian's changes. The sum over equidistant
-    knots is a lower bound for each chord (two opposite kinks between knots hide each other); the
-    mean over pairs is an estimate with its standard error. Costs ``pairs * knots`` forward and
-    ``c`` backward passes; less where the input goes in through one narrowing linear map. Of a
-    piecewise-linear network ``exact=True`` sums the jump of the gradient at every kink, which
-    leaves no error but that of the draw of pairs.
+    knots is a lower bound for each chord (two opposite kinks between knots cancel); the mean over
+    pairs is an estimate with its standard error. Costs ``pairs * knots`` forward and ``c`` backward
+    passes; less where the first linear layer is narrower than the input. For a piecewise-linear
+    network ``exact=True`` sums the jumps of the gradient at all kinks: only the pairs are sampled.
 
-    For more than 32 outputs the norm of each change comes from products with ``k`` random vectors,
-    the same ones all along a chord, as in :func:`~inscape.smoothness.gradient_norm`: ``k`` backward
+    For more than 32 outputs the norm of each change is estimated from VJPs with ``k`` random
+    vectors, shared along a chord, as in :func:`~inscape.smoothness.gradient_norm`: ``k`` backward
     passes for each knot, and a bias of at most 0.07% for 8 vectors.
 
     Args:
@@ -119,9 +118,9 @@ def gradient_path_length(
         x: Points that the chords join, drawn with replacement.
         pairs: Number of chords.
         knots: Points on each chord, ends included.
-        exact: Whether to cut each chord at every bend of the network instead, in float64.
-        projections: Random vectors for each chord; 0 takes whole Jacobians, None does so up to 32
-            outputs and takes 8 vectors beyond.
+        exact: Whether to cut each chord at every breakpoint of the network instead, in float64.
+        projections: Random vectors for each chord; 0 computes complete Jacobians, None does so up
+            to 32 outputs and uses 8 vectors beyond.
         seed: Seed of all draws.
         memory: Bytes that the working set may take.
 
@@ -132,32 +131,31 @@ def gradient_path_length(
     """
     checks.whole(1, pairs=pairs, memory=memory)
     checks.whole(2, knots=knots)
-    found = probe(f, x)
-    found.need_gradient()
+    probed = probe(f, x)
+    probed.need_gradient()
     checks.points(x)
     ends = draw_pair_numbers(len(x), pairs, seed=seed)
     if exact:
-        yield from _exactly(f, x, ends, seed, memory)
+        yield from _exact(f, x, ends, seed, memory)
         return
-    vectors = projections_for(found.outputs, projections)
+    vectors = projections_for(probed.outputs, projections)
 
     def measure(stage: Stage) -> Iterator[tuple[int, GradientPathLength | None]]:
-        walked = _Walk(found, x, ends[:, : stage.samples], stage, seed, memory)
-        return walked.lengths(coarse=stage.places < knots)
+        walk = _GradientWalk(probed, x, ends[:, : stage.samples], stage, seed, memory)
+        return walk.lengths(coarse=stage.places < knots)
 
-    rows = found.rows(memory, gradients=vectors or None)
-    fine = Stage(pairs, knots, vectors)
-    few = coarse_projections(found.outputs)
-    plan = stages(fine, rows, coarse_knots=COARSE_GRADIENTS, projections=few)
-    yield from in_stages(measure, plan)
+    fine, batch_size = Stage(pairs, knots, vectors), probed.rows(memory, gradients=vectors or None)
+    coarse = coarse_projections(probed.outputs)
+    schedule = stages(fine, batch_size, coarse_knots=COARSE_GRADIENTS, projections=coarse)
+    yield from in_stages(measure, schedule)
 
 
-class _Walk:
-    """Walks along chords, and the gradients on the way."""
+class _GradientWalk:
+    """Gradients at the knots of chords, batch by batch."""
 
     def __init__(
         self,
-        found: Probe,
+        probed: Probe,
         x: Tensor,
         ends: Int64[Tensor, "2 pairs"],
         stage: Stage,
@@ -165,10 +163,10 @@ class _Walk:
         memory: int,
     ) -> None:
         self._x, self._ends, self._stage, self._seed = x, ends, stage, seed
-        self._outputs, count = found.outputs, stage.projections or found.outputs
-        self._rows = found.rows(memory, gradients=count)
+        self._outputs, count = probed.outputs, stage.projections or probed.outputs
+        self._rows = probed.rows(memory, gradients=count)
         self._large = ends.shape[1] * stage.places * count * x[0].numel() > LARGE
-        self._slopes = Slopes(found.f, rows=ends.shape[1] * stage.places * count)
+        self._slopes = JacobianFactors(probed.f, rows=ends.shape[1] * stage.places * count)
 
     def lengths(self, *, coarse: bool) -> Iterator[tuple[int, GradientPathLength | None]]:
         """Yield the lengths of the chords so far, after each pass; None within a chord."""
@@ -176,89 +174,102 @@ class _Walk:
         directions = Directions(self._outputs, k, seed=self._seed ^ 1)
         lengths, passed = self._x.new_zeros(self._ends.shape[1]), 0
         vectors: Tensor | None = None
-        last: tuple[Tensor, FirstLayer | None] | None = None
-        for some, begins, at in walks(self._x, self._ends, knots, rows=self._rows):
-            if begins:
-                vectors, last, passed = directions.draw(len(at)), None, 0
-            gradients = self._gradients(at, vectors)
-            rows, first_layer = yield from meanwhile(gradients, (some.start, None))
-            if last is not None:
-                rows, first_layer = _after(*last, rows, first_layer)
-            passed += at.shape[1]
-            lengths[some] += _turns(rows, first_layer, k, large=self._large)
+        previous: tuple[Tensor, FirstLayer | None] | None = None
+        for pairs, is_first, inputs in knot_batches(self._x, self._ends, knots, rows=self._rows):
+            if is_first:
+                vectors, previous, passed = directions.draw(len(inputs)), None, 0
+            gradients = self._gradients(inputs, vectors)
+            factors, first_layer = yield from meanwhile(gradients, (pairs.start, None))
+            if previous is not None:
+                factors, first_layer = _with_previous_knot(*previous, factors, first_layer)
+            passed += inputs.shape[1]
+            lengths[pairs] += _gradient_variation(factors, first_layer, k, large=self._large)
             if passed < knots:
-                last = rows[:, -1:], first_layer
-                yield some.start, None
+                previous = factors[:, -1:], first_layer
+                yield pairs.start, None
                 continue
             result = GradientPathLength(
-                lengths=lengths[: some.stop],
+                lengths=lengths[: pairs.stop],
                 knots=knots,
                 outputs=self._outputs,
                 seed=self._seed,
                 projections=k,
                 coarse=coarse,
             )
-            yield some.stop, result
+            yield pairs.stop, result
 
     def _gradients(
-        self, at: Float[Tensor, "m k *d"], vectors: Float64[Tensor, "m r c"] | None
+        self, inputs: Float[Tensor, "m k *d"], vectors: Float64[Tensor, "m r c"] | None
     ) -> Generator[None, None, tuple[Float[Tensor, "m k r w"], FirstLayer | None]]:
-        """Return the gradients at some knots of each walk, with a step between passes."""
-        m, k = at.shape[:2]
-        every = None if vectors is None else vectors.repeat_interleave(k, dim=0)
-        rows, first_layer = yield from self._slopes.steps(at.flatten(0, 1), every)
-        width = rows[0].numel() if first_layer is None else rows.shape[-1]  # whole ones in one row
-        return rows.reshape(m, k, -1, width), first_layer
+        """Return the gradients at knots of each chord, yielding between backward passes."""
+        m, k = inputs.shape[:2]
+        repeated = None if vectors is None else vectors.repeat_interleave(k, dim=0)
+        factors, first_layer = yield from self._slopes.steps(inputs.flatten(0, 1), repeated)
+        width = (
+            factors[0].numel() if first_layer is None else factors.shape[-1]
+        )  # complete ones in one row
+        return factors.reshape(m, k, -1, width), first_layer
 
 
-def _exactly(
+def _exact(
     f: Function, x: Tensor, ends: Int64[Tensor, "2 pairs"], seed: int, memory: int
 ) -> Iterator[GradientPathLength]:
-    """Sum the jumps of the gradient at all bends of a piecewise-linear network."""
+    """Sum the jumps of the gradient at all breakpoints of a piecewise-linear network."""
     net = piecewise(f, x)
     lengths, knots = [], 0
-    for a, b in blocks(x, ends):
-        found, rows = lines(net, a, b, memory=memory), SegmentEvaluation(net, a, b, memory)
-        lengths.append(turning(rows, found, instead="ask for an estimate")[0])
-        knots += len(found.t)
+    for start, stop in blocks(x, ends):
+        segments, evaluation = (
+            lines(net, start, stop, memory=memory),
+            SegmentEvaluation(net, start, stop, memory),
+        )
+        lengths.append(turning(evaluation, segments, instead="ask for an estimate")[0])
+        knots += len(segments.t)
         yield GradientPathLength(
             lengths=torch.cat(lengths), knots=knots, outputs=net.outputs, seed=seed, exact=True
         )
 
 
-def _after(
-    last: Float[Tensor, "m 1 s v"],
-    last_front: FirstLayer | None,
-    rows: Float[Tensor, "m k r w"],
+def _with_previous_knot(
+    previous: Float[Tensor, "m 1 s v"],
+    previous_layer: FirstLayer | None,
+    factors: Float[Tensor, "m k r w"],
     first_layer: FirstLayer | None,
 ) -> tuple[Float[Tensor, "m j q u"], FirstLayer | None]:
-    """Return gradients at the last knot and at those after it, as factors of one front or whole."""
-    if last_front is not first_layer:
-        last, rows, first_layer = _whole(last, last_front), _whole(rows, first_layer), None
-    return torch.cat([last, rows], dim=1), first_layer
+    """Return gradients at the previous knot and those after it, in one factorisation."""
+    if previous_layer is not first_layer:
+        previous, factors, first_layer = (
+            _full_gradients(previous, previous_layer),
+            _full_gradients(factors, first_layer),
+            None,
+        )
+    return torch.cat([previous, factors], dim=1), first_layer
 
 
-def _whole(
-    rows: Float[Tensor, "m k r w"], first_layer: FirstLayer | None
+def _full_gradients(
+    factors: Float[Tensor, "m k r w"], first_layer: FirstLayer | None
 ) -> Float[Tensor, "m k 1 d"]:
-    """Return gradients without a front, those of all outputs in one row."""
-    return rows if first_layer is None else (rows @ first_layer.weight).flatten(2)[:, :, None]
+    """Return gradients multiplied by the first layer, those of all outputs in one row."""
+    return factors if first_layer is None else (factors @ first_layer.weight).flatten(2)[:, :, None]
 
 
-def _turns(
-    rows: Float[Tensor, "m k r w"], first_layer: FirstLayer | None, projections: int, *, large: bool
+def _gradient_variation(
+    factors: Float[Tensor, "m k r w"],
+    first_layer: FirstLayer | None,
+    projections: int,
+    *,
+    large: bool,
 ) -> Float[Tensor, " m"]:
-    """Return how much the gradient turns over the ``k`` knots of each of ``m`` walks."""
-    m, k = rows.shape[:2]
+    """Return the variation of the gradient over the ``k`` knots of each of ``m`` chords."""
+    m, k = factors.shape[:2]
     if k == 1:
-        return rows.new_zeros(m)
+        return factors.new_zeros(m)
     if first_layer is None and projections == 0:
-        return variation(rows.flatten(2), large=large)
-    changes, count = rows.diff(dim=1), m * (k - 1) * (projections or 1)
+        return variation(factors.flatten(2), large=large)
+    changes, count = factors.diff(dim=1), m * (k - 1) * (projections or 1)
     if first_layer is None:
         norms = norm(changes.reshape(count, -1), dim=1)
     else:
-        norms = first_layer.norm(changes.reshape(count, -1, rows.shape[-1]))
+        norms = first_layer.norm(changes.reshape(count, -1, factors.shape[-1]))
     if projections:
         norms = unbiased(norms.reshape(-1, projections)).to(norms)
     return norms.reshape(m, k - 1).sum(1)
@@ -286,6 +297,6 @@ def gradient_path_length_penalty(
     if len(a) == 0:
         return x.new_zeros(())
     t = torch.linspace(0, 1, knots, dtype=x.dtype, device=x.device)
-    jacobian = live_jacobians(f, torch.cat([torch.lerp(a, b, at) for at in t]))
+    jacobian = differentiable_jacobians(f, torch.cat([torch.lerp(a, b, at) for at in t]))
     changes = jacobian.reshape(knots, len(a), -1).diff(dim=0)
     return reduced(norm(changes, dim=2).sum(0), reduction)

@@ -1,4 +1,4 @@
-"""Path length: how far the output travels while the input walks between two data points."""
+"""Path length: how far the output travels along the chord between two data points."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from inscape._core.sampling import draw_pair_numbers
 from inscape.functional.jacobians import MEMORY, norm, probe
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.lines.segments import lines
-from inscape.smoothness.segments import (
-    Walk,
+from inscape.smoothness.chords import (
+    Chords,
     blocks,
     halves,
-    joined,
     reduced,
+    refined_results,
     variation,
-    walked,
+    with_previous_knot,
 )
 
 
@@ -33,8 +33,8 @@ from inscape.smoothness.segments import (
 class PathLength(Result):
     """Length of the output's path along each of the chords, by secants between the knots.
 
-    Where it is exact, ``knots`` counts those of all chords: their ends and every bend. ``coarse``
-    tells a first answer, from fewer knots than were asked for.
+    Where it is exact, ``knots`` counts those of all chords: their ends and every breakpoint.
+    ``coarse`` marks a first result, from fewer knots than requested.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -48,7 +48,7 @@ class PathLength(Result):
     coarse: bool = False
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row for each chord: the path and the straight way between its ends."""
+        """Yield one row for each chord: the path and the distance between its ends."""
         for length, distance in zip(self.lengths.tolist(), self.distances.tolist(), strict=True):
             yield {"path_length": length, "straight": distance}
 
@@ -58,8 +58,8 @@ class PathLength(Result):
 
     def summary(self) -> Summary:
         """Return the mean over the chords, a lower bound where it is coarse."""
-        way = ", exact along each chord" if self.exact else f" x {self.knots} knots"
-        basis = f"{len(self.lengths)} pairs{way}"
+        resolution = ", exact along each chord" if self.exact else f" x {self.knots} knots"
+        basis = f"{len(self.lengths)} pairs{resolution}"
         kind: Kind = "lower bound" if self.coarse else "estimate"
         return mean_summary(self.lengths, kind=kind, basis=basis)
 
@@ -74,20 +74,22 @@ def label_bound(x: Tensor, y: Tensor) -> Bound | None:
     """
     if not y.is_floating_point():
         return None
-    rows, counts = torch.unique(y.reshape(len(y), -1).double(), dim=0, return_counts=True)
-    if rows.shape[1] == 1:
-        total = _sum_of_gaps(rows[:, 0], counts)
+    values, counts = torch.unique(y.reshape(len(y), -1).double(), dim=0, return_counts=True)
+    if values.shape[1] == 1:
+        total = _sum_of_gaps(values[:, 0], counts)
     else:
-        total = _sum_of_distances(rows, counts)
+        total = _sum_of_distances(values, counts)
     return Bound(total / len(y) ** 2, "any function that fits these labels exactly")
 
 
-def _sum_of_distances(rows: Float[Tensor, "m c"], counts: Int[Tensor, " m"]) -> float:
+def _sum_of_distances(vectors: Float[Tensor, "m c"], counts: Int[Tensor, " m"]) -> float:
     """Return the sum of |a - b| over ordered pairs of vectors with multiplicities."""
     weights, total = counts.double(), 0.0
-    exactly = "donot_use_mm_for_euclid_dist"
-    for some, n in zip(torch.split(rows, 256), torch.split(weights, 256), strict=True):
-        total += float(n @ torch.cdist(some, rows, compute_mode=exactly) @ weights)
+    mode = "donot_use_mm_for_euclid_dist"
+    for block, multiplicities in zip(
+        torch.split(vectors, 256), torch.split(weights, 256), strict=True
+    ):
+        total += float(multiplicities @ torch.cdist(block, vectors, compute_mode=mode) @ weights)
     return total
 
 
@@ -128,15 +130,15 @@ def path_length(
 
     The sum over ``n`` equidistant knots is a lower bound for each chord, exact where ``f`` is
     affine between knots; the mean over pairs is an estimate with its standard error. Costs
-    ``pairs * knots`` evaluations. A piecewise-linear network is followed through all its kinks with
-    ``exact=True``, which leaves no error but that of the draw of pairs.
+    ``pairs * knots`` evaluations. For a piecewise-linear network ``exact=True`` cuts each
+    chord at all kinks, so that only the pairs are sampled.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
         x: Points that the chords join, drawn with replacement.
         pairs: Number of chords.
         knots: Points on each chord, ends included.
-        exact: Whether to cut each chord at every bend of the network instead, in float64.
+        exact: Whether to cut each chord at every breakpoint of the network instead, in float64.
         seed: Seed of the draw of pairs.
         memory: Bytes that the working set may take.
 
@@ -150,50 +152,50 @@ def path_length(
     checks.points(x)
     ends = draw_pair_numbers(len(x), pairs, seed=seed)
     if exact:
-        yield from _exactly(f, x, ends, seed, memory)
+        yield from _exact(f, x, ends, seed, memory)
         return
-    found = probe(f, x)
-    walk = Walk(probe=found, x=x, ends=ends, knots=knots, rows=found.rows(memory))
-    yield from walked(walk, partial(_lengths, seed=seed))
+    probed = probe(f, x)
+    chords = Chords(probe=probed, x=x, ends=ends, knots=knots, rows=probed.rows(memory))
+    yield from refined_results(chords, partial(_lengths, seed=seed))
 
 
-def _lengths(walk: Walk, *, seed: int) -> Iterator[tuple[int, PathLength | None]]:
+def _lengths(chords: Chords, *, seed: int) -> Iterator[tuple[int, PathLength | None]]:
     """Yield the lengths of the chords so far, after each batch; None within a chord."""
-    lengths, distances = walk.x.new_zeros(2, walk.ends.shape[1])
-    first, last = walk.x.new_zeros(1, 1), None
-    for some, begins, ends, y in walk.values():
-        if begins:
+    lengths, distances = chords.x.new_zeros(2, chords.ends.shape[1])
+    first, last = chords.x.new_zeros(1, 1), None
+    for pairs, is_first, is_last, y in chords.values():
+        if is_first:
             first, last = y[:, 0].clone(), None
-        y = joined(last, y)
-        lengths[some] += variation(y, large=False)
-        if not ends:
+        y = with_previous_knot(last, y)
+        lengths[pairs] += variation(y, large=False)
+        if not is_last:
             last = y[:, -1].clone()
-            yield some.start, None
+            yield pairs.start, None
             continue
-        distances[some] = norm(y[:, -1] - first, dim=1)
+        distances[pairs] = norm(y[:, -1] - first, dim=1)
         result = PathLength(
-            lengths=lengths[: some.stop],
-            distances=distances[: some.stop],
-            knots=walk.knots,
-            outputs=walk.probe.outputs,
+            lengths=lengths[: pairs.stop],
+            distances=distances[: pairs.stop],
+            knots=chords.knots,
+            outputs=chords.probe.outputs,
             seed=seed,
-            coarse=walk.coarse,
+            coarse=chords.coarse,
         )
-        yield some.stop, result
+        yield pairs.stop, result
 
 
-def _exactly(
+def _exact(
     f: Function, x: Tensor, ends: Int64[Tensor, "2 pairs"], seed: int, memory: int
 ) -> Iterator[PathLength]:
-    """Follow a piecewise-linear network through all its bends."""
+    """Yield exact path lengths of a piecewise-linear network, cut at all its breakpoints."""
     net = piecewise(f, x)
     lengths, distances, knots = [], [], 0
-    for a, b in blocks(x, ends):
-        found = lines(net, a, b, memory=memory)
-        lengths.append(found.variation())
-        starts, stops = found.offsets[:-1], found.offsets[1:] - 1
-        distances.append(norm(found.values[stops] - found.values[starts], dim=1))
-        knots += len(found.t)
+    for start, stop in blocks(x, ends):
+        segments = lines(net, start, stop, memory=memory)
+        lengths.append(segments.variation())
+        starts, stops = segments.offsets[:-1], segments.offsets[1:] - 1
+        distances.append(norm(segments.values[stops] - segments.values[starts], dim=1))
+        knots += len(segments.t)
         yield PathLength(
             lengths=torch.cat(lengths),
             distances=torch.cat(distances),

@@ -8,14 +8,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import Bound, NotApplicable, Result, Row, Summary, instrument
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.smoothness.curve import Curve, measured, on_interval, spline, variation
+from inscape.smoothness.curve import Curve, curves, results, spline, variation
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SlopeVariation(Result):
-    """The slope of each piece between the knots; inside it at one place where not exact."""
+    """The slope between neighbouring knots; at one point in between where not exact."""
 
     range: ClassVar[Range] = NONNEGATIVE
 
@@ -24,7 +25,7 @@ class SlopeVariation(Result):
     exact: bool
 
     def rows(self) -> Iterator[Row]:
-        """Yield one row for each slope, with the place from which it holds."""
+        """Yield one row for each slope, with the knot from which it holds."""
         for at, slopes in zip(self.at.tolist(), self.slopes.tolist(), strict=False):
             yield {"x": at} | {f"slope{k}": slope for k, slope in enumerate(slopes)}
 
@@ -39,10 +40,10 @@ class SlopeVariation(Result):
 
 def spline_bound(x: Tensor, y: Tensor) -> Bound | None:
     """Return the slope variation of the linear spline, the least possible for one output."""
-    found = spline(x, y)
-    if found is None or found[1].shape[1] != 1 or len(found[0]) < 2:
+    interpolant = spline(x, y)
+    if interpolant is None or interpolant[1].shape[1] != 1 or len(interpolant[0]) < 2:
         return None
-    at, values = found
+    at, values = interpolant
     return Bound(
         variation(values.diff(dim=0) / at.diff()[:, None]), "any function through these points"
     )
@@ -58,6 +59,7 @@ def spline_bound(x: Tensor, y: Tensor) -> Bound | None:
     cites="volhejn2020smoothness, Eqs. (3.9), (3.17)",
     bound=spline_bound,
 )
+@anytime
 def slope_variation(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -65,7 +67,7 @@ def slope_variation(
     low: float | None = None,
     high: float | None = None,
     knots: int = 10_001,
-) -> SlopeVariation | NotApplicable:
+) -> Iterator[SlopeVariation | NotApplicable]:
     r"""Measure the total variation of the derivative of a function of one input.
 
     .. math:: PL_1^{(1)}(f) = TV(f')
@@ -73,11 +75,11 @@ def slope_variation(
     Exact for piecewise-linear networks, where it is the sum of the jumps of the slope at all
     knots; for anything else a lower bound over equidistant points. A two-layer ReLU network
     whose knots are distinct and inside the interval has :math:`TV(f') = WP(f)` (V4). A
-    module is followed in float64. Not applicable to more than one input.
+    module is evaluated in float64. Not applicable to more than one input.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
-        x: Data, which give the interval unless ``low`` and ``high`` do.
+        x: Data, whose range is the interval unless ``low`` and ``high`` are set.
         low: Left end of the interval.
         high: Right end of the interval.
         knots: Number of points where ``f`` is not piecewise linear.
@@ -86,8 +88,8 @@ def slope_variation(
     >>> slope_variation(torch.abs, torch.tensor([[-2.0], [2.0]])).summary().value
     2.0
     """
-    found = on_interval(f, x, low=low, high=high, knots=knots, what="slope_variation")
-    return measured(found, _result)
+    on_interval = curves(f, x, low=low, high=high, knots=knots, name="slope_variation")
+    yield from results(on_interval, _result)
 
 
 def _result(curve: Curve) -> SlopeVariation:

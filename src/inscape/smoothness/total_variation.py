@@ -8,14 +8,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from inscape._core import Bound, NotApplicable, Result, Row, Summary, instrument
+from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
-from inscape.smoothness.curve import Curve, measured, on_interval, spline, variation
+from inscape.smoothness.curve import Curve, curves, results, spline, variation
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TotalVariation(Result):
-    """The function at its knots; its total variation is the way through them."""
+    """The function at its knots; its total variation is the length of the path through them."""
 
     range: ClassVar[Range] = NONNEGATIVE
 
@@ -39,8 +40,8 @@ class TotalVariation(Result):
 
 def spline_bound(x: Tensor, y: Tensor) -> Bound | None:
     """Return the total variation of the linear spline, Volhejn's Eqs. (3.11)-(3.13)."""
-    found = spline(x, y)
-    return found and Bound(variation(found[1]), "any function through these points")
+    interpolant = spline(x, y)
+    return interpolant and Bound(variation(interpolant[1]), "any function through these points")
 
 
 @instrument(
@@ -53,6 +54,7 @@ def spline_bound(x: Tensor, y: Tensor) -> Bound | None:
     cites="volhejn2020smoothness, Eqs. (1.13), (3.9)",
     bound=spline_bound,
 )
+@anytime
 def total_variation(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -60,18 +62,18 @@ def total_variation(
     low: float | None = None,
     high: float | None = None,
     knots: int = 10_001,
-) -> TotalVariation | NotApplicable:
+) -> Iterator[TotalVariation | NotApplicable]:
     r"""Measure the total variation of a function of one input on an interval.
 
     .. math:: PL_0^{(1)}(f) = TV(f) = \sup_P \sum_i \lVert f(x_i) - f(x_{i-1}) \rVert
 
     Exact for piecewise-linear networks, all of whose knots are found from the exported graph;
-    for anything else a lower bound by secants. A module is followed in float64. Not applicable to
+    for anything else a lower bound by secants. A module is evaluated in float64. Not applicable to
     more than one input.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
-        x: Data, which give the interval unless ``low`` and ``high`` do.
+        x: Data, whose range is the interval unless ``low`` and ``high`` are set.
         low: Left end of the interval.
         high: Right end of the interval.
         knots: Number of secant points where ``f`` is not piecewise linear.
@@ -80,8 +82,8 @@ def total_variation(
     >>> total_variation(torch.abs, torch.tensor([[-2.0], [2.0]])).summary().value
     4.0
     """
-    found = on_interval(f, x, low=low, high=high, knots=knots, what="total_variation")
-    return measured(found, _result)
+    on_interval = curves(f, x, low=low, high=high, knots=knots, name="total_variation")
+    yield from results(on_interval, _result)
 
 
 def _result(curve: Curve) -> TotalVariation:

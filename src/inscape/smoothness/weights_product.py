@@ -1,4 +1,4 @@
-"""Weights product: how much a two-layer ReLU network could bend, read off its weights."""
+"""Weights product: a bound on the slope variation of a two-layer ReLU network by its weights."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from inscape.piecewise import TwoLayer, two_layer
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class WeightsProduct(Result):
-    """Each hidden unit's share: the norm of the jump of the gradient across its ReLU."""
+    """Norm of the jump of the gradient across the kink of each hidden unit."""
 
     range: ClassVar[Range] = NONNEGATIVE
 
@@ -62,20 +62,20 @@ def weights_product(model: nn.Module, x: Float[Tensor, "n *d"]) -> WeightsProduc
     Exact. With one input it equals the total variation of :math:`f'` when all knots are distinct
     and inside the interval, otherwise it is an upper bound (V4). For several outputs
     :math:`w_i^{(2)}` is the column of unit ``i`` (the thesis has one output). The network is
-    recognised from its exported graph, whatever class wrote it; anything else is answered with
-    "not applicable" and the reason. Independent of the data.
+    recognised from its exported graph, whatever its class; the result for anything else is
+    "not applicable" with the reason. Independent of the data.
 
     Args:
         model: A module in eval mode.
         x: Data; only the shape of one point is used.
     """
-    found = probe(model, x)
+    probed = probe(model, x)
     try:
         network = two_layer(model, x)
     except UnsupportedModelError as error:
         return NotApplicable(what="weights_product", reason=_not_two_layer(error))
     first, second = network.norms()
-    return WeightsProduct(terms=(first * second).detach(), outputs=found.outputs)
+    return WeightsProduct(terms=(first * second).detach(), outputs=probed.outputs)
 
 
 def _not_two_layer(error: UnsupportedModelError) -> str:
@@ -93,14 +93,14 @@ def weights_product_penalty(model: nn.Module, x: Float[Tensor, "n *d"]) -> Float
     return (first * second).sum()
 
 
-_SEEN: WeakKeyDictionary[nn.Module, tuple[tuple[object, ...], TwoLayer]] = WeakKeyDictionary()
+_STRUCTURES: WeakKeyDictionary[nn.Module, tuple[tuple[object, ...], TwoLayer]] = WeakKeyDictionary()
 
 
 def _structure(model: nn.Module, x: Tensor) -> TwoLayer:
     """Return the structure of ``model``, read once: exporting takes longer than a training step."""
-    marks = (*_marks(model), tuple(x.shape[1:]))
-    if model in _SEEN and _SEEN[model][0] == marks:
-        return _SEEN[model][1]
+    fingerprint = (*_fingerprint(model), tuple(x.shape[1:]))
+    if model in _STRUCTURES and _STRUCTURES[model][0] == fingerprint:
+        return _STRUCTURES[model][1]
     modes = [(module, module.training) for module in model.modules()]
     try:
         network = two_layer(model.eval(), x)
@@ -112,22 +112,22 @@ def _structure(model: nn.Module, x: Tensor) -> TwoLayer:
     finally:
         for module, mode in modes:
             module.training = mode
-    _SEEN[model] = (marks, network)
+    _STRUCTURES[model] = (fingerprint, network)
     return network
 
 
-def _marks(model: nn.Module) -> tuple[object, ...]:
-    """Return what the structure may depend on: modules, tensors and plain attributes."""
+def _fingerprint(model: nn.Module) -> tuple[object, ...]:
+    """Return all that the structure may depend on: modules, tensors and constants."""
     return (
         tuple(
-            (name, type(module), module.extra_repr(), *_plain(module))
+            (name, type(module), module.extra_repr(), *_constants(module))
             for name, module in model.named_modules()
         ),
         tuple(map(id, (*model.parameters(), *model.buffers()))),
     )
 
 
-def _plain(module: nn.Module) -> tuple[tuple[str, object], ...]:
-    """Return the attributes that an export takes for constants; the mode is none of them."""
+def _constants(module: nn.Module) -> tuple[tuple[str, object], ...]:
+    """Return the attributes that an export treats as constants, without the training mode."""
     values = ((key, value) for key, value in vars(module).items() if key != "training")
     return tuple(item for item in values if isinstance(item[1], bool | int | float | str))

@@ -18,7 +18,7 @@ Start = nn.Module | Mapping[str, Tensor] | Trajectory
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DistanceFromInit(Result):
-    """Distance of each parameter tensor from where it started, and its norm then and now."""
+    """Distance of each parameter tensor from initialisation, and its norm before and after."""
 
     range: ClassVar[Range] = NONNEGATIVE
 
@@ -64,12 +64,12 @@ def distance_from_init(
               \theta_0^{(l)} \rVert^2}
 
     Exact, in double precision; buffers such as running statistics are no parameters. It depends on
-    the parametrisation: the same function with its hidden units permuted lies elsewhere. Without
-    ``start`` the answer is "not applicable": a trained model does not know where it began.
+    the parametrisation: the same function with its hidden units permuted is at another distance.
+    Without ``start`` the result is "not applicable": a trained model does not contain its start.
 
     Args:
         model: A module in eval mode.
-        x: Data; the model is tried on it and nothing else.
+        x: Data, only used to check that the model runs.
         start: The network before training: a copy of the module, its state dict, or the recorded
             ``Trajectory`` of the training.
 
@@ -85,7 +85,7 @@ def distance_from_init(
         reason = "where training began is not known: pass start, the network or its weights then"
         return NotApplicable(what="distance_from_init", reason=reason)
     now = dict(model.named_parameters())
-    then = _started(start, now)
+    then = _start_parameters(start, now)
     distances = [_norm(p.double() - then[name]) for name, p in now.items()]
     return DistanceFromInit(
         distances=torch.tensor(distances, dtype=torch.float64),
@@ -100,8 +100,8 @@ def _norm(tensor: Tensor) -> float:
     return float(torch.linalg.vector_norm(tensor.detach().double()))
 
 
-def _started(start: Start, now: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the parameters at the start, checked against those of now."""
+def _start_parameters(start: Start, now: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the initial parameters, checked against the current ones."""
     if isinstance(start, Trajectory):
         start = start.at(0)
     state = dict(start.named_parameters()) if isinstance(start, nn.Module) else start

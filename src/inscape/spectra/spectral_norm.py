@@ -1,4 +1,4 @@
-"""Spectral norm: how much the layers could stretch a difference between two inputs."""
+"""Spectral norm: a bound on the Lipschitz constant by the product over layers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from inscape._core import (
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.functional.jacobians import probe
 from inscape.piecewise import AffineSegment, chain
-from inscape.spectra import singular
-from inscape.spectra.directional import directional
+from inscape.spectra import largest_singular_value
+from inscape.spectra.directional_derivative import directional_derivative
 
-#: Maps with at most so many inputs or outputs are written out as matrices.
+#: Maps with at most so many inputs or outputs are assembled as matrices,
 SMALL = 512
-#: But never matrices of more numbers than this.
+#: if the matrix has at most so many elements.
 LARGE = 2_000_000
 
 
@@ -75,11 +75,12 @@ def spectral_norm(model: nn.Module, x: Float[Tensor, "n *d"]) -> SpectralNorm | 
     included) together with its batch norm in eval mode. So two dense layers with nothing between
     them count as their product. The activations must be 1-Lipschitz (ReLU, tanh, leaky ReLU,
     pooling by maximum without overlap, ...) and the layers a chain; a network that branches or
-    uses another activation is answered with "not applicable" and the reason.
+    uses another activation has the result "not applicable" with the reason.
 
-    Exact up to rounding: small maps are written out, of others the largest singular value is found
-    by Lanczos bidiagonalisation, to a residual of a few roundings. Independent of the data; unlike
-    a measure of the function it changes when hidden units are rescaled.
+    Exact up to rounding: small maps are assembled as matrices, for others the largest singular
+    value is computed by Lanczos bidiagonalisation, to a residual of a few rounding errors.
+    Independent of the data; unlike a measure of the function it changes when hidden units are
+    rescaled.
 
     Args:
         model: A module in eval mode.
@@ -91,7 +92,7 @@ def spectral_norm(model: nn.Module, x: Float[Tensor, "n *d"]) -> SpectralNorm | 
     >>> spectral_norm(net, torch.ones(1, 2)).summary().value
     4.0
     """
-    found = probe(model, x)
+    probed = probe(model, x)
     try:
         segments = chain(model, x)
     except UnsupportedModelError as error:
@@ -103,7 +104,7 @@ def spectral_norm(model: nn.Module, x: Float[Tensor, "n *d"]) -> SpectralNorm | 
         norms=torch.tensor(norms, dtype=torch.float64),
         layers=tuple(segment.name for segment in segments),
         converged=all(converged),
-        outputs=found.outputs,
+        outputs=probed.outputs,
     )
 
 
@@ -111,16 +112,18 @@ def _norm(segment: AffineSegment, like: Tensor) -> tuple[float, bool]:
     """Return the spectral norm of one affine map, and whether it converged."""
     weight = segment.weight()
     if weight is not None and min(weight.shape) <= SMALL:
-        return singular.of_matrix(weight), True
+        return largest_singular_value.of_matrix(weight), True
     if weight is not None:
-        return singular.of_map(lambda v: weight @ v, lambda u: weight.T @ u, weight[0])
+        return largest_singular_value.of_operator(
+            lambda v: weight @ v, lambda u: weight.T @ u, weight[0]
+        )
     zero = like.new_zeros(1, *segment.shape)
     inputs, outputs = zero.numel(), segment(zero).numel()
     if min(inputs, outputs) <= SMALL and inputs * outputs <= LARGE:
-        return singular.of_matrix(_matrix(segment, zero, inputs, outputs)), True
-    return singular.of_map(
-        lambda v: _pushed(segment, v[None].reshape(1, *segment.shape))[0],
-        lambda u: _pulled(segment, zero, u[None])[0],
+        return largest_singular_value.of_matrix(_matrix(segment, zero, inputs, outputs)), True
+    return largest_singular_value.of_operator(
+        lambda v: _products(segment, v[None].reshape(1, *segment.shape))[0],
+        lambda u: _transposed_products(segment, zero, u[None])[0],
         zero.reshape(-1),
     )
 
@@ -128,22 +131,24 @@ def _norm(segment: AffineSegment, like: Tensor) -> tuple[float, bool]:
 def _matrix(
     segment: AffineSegment, zero: Tensor, inputs: int, outputs: int
 ) -> Float[Tensor, "a b"]:
-    """Write a map out: its rows or its columns, whichever are fewer."""
+    """Return the matrix of a linear map, by its rows or its columns, whichever are fewer."""
     if outputs <= inputs:
         basis = torch.eye(outputs).to(zero)
-        return _pulled(segment, zero.expand(outputs, *segment.shape), basis)
+        return _transposed_products(segment, zero.expand(outputs, *segment.shape), basis)
     basis = torch.eye(inputs).to(zero)
-    return _pushed(segment, basis.reshape(inputs, *segment.shape)).T
+    return _products(segment, basis.reshape(inputs, *segment.shape)).T
 
 
-def _pushed(segment: AffineSegment, rows: Tensor) -> Float[Tensor, "m outputs"]:
-    """Apply the linear part of a map to every row."""
-    return directional(segment, [torch.zeros_like(rows)], [rows])[1]
+def _products(segment: AffineSegment, vectors: Tensor) -> Float[Tensor, "m outputs"]:
+    """Return the products of the linear part of a map with vectors."""
+    return directional_derivative(segment, [torch.zeros_like(vectors)], [vectors])[1]
 
 
-def _pulled(segment: AffineSegment, zero: Tensor, rows: Tensor) -> Float[Tensor, "m inputs"]:
-    """Apply the transpose of the linear part of a map to every row."""
+def _transposed_products(
+    segment: AffineSegment, zero: Tensor, cotangents: Tensor
+) -> Float[Tensor, "m inputs"]:
+    """Return the products of the transposed linear part of a map with cotangents."""
     with torch.enable_grad():
-        at = zero.detach().clone().requires_grad_()
-        (pulled,) = torch.autograd.grad(segment(at), at, rows)
-    return pulled.flatten(1)
+        inputs = zero.detach().clone().requires_grad_()
+        (products,) = torch.autograd.grad(segment(inputs), inputs, cotangents)
+    return products.flatten(1)

@@ -1,6 +1,7 @@
-"""Finds out which rows a batch has, and keeps the values of those that are not in the data."""
+"""Finds the rows of a batch in the training data, and keeps the values of those not in them."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from torch import Tensor
 
 from inscape.files.atomic import written
 from inscape.training.forward_watch import Forward
-from inscape.training.loop_log import LoopLog, ToldBatch, rows_of_data
+from inscape.training.loop_log import LoggedBatch, LoopLog, rows_of_data
 from inscape.training.loop_record import IN_DATA, NOT_KEPT
-from inscape.training.row_index import RowIndex
+from inscape.training.row_index import DataIndex, RowIndex, Words, words
 from inscape.training.trajectory import fingerprint
 
 #: Bytes of a transformed batch above which it is not kept.
@@ -32,15 +33,15 @@ class BatchFinder:
         room: int,
     ) -> None:
         self._data, self._log, self._note, self._room = data, log, note, room
-        self._index: RowIndex | None = None
-        self._kept = RowIndex()
+        self._index: DataIndex | None = None
+        self._own_rows = RowIndex()
         self._own_x: list[Tensor] = []
         self._own_y: list[Tensor] = []
         self._batches = 0
         self.size: int | None = None
         self.fingerprint = ""
 
-    def told(self, batch: tuple[Any, ...], forward: Forward | None) -> ToldBatch:
+    def logged(self, batch: tuple[Any, ...], forward: Forward | None) -> LoggedBatch:
         """Return a batch as it is recorded.
 
         Args:
@@ -61,14 +62,14 @@ class BatchFinder:
                 "the model was not called in training mode before run.step: random draws of "
                 "dropout cannot be replayed. Pass the module that the loop calls."
             )
-        told = self._by_values(*batch, forward) if len(batch) == 2 else self._by_number(
+        entry = self._by_values(*batch, forward) if len(batch) == 2 else self._by_number(
             batch[0], forward)  # fmt: skip
         if forward is not None and forward.drew:
-            told.random = forward.state
-            told.bytes += forward.state.numel()
+            entry.random = forward.state
+            entry.bytes += forward.state.numel()
         if self.size is None:
-            self.size = len(told.rows)
-        return told
+            self.size = len(entry.rows)
+        return entry
 
     def write(self, folder: Path) -> None:
         """Write the data that were collected where the loop gave none, as ``data.npz``."""
@@ -79,19 +80,19 @@ class BatchFinder:
         with written(folder / "data.npz") as file:
             np.savez(file, allow_pickle=False, x=x.numpy(), y=y.numpy())
 
-    def _by_number(self, indices: Any, forward: Forward | None) -> ToldBatch:
+    def _by_number(self, indices: Any, forward: Forward | None) -> LoggedBatch:
         if self._data is None or isinstance(indices, Mapping):
             raise ValueError(
                 "run.step(indices) needs the data that the numbers are of, found none: pass "
                 "data=(x, y) to record_training, or call run.step(xb, yb)."
             )
         rows = rows_of_data(indices, len(self._data[0]))
-        seen = None if forward is None else forward.x
-        if seen is None or self._same(rows, seen):
-            return _plain(rows)
-        return self._transformed(rows, seen, self._data[1][rows])
+        received = None if forward is None else forward.x
+        if received is None or self._same(rows, received):
+            return _in_data(rows)
+        return self._transformed(rows, received, self._data[1][rows])
 
-    def _by_values(self, x: Tensor, y: Tensor, forward: Forward | None) -> ToldBatch:
+    def _by_values(self, x: Tensor, y: Tensor, forward: Forward | None) -> LoggedBatch:
         if len(x) != len(y):
             raise ValueError(
                 f"run.step(xb, yb) needs one target for every input, found {len(x)} and {len(y)}: "
@@ -100,31 +101,34 @@ class BatchFinder:
         if self._data is None:
             return self._collected(x, y)
         if self._index is None:
-            self._index = RowIndex(*self._data)
-        numbers = torch.tensor(self._index.numbers(self._index.hashes(x, y)))
-        seen = None if forward is None else forward.x
-        if seen is not None and seen.data_ptr() != x.data_ptr() and not _equal(seen, x):
-            return self._transformed(numbers, seen, y)
+            self._index = DataIndex(*self._data)
+        numbers = self._index.numbers(x, y)
+        received = None if forward is None else forward.x
+        if received is None or received.data_ptr() == x.data_ptr():
+            received = x
+        if received is not x and not _equal(received, x):
+            return self._transformed(numbers, received, y)
         unknown = numbers < 0
         if not bool(unknown.any()):
-            return _plain(numbers)
+            return _in_data(numbers)
         self._note(
             "some rows of batches are not in the data (an augmentation, or other values); they are "
             "kept in the recording where they are small."
         )
         if bool(unknown.all()):
             return self._transformed(numbers, x, y)
-        told = self._transformed(numbers[unknown], x[unknown], y[unknown])
+        entry = self._transformed(numbers[unknown], x[unknown], y[unknown])
         sources = torch.full_like(numbers, IN_DATA)
-        sources[unknown] = told.sources
-        told.rows, told.sources = numbers, sources
-        return told
+        assert entry.sources is not None
+        sources[unknown] = entry.sources
+        entry.rows, entry.sources = numbers, sources
+        return entry
 
-    def _collected(self, x: Tensor, y: Tensor) -> ToldBatch:
+    def _collected(self, x: Tensor, y: Tensor) -> LoggedBatch:
         """Return a batch of a loop without data: rows are numbered as they come."""
-        hashes = self._kept.hashes(x, y)
-        known = len(self._kept)
-        numbers = torch.tensor([self._kept.add(key) for key in hashes])
+        hashes = self._own_rows.hashes(x, y)
+        known = len(self._own_rows)
+        numbers = torch.tensor([self._own_rows.add(key) for key in hashes])
         first: dict[int, int] = {}
         for place, number in enumerate(numbers.tolist()):
             if number >= known:
@@ -138,10 +142,10 @@ class BatchFinder:
             assert int(places[0]) == known
             self._own_x.append(own_x)
             self._own_y.append(own_y)
-        told = _plain(numbers)
-        told.sources = numbers.clone()
-        told.bytes += sum(part[new].numel() * part.element_size() for part in (x, y))
-        return told
+        entry = _in_data(numbers)
+        entry.sources = numbers.clone()
+        entry.bytes += sum(part[new].numel() * part.element_size() for part in (x, y))
+        return entry
 
     def _check_shape(self, x: Tensor) -> None:
         shape = self._own_x[0].shape[1:]
@@ -151,42 +155,49 @@ class BatchFinder:
                 f"{tuple(shape)}: pad them to one length."
             )
 
-    def _transformed(self, rows: Tensor, x: Tensor, y: Tensor) -> ToldBatch:
+    def _transformed(self, rows: Tensor, x: Tensor, y: Tensor) -> LoggedBatch:
         """Return a batch whose values are not those of the data: kept if small, else its hash."""
         size = x.numel() * x.element_size()
-        told = _plain(rows)
+        entry = _in_data(rows)
         if size <= SMALL and self._log.kept_bytes + size <= self._room:
-            told.sources = self._log.keep(x, y)
-            told.bytes += size
-        if bool((told.sources < 0).any()):
-            told.sources = torch.full_like(rows, NOT_KEPT)
-            total = sum(self._kept.hashes(x, y)) & (2**63 - 1)
-            told.hash = total
+            entry.sources = self._log.keep(x, y)
+            entry.bytes += size
+        if entry.sources is None or bool((entry.sources < 0).any()):
+            entry.sources = torch.full_like(rows, NOT_KEPT)
+            total = sum(self._own_rows.hashes(x, y)) & (2**63 - 1)
+            entry.hash = total
             self._note(
                 "transformed batches are too large to be kept: only their hashes are, and "
                 "explanations are first order only."
             )
-        return told
+        return entry
 
-    def _same(self, rows: Tensor, seen: Tensor) -> bool:
+    def _same(self, rows: Tensor, received: Tensor) -> bool:
         """Return whether the model received the rows of the data, not transformed ones."""
         assert self._data is not None
         x = self._data[0]
-        if seen.shape != (len(rows), *x.shape[1:]) or seen.dtype != x.dtype:
+        if received.shape != (len(rows), *x.shape[1:]) or received.dtype != x.dtype:
             raise ValueError(
-                f"data must be as the model receives them, {tuple(seen.shape[1:])} in "
-                f"{seen.dtype} for a row and {len(seen)} rows, found {tuple(x.shape[1:])} in "
-                f"{x.dtype} and {len(rows)} numbers: pass data=(x, y) in that form."
+                f"data must be as the model receives them, {tuple(received.shape[1:])} in "
+                f"{received.dtype} for a row and {len(received)} rows, found "
+                f"{tuple(x.shape[1:])} in {x.dtype} and {len(rows)} numbers: pass data=(x, y) in "
+                "that form."
             )
-        if self._batches > FIRST and self._batches % EVERY and len(rows):
-            return all(_equal(seen[end], x[int(rows[end])]) for end in (0, -1))
-        return _equal(seen, x[rows])
+        spacing = 1
+        if self._batches > FIRST and self._batches % EVERY:
+            spacing = max(len(rows) - 1, 1)
+        places = rows.numpy()[::spacing]
+        return bool((self._words.take(places, axis=0) == words(received[::spacing])).all())
+
+    @cached_property
+    def _words(self) -> Words:
+        assert self._data is not None
+        return words(self._data[0])
 
 
-def _plain(rows: Tensor) -> ToldBatch:
-    sources = torch.full_like(rows, IN_DATA)
-    return ToldBatch(rows=rows, sources=sources, random=None, hash=0, bytes=16 * len(rows))
+def _in_data(rows: Tensor) -> LoggedBatch:
+    return LoggedBatch(rows=rows, sources=None, random=None, hash=0, bytes=16 * len(rows))
 
 
-def _equal(one: Tensor, two: Tensor) -> bool:
-    return one.shape == two.shape and torch.equal(one.cpu(), two.cpu())
+def _equal(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.equal(a.cpu(), b.cpu())

@@ -5,15 +5,16 @@ prepared model and optimizer to :func:`inscape.record_training`.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
-from inscape._core.extras import need
+from inscape.runtime.extras import need
 from inscape.training.losses import Loss
-from inscape.training.recording import DISK, Recording, record_training
+from inscape.training.recording import DISK, Recording, RecordingOptions
 
 #: Turns what a data loader yields into inputs and targets.
 BatchReader = Callable[[Any], tuple[Tensor, Tensor]]
@@ -44,51 +45,58 @@ def lightning_callback(
         disk: As there.
         overwrite: As there.
     """
-    base = _lightning().Callback
-    settings = {"loss": loss, "data": data, "every": every, "to": to, "disk": disk,
-                "overwrite": overwrite}  # fmt: skip
-    read = batch or read_batch
+    options = RecordingOptions(
+        loss=loss, data=data, every=every, to=to, disk=disk, overwrite=overwrite
+    )
+    kind = type("LightningRecording", (_LightningHooks, _lightning().Callback), {})
+    return kind(options, model, batch or read_batch)
 
-    class LightningRecording(base):  # type: ignore[misc, valid-type]
-        """Records the training of a LightningModule; ``run`` is the recording."""
 
-        run: Recording | None = None
+class _LightningHooks:
+    """Records the training of a LightningModule; ``run`` is the recording."""
 
-        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-            if len(trainer.optimizers) != 1:
-                raise ValueError(
-                    "a recording is of one optimizer, found "
-                    f"{len(trainer.optimizers)}: record such a training by hand."
-                )
-            self.run = record_training(
-                pl_module if model is None else model(pl_module),
-                trainer.optimizers[0],
-                accumulate=trainer.accumulate_grad_batches,
-                scaler=getattr(trainer.precision_plugin, "scaler", None),
-                **settings,
-            ).__enter__()
+    def __init__(
+        self,
+        options: RecordingOptions,
+        model: Callable[[Any], nn.Module] | None,
+        read: BatchReader,
+    ) -> None:
+        self._options, self._model, self._read = options, model, read
+        self.run: Recording | None = None
 
-        def on_train_batch_end(
-            self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
-        ) -> None:
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        if len(trainer.optimizers) != 1:
+            raise ValueError(
+                "a recording is of one optimizer, found "
+                f"{len(trainer.optimizers)}: record such a training by hand."
+            )
+        options = replace(
+            self._options,
+            accumulate=trainer.accumulate_grad_batches,
+            scaler=getattr(trainer.precision_plugin, "scaler", None),
+        )
+        module = pl_module if self._model is None else self._model(pl_module)
+        self.run = Recording(module, trainer.optimizers[0], options).__enter__()
+
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if self.run is not None:
+            self.run.step(*self._read(batch))
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self._close(pl_module)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        self._close(pl_module)
+
+    def _close(self, pl_module: Any) -> None:
+        trainer, pl_module._trainer = pl_module._trainer, None  # a copy would copy the trainer
+        try:
             if self.run is not None:
-                self.run.step(*read(batch))
-
-        def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-            self._close(pl_module)
-
-        def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-            self._close(pl_module)
-
-        def _close(self, pl_module: Any) -> None:
-            held, pl_module._trainer = pl_module._trainer, None  # a copy would copy the trainer
-            try:
-                if self.run is not None:
-                    self.run.close()
-            finally:
-                pl_module._trainer = held
-
-    return LightningRecording()
+                self.run.close()
+        finally:
+            pl_module._trainer = trainer
 
 
 def trainer_callback(
@@ -116,50 +124,52 @@ def trainer_callback(
         disk: As there.
         overwrite: As there.
     """
+    options = RecordingOptions(
+        loss=loss, data=data, every=every, to=to, disk=disk, overwrite=overwrite
+    )
     base = need("transformers", extra="zoo", why="a callback for the Trainer").TrainerCallback
-    settings = {"loss": loss, "data": data, "every": every, "to": to, "disk": disk,
-                "overwrite": overwrite}  # fmt: skip
-    read = batch or read_batch
+    kind = type("TrainerRecording", (_TrainerHooks, base), {})
+    return kind(options, model, batch or read_batch)
 
-    class TrainerRecording(base):  # type: ignore[misc, valid-type]
-        """Records the training of a Trainer; ``run`` is the recording."""
 
-        run: Recording | None = None
-        _inputs: Mapping[str, Any] | None = None
-        _handle: Any = None
+class _TrainerHooks:
+    """Records the training of a Trainer; ``run`` is the recording."""
 
-        def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            trained = given["model"]
-            self._handle = trained.register_forward_pre_hook(self._before, with_kwargs=True)
-            self.run = record_training(
-                trained if model is None else model,
-                given["optimizer"],
-                accumulate=args.gradient_accumulation_steps,
-                **settings,
-            ).__enter__()
+    def __init__(
+        self, options: RecordingOptions, model: nn.Module | None, read: BatchReader
+    ) -> None:
+        self._options, self._model, self._read = options, model, read
+        self.run: Recording | None = None
+        self._inputs: Mapping[str, Any] | None = None
+        self._handle: Any = None
 
-        def on_substep_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            self._step()
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        trained = kwargs["model"]
+        self._handle = trained.register_forward_pre_hook(self._before, with_kwargs=True)
+        options = replace(self._options, accumulate=args.gradient_accumulation_steps)
+        module = trained if self._model is None else self._model
+        self.run = Recording(module, kwargs["optimizer"], options).__enter__()
 
-        def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            self._step()
+    def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._step()
 
-        def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            if self._handle is not None:
-                self._handle.remove()
-            if self.run is not None:
-                self.run.close()
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._step()
 
-        def _before(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
-            if module.training:
-                self._inputs = dict(kwargs)
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self._handle is not None:
+            self._handle.remove()
+        if self.run is not None:
+            self.run.close()
 
-        def _step(self) -> None:
-            if self.run is not None and self._inputs is not None:
-                self.run.step(*read(self._inputs))
-                self._inputs = None
+    def _before(self, module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> None:
+        if module.training:
+            self._inputs = dict(kwargs)
 
-    return TrainerRecording()
+    def _step(self) -> None:
+        if self.run is not None and self._inputs is not None:
+            self.run.step(*self._read(self._inputs))
+            self._inputs = None
 
 
 def read_batch(batch: Any) -> tuple[Tensor, Tensor]:

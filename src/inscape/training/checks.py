@@ -1,38 +1,16 @@
-"""What a training refuses before its first step."""
-
-import math
+"""Checks of model and data before the first step of a training, and of weights after the last."""
 
 import torch
 from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape.training.losses import Loss, check_targets, loss_function
-from inscape.training.random_state import private_dice
-from inscape.training.trajectory import Settings
+from inscape.training.random_state import private_random_state
 from inscape.training.update import Update, scalar
 
 
-def check_settings(settings: Settings) -> None:
-    """Refuse numbers that cannot be; the optimizer checks its own options."""
-    checks.whole(1, epochs=settings.epochs)
-    checks.whole(1, batch=1 if settings.batch is None else settings.batch)
-    checks.whole(1, record=1 if settings.record is None else settings.record)
-    checks.one_of(("running", "evaluated"), stop_on=settings.stop_on)
-    if settings.stop_loss is not None and not math.isfinite(settings.stop_loss):
-        raise ValueError(
-            f"stop_loss must be a finite number, found {settings.stop_loss}: "
-            "use None to train for all epochs."
-        )
-    for coefficient, name in settings.penalties:
-        if not math.isfinite(coefficient):
-            raise ValueError(
-                f"the coefficient of a penalty must be finite, found {coefficient} for {name}: "
-                "choose another."
-            )
-
-
 def check_start(model: nn.Module, x: Tensor, y: Tensor, loss: str | Loss) -> bool:
-    """Refuse data that do not fit the model or the loss; evaluates the first two points.
+    """Raise an error if the data do not fit the model or the loss, by evaluating two points.
 
     Returns whether the model writes over its input.
     """
@@ -46,7 +24,7 @@ def check_start(model: nn.Module, x: Tensor, y: Tensor, loss: str | Loss) -> boo
     checks.weights(model, x)
     was_training = model.training
     try:
-        with torch.no_grad(), private_dice(x.device):
+        with torch.no_grad(), private_random_state(x.device):
             two = x[:2].clone()
             prediction = checks.call(model.eval(), two)
             scalar(loss_function(loss)(prediction, y[:2]), "a loss")
@@ -57,7 +35,7 @@ def check_start(model: nn.Module, x: Tensor, y: Tensor, loss: str | Loss) -> boo
 
 
 def check_end(update: Update, step: int) -> None:
-    """Refuse weights that are not finite after the last update, which no loss has seen."""
+    """Raise an error if weights are not finite after the last update, which no loss has seen."""
     for name, parameter in update.model.named_parameters():
         if not bool(parameter.isfinite().all()):
             raise update.diverged(step, f"NaN or Inf in {name!r}")

@@ -1,4 +1,4 @@
-"""How a training writes down the functions it was given."""
+"""Names of functions, by which a training records them."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ def own_name(function: object) -> str:
 
 
 def is_own(name: str) -> bool:
-    """Say whether a recorded name stands for a function of the user's."""
+    """Return whether a recorded name is that of a function of the user's."""
     return name.startswith(OWN)
 
 

@@ -1,29 +1,29 @@
-"""The training loop: one, plain, and the same bits for the same seed."""
+"""The training loop: one, plain, and reproducible bit for bit from its seed."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
 import torch
 from jaxtyping import Float64
 from torch import Tensor, nn
 
-from inscape._core.progress import progress as progress_bar
+from inscape._core import checks
 from inscape._core.sampling import generator
-from inscape.training.checks import check_end, check_settings, check_start
-from inscape.training.function_names import name_of, own_name
-from inscape.training.losses import Loss, loss_function
+from inscape.runtime.progress import Bar
+from inscape.runtime.progress import progress as progress_bar
+from inscape.training.checks import check_end, check_start
 from inscape.training.observer import Watcher
-from inscape.training.optimizers import OptimizerFactory, build_optimizer
-from inscape.training.penalties import Penalty
-from inscape.training.random_state import private_dice
+from inscape.training.options import FitKeywords, FitOptions, shows_options
+from inscape.training.random_state import private_random_state
 from inscape.training.recorder import Recorder
-from inscape.training.schedules import ScheduleFunction, begun, description, factor, tell
-from inscape.training.trajectory import Settings, Trajectory, fingerprint
-from inscape.training.update import Update, batches_per_epoch
+from inscape.training.schedules import begun, factor, tell
+from inscape.training.settings import FitSettings
+from inscape.training.trajectory import Trajectory, fingerprint
+from inscape.training.update import Update
 
-#: Points that are evaluated at once where the whole data are.
+#: Samples per batch where the loss on all data is evaluated.
 CHUNK = 1024
 
 
@@ -32,14 +32,14 @@ class Fit:
     """A finished training.
 
     Attributes:
-        model: The trained module, the same object that was given, now in eval mode.
+        model: The trained module, the object that was passed, now in eval mode.
         losses: Training loss of each epoch, as ``stop_on`` says; penalties are not in it.
         penalties: Mean of each penalty over each epoch, without its coefficient.
         epochs: Epochs that were run.
         steps: Updates that were made.
         stopped: ``"loss"`` if the loss fell to ``stop_loss``, else ``"epochs"``.
-        settings: What was asked for.
-        trajectory: The way, if ``record`` asked for it.
+        settings: The options, with functions replaced by their names.
+        trajectory: Checkpoints and batches of the training, if ``record`` was given.
     """
 
     model: nn.Module
@@ -48,7 +48,7 @@ class Fit:
     epochs: int
     steps: int
     stopped: Literal["loss", "epochs"]
-    settings: Settings
+    settings: FitSettings
     trajectory: Trajectory | None
 
     @property
@@ -61,35 +61,24 @@ class Fit:
         return f"Fit(loss {self.loss:.3g} after {self.epochs} epochs, {self.steps} steps: {end})"
 
 
+@shows_options(FitOptions)
 def fit(
     model: nn.Module,
     x: Tensor,
     y: Tensor,
     *,
-    loss: str | Loss = "mse",
-    optimizer: str | OptimizerFactory = "sgd",
-    lr: float = 0.01,
-    momentum: float = 0.0,
-    nesterov: bool = False,
-    weight_decay: float = 0.0,
-    betas: tuple[float, float] = (0.9, 0.999),
-    batch: int | None = None,
-    epochs: int = 100,
-    schedule: ScheduleFunction | None = None,
-    stop_loss: float | None = None,
-    stop_on: str = "running",
-    penalties: Sequence[tuple[float, Penalty]] = (),
     seed: int = 0,
-    progress: bool | None = None,
     record: int | None = None,
     watch: Watcher | None = None,
+    **options: Unpack[FitKeywords],
 ) -> Fit:
     r"""Train ``model`` in place on all of ``x`` and ``y``, and return it in eval mode.
 
     .. math:: \min_\theta \; \mathrm{loss}(f_\theta(x), y) + \sum_k \lambda_k P_k(f_\theta, x)
 
-    The model is in training mode meanwhile. The same seed gives the same bits (on one machine with
-    one number of threads), dropout included; the global random state is not touched.
+    The model is in training mode meanwhile. A training is reproducible bit for bit from its seed
+    (on one machine with one number of threads), dropout included; the global random state is not
+    touched.
 
     >>> x = torch.tensor([[-1.0], [1.0]])
     >>> run = fit(nn.Linear(1, 1), x, 2 * x + 1, lr=0.5, epochs=2)
@@ -100,127 +89,124 @@ def fit(
         model: Module to be trained; parameters that do not require gradients stay.
         x: Inputs, in the precision of the model.
         y: Targets, shaped as the outputs, or class numbers for ``"cross_entropy"``.
-        loss: ``"mse"`` (mean over all elements), ``"cross_entropy"``, ``"bce_logits"`` or any
-            function from prediction and target to a scalar.
-        optimizer: ``"sgd"``, ``"adam"``, ``"adamw"``, ``"ranger"`` (RAdam with Lookahead), or a
-            function from parameters to a ``torch.optim.Optimizer`` (which then sets all options
-            itself).
-        lr: Learning rate.
-        momentum: Momentum of SGD.
-        nesterov: Whether that momentum is Nesterov's.
-        weight_decay: Decay of the weights; 0 for AdamW as well, where PyTorch takes 0.01.
-        betas: Decay rates of Adam's two moments.
-        batch: Size of mini-batches, reshuffled every epoch, the last one possibly smaller; None
-            takes all data at each step, in their order.
-        epochs: Largest number of passes over the data.
-        schedule: Factor of the learning rate at each step; see :mod:`inscape.training.schedules`.
-        stop_loss: Stop at the end of the epoch whose loss is this or less.
-        stop_on: ``"running"``: mean of the batch losses seen while training (Volhejn's rule, and
-            that of Keras); ``"evaluated"``: loss on all data after the epoch, in eval mode.
-        penalties: Pairs of a coefficient and a function from model and batch to a scalar. One that
-            calls the model in training mode also moves batch norm's running statistics.
         seed: Seed of shuffling and of dropout.
-        progress: Whether to show progress; None shows it after two seconds unless
-            ``INSCAPE_QUIET`` is set.
         record: Record a :class:`Trajectory` with a checkpoint every so many steps.
-        watch: Something that looks on, such as :class:`inscape.kernels.PathWatch`.
+        watch: An observer of the training, such as :class:`inscape.kernels.PathWatch`.
+        **options: The options of :class:`FitOptions`, where each is explained: ``loss="mse"``,
+            ``optimizer="sgd"``, ``lr=0.01``, ``momentum=0.0``, ``nesterov=False``,
+            ``weight_decay=0.0``, ``betas=(0.9, 0.999)``, ``batch=None``, ``epochs=100``,
+            ``schedule=None``, ``stop_loss=None``, ``stop_on="running"``, ``penalties=()``,
+            ``progress=None``.
     """
-    settings = Settings(
-        loss=own_name(loss),
-        optimizer=own_name(optimizer),
-        lr=lr,
-        momentum=momentum,
-        nesterov=nesterov,
-        weight_decay=weight_decay,
-        betas=betas,
-        batch=batch,
-        epochs=epochs,
-        schedule=description(schedule),
-        stop_loss=stop_loss,
-        stop_on=stop_on,
-        penalties=tuple((coefficient, name_of(penalty)) for coefficient, penalty in penalties),
-        seed=seed,
-        record=record,
-    )
-    check_settings(settings)
-    spare = check_start(model, x, y, loss)
-    update = Update(
-        model,
-        loss_function(loss),
-        build_optimizer(optimizer, model, settings),
-        penalties,
-        seed=seed,
-        per_epoch=batches_per_epoch(len(x), batch),
-    )
-    quiet = None if progress is None else not progress
-    schedule = begun(schedule)
+    chosen = FitOptions(**options)
+    checks.whole(1, record=1 if record is None else record)
+    overwrites = check_start(model, x, y, chosen.loss)
+    update = Update.of(model, chosen, seed=seed, points=len(x))
+    settings = chosen.settings(seed=seed, record=record)
     x, y = x.detach(), y.detach()
     if watch:
         watch.begin(update, x, y, settings)
-    return _run(update, x, y, settings, schedule, watch, quiet=quiet, spare=spare)
+    return _Loop(update, x, y, chosen, settings, watch, overwrites=overwrites).run()
 
 
-def _run(
-    update: Update,
-    x: Tensor,
-    y: Tensor,
-    settings: Settings,
-    schedule: ScheduleFunction | None,
-    watch: Watcher | None,
-    *,
-    quiet: bool | None,
-    spare: bool,
-) -> Fit:
-    """Run the loop itself, once everything is checked and made.
+class _Loop:
+    """A training under way, once everything is checked and built.
 
-    ``spare``: the model writes over its input, so that it is handed copies of the data.
+    ``overwrites``: the model writes over its input, so that it gets copies of the data.
     """
-    every = settings.record
-    recorder = Recorder(update.model, update.optimizer, every) if every else None
-    shuffle = generator(settings.seed)
-    base_rates = [group["lr"] for group in update.optimizer.param_groups]
-    losses: list[float] = []
-    penalties: list[list[float]] = []
-    step, note = 0, ""
-    stopped: Literal["loss", "epochs"] = "epochs"
-    total = settings.epochs * update.per_epoch
-    with _training(update.model, x), progress_bar(total, label="training", quiet=quiet) as bar:
-        for _ in range(settings.epochs):
-            seen = [0.0] * (1 + len(settings.penalties))  # loss and penalties, summed over points
-            for rows in _batches(len(x), settings.batch, shuffle, recorder):
-                batch = x[rows].clone() if spare else x[rows]
-                rates = [rate * factor(schedule, step) for rate in base_rates]
-                values = update(step, batch, y[rows], rates)
-                seen = [s + len(batch) * value for s, value in zip(seen, values, strict=True)]
-                step += 1
-                if recorder:
-                    recorder.step(rates[0])
-                if watch:
-                    watch.step(rows, rates[0])
-                bar.advance(note=note)
-            running, *means = (s / len(x) for s in seen)
-            losses.append(
-                running
-                if settings.stop_on == "running"
-                else _evaluated(update, x.clone() if spare else x, y)
-            )
-            penalties.append(means)
-            tell(schedule, losses[-1])
-            note = f"loss {losses[-1]:.1e}"
-            if settings.stop_loss is not None and losses[-1] <= settings.stop_loss:
-                stopped = "loss"
-                break
-    check_end(update, step - 1)
-    return Fit(
-        model=update.model,
-        losses=torch.tensor(losses, dtype=torch.float64),
-        penalties=torch.tensor(penalties, dtype=torch.float64),
-        epochs=len(losses),
-        steps=step,
-        stopped=stopped,
-        settings=settings,
-        trajectory=recorder.trajectory(settings, fingerprint(x, y)) if recorder else None,
-    )
+
+    def __init__(
+        self,
+        update: Update,
+        x: Tensor,
+        y: Tensor,
+        options: FitOptions,
+        settings: FitSettings,
+        watch: Watcher | None,
+        *,
+        overwrites: bool,
+    ) -> None:
+        self.update, self.x, self.y = update, x, y
+        self.options, self.settings, self.watch = options, settings, watch
+        self.overwrites = overwrites
+        record = settings.record
+        self.recorder = Recorder(update.model, update.optimizer, record) if record else None
+        self.schedule = begun(options.schedule)
+        self.shuffle = generator(settings.seed)
+        self.base_rates = [group["lr"] for group in update.optimizer.param_groups]
+        self.steps = 0
+
+    def run(self) -> Fit:
+        """Run epochs until the loss is reached or there are no more."""
+        losses: list[float] = []
+        penalties: list[list[float]] = []
+        stopped: Literal["loss", "epochs"] = "epochs"
+        stop_loss, total = self.options.stop_loss, self.options.epochs * self.update.per_epoch
+        quiet = self.options.quiet
+        with (
+            _training(self.update.model, self.x),
+            progress_bar(total, label="training", quiet=quiet) as bar,
+        ):
+            for _ in range(self.options.epochs):
+                note = f"loss {losses[-1]:.1e}" if losses else ""
+                running, *means = self._epoch(bar, note)
+                losses.append(running if self.options.stop_on == "running" else self._evaluated())
+                penalties.append(means)
+                tell(self.schedule, losses[-1])
+                if stop_loss is not None and losses[-1] <= stop_loss:
+                    stopped = "loss"
+                    break
+        check_end(self.update, self.steps - 1)
+        return Fit(
+            model=self.update.model,
+            losses=torch.tensor(losses, dtype=torch.float64),
+            penalties=torch.tensor(penalties, dtype=torch.float64),
+            epochs=len(losses),
+            steps=self.steps,
+            stopped=stopped,
+            settings=self.settings,
+            trajectory=self._trajectory(),
+        )
+
+    def _epoch(self, bar: Bar, note: str) -> list[float]:
+        """Make one pass over the data; return the mean loss and the mean of each penalty."""
+        sums = [0.0] * (1 + len(self.options.penalties))
+        for indices in self._batches():
+            batch = self.x[indices].clone() if self.overwrites else self.x[indices]
+            rates = [rate * factor(self.schedule, self.steps) for rate in self.base_rates]
+            values = self.update(self.steps, batch, self.y[indices], rates)
+            sums = [total + len(batch) * value for total, value in zip(sums, values, strict=True)]
+            self.steps += 1
+            if self.recorder:
+                self.recorder.step(rates[0])
+            if self.watch:
+                self.watch.step(indices, rates[0])
+            bar.advance(note=note)
+        return [total / len(self.x) for total in sums]
+
+    def _batches(self) -> Sequence[slice | Tensor]:
+        """Return the indices of the samples of each update of the next epoch."""
+        if self.options.batch is None:
+            return [slice(None)]
+        order = torch.randperm(len(self.x), generator=self.shuffle)
+        if self.recorder:
+            self.recorder.epoch(order)
+        return torch.split(order, self.options.batch)
+
+    @torch.no_grad()
+    def _evaluated(self) -> float:
+        """Return the loss on all data with the weights of now, in eval mode."""
+        x = self.x.clone() if self.overwrites else self.x
+        model, loss = self.update.model.eval(), self.update.loss
+        parts = zip(torch.split(x, CHUNK), torch.split(self.y, CHUNK), strict=True)
+        total = sum(len(inputs) * loss(model(inputs), targets).item() for inputs, targets in parts)
+        model.train()
+        return total / len(x)
+
+    def _trajectory(self) -> Trajectory | None:
+        if self.recorder is None:
+            return None
+        return self.recorder.trajectory(self.settings, fingerprint(self.x, self.y))
 
 
 @contextmanager
@@ -228,30 +214,8 @@ def _training(model: nn.Module, x: Tensor) -> Iterator[None]:
     """Keep the model in training mode, then leave it in eval mode and without gradients."""
     model.train()
     try:
-        with private_dice(x.device), torch.enable_grad():
+        with private_random_state(x.device), torch.enable_grad():
             yield
     finally:
         model.zero_grad(set_to_none=True)
         model.eval()
-
-
-def _batches(
-    n: int, batch: int | None, shuffle: torch.Generator, recorder: Recorder | None
-) -> Sequence[slice | Tensor]:
-    """Return which rows each update of the next epoch uses."""
-    if batch is None:
-        return [slice(None)]
-    order = torch.randperm(n, generator=shuffle)
-    if recorder:
-        recorder.epoch(order)
-    return torch.split(order, batch)
-
-
-@torch.no_grad()
-def _evaluated(update: Update, x: Tensor, y: Tensor) -> float:
-    """Return the loss on all data as it is now, in eval mode."""
-    update.model.eval()
-    parts = zip(torch.split(x, CHUNK), torch.split(y, CHUNK), strict=True)
-    total = sum(len(xs) * update.loss(update.model(xs), ys).item() for xs, ys in parts)
-    update.model.train()
-    return total / len(x)

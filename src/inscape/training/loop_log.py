@@ -1,4 +1,4 @@
-"""What a loop did since the last time it was written to disk."""
+"""Log of the updates of a loop since it was last written to disk."""
 
 import math
 from collections.abc import Sequence
@@ -8,23 +8,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from inscape.training.loop_record import NOT_KEPT
+from inscape.training.loop_record import IN_DATA, NOT_KEPT
 
 
 @dataclass(eq=False, kw_only=True)
-class ToldBatch:
-    """A batch as the loop has told it: numbers of its rows, and where their values are."""
+class LoggedBatch:
+    """A batch of the loop: numbers of its rows, and where their values are; None: in the data."""
 
     rows: Tensor
-    sources: Tensor
+    sources: Tensor | None
     random: Tensor | None
     hash: int
     bytes: int
 
 
 @dataclass(eq=False, kw_only=True)
-class MadeUpdate:
-    """An update as the optimizer made it: hyper-parameters, norm of its gradient, loss scale."""
+class LoggedUpdate:
+    """An update of the optimizer: hyper-parameters, norm of its gradient, loss scale."""
 
     options: list[list[float]]
     norm: Tensor
@@ -39,16 +39,16 @@ class LoopLog:
     first: int = 0
     states: int = 0
     bytes: int = 0
-    kept: int = 0
+    kept_rows: int = 0
     kept_bytes: int = 0
     shape: object = None
-    _batches: list[ToldBatch] = field(default_factory=list)
+    _batches: list[LoggedBatch] = field(default_factory=list)
     _counts: list[int] = field(default_factory=list)
-    _updates: list[MadeUpdate] = field(default_factory=list)
+    _updates: list[LoggedUpdate] = field(default_factory=list)
     _kept_x: list[Tensor] = field(default_factory=list)
     _kept_y: list[Tensor] = field(default_factory=list)
 
-    def add(self, update: MadeUpdate, batches: Sequence[ToldBatch]) -> None:
+    def add(self, update: LoggedUpdate, batches: Sequence[LoggedBatch]) -> None:
         """Keep an update and its batches; none if the loop did not tell them."""
         self._updates.append(update)
         self._batches += batches
@@ -64,11 +64,11 @@ class LoopLog:
         self.shape = shape
         self._kept_x.append(x.detach().to("cpu", copy=True))
         self._kept_y.append(y.detach().to("cpu", copy=True))
-        self.kept += len(x)
+        self.kept_rows += len(x)
         self.kept_bytes += x.numel() * x.element_size() + y.numel() * y.element_size()
-        return torch.arange(self.kept - len(x), self.kept)
+        return torch.arange(self.kept_rows - len(x), self.kept_rows)
 
-    def flush(self, options: int, groups: int) -> dict[str, Tensor]:
+    def flush(self, groups: int, options: int) -> dict[str, Tensor]:
         """Return everything since the last flush as arrays, and forget it."""
         random: list[Tensor] = []
         random_of: list[int] = []
@@ -79,7 +79,7 @@ class LoopLog:
         empty = torch.zeros(0, dtype=torch.int64)
         arrays = {
             "rows": torch.cat([empty, *(batch.rows for batch in self._batches)]),
-            "sources": torch.cat([empty, *(batch.sources for batch in self._batches)]),
+            "sources": torch.cat([empty, *map(_sources, self._batches)]),
             "sizes": torch.tensor([len(b.rows) for b in self._batches], dtype=torch.int64),
             "counts": torch.tensor(self._counts, dtype=torch.int64),
             "options": torch.tensor([u.options for u in self._updates], dtype=torch.float64).view(
@@ -103,6 +103,10 @@ class LoopLog:
         return arrays
 
 
+def _sources(batch: LoggedBatch) -> Tensor:
+    return torch.full_like(batch.rows, IN_DATA) if batch.sources is None else batch.sources
+
+
 def rows_of_data(indices: Any, n: int) -> Tensor:
     """Return numbers of rows as a tensor; refuse those that the data do not have."""
     rows = torch.as_tensor(indices).detach().cpu().flatten()
@@ -114,7 +118,8 @@ def rows_of_data(indices: Any, n: int) -> Tensor:
             "the batch itself as run.step(xb, yb)."
         )
     rows = rows.long()
-    low, high = (int(end) for end in rows.aminmax()) if len(rows) else (0, 0)
+    numbers = rows.numpy()
+    low, high = (numbers.min(), numbers.max()) if len(numbers) else (0, 0)
     if low < 0 or high >= n:
         raise ValueError(
             f"numbers of rows must lie between 0 and {n - 1}, found {low} to "
@@ -125,7 +130,7 @@ def rows_of_data(indices: Any, n: int) -> Tensor:
 
 def plain_options(group: dict[str, Any]) -> dict[str, tuple[str, float]]:
     """Return the hyper-parameters of a parameter group as kinds and numbers; NaN is None."""
-    plain: dict[str, tuple[str, float]] = {}
+    options: dict[str, tuple[str, float]] = {}
     for key, value in group.items():
         if key in ("params", "param_names", "initial_lr"):
             continue
@@ -134,10 +139,10 @@ def plain_options(group: dict[str, Any]) -> dict[str, tuple[str, float]]:
             entries = {f"{key}.{place}": entry for place, entry in enumerate(value)}
         for name, entry in entries.items():
             if entry is None:
-                plain[name] = ("bool", math.nan)
+                options[name] = ("bool", math.nan)
             elif isinstance(entry, bool | int | float | Tensor):
-                plain[name] = ("bool" if isinstance(entry, bool) else "float", float(entry))
-    return plain
+                options[name] = ("bool" if isinstance(entry, bool) else "float", float(entry))
+    return options
 
 
 def option_values(group: dict[str, Any], names: Sequence[tuple[str, int | None]]) -> list[float]:

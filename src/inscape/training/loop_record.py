@@ -40,7 +40,7 @@ class LoopRecord:
         sizes: Rows of every batch.
         counts: Batches of every update; 0 for one that the loop did not tell.
         options: Hyper-parameters of every update and parameter group.
-        norms: Norm of the gradient that every update used.
+        norms: Norm of the gradient that every update used; NaN where it is that of the batch.
         scales: What the loss was multiplied by (GradScaler); NaN if by nothing.
         random: Random states before forward passes that drew numbers.
         random_of: Which of them belongs to every batch; -1 for none.
@@ -113,18 +113,19 @@ class LoopRecord:
 
     def known(self, first: int, last: int) -> bool:
         """Return whether every update between two steps can be made again from what is here."""
-        told = bool((self.counts[first:last] > 0).all())
+        complete = bool((self.counts[first:last] > 0).all())
         own = slice(self._first_row[self._first_batch[first]], self._first_row[
             self._first_batch[last]])  # fmt: skip
-        return self.replayable and told and not bool((self.sources[own] == NOT_KEPT).any())
+        return self.replayable and complete and not bool((self.sources[own] == NOT_KEPT).any())
 
     @property
     def reason(self) -> str:
         """Return why updates cannot be made again, in a few words."""
         if not self.replayable:
             return self.verdict
-        told = bool((self.counts > 0).all())
-        return "their transformed batches were not kept" if told else "the loop did not tell them"
+        if bool((self.counts > 0).all()):
+            return "their transformed batches were not kept"
+        return "the loop did not tell them"
 
     def inputs(self, batch: Batch, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Return inputs and targets of a batch; rows that were not kept are those of the data."""
@@ -165,17 +166,17 @@ class LoopRecord:
     @classmethod
     def of(cls, about: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> "LoopRecord":
         """Return the record that :meth:`arrays` and :meth:`about` describe, checked."""
-        plain: dict[str, Any] = {**about, "groups": tuple(map(tuple, about["groups"]))}
+        values: dict[str, Any] = {**about, "groups": tuple(map(tuple, about["groups"]))}
         for name in ("option_names", "option_kinds", "evaluated", "notes"):
-            plain[name] = tuple(plain[name])
-        plain |= {name: arrays[name] for name in TENSORS if name in arrays}
-        record = cls(**plain)
+            values[name] = tuple(values[name])
+        values |= {name: arrays[name] for name in TENSORS if name in arrays}
+        record = cls(**values)
         record._check()
         return record
 
     def _check(self) -> None:
         """Refuse arrays that do not fit each other."""
-        kept = 0 if self.kept_x is None else len(self.kept_x)
+        stored = 0 if self.kept_x is None else len(self.kept_x)
         fits = (
             int(self.counts.sum()) == len(self.sizes) == len(self.random_of) == len(self.hashes)
             and int(self.sizes.sum()) == len(self.rows) == len(self.sources)
@@ -183,7 +184,7 @@ class LoopRecord:
             and self.options.shape[1:] == (len(self.groups), len(self.option_names))
             and int(self.counts.min() if self.steps else 0) >= 0
             and int(self.sizes.min() if len(self.sizes) else 0) >= 0
-            and (not len(self.sources) or int(self.sources.max()) < kept)
+            and (not len(self.sources) or int(self.sources.max()) < stored)
             and (not len(self.random_of) or int(self.random_of.max()) < len(self.random))
         )
         if not fits:

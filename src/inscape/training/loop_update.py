@@ -12,7 +12,7 @@ from inscape.training.function_names import OWN, is_own
 from inscape.training.loop_record import Batch, LoopRecord
 from inscape.training.losses import Loss
 from inscape.training.optimizers import OptimizerFactory
-from inscape.training.random_state import private_dice, random_states, set_random_states
+from inscape.training.random_state import private_random_state, random_states, set_random_states
 from inscape.training.trajectory import Trajectory
 from inscape.training.update import scalar
 
@@ -80,7 +80,7 @@ class LoopUpdate:
         """Make the update that leads from a step to the next."""
         self._set_options(step)
         scale = float(self._loop.scales[step])
-        with private_dice(self.parameters[0].device), torch.enable_grad():
+        with private_random_state(self.parameters[0].device), torch.enable_grad():
             self.optimizer.zero_grad()
             for batch in self._loop.batches(step):
                 loss = self.loss(batch) / self._loop.accumulate
@@ -167,9 +167,9 @@ def options_of(loop: LoopRecord, step: int, group: int) -> dict[str, Any]:
     options: dict[str, Any] = {}
     values = loop.options[step, group].tolist()
     for name, kind, value in zip(loop.option_names, loop.option_kinds, values, strict=True):
-        plain = None if math.isnan(value) else bool(value) if kind == "bool" else value
+        option = None if math.isnan(value) else bool(value) if kind == "bool" else value
         key, dot, _ = name.partition(".")
-        options[key] = (*options.get(key, ()), plain) if dot else plain
+        options[key] = (*options.get(key, ()), option) if dot else option
     return options
 
 

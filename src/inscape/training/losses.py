@@ -1,4 +1,4 @@
-"""Losses by name; each refuses targets that do not fit the prediction instead of broadcasting."""
+"""Losses by name; each raises an error for targets that it would have to broadcast."""
 
 from collections.abc import Callable
 
@@ -29,13 +29,13 @@ def cross_entropy(prediction: Tensor, target: Tensor) -> Float[Tensor, ""]:
         return functional.cross_entropy(prediction, target)
     if target.dtype != torch.int64:
         raise TypeError(
-            f"the loss 'cross_entropy' takes class numbers as int64, found {target.dtype}: "
+            f"the loss 'cross_entropy' requires class numbers as int64, found {target.dtype}: "
             "use y.long()."
         )
     expected = prediction.shape[:1] + prediction.shape[2:]
     if prediction.ndim < 2 or target.shape != expected:
         raise ValueError(
-            "the loss 'cross_entropy' takes predictions (n, classes) and one class number per "
+            "the loss 'cross_entropy' requires predictions (n, classes) and one class number per "
             f"point (n,), found {shape(prediction)} and {shape(target)}: reshape y or the output."
         )
     return functional.cross_entropy(prediction, target)
@@ -61,7 +61,7 @@ def loss_function(loss: str | Loss) -> Loss:
 
 
 def check_targets(loss: str | Loss, y: Tensor, prediction: Tensor) -> None:
-    """Refuse targets whose values the loss does not know; looks at all of ``y`` once."""
+    """Raise an error if the loss does not support the values of the targets."""
     if loss == "cross_entropy" and not y.is_floating_point():
         classes = prediction.shape[1] if prediction.ndim > 1 else 1
         low, high = int(y.min()), int(y.max())
@@ -85,11 +85,11 @@ def shape(tensor: Tensor) -> str:
 def _same_kind(loss: str, prediction: Tensor, target: Tensor) -> None:
     if prediction.shape != target.shape:
         raise ValueError(
-            f"the loss {loss!r} compares number with number, found predictions {shape(prediction)} "
-            f"and targets {shape(target)}: reshape y to {shape(prediction)}."
+            f"the loss {loss!r} requires targets shaped as the predictions, found predictions "
+            f"{shape(prediction)} and targets {shape(target)}: reshape y to {shape(prediction)}."
         )
     if prediction.dtype != target.dtype:
         raise TypeError(
-            f"the loss {loss!r} takes targets of the type of the predictions, found "
+            f"the loss {loss!r} requires targets of the type of the predictions, found "
             f"{prediction.dtype} and {target.dtype}: use y.to({prediction.dtype})."
         )

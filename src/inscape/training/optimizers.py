@@ -9,24 +9,24 @@ from torch import nn
 from inscape._core import checks
 from inscape.training.function_names import is_own
 from inscape.training.ranger import Ranger
-from inscape.training.trajectory import Settings
+from inscape.training.settings import ScalarOptions
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 OPTIMIZERS = ("sgd", "adam", "adamw", "ranger")
 
-#: Each option of an optimizer: its value if nobody asks for it, and who knows it.
-OPTIONS: dict[str, tuple[object, tuple[str, ...]]] = {
-    "lr": (0.01, OPTIMIZERS),
-    "momentum": (0.0, ("sgd",)),
-    "nesterov": (False, ("sgd",)),
-    "weight_decay": (0.0, OPTIMIZERS),
-    "betas": ((0.9, 0.999), ("adam", "adamw", "ranger")),
+#: The optimizers that know each option.
+KNOWN_BY: dict[str, tuple[str, ...]] = {
+    "lr": OPTIMIZERS,
+    "momentum": ("sgd",),
+    "nesterov": ("sgd",),
+    "weight_decay": OPTIMIZERS,
+    "betas": ("adam", "adamw", "ranger"),
 }
 
 
 def build_optimizer(
-    optimizer: str | OptimizerFactory, model: nn.Module, settings: Settings
+    optimizer: str | OptimizerFactory, model: nn.Module, options: ScalarOptions
 ) -> torch.optim.Optimizer:
     """Return the optimizer of the trainable parameters of ``model``."""
     parameters = [p for p in model.parameters() if p.requires_grad]
@@ -35,42 +35,43 @@ def build_optimizer(
             "a model needs parameters that require gradients to be trained, found none: "
             "call model.requires_grad_()."
         )
-    _check_options(settings)
     if not isinstance(optimizer, str):
         return _checked(optimizer(parameters))
-    lr, decay = settings.lr, settings.weight_decay
+    checks.one_of(OPTIMIZERS, optimizer=optimizer)
+    lr, decay = options.lr, options.weight_decay
     match optimizer:
         case "sgd":
-            momentum, nesterov = settings.momentum, settings.nesterov
+            momentum, nesterov = options.momentum, options.nesterov
             return torch.optim.SGD(parameters, lr, momentum, weight_decay=decay, nesterov=nesterov)
         case "adam":
-            return torch.optim.Adam(parameters, lr, settings.betas, weight_decay=decay)
+            return torch.optim.Adam(parameters, lr, options.betas, weight_decay=decay)
         case "ranger":
-            return Ranger(parameters, lr, settings.betas, decay)
-    return torch.optim.AdamW(parameters, lr, settings.betas, weight_decay=decay)
+            return Ranger(parameters, lr, options.betas, decay)
+    return torch.optim.AdamW(parameters, lr, options.betas, weight_decay=decay)
 
 
-def _check_options(settings: Settings) -> None:
-    own = is_own(settings.optimizer)
+def check_optimizer(name: str, options: ScalarOptions) -> None:
+    """Raise an error if the optimizer is unknown, or does not know one of its options."""
+    own = is_own(name)
     if not own:
-        checks.one_of(OPTIMIZERS, optimizer=settings.optimizer)
-    for name, (silent, known_by) in OPTIONS.items():
-        value = getattr(settings, name)
-        if value != silent and settings.optimizer not in known_by:
-            cure = "set it inside your function" if own else f"leave {name} out"
+        checks.one_of(OPTIMIZERS, optimizer=name)
+    for option, known_by in KNOWN_BY.items():
+        value = getattr(options, option)
+        if value != getattr(ScalarOptions, option) and name not in known_by:
+            cure = "set it inside your function" if own else f"leave {option} out"
             raise ValueError(
-                f"{name} is an option of {' and '.join(known_by)}, found {name}={value} for the "
-                f"optimizer {settings.optimizer!r}: {cure}."
+                f"{option} is an option of {' and '.join(known_by)}, found {option}={value} for "
+                f"the optimizer {name!r}: {cure}."
             )
-    if not 0 < settings.lr < math.inf:
-        raise ValueError(f"lr must be positive and finite, found {settings.lr}: try 0.01.")
-    checks.at_least(0, weight_decay=settings.weight_decay)
-    if not all(0 <= value < 1 for value in (settings.momentum, *settings.betas)):
+    if not 0 < options.lr < math.inf:
+        raise ValueError(f"lr must be positive and finite, found {options.lr}: try 0.01.")
+    checks.at_least(0, weight_decay=options.weight_decay)
+    if not all(0 <= value < 1 for value in (options.momentum, *options.betas)):
         raise ValueError(
-            f"momentum and betas must lie in [0, 1), found {settings.momentum} and "
-            f"{settings.betas}: try 0.9."
+            f"momentum and betas must lie in [0, 1), found {options.momentum} and "
+            f"{options.betas}: try 0.9."
         )
-    if settings.nesterov and not settings.momentum:
+    if options.nesterov and not options.momentum:
         raise ValueError("nesterov needs momentum above 0, found 0.0: try momentum=0.9.")
 
 

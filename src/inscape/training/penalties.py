@@ -1,7 +1,7 @@
-"""Penalties: what a training pays for beside its loss.
+"""Penalties: terms that are added to the loss of a training.
 
-A penalty is any function of the model and the batch that returns a scalar which can be
-differentiated. Smoothness penalties stand beside their measures; here is the simplest of all.
+A penalty is any function of the model and the batch that returns a differentiable scalar.
+Smoothness penalties are in the modules of their instruments; here is the L2 norm.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ def l2_norm(model: nn.Module, x: Tensor) -> Float[Tensor, ""]:
 
     .. math:: P(\theta) = \tfrac{1}{2} \lVert \theta \rVert^2
 
-    Its gradient is :math:`\theta`, so a coefficient here does what an equal ``weight_decay`` does
-    in SGD and Adam; AdamW's decay is another, since it bypasses the scaling of the gradient.
+    Its gradient is :math:`\theta`, so a coefficient here equals a ``weight_decay`` of that size
+    in SGD and Adam; AdamW's is decoupled from the scaling of the gradient.
 
     Args:
         model: Module that is being trained.
-        x: Batch; this penalty does not look at it.
+        x: Batch; not used by this penalty.
     """
     squares = [p.square().sum() for p in model.parameters() if p.requires_grad]
     return torch.stack(squares).sum() / 2

@@ -1,7 +1,8 @@
-"""The dice of a training: dropout and its like draw from global generators, so we lend them ours.
+"""Random state of a training: dropout and its like draw from PyTorch's global generators.
 
 Each update has a seed of its own, made from the seed of the training and the number of the step.
-So a step can be repeated without those before it, and nothing of it has to be stored.
+So a step can be repeated without those before it, and no random state has to be stored. Outside of
+a training the global generators are as if it had never been.
 """
 
 from collections.abc import Iterator
@@ -13,31 +14,31 @@ MASK = 2**64 - 1
 
 
 @contextmanager
-def private_dice(device: torch.device) -> Iterator[None]:
-    """Give the global generators back as they were, whatever the block draws from them."""
-    states = [rng.get_state() for rng in _global_dice(device)]
+def private_random_state(device: torch.device) -> Iterator[None]:
+    """Restore the states of the global generators after the block, whatever it draws."""
+    states = [rng.get_state() for rng in _global_generators(device)]
     try:
         yield
     finally:
-        for rng, state in zip(_global_dice(device), states, strict=True):
+        for rng, state in zip(_global_generators(device), states, strict=True):
             rng.set_state(state)
 
 
-def seed_dice(seed: int, step: int, device: torch.device) -> None:
-    """Seed the global generators for one update; call it inside :func:`private_dice` only."""
-    for rng in _global_dice(device):
+def seed_random_state(seed: int, step: int, device: torch.device) -> None:
+    """Seed the global generators for one update, inside :func:`private_random_state` only."""
+    for rng in _global_generators(device):
         rng.manual_seed(step_seed(seed, step))
 
 
 def step_seed(seed: int, step: int) -> int:
-    """Mix seed and step into 63 bits (the finaliser of SplitMix64), alike on every machine."""
+    """Return a hash of seed and step of 63 bits (the finaliser of SplitMix64)."""
     mixed = (seed * 0xD1342543DE82EF95 + step * 0x9E3779B97F4A7C15) & MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & MASK
     return (mixed ^ (mixed >> 31)) >> 1
 
 
-def _global_dice(device: torch.device) -> list[torch.Generator]:
+def _global_generators(device: torch.device) -> list[torch.Generator]:
     """Return the generators that a module on ``device`` may draw from."""
     if device.type == "cpu":
         return [torch.default_generator]
@@ -49,13 +50,13 @@ def _global_dice(device: torch.device) -> list[torch.Generator]:
 
 def random_states(device: torch.device) -> list[torch.Tensor]:
     """Return the states of the generators that a module on ``device`` may draw from."""
-    return [rng.get_state() for rng in _global_dice(device)]
+    return [rng.get_state() for rng in _global_generators(device)]
 
 
 def set_random_states(states: torch.Tensor, device: torch.device) -> None:
-    """Set these generators to states that stand one after the other, inside `private_dice` only."""
-    at = 0
-    for rng in _global_dice(device):
+    """Set these generators to concatenated states, inside :func:`private_random_state` only."""
+    start = 0
+    for rng in _global_generators(device):
         size = rng.get_state().numel()
-        rng.set_state(states[at : at + size].clone())
-        at += size
+        rng.set_state(states[start : start + size].clone())
+        start += size

@@ -1,13 +1,14 @@
-"""The recorder: takes the checkpoints of a training while it runs."""
+"""The recorder of a training: checkpoints, batches and learning rates."""
 
 import torch
 from torch import Tensor, nn
 
-from inscape.training.trajectory import Settings, Trajectory
+from inscape.training.settings import FitSettings
+from inscape.training.trajectory import Trajectory
 
 
 class Recorder:
-    """Collects what a :class:`Trajectory` holds, with a checkpoint every so many steps.
+    """Collects the tensors of a :class:`Trajectory`, with a checkpoint every so many steps.
 
     Memory grows by one copy of parameters, buffers and optimizer state per checkpoint, and by one
     small integer per data point and epoch where there are mini-batches.
@@ -31,18 +32,18 @@ class Recorder:
         self._checkpoint()
 
     def epoch(self, order: Tensor | None) -> None:
-        """Keep the order of the data in the epoch that begins."""
+        """Record the order of the data in the epoch that begins."""
         if order is not None:
             self._order.append(order.to(_smallest(len(order))))
 
     def step(self, rate: float) -> None:
-        """Keep the learning rate of the update just made, and a checkpoint if one is due."""
+        """Record the learning rate of the last update, and a checkpoint if one is due."""
         self._rates.append(rate)
         if len(self._rates) % self._every == 0:
             self._checkpoint()
 
-    def trajectory(self, settings: Settings, data: str) -> Trajectory:
-        """Return everything that was kept; the recorder is empty afterwards."""
+    def trajectory(self, settings: FitSettings, data: str) -> Trajectory:
+        """Return the trajectory; the recorder is empty afterwards."""
         if self._checkpoints[-1] != len(self._rates):
             self._checkpoint()
         return Trajectory(
@@ -59,26 +60,26 @@ class Recorder:
     def _checkpoint(self) -> None:
         self._checkpoints.append(len(self._rates))
         for name, tensor in self._model.state_dict().items():
-            self._keep(self._states, name, tensor)
+            self._append(self._states, name, tensor)
         for number, entries in self._optimizer.state_dict()["state"].items():
             for key, value in entries.items():
                 if value is not None:
-                    self._keep(self._memory, f"{number}.{key}", value)
+                    self._append(self._memory, f"{number}.{key}", value)
         if self._group_options() != self._options:
             raise TypeError(
-                "a trajectory holds what an optimizer keeps in its state, found "
+                "a trajectory holds the state of an optimizer, found "
                 f"{type(self._optimizer).__name__} keeping more in its parameter groups: "
                 "train with record=None."
             )
 
     @staticmethod
-    def _keep(shelf: dict[str, list[Tensor]], name: str, value: object) -> None:
+    def _append(lists: dict[str, list[Tensor]], name: str, value: object) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"a trajectory holds tensors only, found {name!r} to be a {type(value).__name__}: "
                 "train with record=None."
             )
-        shelf.setdefault(name, []).append(value.detach().to("cpu", copy=True))
+        lists.setdefault(name, []).append(value.detach().to("cpu", copy=True))
 
     def _group_options(self) -> dict[str, object]:
         group = self._optimizer.param_groups[0]
@@ -92,6 +93,6 @@ def _smallest(n: int) -> torch.dtype:
     return torch.int16 if n <= 2**15 else torch.int32 if n <= 2**31 else torch.int64
 
 
-def _stacked(shelf: dict[str, list[Tensor]]) -> dict[str, Tensor]:
-    """Stack each list and drop it, so that no more than one tensor is held twice."""
-    return {name: torch.stack(shelf.pop(name)) for name in list(shelf)}
+def _stacked(lists: dict[str, list[Tensor]]) -> dict[str, Tensor]:
+    """Return each list stacked; lists are dropped one by one, to save memory."""
+    return {name: torch.stack(lists.pop(name)) for name in list(lists)}

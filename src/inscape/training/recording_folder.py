@@ -74,6 +74,21 @@ def is_recording(path: Path) -> bool:
     return path.is_dir() and (path / ABOUT).is_file()
 
 
+def check_new(path: Path, *, overwrite: bool) -> None:
+    """Refuse a folder in use; a recording that is there only where it may be deleted."""
+    if is_recording(path):
+        if not overwrite:
+            raise ValueError(
+                f"to must be a new folder, found a recording in {path}: choose another name, "
+                "or pass overwrite=True to delete it."
+            )
+    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ValueError(
+            f"to must be a new or empty folder, found {path} in use (no {ABOUT} in it): "
+            "choose another name."
+        )
+
+
 def read_about(path: Path) -> dict[str, Any]:
     """Return what was trained, as it is described in a folder."""
     file = path / ABOUT

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from inscape._core.progress import is_quiet, shown
+from inscape.runtime.progress import is_quiet, shown
 
 
 def say(text: str) -> None:

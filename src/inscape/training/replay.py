@@ -1,7 +1,7 @@
-"""Replay: stand again at any step of a recorded training.
+"""Replay: the weights at any step of a recorded training.
 
-The steps are made anew from the nearest checkpoint by the same :class:`Update` that made them
-first, so the weights come out bit for bit, given the same data, machine, number of threads and
+The steps after the nearest checkpoint are repeated by the same :class:`Update` as in training, so
+the weights are reproducible bit for bit, given the same data, machine, number of threads and
 version of PyTorch.
 """
 
@@ -20,11 +20,12 @@ from inscape.training.loop_update import LoopUpdate
 from inscape.training.losses import Loss, loss_function
 from inscape.training.optimizers import OptimizerFactory, build_optimizer
 from inscape.training.penalties import Penalty
-from inscape.training.random_state import private_dice
-from inscape.training.trajectory import Settings, Trajectory, fingerprint
+from inscape.training.random_state import private_random_state
+from inscape.training.settings import FitSettings
+from inscape.training.trajectory import Trajectory, fingerprint
 from inscape.training.update import Update, batches_per_epoch
 
-Given = TypeVar("Given")
+Function = TypeVar("Function")
 
 
 def replay(
@@ -100,10 +101,10 @@ def walk(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Stand:
-    """Where a training stands at a step: what was trained, in one row, and what Adam divides by.
+    """Weights and optimiser state of a training at a step, each as one vector.
 
-    ``squares`` is Adam's second moment as the update that led here has left it; None for others.
-    ``clip`` is what that update multiplied gradients by, ``buffers`` those of the module.
+    ``squares`` is Adam's second moment after the last update; None for other optimizers. ``clip``
+    is the factor by which that update clipped gradients, ``buffers`` are those of the module.
     """
 
     step: int
@@ -124,7 +125,7 @@ def stands(
     loss: Loss | None = None,
     penalties: Sequence[tuple[float, Penalty]] = (),
 ) -> Iterator[Stand]:
-    """Yield where a recorded training stood at the steps from ``start`` to ``stop``, in order.
+    """Yield weights and optimiser state at the steps from ``start`` to ``stop``, in order.
 
     Args:
         trajectory: As in :func:`replay`.
@@ -146,18 +147,18 @@ def stands(
             update(step - 1)
             idle = refuse_idle(trajectory.settings, trajectory.trainable, parameters, idle)
         if step >= start:
-            kept = [update.optimizer.state[p] for p in parameters]
+            state = [update.optimizer.state[p] for p in parameters]
             yield Stand(
                 step=step,
                 weights=torch.cat([p.detach().flatten() for p in parameters]),
-                squares=second_moments(parameters, kept),
+                squares=second_moments(parameters, state),
                 clip=update.clip,
                 buffers={name: b.detach().clone() for name, b in update.model.named_buffers()},
             )
 
 
 class _FitUpdate:
-    """Makes the updates of a training by ``fit`` again."""
+    """Repeats the updates of a training by ``fit``."""
 
     clip: None = None
 
@@ -168,7 +169,7 @@ class _FitUpdate:
 
     def __call__(self, step: int) -> None:
         rows, rate = self._trajectory.rows(step), float(self._trajectory.rates[step])
-        with private_dice(self._x.device), torch.enable_grad():
+        with private_random_state(self._x.device), torch.enable_grad():
             self._update(step, self._x[rows].clone(), self._y[rows], [rate])
 
 
@@ -183,7 +184,7 @@ def _restored(
     optimizer: OptimizerFactory | None,
     penalties: Sequence[tuple[float, Penalty]],
 ) -> "_FitUpdate | LoopUpdate":
-    """Return what makes the updates from a checkpoint on, standing there."""
+    """Return the update of a training, restored at a checkpoint."""
     x, y = x.detach(), y.detach()
     if trajectory.loop is None:
         update = _rebuilt(trajectory, deepcopy(model), len(x), loss, optimizer, penalties)
@@ -196,7 +197,7 @@ def _restored(
             "trajectory.checkpoints."
         )
     criterion = loss_of(trajectory, loss, penalties)
-    own = _named_or_given("optimizer", trajectory.settings.optimizer, optimizer)
+    own = _named_or_passed("optimizer", trajectory.settings.optimizer, optimizer)
     factory = None if isinstance(own, str) else own
     loop_update = LoopUpdate(trajectory, deepcopy(model), x, y, criterion, factory)
     stand_at(loop_update.model, trajectory, first)
@@ -205,12 +206,12 @@ def _restored(
 
 
 def refuse_idle(
-    settings: Settings,
+    settings: FitSettings,
     names: Sequence[str],
     parameters: Sequence[Tensor],
     before: Sequence[bool] | None,
 ) -> Sequence[bool]:
-    """Refuse a parameter that gets gradients at some steps only: its moments wait in between.
+    """Raise an error for a parameter with gradients at some steps only: its moments would pause.
 
     Args:
         settings: Those of the training.
@@ -221,8 +222,8 @@ def refuse_idle(
     now = [p.grad is None for p in parameters]
     if settings.optimizer == "sgd" and not settings.momentum and not settings.weight_decay:
         return now  # each step stands for itself
-    for name, one, other in zip(names, now, before or now, strict=True):
-        if one != other:
+    for name, idle, was_idle in zip(names, now, before or now, strict=True):
+        if idle != was_idle:
             raise UnsupportedModelError(
                 "the path kernel needs gradients of a parameter at all steps or at none, found "
                 f"some steps only for {name!r}: freeze it, or use it at every step."
@@ -231,16 +232,16 @@ def refuse_idle(
 
 
 def second_moments(
-    parameters: Sequence[Tensor], kept: Sequence[Mapping[str, Tensor]]
+    parameters: Sequence[Tensor], state: Sequence[Mapping[str, Tensor]]
 ) -> Float[Tensor, " p"] | None:
-    """Return Adam's second moments in one row, None if there are none.
+    """Return Adam's second moments as one vector, None if there are none.
 
-    A parameter that got no gradient has none of its own: its are zero.
+    They are zero for a parameter without gradients.
     """
-    if not any("exp_avg_sq" in own for own in kept):
+    if not any("exp_avg_sq" in own for own in state):
         return None
     squares = [
-        own.get("exp_avg_sq", torch.zeros_like(p)) for p, own in zip(parameters, kept, strict=True)
+        own.get("exp_avg_sq", torch.zeros_like(p)) for p, own in zip(parameters, state, strict=True)
     ]
     return torch.cat([s.detach().flatten() for s in squares])
 
@@ -265,7 +266,7 @@ def _rebuilt(
 ) -> Update:
     settings = trajectory.settings
     criterion = loss_of(trajectory, loss, penalties)
-    maker = _named_or_given("optimizer", settings.optimizer, optimizer)
+    maker = _named_or_passed("optimizer", settings.optimizer, optimizer)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in trajectory.trainable)
     return Update(
@@ -289,7 +290,7 @@ def loss_of(
             f"a replay needs the penalties of the training, {list(settings.penalties)}, found "
             f"{list(known)}: pass penalties=... as they were given to fit."
         )
-    criterion = _named_or_given("loss", settings.loss, loss)
+    criterion = _named_or_passed("loss", settings.loss, loss)
     if not isinstance(criterion, str) and own_name(criterion) != settings.loss:
         raise ValueError(
             f"a replay needs the loss of the training, {settings.loss!r}, found "
@@ -298,17 +299,17 @@ def loss_of(
     return loss_function(criterion)
 
 
-def _named_or_given(what: str, recorded: str, given: Given | None) -> str | Given:
-    """Return the name that was recorded, or for a function of the user's the one given now."""
+def _named_or_passed(option: str, recorded: str, function: Function | None) -> str | Function:
+    """Return the name that was recorded, or the function passed now for one of the user's."""
     own = is_own(recorded)
-    if own and given is not None:
-        return given
-    if not own and given is None:
+    if own and function is not None:
+        return function
+    if not own and function is None:
         return recorded
-    found = "none" if given is None else "a function"
-    cure = f"pass {what}=... as it was given to fit" if own else f"leave {what} out"
+    kind = "none" if function is None else "a function"
+    cure = f"pass {option}=... as it was given to fit" if own else f"leave {option} out"
     raise ValueError(
-        f"a replay needs the {what} of the training, {recorded!r}, found {found}: {cure}."
+        f"a replay needs the {option} of the training, {recorded!r}, found {kind}: {cure}."
     )
 
 

@@ -1,7 +1,7 @@
 """Schedules: the factor of the learning rate at each step, counted from 0.
 
-Any function of the step will do. Those here print how they were made, so that a training records
-them, and multiply: ``warmup(100) * cosine(10_000)``.
+Any function of the step is a schedule. The repr of those here shows their parameters, which a
+training records, and they can be multiplied: ``warmup(100) * cosine(10_000)``.
 """
 
 import math
@@ -16,7 +16,7 @@ ScheduleFunction = Callable[[int], float]
 
 
 class Schedule:
-    """A factor that depends on the step, and says in its repr on what else."""
+    """A factor of the learning rate that depends on the step; its repr shows its parameters."""
 
     def __call__(self, step: int) -> float:
         """Return the factor of update ``step``."""
@@ -28,11 +28,11 @@ class Schedule:
         return False
 
     def begin(self) -> "Schedule":
-        """Return the schedule of one training, which has heard nothing yet."""
+        """Return a copy of the schedule for one training, without losses."""
         return self
 
     def hear(self, loss: float) -> None:
-        """Take note of the loss of the epoch that has ended."""
+        """Receive the loss of the epoch that has ended."""
 
     def __mul__(self, other: "Schedule") -> "Schedule":
         return Product(self, other)
@@ -51,7 +51,7 @@ def steps(at: tuple[int, ...], factor: float) -> Schedule:
 
 
 def decay(factor: float, every: int) -> Schedule:
-    """Multiply by ``factor`` once in ``every`` steps; Klindt takes 0.9 every 500.
+    """Multiply by ``factor`` once in ``every`` steps; Klindt uses 0.9 every 500.
 
     >>> decay(0.9, every=500)(1500) == 0.9**3
     True
@@ -84,8 +84,8 @@ def warmup(n: int) -> Schedule:
 def plateau(factor: float = 0.1, patience: int = 10, threshold: float = 1e-4) -> Schedule:
     """Multiply by ``factor`` when the loss has not fallen for more than ``patience`` epochs.
 
-    It falls when it is below the best so far by the share ``threshold`` of it. The loss is that of
-    ``Fit.losses``. The rates are recorded, so that a replay has them again.
+    It falls when it is below the best so far by the fraction ``threshold`` of it. The loss is that
+    of ``Fit.losses``. The rates are recorded, so that a replay has them again.
     """
     checks.at_least(0, factor=factor, patience=patience, threshold=threshold)
     return Plateau(factor, patience, threshold)
@@ -97,7 +97,7 @@ def begun(schedule: ScheduleFunction | None) -> ScheduleFunction | None:
 
 
 def tell(schedule: ScheduleFunction | None, loss: float) -> None:
-    """Let a schedule that listens know the loss of an epoch."""
+    """Pass the loss of an epoch to a schedule that depends on losses."""
     if isinstance(schedule, Schedule):
         schedule.hear(loss)
 
@@ -109,14 +109,14 @@ def factor(schedule: ScheduleFunction | None, step: int) -> float:
     value = float(schedule(step))
     if not 0 <= value < math.inf:
         raise ValueError(
-            f"a schedule must give finite factors of at least 0, found {value} at step {step}: "
+            f"a schedule must return finite factors of at least 0, found {value} at step {step}: "
             "mend the schedule."
         )
     return value
 
 
 def description(schedule: ScheduleFunction | None) -> str | None:
-    """Return what a training records of its schedule."""
+    """Return the schedule as text, for the settings of a training."""
     if schedule is None:
         return None
     return repr(schedule) if isinstance(schedule, Schedule) else own_name(schedule)
@@ -185,11 +185,11 @@ class Plateau(Schedule):
         return True
 
     def begin(self) -> "Plateau":
-        """Return the schedule of one training, which has heard nothing yet."""
+        """Return a copy of the schedule for one training, without losses."""
         return Plateau(self.factor, self.patience, self.threshold)
 
     def hear(self, loss: float) -> None:
-        """Take note of the loss of the epoch that has ended."""
+        """Receive the loss of the epoch that has ended."""
         if loss < self._best * (1 - self.threshold):
             self._best, self._waited = loss, 0
             return
@@ -215,11 +215,11 @@ class Product(Schedule):
         return self.one.listens or self.two.listens
 
     def begin(self) -> "Product":
-        """Return the schedule of one training, which has heard nothing yet."""
+        """Return a copy of the schedule for one training, without losses."""
         return Product(self.one.begin(), self.two.begin())
 
     def hear(self, loss: float) -> None:
-        """Take note of the loss of the epoch that has ended."""
+        """Receive the loss of the epoch that has ended."""
         self.one.hear(loss)
         self.two.hear(loss)
 

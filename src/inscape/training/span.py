@@ -1,12 +1,12 @@
-r"""Training inside the span of the data: the same network from fewer numbers.
+r"""Training inside the span of the data: the same network from fewer parameters.
 
-A gradient of the first layer's weights is a combination of the inputs, so gradient descent moves
+A gradient of the first layer's weights is a combination of the inputs, so gradient descent changes
 these weights only within the span of the training points. With an orthonormal basis :math:`Q` of
 that span (one row each), training :math:`V` in
 
 .. math:: f(x) = g(V Q x + b), \qquad V_0 = W_0 Q^\top, \qquad W = W_0 + (V - V_0) Q
 
-is training :math:`W` in :math:`g(W x + b)`, up to rounding: 64 images of 784 pixels take a first
+is training :math:`W` in :math:`g(W x + b)`, up to rounding: 64 images of 784 pixels need a first
 layer of at most 64 inputs.
 """
 
@@ -32,17 +32,17 @@ class Span:
     """A network in a basis of its training points.
 
     Attributes:
-        model: The smaller network, to be trained on ``x`` in place of the whole.
+        model: The smaller network, to be trained on ``x``.
         x: Coordinates of the training points.
         basis: Orthonormal basis of the span of the training points.
-        whole: The network as it was given; :func:`out_of_span` puts the training into it.
-        start: Weights with which the first layer of ``model`` began.
+        original: The network that was passed; :func:`out_of_span` writes the trained weights to it.
+        start: Initial weights of the first layer of ``model``.
     """
 
     model: nn.Sequential
     x: Float[Tensor, "n r"]
     basis: Float64[Tensor, "r d"]
-    whole: nn.Sequential
+    original: nn.Sequential
     start: Float[Tensor, "units r"]
 
 
@@ -50,8 +50,8 @@ def in_span(model: nn.Module, x: Float[Tensor, "n *d"]) -> Span:
     r"""Return ``model`` and ``x`` in an orthonormal basis of the span of the points.
 
     Exact up to rounding for any loss of the predictions and for SGD with any momentum, without
-    weight decay and penalties; :func:`reason_not_in_span` tells. Inputs that are zero at all points
-    take no part, and their weights stay to the bit.
+    weight decay and penalties; see :func:`reason_not_in_span`. The weights of inputs that are zero
+    at all points do not change.
 
     >>> span = in_span(nn.Sequential(nn.Flatten(), nn.Linear(784, 1)), torch.rand(9, 28, 28))
     >>> span.model[0].in_features, tuple(span.x.shape)
@@ -64,7 +64,7 @@ def in_span(model: nn.Module, x: Float[Tensor, "n *d"]) -> Span:
     """
     checks.points(x)
     checks.weights(model, x)
-    whole, first, rest = _opened(model)
+    original, first, rest = _opened(model)
     flat = x.detach().flatten(1)
     if first.in_features != flat.shape[1]:
         raise UnsupportedModelError(
@@ -80,23 +80,23 @@ def in_span(model: nn.Module, x: Float[Tensor, "n *d"]) -> Span:
         model=nn.Sequential(small, *deepcopy(rest)).train(model.training),
         x=(flat.double() @ basis.T).to(x.dtype),
         basis=basis,
-        whole=whole,
+        original=original,
         start=start,
     )
 
 
 @torch.no_grad()
 def out_of_span(span: Span) -> nn.Sequential:
-    """Put the weights of the trained ``span.model`` into ``span.whole``, and return it."""
-    _, first, rest = _opened(span.whole)
+    """Write the weights of the trained ``span.model`` to ``span.original``, and return it."""
+    _, first, rest = _opened(span.original)
     _, small, trained = _opened(span.model)
     moved = (small.weight.double() - span.start.double()) @ span.basis
     first.weight.copy_((first.weight.double() + moved).to(first.weight.dtype))
     if first.bias is not None:
         first.bias.copy_(small.bias)
-    for ours, theirs in zip(rest, trained, strict=True):
-        ours.load_state_dict(theirs.state_dict())
-    return span.whole.train(span.model.training)
+    for part, trained_part in zip(rest, trained, strict=True):
+        part.load_state_dict(trained_part.state_dict())
+    return span.original.train(span.model.training)
 
 
 def fit_in_span(model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, **options: Any) -> Fit:
@@ -106,11 +106,11 @@ def fit_in_span(model: nn.Module, x: Float[Tensor, "n *d"], y: Tensor, **options
         model: As in :func:`in_span`.
         x: Training points.
         y: Targets.
-        **options: As in :func:`fit`; optimizers but SGD, weight decay, penalties and a record of
-            the way are refused, since the network would not be the same.
+        **options: As in :func:`fit`; other optimizers than SGD, weight decay, penalties and a
+            recording raise an error, since the network would not be the same.
     """
-    asked = ("optimizer", "weight_decay", "penalties", "record")
-    reason = reason_not_in_span(**{name: options[name] for name in asked if name in options})
+    names = ("optimizer", "weight_decay", "penalties", "record")
+    reason = reason_not_in_span(**{name: options[name] for name in names if name in options})
     if reason is not None:
         raise ValueError(f"a training in the span must equal one outside, but {reason}: use fit.")
     span = in_span(model, x)
@@ -125,7 +125,7 @@ def reason_not_in_span(
     penalties: Sequence[tuple[float, Penalty]] = (),
     record: int | None = None,
 ) -> str | None:
-    """Say why a training in the span would not equal one outside, or return None if it would."""
+    """Return why a training in the span would not equal one outside, or None if it would."""
     if optimizer != "sgd":
         return f"the steps of {own_name(optimizer)!r} depend on the axes, found no 'sgd'"
     if weight_decay:
@@ -133,15 +133,15 @@ def reason_not_in_span(
     if penalties:
         return f"the penalty {name_of(penalties[0][1])} may look outside of the span"
     if record is not None:
-        return "the recorded way would be that of the smaller network"
+        return "the recorded trajectory would be that of the smaller network"
     return None
 
 
 def orthonormal_basis(x: Float[Tensor, "n d"]) -> Float64[Tensor, "r d"]:
     """Return orthonormal rows that span the rows of ``x``: at least one, and zero where all are.
 
-    Singular values count down to the rounding of float64, so that in doubt a direction stays. If
-    all of the inputs that are not always zero are needed, the axes themselves are the basis.
+    The rank counts singular values above the rounding of float64. If all inputs that are not always
+    zero are needed, the axes themselves are the basis.
     """
     live = (x != 0).any(0).nonzero().flatten()
     if len(live) == 0:
@@ -157,7 +157,7 @@ def orthonormal_basis(x: Float[Tensor, "n d"]) -> Float64[Tensor, "r d"]:
 
 
 def _opened(model: nn.Module) -> tuple[nn.Sequential, nn.Linear, list[nn.Module]]:
-    """Return the model, its first linear layer and the parts behind, or say what is in the way."""
+    """Return the model, its first linear layer and the layers after it; raise an error if none."""
     if not isinstance(model, nn.Sequential):
         raise UnsupportedModelError(
             "a training in the span needs an nn.Sequential that begins with a linear layer, found "
@@ -168,8 +168,8 @@ def _opened(model: nn.Module) -> tuple[nn.Sequential, nn.Linear, list[nn.Module]
         if type(part) is nn.Linear:
             _refuse_sharing(part, parts[place + 1 :])
             return model, part, parts[place + 1 :]
-        plain = isinstance(part, nn.Flatten) and (part.start_dim, part.end_dim) == (1, -1)
-        if not plain and type(part) is not nn.Identity:
+        flattens = isinstance(part, nn.Flatten) and (part.start_dim, part.end_dim) == (1, -1)
+        if not flattens and type(part) is not nn.Identity:
             raise UnsupportedModelError(
                 "a training in the span needs a linear layer first, or nn.Flatten and then one, "
                 f"found {type(part).__name__} at {place}: use fit."

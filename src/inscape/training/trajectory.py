@@ -1,9 +1,8 @@
-"""What a training was: enough to stand again at any of its steps.
+"""The trajectory of a training: checkpoints, batches and learning rates, for replay of any step.
 
-A :class:`Trajectory` is pure data and knows neither losses nor optimizers, which live in
-:mod:`inscape.training`, above this package. Making the steps between two checkpoints anew is
-therefore a function there, :func:`inscape.training.replay`, that shares the one update with
-:func:`inscape.training.fit`; so there is one place in which a step is written down.
+A :class:`Trajectory` is plain data without losses and optimizers. The steps between two checkpoints
+are repeated by :func:`inscape.training.replay`, which shares the update with
+:func:`inscape.training.fit`.
 
 Step ``t`` means *after* ``t`` updates: step 0 is the initial network, and update ``t`` leads from
 step ``t`` to step ``t + 1`` with the batch ``rows(t)`` and the learning rate ``rates[t]``.
@@ -12,7 +11,7 @@ step ``t`` to step ``t + 1`` with the batch ``rows(t)`` and the learning rate ``
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -35,32 +34,9 @@ from inscape.training.recording_folder import (
     read_checkpoints,
     read_steps,
 )
+from inscape.training.settings import FitSettings
 
 SCHEMA = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What :func:`inscape.training.fit` was asked to do; functions are kept by their names.
-
-    A name that starts with ``own:`` is a function of the user's.
-    """
-
-    loss: str
-    optimizer: str
-    lr: float
-    momentum: float
-    nesterov: bool
-    weight_decay: float
-    betas: tuple[float, float]
-    batch: int | None
-    epochs: int
-    schedule: str | None
-    stop_loss: float | None
-    stop_on: str
-    penalties: tuple[tuple[float, str], ...]
-    seed: int
-    record: int | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -68,20 +44,20 @@ class Trajectory:
     """Checkpoints of a training, and the batches and learning rates of all its steps.
 
     Everything is on the CPU. Checkpoint ``i`` was taken at step ``checkpoints[i]``, and is row
-    ``i`` of every tensor in ``states``. An optimizer has no memory before its first update, so a
+    ``i`` of every tensor in ``states``. An optimizer has no state before its first update, so a
     tensor of ``memory`` may have fewer rows; they belong to the last checkpoints.
 
     Attributes:
         states: Parameters and buffers, by their names in the state dict, stacked over checkpoints.
-        memory: What the optimizer remembers, named ``"<number in trainable>.<what>"``.
+        memory: State of the optimizer, named ``"<number in trainable>.<key>"``.
         checkpoints: Steps of the checkpoints, in order; the first is 0, the last is ``steps``.
         rates: Learning rate of every update.
         order: Order of the data in every epoch; None if each update used all data.
         trainable: Names of the parameters that were trained, in the order of the optimizer.
-        settings: What ``fit`` was asked to do. Of a loop of the user's: its loss and optimizer,
+        settings: Settings of ``fit``. Of a loop of the user's: its loss and optimizer,
             and the largest momentum, weight decay and rate of all parameter groups at its start.
         data: Fingerprint of the training data.
-        loop: What each update of a loop of the user's did; None for a training by ``fit``.
+        loop: Record of each update of a loop of the user's; None for a training by ``fit``.
     """
 
     states: Mapping[str, Tensor]
@@ -90,7 +66,7 @@ class Trajectory:
     rates: Float64[Tensor, " steps"]
     order: Integer[Tensor, "epochs n"] | None
     trainable: tuple[str, ...]
-    settings: Settings
+    settings: FitSettings
     data: str
     loop: LoopRecord | None = None
 
@@ -120,7 +96,7 @@ class Trajectory:
         return int(self.checkpoints[self._index(step)])
 
     def optimizer_state(self, step: int) -> dict[int, dict[str, Tensor]]:
-        """Return a copy of the optimizer's memory at a checkpoint, by parameter number."""
+        """Return a copy of the optimizer's state at a checkpoint, by parameter number."""
         late = len(self.checkpoints) - self._index(step)
         state: dict[int, dict[str, Tensor]] = {}
         for name, rows in self.memory.items():
@@ -130,9 +106,9 @@ class Trajectory:
         return state
 
     def rows(self, step: int) -> slice | Int64[Tensor, " batch"]:
-        """Return which rows of the data update ``step`` used: an index for ``x[...]``.
+        """Return the samples that update ``step`` used: an index for ``x[...]``.
 
-        A full batch is ``slice(None)``; ``torch.arange(n)[rows]`` is a list of numbers for either.
+        A full batch is ``slice(None)``; ``torch.arange(n)[rows]`` are their indices for either.
         """
         self._check(step, self.steps - 1)
         if self.loop is not None:
@@ -235,6 +211,8 @@ class Trajectory:
     @classmethod
     def _from(cls, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "Trajectory":
         settings = dict(about["settings"])
+        if missing := {field.name for field in fields(FitSettings)} - settings.keys():
+            raise KeyError(f"settings {sorted(missing)}")
         settings["betas"] = tuple(settings["betas"])
         settings["penalties"] = tuple((c, name) for c, name in settings["penalties"])
         return cls(
@@ -244,7 +222,7 @@ class Trajectory:
             rates=tensors["rates"],
             order=tensors.get("order"),
             trainable=tuple(about["trainable"]),
-            settings=Settings(**settings),
+            settings=FitSettings(**settings),
             data=about["data"],
             loop=LoopRecord.of(about["loop"], _under("loop/", tensors))
             if "loop" in about
@@ -269,7 +247,7 @@ def _check_schema(about: Mapping[str, Any], path: str | Path) -> None:
 
 
 def chosen_steps(trajectory: Trajectory, steps: int | Sequence[int]) -> list[int]:
-    """Return checkpoints to look at, in order: so many, spread evenly, or those that are named."""
+    """Return checkpoints in order: so many, evenly spaced, or those that are named."""
     known = trajectory.checkpoints.tolist()
     if isinstance(steps, int):
         checks.whole(2, steps=steps)
@@ -281,7 +259,7 @@ def chosen_steps(trajectory: Trajectory, steps: int | Sequence[int]) -> list[int
 
 
 def stand_at(body: nn.Module, trajectory: Trajectory, step: int) -> None:
-    """Give a module the weights of a checkpoint."""
+    """Load the weights of a checkpoint into a module."""
     try:
         body.load_state_dict(trajectory.at(step))
     except RuntimeError as error:
@@ -292,12 +270,12 @@ def stand_at(body: nn.Module, trajectory: Trajectory, step: int) -> None:
 
 
 def fingerprint(*tensors: Tensor) -> str:
-    """Return a hash of values, shapes and types, to know the same data again."""
+    """Return a hash of values, shapes and types, by which data are recognised."""
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-        plain = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
-        digest.update(plain.numpy().data)
+        values = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
+        digest.update(values.numpy().data)
     return digest.hexdigest()
 
 

@@ -28,14 +28,14 @@ class Probes:
     """Weights one update after some checkpoints, drawn evenly from all of them."""
 
     def __init__(self, draws: random.Random) -> None:
-        self._draws, self._seen = draws, 0
+        self._draws, self._count = draws, 0
         self._due: tuple[int, int] | None = None
         self._slots: dict[int, tuple[int, Tensor]] = {}
 
     def at(self, step: int) -> None:
         """Decide whether the update after a checkpoint is replayed later."""
-        slot = self._seen if self._seen < MANY else self._draws.randrange(self._seen + 1)
-        self._seen += 1
+        slot = self._count if self._count < MANY else self._draws.randrange(self._count + 1)
+        self._count += 1
         self._due = (slot, step) if slot < MANY else None
 
     def after(self, step: int, parameters: Sequence[Tensor]) -> None:
@@ -47,7 +47,7 @@ class Probes:
         if self._due is not None and step > self._due[1]:
             self._due = None
 
-    def kept(self) -> dict[int, Tensor]:
+    def weights_after(self) -> dict[int, Tensor]:
         """Return the weights after updates, by the step of the checkpoint before."""
         return dict(self._slots.values())
 
@@ -82,16 +82,18 @@ def verified(
             f"updates of the optimizer {name!r} were not replayed, which is none of PyTorch's",
             True, accumulate,
         )  # fmt: skip
-    kept = probes.kept()
-    trajectory = _probed(path, about, list(kept))
-    known = [s for s in kept if s in trajectory.checkpoints and trajectory.loop is not None
+    weights_after = probes.weights_after()
+    trajectory = _probed(path, about, list(weights_after))
+    known = [s for s in weights_after if s in trajectory.checkpoints and trajectory.loop is not None
              and trajectory.loop.known(s, s + 1)]  # fmt: skip
     if not known:
         return Verified("no update could be replayed: none was recorded whole", True, accumulate)
     choices = dict.fromkeys((accumulate, 1)) if accumulate > 1 else {1: None}
     results = {
         choice: max(
-            _difference(_divided(trajectory, choice), deepcopy(model), data, loss, step, kept[step])
+            _difference(
+                _divided(trajectory, choice), deepcopy(model), data, loss, step, weights_after[step]
+            )
             for step in known
         )
         for choice in choices

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from inscape._core import checks, instruments
 from inscape._core.instrument import Instrument
-from inscape._core.progress import silence
-from inscape.training.random_state import private_dice
+from inscape.runtime.progress import silence
+from inscape.training.random_state import private_random_state
 from inscape.training.watch_outputs import Output, outputs_of
 
 #: What is measured unless somebody says otherwise: cheap, and of the function alone.
@@ -153,23 +153,23 @@ class Watch:
         if self.steps % self._every == 0:
             self.measure()
 
-    def _measure(self, one: Instrument, values: dict[str, float]) -> None:
+    def _measure(self, instrument: Instrument, values: dict[str, float]) -> None:
         y = self._x.new_zeros(len(self._x)) if self._y is None else self._y
-        own = {one.samples: self._samples} if one.samples else {}
-        own |= self._settings.get(one.name, {})
+        own = {instrument.samples: self._samples} if instrument.samples else {}
+        own |= self._settings.get(instrument.name, {})
         try:
-            result = one.measure(self._model, self._x, y, **own)
+            result = instrument.measure(self._model, self._x, y, **own)
             summary = result.summary() if hasattr(result, "summary") else None
         except Exception as error:
-            self._failed.add(one.name)
-            _warn(f"watch leaves out {one.name} from step {self.steps} on ({_line(error)})")
+            self._failed.add(instrument.name)
+            _warn(f"watch leaves out {instrument.name} from step {self.steps} on ({_line(error)})")
             return
         if summary is None:
             reason = getattr(result, "reason", None) or getattr(result, "status", "no number")
-            self._failed.add(one.name)
-            _warn(f"watch leaves out {one.name} from step {self.steps} on ({reason})")
+            self._failed.add(instrument.name)
+            _warn(f"watch leaves out {instrument.name} from step {self.steps} on ({reason})")
             return
-        values[one.name] = summary.value
+        values[instrument.name] = summary.value
 
 
 def _instrument(name: str, y: Tensor | None) -> Instrument:
@@ -192,7 +192,7 @@ def _untouched(model: nn.Module, device: torch.device) -> Iterator[None]:
     modes = [(module, module.training) for module in model.modules()]
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
-        with private_dice(device), torch.enable_grad():
+        with private_random_state(device), torch.enable_grad():
             model.eval()
             yield
     finally:

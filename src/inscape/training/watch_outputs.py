@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from inscape._core.extras import need
-from inscape._core.progress import is_quiet, shown
+from inscape.runtime.extras import need
+from inscape.runtime.progress import is_quiet, shown
 
 TENSORBOARD = "tensorboard:"
 

@@ -46,7 +46,7 @@ def _choices(call: Call, outputs: str) -> tuple[str, bool]:
 def tangent_kernel(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     gradients = _gradients(call, f)
     yield equal("kernel", result.kernel, _kernel(gradients, *_choices(call, "full")))
-    yield equal("lengths", result.lengths, gradients.flatten(1).norm(dim=1))
+    yield equal("lengths", result.gradient_norms, gradients.flatten(1).norm(dim=1))
 
 
 def neighbours(call: Call, f: Reference, result: Any) -> Iterator[Claim]:

@@ -1,5 +1,6 @@
 """Norms of the weights and bounds on slopes: by matrices written out, and by autograd."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ ACTIVATIONS = (*(type(make()) for make in {**PIECEWISE, **SMOOTH}.values()), nn.
 def weights_product(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     first, second = [m for m in f.module.modules() if isinstance(m, nn.Linear)]
     terms = first.weight.double().norm(dim=1) * second.weight.double().norm(dim=0)
+    # points of several rows go through the layers row by row: as many copies of each unit
+    terms = terms.repeat(math.prod(call.shape) // first.in_features)
     yield equal("terms", result.terms.double().sort().values, terms.sort().values)
 
 

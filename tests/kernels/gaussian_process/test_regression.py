@@ -16,7 +16,10 @@ from cases import dense, points
 from inscape.errors import UnsupportedModelError
 from inscape.kernels import Rbf, Tangent, WideNetwork, gaussian_process, tangent_features
 from inscape.kernels.gaussian_process.covariance import squared_distances
-from inscape.kernels.gaussian_process.likelihood import of_distances, of_eigenvalues
+from inscape.kernels.gaussian_process.likelihood import (
+    evidence_by_distances,
+    evidence_by_eigenvalues,
+)
 
 X, ELSEWHERE = points(30, 2), 1.5 * points(9, 2, seed=5)
 Y = torch.stack([X.sum(1).sin(), X[:, 0] - X[:, 1].cos()], dim=1) + 0.05 * points(30, 2, seed=7)
@@ -80,7 +83,11 @@ def test_derivatives_of_the_likelihood_are_those_of_differences(how):
     squares = squared_distances(X, X)
     at = {"amplitude": 1.7, "length_scale": 0.6, "noise": 0.02}
     kernel = Rbf(length_scale=0.6).matrix(X)
-    evidence = of_eigenvalues(kernel, Y) if how == "eigenvalues" else of_distances(squares, Y)
+    evidence = (
+        evidence_by_eigenvalues(kernel, Y)
+        if how == "eigenvalues"
+        else evidence_by_distances(squares, Y)
+    )
     value, by = evidence(at)
     process = gaussian_process(
         X, Y, kernel=Rbf(length_scale=0.6), amplitude=1.7, noise=0.02, fitted=()
@@ -93,7 +100,7 @@ def test_derivatives_of_the_likelihood_are_those_of_differences(how):
 
 def test_left_out_labels_are_what_the_others_predict():
     settings = {"kernel": Rbf(length_scale=0.8), "noise": 0.01, "fitted": ()}
-    mean, variance = gaussian_process(X, Y, **settings).left_out()
+    mean, variance = gaussian_process(X, Y, **settings).leave_one_out()
     for k in (0, 7, 29):
         rest = torch.arange(30) != k
         other, uncertain = gaussian_process(X[rest], Y[rest], **settings).predict(X[k : k + 1])
@@ -157,8 +164,8 @@ def test_save_and_load_predict_the_same(tmp_path, kernel):
     assert len(rows) == 60
     assert rows[3] == {
         "point": 1, "output": 1, "y": float(Y[1, 1]),
-        "left_out_mean": float(found.left_out()[0][1, 1]),
-        "left_out_deviation": float(found.left_out()[1][1].sqrt()),
+        "leave_one_out_mean": float(found.leave_one_out()[0][1, 1]),
+        "leave_one_out_std": float(found.leave_one_out()[1][1].sqrt()),
     }  # fmt: skip
 
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from inscape.kernels.path.gradients_between import General
-from inscape.kernels.path.weight_batch import applies
+from inscape.kernels.path.module_network import ModuleNetwork
+from inscape.kernels.path.weight_batch import supports_weight_batch
 
 
 class Twice(nn.Module):
@@ -32,7 +32,7 @@ CASES = {"images": (IMAGES, (1, 8, 8)), "signals": (SIGNALS, (2, 8)), "twice": (
 def case(model, shape):
     torch.manual_seed(0)
     names = [name for name, _ in model.named_parameters()]
-    network = General(model, names)
+    network = ModuleNetwork(model, names)
     start, step = 0.3 * torch.randn(2, network.parameters, dtype=torch.float64)
     return network, start, step, torch.randn(2, *shape, dtype=torch.float64)
 
@@ -42,8 +42,8 @@ def test_sums_over_places_are_those_of_gradients_one_by_one(name):
     network, start, step, x = case(*CASES[name])
     t, shares = torch.rand(2, 5, dtype=torch.float64)
     segment = network._segment
-    assert applies(network._model, x[:1])
-    assert network._batches(start, step, x)
+    assert supports_weight_batch(network._model, x[:1])
+    assert network._supports_weight_batch(start, step, x)
     each = torch.cat(list(segment.gradients(start, step, x[:1].expand(5, *x.shape[1:]), t)))
     expected = (shares[:, None, None] * each).sum(0)
     assert_close(segment.total(start, step, x[0], t, shares), expected)
@@ -53,7 +53,7 @@ def test_places_go_through_the_module_in_several_batches_where_there_are_many(mo
     network, start, step, x = case(*CASES["images"])
     t, shares = torch.rand(2, 5, dtype=torch.float64)
     whole = network._segment.total(start, step, x[0], t, shares)
-    monkeypatch.setattr("inscape.kernels.path.weight_segment.MAPPED", 1)
+    monkeypatch.setattr("inscape.kernels.path.weight_segment.VMAP_BYTES", 1)
     assert_close(network._segment.total(start, step, x[0], t, shares), whole)
 
 
@@ -66,4 +66,4 @@ def test_places_go_through_the_module_in_several_batches_where_there_are_many(mo
 )
 def test_other_parameters_are_left_to_others(model):
     network, start, step, x = case(model, (8,))
-    assert not network._batches(start, step, x)
+    assert not network._supports_weight_batch(start, step, x)

@@ -6,9 +6,9 @@ from torch import nn
 from torch.nn.functional import max_pool1d
 from torch.testing import assert_close
 
-from inscape.kernels.path.gradients_between import General
-from inscape.kernels.path.quadrature import Slopes
-from inscape.kernels.path.weight_segment import switch_places
+from inscape.kernels.path.module_network import ModuleNetwork
+from inscape.kernels.path.quadrature import StepQuadrature
+from inscape.kernels.path.weight_segment import breakpoints
 
 QUERY = torch.ones(1, 1, dtype=torch.float64)
 
@@ -37,9 +37,9 @@ class Bump(nn.Module):
         return bump + torch.relu(self.weight[2:] * x).sum(1, keepdim=True)
 
 
-def places(model, start, step):
-    network = General(model.eval(), ["weight"])
-    return switch_places(network._segment, start, step, QUERY[0])
+def breakpoints_of(model, start, step):
+    network = ModuleNetwork(model.eval(), ["weight"])
+    return breakpoints(network._segment, start, step, QUERY[0])
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def places(model, start, step):
 )
 def test_a_window_that_makes_other_choices_on_its_path(start, end, kinks):
     first, last = (torch.tensor(own, dtype=torch.float64) for own in (start, end))
-    assert_close(places(Window(len(start)), first, last - first), kinks)
+    assert_close(breakpoints_of(Window(len(start)), first, last - first), kinks)
 
 
 @pytest.mark.parametrize("linear", [0, 3, 41])
@@ -62,11 +62,11 @@ def test_a_unit_that_switches_twice_unseen_is_cut_where_the_change_is_missed(lin
     shifts = torch.linspace(0.05, 0.95, linear, dtype=torch.float64)
     start = torch.cat([torch.tensor([0.3, -0.2], dtype=torch.float64), -shifts])
     step = torch.cat([torch.tensor([-0.5, 0.5], dtype=torch.float64), torch.ones_like(shifts)])
-    network = General(model, ["weight"])
-    assert len(places(model, start, step)) == linear  # the bump is not seen
+    network = ModuleNetwork(model, ["weight"])
+    assert len(breakpoints_of(model, start, step)) == linear  # the bump is not seen
     values = [network.values(weights, QUERY) for weights in (start, start + step)]
     change = values[1] - values[0]
-    average = Slopes(network, QUERY, exact=True, tolerance=4e-15).along(
+    average = StepQuadrature(network, QUERY, exact=True, tolerance=4e-15).average(
         start, start + step, change, 1.0
     )
-    assert float((average.along() - change).abs().max()) < 1e-12
+    assert float((average.directional_derivatives() - change).abs().max()) < 1e-12

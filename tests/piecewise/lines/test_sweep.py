@@ -6,7 +6,6 @@ from torch import nn
 from torch.testing import assert_close
 
 from cases import points
-from inscape._core.deadline import NEVER, Deadline
 from inscape.functional.jacobians import jacobians
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.graph.program import Program
@@ -15,6 +14,7 @@ from inscape.piecewise.lines.evaluation import SegmentEvaluation
 from inscape.piecewise.lines.prefix import joined, windows
 from inscape.piecewise.lines.segments import NARROW, CutSegments
 from inscape.piecewise.lines.sweep import Knots, SegmentSweep
+from inscape.runtime.deadline import NEVER, Deadline
 
 
 def cut(f, a, b, deadline=NEVER):

@@ -2,8 +2,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from inscape._core.deadline import NEVER, Deadline
 from inscape.piecewise.planes.two_phase import BlockQueue
+from inscape.runtime.deadline import NEVER, Deadline
 
 
 def in_threads(turns, first, second, threads=2):

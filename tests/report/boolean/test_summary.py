@@ -76,7 +76,7 @@ def test_the_page_is_whole_and_needs_nothing(seen, tmp_path):
 def test_a_formula_is_escaped(seen):
     from dataclasses import replace
 
-    assert "&lt;b&gt;" in page(replace(seen, asked="<b>"))
+    assert "&lt;b&gt;" in page(replace(seen, written="<b>"))
 
 
 def test_without_time_nothing_is_trained(tmp_path):

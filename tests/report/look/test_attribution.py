@@ -18,7 +18,6 @@ from torch.nn.functional import one_hot
 from torch.testing import assert_close
 
 import recorded_loops
-from inscape._core.progress import QUIET, progress
 from inscape.data import Dataset
 from inscape.kernels import neighbours, path_kernel
 from inscape.loaders import open_data
@@ -29,11 +28,12 @@ from inscape.report.look.attribution_text import attribution_text
 from inscape.report.look.explanation import explain
 from inscape.report.look.page import page
 from inscape.report.look.pulse import pulse
-from inscape.report.look.recorded_training import Asked, RecordedTraining
+from inscape.report.look.recorded_training import PredictionQuery, RecordedTraining
 from inscape.report.look.session import prepare
 from inscape.report.look.watch import BudgetWatch, Interrupted
 from inscape.report.pictures import thumbnail
 from inscape.report.words import number
+from inscape.runtime.progress import QUIET, progress
 from inscape.training import Trajectory, fit, replay
 from markup import Structure
 
@@ -335,7 +335,7 @@ def test_expected_time_grows_with_the_training(net, digits, way):
         return 1.0 + 0.1 * trajectory.steps
 
     object.__setattr__(known, "_timed", timed)
-    asked = Asked(queries=digits.x_test[:1], outputs=(2,))
+    asked = PredictionQuery(queries=digits.x_test[:1], outputs=(2,))
     assert known.seconds(asked) == pytest.approx(1.2 + 15 * 0.1)
     assert taken == [2, 2, 10]
     short = known._beginning(10)

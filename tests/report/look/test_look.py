@@ -8,7 +8,6 @@ from torch.testing import assert_close
 
 from inscape import smoothness
 from inscape._core import Instrument, UnsupportedModelError, instruments
-from inscape._core.deadline import clock
 from inscape._core.result import ALIKE
 from inscape.loaders import OpenedModel
 from inscape.models import mlp
@@ -18,6 +17,7 @@ from inscape.report.look.page import page
 from inscape.report.look.session import prepare
 from inscape.report.look.subject import seconds_per_row
 from inscape.report.look.window import rectangle, slice_window
+from inscape.runtime.deadline import clock
 
 #: What applies to a two-layer ReLU network with several inputs.
 MEASURED = [
@@ -111,7 +111,7 @@ def test_what_does_not_apply_is_listed_with_its_reason(seen, classified):
     assert reasons.pop("robustness") == "the labels are real numbers, not classes"
     assert reasons == dict.fromkeys(
         ("slope_variation", "total_variation"),
-        "it needs one input dimension, the model takes 3",
+        "it needs one input dimension, the model has 3",
     )
     assert "weights_product" in {skipped.name for skipped in classified.not_applicable}
     assert not seen.failed

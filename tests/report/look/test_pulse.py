@@ -4,8 +4,8 @@ from inscape.report.look.pulse import pulse
 
 
 def test_bar_moves_by_the_clock_and_names_the_work(monkeypatch, capsys):
-    monkeypatch.setattr("inscape._core.progress.PATIENCE", 0.0)
-    monkeypatch.setattr("inscape._core.progress.BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("inscape.runtime.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("inscape.runtime.progress.BETWEEN_LINES", 0.0)
     with pulse(1000.0, quiet=False) as moved:
         moved.bar.note = "path_length"
         moved.start -= 500.0

@@ -3,11 +3,11 @@
 import pytest
 from torch import nn
 
-from inscape._core.deadline import clock
 from inscape.report import look, pictures
 from inscape.report.look import reserve
 from inscape.report.look.look import Look
 from inscape.report.look.watch import BudgetWatch
+from inscape.runtime.deadline import clock
 
 #: What is measured: some figures beside the slice.
 SHOWN = ["gradient_norm", "path_length", "rugosity", "fisher_rao_norm", "plane_regions"]

@@ -108,7 +108,7 @@ def test_an_interruption_is_not_lost_where_python_swallows_exceptions():
 
 def test_an_import_is_not_interrupted(tmp_path, monkeypatch):
     (tmp_path / "slow_to_load.py").write_text(
-        "from inscape._core.deadline import now\n"
+        "from inscape.runtime.deadline import now\n"
         "end = now() + 0.5\n"
         "while now() < end:\n    pass\n"
         "whole = True\n"

@@ -1,7 +1,7 @@
-"""Networks as lanes: one number of each in one register, and small MLPs train side by side.
+"""The back end ``"lanes"``: small MLPs side by side, each in one lane of a SIMD register.
 
-What a lane computes does not depend on the others, so a member has the same bits alone, in any
-company, in any lane and on any number of threads.
+A lane does not depend on the others, so a member is reproducible bit for bit alone, among any other
+members, in any lane and on any number of threads.
 """
 
 from inscape.ensembles.lanes.support import reason_not

@@ -1,11 +1,10 @@
-"""What both kernels of the lanes do: activations, losses, and who is done."""
+"""Activations, losses and the stop rule, shared by both kernels of the lanes."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from inscape._core.compiled import part
 from inscape.ensembles.lanes.state import (
     BCE,
     DIVERGED,
@@ -19,11 +18,12 @@ from inscape.ensembles.lanes.state import (
     Array,
 )
 from inscape.ensembles.lanes.vectors import alike, expm1, fma, load, store, where_positive
+from inscape.runtime.compilation import part
 
 
 @part
 def activated(z: Any, kind: int, slope: Any) -> Any:
-    """Return what a unit gives that takes ``z``."""
+    """Return the activation of a unit at the pre-activation ``z``."""
     if kind == RELU:
         return where_positive(z, z, alike(z, 0.0))
     if kind == LEAKY_RELU:
@@ -37,8 +37,8 @@ def activated(z: Any, kind: int, slope: Any) -> Any:
 
 
 @part
-def passed(error: Any, value: Any, kind: int, slope: Any) -> Any:
-    """Return the error before the activation of a unit, from that behind it and what it gives."""
+def preactivation_gradient(error: Any, value: Any, kind: int, slope: Any) -> Any:
+    """Return the gradient in a pre-activation, from that in the activation ``value``."""
     if kind == RELU:
         return where_positive(value, error, alike(error, 0.0))
     if kind == LEAKY_RELU:
@@ -52,9 +52,9 @@ def passed(error: Any, value: Any, kind: int, slope: Any) -> Any:
 
 @part
 def criterion(state: Any, kind: int, z: Array, at: int, y: Array, size: int, c: int) -> None:
-    """Write the loss of ``size`` points to ``now``, its derivative to the same rows of ``errors``.
+    """Write the loss of ``size`` points to ``batch_loss``, and its gradient to ``errors``.
 
-    The outputs are in ``z`` from row ``at`` on.
+    The outputs begin at row ``at`` of ``z``, the gradient at the same row of ``errors``.
     """
     if kind == MSE:
         total = alike(y, 0.0)
@@ -63,19 +63,19 @@ def criterion(state: Any, kind: int, z: Array, at: int, y: Array, size: int, c: 
             error = load(z, at + row) - load(y, row)
             total = fma(error, error, total)
             store(state.errors, at + row, error * factor)
-        store(state.now, 0, total / alike(y, float(size * c)))
+        store(state.batch_loss, 0, total / alike(y, float(size * c)))
         return
-    share = size * c if kind == BCE else size
+    count = size * c if kind == BCE else size
     for lane in range(y.shape[1]):
         mean = 0.0
         for b in range(size):
             if kind == BCE:
-                mean += logistic(state.errors, z, at + b, y, b, lane, size, c) / share
+                mean += logistic(state.errors, z, at + b, y, b, lane, size, c) / count
             else:
-                mean += softmax(state.errors, z, at + b, y, b, lane, size, c) / share
-        state.now[0, lane] = mean
+                mean += softmax(state.errors, z, at + b, y, b, lane, size, c) / count
+        state.batch_loss[0, lane] = mean
         for row in range(at, at + size * c):
-            state.errors[row, lane] /= share
+            state.errors[row, lane] /= count
 
 
 @part
@@ -88,8 +88,8 @@ def logistic(
         value, target = z[at + k, lane], y[row + k, lane]
         small = math.exp(-abs(value))
         total += max(value, 0.0) - value * target + math.log1p(small)
-        chance = 1.0 / (1.0 + small) if value >= 0 else small / (1.0 + small)
-        errors[at + k, lane] = chance - target
+        probability = 1.0 / (1.0 + small) if value >= 0 else small / (1.0 + small)
+        errors[at + k, lane] = probability - target
     return total
 
 
@@ -107,33 +107,35 @@ def softmax(
         mass += y[row + k, lane]
         linear += y[row + k, lane] * (z[at + k, lane] - top)
     for k in range(0, c * size, size):
-        chance = math.exp(z[at + k, lane] - top) / total
-        errors[at + k, lane] = mass * chance - y[row + k, lane]
+        probability = math.exp(z[at + k, lane] - top) / total
+        errors[at + k, lane] = mass * probability - y[row + k, lane]
     return math.log(total) * mass - linear
 
 
 @part
-def note(state: Any, size: int, step: int) -> None:
-    """Add the loss of a batch to those of the epoch; keep the first that is not finite."""
-    for lane in range(state.now.shape[1]):
-        loss = state.now[0, lane]
-        state.seen[0, lane] += size * float(loss)
-        if not np.isfinite(loss) and state.verdict[0, lane] == RUNNING:
-            state.verdict[0, lane] = DIVERGED
+def note_loss(state: Any, size: int, step: int) -> None:
+    """Add the loss of a batch to the sum of the epoch; note the first that is not finite."""
+    for lane in range(state.batch_loss.shape[1]):
+        loss = state.batch_loss[0, lane]
+        state.loss_sum[0, lane] += size * float(loss)
+        if not np.isfinite(loss) and state.status[0, lane] == RUNNING:
+            state.status[0, lane] = DIVERGED
             state.loss[0, lane] = loss
             state.step[0, lane] = step
 
 
 @part
-def close(state: Any, points: int, evaluated: bool) -> bool:
+def end_epoch(state: Any, points: int, evaluated: bool) -> bool:
     """End an epoch; return whether some network is done."""
     done = False
-    for lane in range(state.now.shape[1]):
-        if state.verdict[0, lane] == RUNNING:
-            loss = float(state.now[0, lane]) if evaluated else state.seen[0, lane] / points
+    for lane in range(state.batch_loss.shape[1]):
+        if state.status[0, lane] == RUNNING:
+            loss = (
+                float(state.batch_loss[0, lane]) if evaluated else state.loss_sum[0, lane] / points
+            )
             state.loss[0, lane] = loss
             if loss <= state.stop[0, lane]:
-                state.verdict[0, lane] = REACHED
-        done |= state.verdict[0, lane] != RUNNING
-        state.seen[0, lane] = 0.0
+                state.status[0, lane] = REACHED
+        done |= state.status[0, lane] != RUNNING
+        state.loss_sum[0, lane] = 0.0
     return done

@@ -1,24 +1,29 @@
 """The kernel for networks of any depth, optimizer, loss and batch.
 
-Read ``load(array, row)`` as *the number in this row, of every network*: but for that, these are the
-formulas of one network.
+``load(array, row)`` is one number per network, a lane each; with that, the formulas read as those
+of one network.
 """
 
 import math
 from typing import Any
 
-from inscape._core.compiled import compiled, part
-from inscape.ensembles.lanes import activations, state, vectors
-from inscape.ensembles.lanes.activations import activated, close, criterion, note, passed
-from inscape.ensembles.lanes.state import ADAMW, SGD, Array, Rules, Shape, State
+from inscape.ensembles.lanes.activations import (
+    activated,
+    criterion,
+    end_epoch,
+    note_loss,
+    preactivation_gradient,
+)
+from inscape.ensembles.lanes.state import ADAMW, SGD, Array, LaneRules, Shape, State
 from inscape.ensembles.lanes.vectors import alike, fma, load, root, store
+from inscape.runtime.compilation import compiled, part
 
 EPSILON = 1e-8  # of Adam
 
 
 @part
 def gather(source: Array, target: Array, order: Array, start: int, size: int) -> None:
-    """Copy the points of a batch, which are others in every lane."""
+    """Copy the points of a batch, which differ between lanes."""
     points = order.shape[0]
     for k in range(source.shape[0] // points):
         for b in range(size):
@@ -29,7 +34,7 @@ def gather(source: Array, target: Array, order: Array, start: int, size: int) ->
 
 @part
 def forward(group: Any, shape: Any, x: Array, size: int) -> int:
-    """Compute what all units give, layer after layer; return the row where the outputs begin."""
+    """Compute all activations, layer by layer; return the row where the outputs begin."""
     source, start, target = x, 0, 0
     for layer in range(shape.layers.shape[0]):
         inputs, outputs, at, bias, kind = shape.layers[layer]
@@ -60,7 +65,7 @@ def forward(group: Any, shape: Any, x: Array, size: int) -> int:
 def four_sums(
     weights: Array, row: int, inputs: int, source: Array, at: int, size: int, first: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """Return what a unit takes at four points: each weight is read once for all of them."""
+    """Return the pre-activations of a unit at four points; each weight is read once for all."""
     p = q = r = s = first
     for i in range(inputs):
         w, place = load(weights, row + i), at + i * size
@@ -73,21 +78,23 @@ def four_sums(
 
 @part
 def backward(group: Any, shape: Any, rules: Any, x: Array, size: int, last: int) -> None:
-    """Move all weights down the gradient, from the last layer to the first."""
-    here = last
+    """Make one step of the optimizer, from the last layer to the first."""
+    outputs_at = last
     for layer in range(shape.layers.shape[0] - 1, -1, -1):
         inputs, outputs, at, bias, kind = shape.layers[layer]
         slope = alike(x, shape.slopes[layer])
-        below = here - size * inputs
+        below = outputs_at - size * inputs
         for unit in range(outputs):
-            first = here + unit * size
+            first = outputs_at + unit * size
             g = alike(x, 0.0)
             for row in range(first, first + size):
-                error = passed(load(group.errors, row), load(group.hidden, row), kind, slope)
+                error = preactivation_gradient(
+                    load(group.errors, row), load(group.hidden, row), kind, slope
+                )
                 store(group.errors, row, error)
                 g = g + error
             if bias >= 0:
-                move(group, rules, bias + unit, load(group.weights, bias + unit), g)
+                update_weight(group, rules, bias + unit, load(group.weights, bias + unit), g)
             for i in range(inputs):
                 row = at + unit * inputs + i
                 w = load(group.weights, row)
@@ -103,37 +110,37 @@ def backward(group: Any, shape: Any, rules: Any, x: Array, size: int, last: int)
                         error, place = load(group.errors, first + b), below + i * size + b
                         g = fma(error, load(group.hidden, place), g)
                         store(group.errors, place, fma(w, error, load(group.errors, place)))
-                move(group, rules, row, w, g)
-        here = below
+                update_weight(group, rules, row, w, g)
+        outputs_at = below
 
 
 @part
-def product(one: Array, first: int, two: Array, second: int, size: int) -> Any:
+def product(left: Array, first: int, right: Array, second: int, size: int) -> Any:
     """Return the sum of products of ``size`` rows, which begin at ``first`` and ``second``."""
-    total = alike(one, 0.0)
+    total = alike(left, 0.0)
     for b in range(size):
-        total = fma(load(one, first + b), load(two, second + b), total)
+        total = fma(load(left, first + b), load(right, second + b), total)
     return total
 
 
 @part
-def set_pace(group: Any, rules: Any) -> None:
-    """Compute the step size of every lane; Adam's depends on how many steps a network has made."""
-    for lane in range(group.pace.shape[1]):
+def set_rate(group: Any, rules: Any) -> None:
+    """Compute the learning rate of each lane; Adam's bias correction depends on its steps."""
+    for lane in range(group.rate.shape[1]):
         if rules.optimizer == SGD:
-            group.pace[0, lane] = rules.lr
+            group.rate[0, lane] = rules.lr
         else:
             group.powers[0, lane] *= rules.beta1
             group.powers[1, lane] *= rules.beta2
-            group.pace[0, lane] = rules.lr / (1.0 - group.powers[0, lane])
-            group.pace[1, lane] = math.sqrt(1.0 - group.powers[1, lane])
+            group.rate[0, lane] = rules.lr / (1.0 - group.powers[0, lane])
+            group.rate[1, lane] = math.sqrt(1.0 - group.powers[1, lane])
 
 
 @part
-def move(group: Any, rules: Any, row: int, w: Any, g: Any) -> None:
-    """Move one weight, as torch.optim does."""
+def update_weight(group: Any, rules: Any, row: int, w: Any, g: Any) -> None:
+    """Update one weight as torch.optim does."""
     zero = alike(group.weights, 0.0)
-    rate = zero - load(group.pace, 0)
+    rate = zero - load(group.rate, 0)
     if rules.decay != 0.0 and rules.optimizer != ADAMW:
         g = fma(alike(group.weights, rules.decay), w, g)
     if rules.optimizer == SGD:
@@ -152,12 +159,12 @@ def move(group: Any, rules: Any, row: int, w: Any, g: Any) -> None:
         squares = alike(group.weights, rules.beta2) * load(group.squares, row)
         squares = fma(alike(group.weights, 1.0 - rules.beta2) * g, g, squares)
         store(group.squares, row, squares)
-        scale = root(squares) / load(group.pace, 1) + alike(group.weights, EPSILON)
+        scale = root(squares) / load(group.rate, 1) + alike(group.weights, EPSILON)
         store(group.weights, row, fma(rate, velocity / scale, w))
 
 
-@compiled(reorder=False, uses=(vectors, activations, state))
-def deep(group: State, shape: Shape, rules: Rules, epochs: int) -> int:
+@compiled(reorder=False)
+def deep(group: State, shape: Shape, rules: LaneRules, epochs: int) -> int:
     """Train networks of any depth by any of the optimizers, with or without mini-batches."""
     n, c = rules.points, shape.layers[-1, 1]
     step = 0
@@ -171,13 +178,13 @@ def deep(group: State, shape: Shape, rules: Rules, epochs: int) -> int:
                 x, y = group.batch_x, group.batch_y
             last = forward(group, shape, x, size)
             criterion(group, rules.loss, group.hidden, last, y, size, c)
-            note(group, size, step)
-            set_pace(group, rules)
+            note_loss(group, size, step)
+            set_rate(group, rules)
             backward(group, shape, rules, x, size, last)
             step += 1
         if rules.evaluated:
             last = forward(group, shape, group.x, n)
             criterion(group, rules.loss, group.hidden, last, group.y, n, c)
-        if close(group, n, rules.evaluated):
+        if end_epoch(group, n, rules.evaluated):
             return epoch + 1
     return epochs

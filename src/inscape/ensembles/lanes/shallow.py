@@ -1,21 +1,20 @@
 """The kernel for one input, one layer of ReLUs, one output: the networks of many papers.
 
-Read ``load(array, row)`` as *the number in this row, of every network*: but for that, these are the
-formulas of one network.
+``load(array, row)`` is one number per network, a lane each; with that, the formulas read as those
+of one network.
 """
 
 from typing import Any
 
-from inscape._core.compiled import compiled, part
-from inscape.ensembles.lanes import activations, state, vectors
-from inscape.ensembles.lanes.activations import close, criterion, note
-from inscape.ensembles.lanes.state import Rules, Shape, State
+from inscape.ensembles.lanes.activations import criterion, end_epoch, note_loss
+from inscape.ensembles.lanes.state import LaneRules, Shape, State
 from inscape.ensembles.lanes.vectors import alike, fma, load, store, where_positive
+from inscape.runtime.compilation import compiled, part
 
 
 @part
 def begin(group: Any, h: int, n: int) -> None:
-    """Compute the outputs of networks that are new here."""
+    """Compute the outputs of the networks that have just entered."""
     if not group.fresh.any():
         return
     for i in range(n):
@@ -24,16 +23,16 @@ def begin(group: Any, h: int, n: int) -> None:
             w, b = load(group.weights, j), load(group.weights, h + j)
             z = fma(w, load(group.x, i), b)
             output = where_positive(z, fma(load(group.weights, 2 * h + j), z, output), output)
-        store(group.now, 0, output)
+        store(group.batch_loss, 0, output)
         for lane in range(group.fresh.shape[1]):
             if group.fresh[0, lane]:
-                group.outputs[i, lane] = group.now[0, lane]
+                group.outputs[i, lane] = group.batch_loss[0, lane]
     group.fresh[:] = False
 
 
 @part
 def two_units(group: Any, h: int, n: int, j: int, k: int, rate: Any) -> None:
-    """Move units ``j`` and ``k``, and add to the outputs what they then give."""
+    """Update units ``j`` and ``k``, and add their new activations to the outputs."""
     wj, bj = load(group.weights, j), load(group.weights, h + j)
     wk, bk = load(group.weights, k), load(group.weights, h + k)
     gbj = gwj = gbk = gwk = alike(group.weights, 0.0)
@@ -56,7 +55,7 @@ def two_units(group: Any, h: int, n: int, j: int, k: int, rate: Any) -> None:
 
 @part
 def one_unit(group: Any, h: int, n: int, j: int, rate: Any) -> None:
-    """Move unit ``j``, and add to the outputs what it then gives."""
+    """Update unit ``j``, and add its new activations to the outputs."""
     w, b = load(group.weights, j), load(group.weights, h + j)
     gb = gw = alike(group.weights, 0.0)
     for i in range(n):
@@ -73,7 +72,7 @@ def one_unit(group: Any, h: int, n: int, j: int, rate: Any) -> None:
 def moved_unit(
     group: Any, h: int, j: int, rate: Any, w: Any, b: Any, gw: Any, gb: Any
 ) -> tuple[Any, Any, Any]:
-    """Move a unit down its gradient and return it.
+    """Make a gradient step of a unit and return its weights.
 
     ``gw`` and ``gb`` still lack the factor a. The derivative in a is the sum of errors times
     relu(w x + b); where that is not zero it is w x + b, so it is w gw + b gb.
@@ -88,19 +87,18 @@ def moved_unit(
     return w, b, a
 
 
-@compiled(reorder=False, uses=(vectors, activations, state))
-def shallow(group: State, shape: Shape, rules: Rules, epochs: int) -> int:
+@compiled(reorder=False)
+def shallow(group: State, shape: Shape, rules: LaneRules, epochs: int) -> int:
     """Train networks x -> a . relu(w x + b) + a_0 on all data by plain gradient descent.
 
-    While a unit is at hand, it is moved and at once adds to the outputs that the next step starts
-    from, so the weights are read once per step. Units are taken in pairs, which halves the traffic
-    on the outputs.
+    A unit is updated and at once adds to the outputs of the next step, so that weights are read
+    once per step. Units are processed in pairs, which halves the memory traffic of the outputs.
     """
     h, n = shape.layers[0, 1], rules.points
     begin(group, h, n)
     for epoch in range(epochs):
         criterion(group, rules.loss, group.outputs, 0, group.y, n, 1)
-        note(group, n, epoch)
+        note_loss(group, n, epoch)
         g = alike(group.weights, 0.0)
         for i in range(n):
             error = load(group.errors, i)
@@ -117,6 +115,6 @@ def shallow(group: State, shape: Shape, rules: Rules, epochs: int) -> int:
             one_unit(group, h, n, h - 1, rate)
         if rules.evaluated:
             criterion(group, rules.loss, group.outputs, 0, group.y, n, 1)
-        if close(group, n, rules.evaluated):
+        if end_epoch(group, n, rules.evaluated):
             return epoch + 1
     return epochs

@@ -1,4 +1,4 @@
-"""What the kernels of the lanes work on: plain arrays whose last axis is the lane."""
+"""Arrays that the kernels of the lanes read and write; their last axis is the lane."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import torch
 
 Array = npt.NDArray[Any]
 
-#: Numbers that the kernels know things by.
+#: Codes of activations, losses, optimizers and of the status of a network in the kernels.
 IDENTITY, RELU, LEAKY_RELU, TANH, SIGMOID = range(5)
 MSE, BCE, CROSS_ENTROPY = range(3)
 SGD, ADAM, ADAMW = range(3)
@@ -22,39 +22,39 @@ class State(NamedTuple):
     """A group of networks, one per lane; a kernel changes it in place.
 
     Rows of ``weights`` follow the order of ``model.parameters()``. The first part belongs to the
-    networks, and moves with them from lane to lane; the second is room to work in. Points come last
-    in a row number, so that inner loops walk along memory.
+    networks, and moves with them from lane to lane; the second holds buffers. In a row number
+    points vary fastest, so that inner loops read contiguous memory.
     """
 
     weights: Array  # p
     velocity: Array  # p, where there is momentum or Adam
     squares: Array  # p, where there is Adam
-    powers: Array  # Adam's betas to the power of the steps made, in double precision
+    powers: Array  # Adam's betas to the power of the step, in double precision
     x: Array  # d * n: first coordinates of all points, then second, ...
     y: Array  # c * n
-    outputs: Array  # n: what the networks of the shallow kernel give now
+    outputs: Array  # n: current outputs, in the shallow kernel
     stop: Array  # loss to stop at, minus infinity for none, in double precision
     fresh: Array  # whether outputs are still to be computed
     loss: Array  # loss of the last epoch, in double precision
-    verdict: Array  # RUNNING, REACHED or DIVERGED
+    status: Array  # RUNNING, REACHED or DIVERGED
     step: Array  # where it diverged, counted from the first step of the call
 
-    order: Array  # epochs, n, lanes: rows of each epoch, where there are mini-batches
+    order: Array  # epochs, n, lanes: order of the points, where there are mini-batches
     batch_x: Array
     batch_y: Array
-    hidden: Array  # what every unit gives at every point of the batch, unit after unit
-    errors: Array  # derivative of the loss in what it takes
-    pace: Array  # step size of each lane, and Adam's second correction
-    now: Array  # loss of the batch
-    seen: Array  # losses of the epoch, times points
+    hidden: Array  # activations at every point of the batch, unit after unit
+    errors: Array  # gradient in the pre-activations
+    rate: Array  # learning rate of each lane, and Adam's second bias correction
+    batch_loss: Array  # loss of the batch
+    loss_sum: Array  # sum of the losses of the epoch over its points
 
 
-#: How many fields of a state move with the network.
+#: Number of fields of a state that belong to the networks.
 OWN = State._fields.index("order")
 
 
-class Rules(NamedTuple):
-    """How to train, in numbers."""
+class LaneRules(NamedTuple):
+    """The options of the training as codes and numbers."""
 
     points: int
     batch: int
@@ -98,7 +98,7 @@ class Shape(NamedTuple):
 
     @property
     def is_shallow(self) -> bool:
-        """Whether it is one number in, a layer of ReLUs with biases, one number out."""
+        """Whether it has one input, one layer of ReLUs with biases, and one output."""
         if len(self.layers) != 2 or (self.inputs, self.outputs) != (1, 1):
             return False
         return bool((self.layers[:, 3] >= 0).all()) and self.layers[:, 4].tolist() == [
@@ -107,8 +107,8 @@ class Shape(NamedTuple):
         ]
 
 
-def blank_state(shape: Shape, rules: Rules, dtype: torch.dtype) -> State:
-    """Return a group without networks: zeros, which stay zeros or at least finite."""
+def blank_state(shape: Shape, rules: LaneRules, dtype: torch.dtype) -> State:
+    """Return a group of empty lanes: zeros, which stay finite."""
     p, n = shape.parameters, rules.points
     d, c = shape.inputs, shape.outputs
     size = n if rules.evaluated else rules.batch
@@ -130,16 +130,16 @@ def blank_state(shape: Shape, rules: Rules, dtype: torch.dtype) -> State:
         stop=rows(1, torch.float64),
         fresh=rows(1, torch.bool),
         loss=rows(1, torch.float64),
-        verdict=rows(1, torch.int64),
+        status=rows(1, torch.int64),
         step=rows(1, torch.int64),
         order=np.zeros((1, n if rules.shuffled else 0, LANES[dtype]), np.int32),
         batch_x=rows(rules.batch * d if rules.shuffled else 0),
         batch_y=rows(rules.batch * c if rules.shuffled else 0),
         hidden=rows(size * units),
         errors=rows(size * units),
-        pace=rows(2),
-        now=rows(1),
-        seen=rows(1, torch.float64),
+        rate=rows(2),
+        batch_loss=rows(1),
+        loss_sum=rows(1, torch.float64),
     )
     state.stop[:] = -np.inf
     return state

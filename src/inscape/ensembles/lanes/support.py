@@ -1,6 +1,6 @@
-"""What the lanes can train: reading networks and settings, or saying why not."""
+"""Which networks and options the lanes support, and their translation for the kernels."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from torch import Tensor, nn
@@ -18,10 +18,11 @@ from inscape.ensembles.lanes.state import (
     SGD,
     SIGMOID,
     TANH,
-    Rules,
+    LaneRules,
     Shape,
 )
-from inscape.training.trajectory import Settings
+from inscape.training.function_names import own_name
+from inscape.training.options import FitOptions
 
 ACTIVATIONS: dict[type[nn.Module], int] = {
     nn.ReLU: RELU,
@@ -32,22 +33,22 @@ ACTIVATIONS: dict[type[nn.Module], int] = {
 LOSSES = {"mse": MSE, "bce_logits": BCE, "cross_entropy": CROSS_ENTROPY}
 OPTIMIZERS = {"sgd": SGD, "adam": ADAM, "adamw": ADAMW}
 
-#: Above this many weights, or numbers that the units give for a batch, lanes outgrow the nearer
-#: caches, and matrix products of whole stacks are faster.
+#: Above this many weights, or activations of a batch, lanes outgrow the first caches, and the
+#: matrix products of stacks are faster.
 LARGEST = 2**14
 
 
 def reason_not(
-    models: Sequence[nn.Module], xs: Sequence[Tensor], ys: Sequence[Tensor], settings: Settings
+    models: Sequence[nn.Module], xs: Sequence[Tensor], ys: Sequence[Tensor], options: FitOptions
 ) -> str | None:
-    """Say why these networks cannot be trained in lanes, or return None if they can."""
-    reasons = (_settings(settings), *map(_network, models), *map(_data, xs))
+    """Return why these networks cannot be trained in lanes, or None if they can."""
+    reasons = (_options(options), *map(_network, models), *map(_data, xs))
     reason = next(filter(None, reasons), None)
-    return reason or _together(models, xs, settings)
+    return reason or _as_group(models, xs, options)
 
 
 def shape_of(model: nn.Module) -> Shape:
-    """Return the layers of a network that :func:`reason_not` has no word against."""
+    """Return the layers of a network that :func:`reason_not` allows."""
     layers: list[list[int]] = []
     slopes: list[float] = []
     row = 0
@@ -65,47 +66,46 @@ def shape_of(model: nn.Module) -> Shape:
     return Shape(np.array(layers, dtype=np.int64), np.array(slopes, dtype=np.float64))
 
 
-def rules_of(settings: Settings, points: int) -> Rules:
-    """Return the settings in numbers, for data of so many points."""
-    shuffled = settings.batch is not None
-    return Rules(
+def rules_of(options: FitOptions, points: int) -> LaneRules:
+    """Return the options as numbers, for data of so many points."""
+    shuffled = options.batch is not None
+    return LaneRules(
         points=points,
-        batch=min(settings.batch or points, points),
+        batch=min(options.batch or points, points),
         shuffled=shuffled,
-        loss=LOSSES[settings.loss],
-        evaluated=settings.stop_on == "evaluated",
-        optimizer=OPTIMIZERS[settings.optimizer],
-        nesterov=settings.nesterov,
-        lr=float(settings.lr),
-        momentum=float(settings.momentum),
-        decay=float(settings.weight_decay),
-        beta1=float(settings.betas[0]),
-        beta2=float(settings.betas[1]),
+        loss=LOSSES[own_name(options.loss)],
+        evaluated=options.stop_on == "evaluated",
+        optimizer=OPTIMIZERS[own_name(options.optimizer)],
+        nesterov=options.nesterov,
+        lr=float(options.lr),
+        momentum=float(options.momentum),
+        decay=float(options.weight_decay),
+        beta1=float(options.betas[0]),
+        beta2=float(options.betas[1]),
     )
 
 
-def is_plain(shape: Shape, rules: Rules) -> bool:
-    """Tell whether the kernel for shallow networks and plain gradient descent will do."""
+def is_plain(shape: Shape, rules: LaneRules) -> bool:
+    """Return whether the kernel for shallow networks and full-batch gradient descent suffices."""
     options = (rules.momentum, rules.decay, rules.shuffled)
     return shape.is_shallow and rules.optimizer == SGD and not any(options)
 
 
-def _settings(settings: Settings) -> str | None:
-    known: list[tuple[str, Callable[[Settings], object], tuple[object, ...]]] = [
-        ("the losses", lambda s: s.loss, tuple(LOSSES)),
-        ("the optimizers", lambda s: s.optimizer, tuple(OPTIMIZERS)),
-    ]
-    for what, value, names in known:
-        if value(settings) not in names:
-            return f"lanes know {what} {', '.join(map(str, names))}, found {value(settings)}"
-    for what in ("penalties", "schedule", "record"):
-        if getattr(settings, what):
-            return f"lanes take no {what}, found {getattr(settings, what)}"
+def _options(options: FitOptions) -> str | None:
+    settings = options.settings()
+    if settings.loss not in LOSSES:
+        return f"lanes know the losses {', '.join(LOSSES)}, found {settings.loss}"
+    if settings.optimizer not in OPTIMIZERS:
+        return f"lanes know the optimizers {', '.join(OPTIMIZERS)}, found {settings.optimizer}"
+    if settings.penalties:
+        return f"lanes support no penalties, found {settings.penalties}"
+    if settings.schedule:
+        return f"lanes support no schedule, found {settings.schedule}"
     return None
 
 
 def _network(model: nn.Module) -> str | None:
-    wanted = "lanes take an nn.Sequential of Linear, ReLU, LeakyReLU, Tanh, Sigmoid and Identity"
+    wanted = "lanes require an nn.Sequential of Linear, ReLU, LeakyReLU, Tanh, Sigmoid and Identity"
     if type(model) is not nn.Sequential:
         return f"{wanted}, found {type(model).__name__}"
     before: nn.Module | None = None
@@ -115,7 +115,7 @@ def _network(model: nn.Module) -> str | None:
         if type(part) is not nn.Linear and type(before) is not nn.Linear:
             return f"in lanes an activation follows a Linear, found {name!r} elsewhere"
         if isinstance(part, nn.LeakyReLU) and part.negative_slope <= 0:
-            return f"lanes take slopes above 0, found {part.negative_slope} at {name!r}"
+            return f"lanes require slopes above 0, found {part.negative_slope} at {name!r}"
         before = part
     return _weights(model)
 
@@ -139,27 +139,24 @@ def _weights(model: nn.Module) -> str | None:
 
 def _data(x: Tensor) -> str | None:
     if x.ndim != 2:
-        return f"lanes take points that are rows of numbers, found shape {tuple(x.shape)}"
+        return f"lanes require points that are vectors, found shape {tuple(x.shape)}"
     if x.device.type != "cpu" or x.dtype not in LANES:
         return f"lanes compute on the CPU in float32 or float64, found {x.dtype} on {x.device}"
     return None
 
 
-def _together(models: Sequence[nn.Module], xs: Sequence[Tensor], settings: Settings) -> str | None:
+def _as_group(models: Sequence[nn.Module], xs: Sequence[Tensor], options: FitOptions) -> str | None:
     shapes = [shape_of(model) for model in models]
     marks = {(*shape.layers.flat, *shape.slopes) for shape in shapes}
     if len(marks) > 1 or len({x.dtype for x in xs}) > 1:
         return "lanes hold networks of one shape and one dtype, found several"
-    rules = rules_of(settings, max(map(len, xs)))
+    rules = rules_of(options, max(map(len, xs)))
     if is_plain(shapes[0], rules):
         return None
     points = rules.points if rules.evaluated else rules.batch
     numbers = points * int(shapes[0].layers[:, 1].sum())
     if numbers > LARGEST:
-        return (
-            f"lanes are for batches at which units give up to {LARGEST} numbers in all, "
-            f"found {numbers}"
-        )
+        return f"lanes are for batches with up to {LARGEST} activations in all, found {numbers}"
     return None
 
 
@@ -173,5 +170,5 @@ def _parts(model: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]
 
 
 def _has_hooks(part: nn.Module) -> bool:
-    kept = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(part, name) for name in kept)
+    hooks = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return any(getattr(part, name) for name in hooks)

@@ -1,4 +1,4 @@
-"""Training in lanes: groups take turns on all threads; who is done leaves, who waits enters."""
+"""Training in lanes: groups of networks share the threads, waiting ones replace finished ones."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -8,15 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from inscape._core.progress import Bar
-from inscape._core.progress import progress as progress_bar
-from inscape.ensembles.lanes.group import Group, Run
+from inscape.ensembles.lanes.group import LaneGroup, Run
 from inscape.ensembles.lanes.state import DIVERGED, REACHED
 from inscape.ensembles.lanes.support import shape_of
-from inscape.ensembles.member import LostMembersError, Member, Orders
+from inscape.ensembles.member import LostMembersError, Member
+from inscape.runtime.progress import Bar
+from inscape.runtime.progress import progress as progress_bar
 from inscape.training.checks import check_end
-from inscape.training.losses import loss_function
-from inscape.training.optimizers import build_optimizer
+from inscape.training.options import FitOptions
 from inscape.training.update import DivergedError, Update, batches_per_epoch
 
 
@@ -24,26 +23,25 @@ def train(
     models: Sequence[nn.Module],
     xs: Sequence[Tensor],
     ys: Sequence[Tensor],
-    settings: Orders,
+    options: FitOptions,
     seeds: Sequence[int],
 ) -> Iterator[Member]:
     """Train networks of one shape in lanes, and yield each when it leaves.
 
-    The weights of a network are written when it leaves; until then its module is as it was. One
-    that diverges leaves too, its module as it was; after all others :class:`LostMembersError` tells
-    what happened to it.
+    The weights of a network are written to its module when it is done; the module of one that
+    diverges is not changed, and after all others :class:`LostMembersError` says what happened.
     """
     runs = [
         Run(index=index, model=model, x=x.detach(), y=y.detach(), seed=seed)
         for index, (model, x, y, seed) in enumerate(zip(models, xs, ys, seeds, strict=True))
     ]
     lost: dict[int, DivergedError] = {}
-    total = sum(settings.epochs * _per_epoch(run, settings) for run in runs)
+    total = sum(options.epochs * _per_epoch(run, options) for run in runs)
     label = f"training {len(models)} networks"
-    with progress_bar(total, label=label, quiet=settings.quiet) as bar:
-        for run in _finished(runs, settings, bar):
+    with progress_bar(total, label=label, quiet=options.quiet) as bar:
+        for run in _finished(runs, options, bar):
             try:
-                member = _member(run, settings)
+                member = _member(run, options)
             except DivergedError as error:
                 lost[run.index] = error
             else:
@@ -52,8 +50,8 @@ def train(
         raise LostMembersError(lost)
 
 
-def _finished(runs: Sequence[Run], settings: Orders, bar: Bar) -> Iterator[Run]:
-    """Yield the runs as they end, the next turn of their group being under way where it can."""
+def _finished(runs: Sequence[Run], options: FitOptions, bar: Bar) -> Iterator[Run]:
+    """Yield the runs as they end, while their group goes on training."""
     waiting: dict[int, deque[Run]] = {}
     for run in sorted(runs, key=lambda run: -len(run.x)):  # long turns first, to end together
         waiting.setdefault(len(run.x), deque()).append(run)
@@ -61,13 +59,13 @@ def _finished(runs: Sequence[Run], settings: Orders, bar: Bar) -> Iterator[Run]:
     with Team(torch.get_num_threads()) as team:
         while True:
             while team.has_room and (points := _next(waiting)):
-                group = Group(shape, settings, points, dtype)
+                group = LaneGroup(shape, options, points, dtype)
                 _fill(group, waiting)
                 team.start(group)
             if not team.groups:
                 return
             group = team.ended()
-            bar.advance(group.walked)
+            bar.advance(group.steps_made)
             done = list(group.finished())
             for guest in group.guests:
                 group.absorb(guest)
@@ -76,18 +74,18 @@ def _finished(runs: Sequence[Run], settings: Orders, bar: Bar) -> Iterator[Run]:
             if group.live and not _joined(group, team.groups, waiting):
                 team.start(group)
             for run in done:
-                bar.advance((settings.epochs - run.epochs) * _per_epoch(run, settings))
+                bar.advance((options.epochs - run.epochs) * _per_epoch(run, options))
                 yield run
 
 
 class Team:
-    """Threads that run one group each; a team of one works in the thread that waits for it."""
+    """Threads that train one group each; with one thread, the calling thread does."""
 
     def __init__(self, threads: int) -> None:
-        self.groups: list[Group] = []
+        self.groups: list[LaneGroup] = []
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-        self._turns: dict[Future[None], Group] = {}
+        self._turns: dict[Future[None], LaneGroup] = {}
 
     def __enter__(self) -> "Team":
         return self
@@ -101,14 +99,14 @@ class Team:
         """Whether a thread is idle."""
         return len(self.groups) < self._threads
 
-    def start(self, group: Group) -> None:
-        """Let a group have its turn."""
+    def start(self, group: LaneGroup) -> None:
+        """Train a group for a turn."""
         self.groups.append(group)
         if self._pool:
             self._turns[self._pool.submit(group.advance)] = group
 
-    def ended(self) -> Group:
-        """Wait for a turn to end, and return the group whose it was."""
+    def ended(self) -> LaneGroup:
+        """Wait for a turn to end, and return its group."""
         if not self._pool:
             group = self.groups.pop()
             group.advance()
@@ -121,18 +119,18 @@ class Team:
 
 
 def _next(waiting: dict[int, deque[Run]]) -> int | None:
-    """Return the number of points of those whose turn it is."""
+    """Return the number of points of the next runs that wait."""
     return next((points for points, runs in waiting.items() if runs), None)
 
 
-def _fill(group: Group, waiting: dict[int, deque[Run]]) -> None:
+def _fill(group: LaneGroup, waiting: dict[int, deque[Run]]) -> None:
     queue = waiting[group.points]
     while queue and group.free:
         group.enter(queue.popleft())
 
 
-def _joined(group: Group, others: Sequence[Group], waiting: dict[int, deque[Run]]) -> bool:
-    """Let a group with empty lanes join another one, if its thread has other work to do."""
+def _joined(group: LaneGroup, others: Sequence[LaneGroup], waiting: dict[int, deque[Run]]) -> bool:
+    """Merge a group with empty lanes into another one, if other runs wait for its thread."""
     if not group.free or not _next(waiting):
         return False
     for host in others:
@@ -143,41 +141,34 @@ def _joined(group: Group, others: Sequence[Group], waiting: dict[int, deque[Run]
     return False
 
 
-def _member(run: Run, settings: Orders) -> Member:
-    """Write the weights into the module; refuse those that are not finite, as ``fit`` does."""
+def _member(run: Run, options: FitOptions) -> Member:
+    """Write the weights into the module; raise an error if they are not finite, as ``fit`` does."""
     run.model.zero_grad(set_to_none=True)
     run.model.eval()
-    steps = run.epochs * _per_epoch(run, settings)
-    if run.verdict == DIVERGED:
-        raise _update(run, settings).diverged(run.diverged_at, f"loss {run.loss:.3g}")
+    steps = run.epochs * _per_epoch(run, options)
+    if run.status == DIVERGED:
+        raise _update(run, options).diverged(run.diverged_at, f"loss {run.loss:.3g}")
     with torch.no_grad():
         weights = torch.from_numpy(run.weights)
         for parameter in run.model.parameters():
             own, weights = weights.tensor_split([parameter.numel()])
             parameter.copy_(own.view_as(parameter))
     if not np.isfinite(run.weights).all():
-        check_end(_update(run, settings), steps - 1)
+        check_end(_update(run, options), steps - 1)
     return Member(
         index=run.index,
         model=run.model,
         loss=run.loss,
         epochs=run.epochs,
         steps=steps,
-        stopped="loss" if run.verdict == REACHED else "epochs",
+        stopped="loss" if run.status == REACHED else "epochs",
     )
 
 
-def _update(run: Run, settings: Orders) -> Update:
-    """Return the update that ``fit`` would have made, which knows what to say of a divergence."""
-    return Update(
-        run.model,
-        loss_function(settings.loss),
-        build_optimizer(settings.optimizer, run.model, settings),
-        (),
-        seed=run.seed,
-        per_epoch=_per_epoch(run, settings),
-    )
+def _update(run: Run, options: FitOptions) -> Update:
+    """Return the update of ``fit``, which words the error of a divergence."""
+    return Update.of(run.model, options, seed=run.seed, points=len(run.x))
 
 
-def _per_epoch(run: Run, settings: Orders) -> int:
-    return batches_per_epoch(len(run.x), settings.batch)
+def _per_epoch(run: Run, options: FitOptions) -> int:
+    return batches_per_epoch(len(run.x), options.batch)

@@ -1,10 +1,10 @@
-"""Numbers of many networks at once: a kernel written with them reads as if there were one network.
+"""SIMD vectors with one number per network: kernels read as if there were one network.
 
 A :class:`Lanes` holds one number of each of 16 networks in single precision, of 8 in double, and
 fills one AVX-512 register (machines with shorter ones get two or four). Every operation here acts
-on each lane alone, so what happens in a lane does not depend on the others, bit for bit. Nothing
-is left to the compiler's taste: products are fused with sums where :func:`fma` says so and where
-the machine can, and no sum is reordered.
+on each lane alone, so a lane does not depend on the others, bit for bit. The compiler has no
+choice: products are fused with sums where :func:`fma` says so and where the processor can, and no
+sum is reordered.
 
 This file imports numba, and is itself imported when a kernel is first needed.
 """
@@ -27,7 +27,7 @@ WIDTHS = {32: 16, 64: 8}
 
 LN2_HIGH, LN2_LOW = 0.693359375, -2.121944400546905827679e-4  # the first has few bits
 LOG2_E = 1.4426950408889634
-#: Beyond this the exponential is cut off, so that 2^k below stays a normal number.
+#: Arguments of the exponential are clipped here, so that 2^k below stays a normal number.
 LARGEST = {32: 87.0, 64: 708.0}
 #: 1/2!, 1/3!, ...: with |r| <= ln(2) / 2 the first left out is below 1e-17.
 FACTORIALS = (
@@ -59,7 +59,7 @@ class LanesModel(models.PrimitiveModel):
 
 
 def operation(code: Callable[..., Any]) -> Any:
-    """Make a function that kernels may call of one that writes machine instructions."""
+    """Return a function for kernels from one that writes LLVM instructions."""
     return intrinsic(code)
 
 
@@ -119,9 +119,9 @@ def root(context: Any, a: Any) -> Any:
 
 @operation
 def where_positive(context: Any, z: Any, a: Any, b: Any) -> Any:
-    """Return ``a`` where ``z`` is above zero or is no number, else ``b``.
+    """Return ``a`` where ``z`` is above zero or NaN, else ``b``.
 
-    So a NaN goes on its way through a ReLU, as in PyTorch. A sum or product that stands in the
+    So a ReLU passes NaN on, as in PyTorch. A sum or product that stands in the
     place of ``a`` with ``b`` as one of its terms costs no more than without the choice.
     """
 
@@ -156,7 +156,7 @@ def expm1(context: Any, x: Any) -> Any:
 
 
 class _Same(AbstractTemplate):
-    """An operator takes lanes and lanes of one precision, and gives the same."""
+    """The type of a binary operator on lanes of one precision."""
 
     def generic(self, args: Any, keywords: Any) -> Any:
         if len(args) == 2 and isinstance(args[0], Lanes) and args[0] == args[1]:

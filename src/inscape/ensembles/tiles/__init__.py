@@ -1,1 +1,1 @@
-"""Tiny networks in lanes: their products are taken in tiles that stay in the registers."""
+"""Tiny networks in lanes: their products are computed in tiles that stay in the registers."""

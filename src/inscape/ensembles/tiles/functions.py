@@ -1,4 +1,4 @@
-"""Functions of lanes beyond plain arithmetic, and questions about them."""
+"""Functions of lanes beyond arithmetic: exponential, root, comparisons, the queue."""
 
 # mypy: disable-error-code="no-untyped-call, import-untyped"
 # numba and llvmlite carry no types.
@@ -19,7 +19,7 @@ from inscape.ensembles.lanes.vectors import (
     operation,
 )
 
-#: Beyond this the exponential counts as no smaller, so that 2^k stays a normal number.
+#: Arguments are clipped here, so that 2^k stays a normal number.
 FARTHEST = {32: 87.0, 64: 708.0}
 #: Terms of the exponential series up to |r| <= ln(2) / 2, for half a unit of the last digit.
 TERMS = {32: 7, 64: 13}
@@ -54,8 +54,8 @@ def decay(context: Any, z: Any) -> Any:
 def quick_root(context: Any, v: Any) -> Any:
     """Return the square root of a number that is not negative, to a unit of the last digit.
 
-    In single precision by Newton's method, in a third of the time that machines take for a root; in
-    double precision by the machine. Infinity counts as the largest number.
+    In single precision by Newton's method, in a third of the time of the instruction; in double
+    precision by that instruction. Infinity counts as the largest number.
     """
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -64,9 +64,9 @@ def quick_root(context: Any, v: Any) -> Any:
             return _call(builder, "llvm.sqrt", v)
         most = _constant(kind, LARGEST)
         v = builder.select(builder.fcmp_ordered("<", v, most), v, most)
-        whole = ir.VectorType(ir.IntType(32), kind.count)
-        half = builder.lshr(builder.bitcast(v, whole), _constant_whole(whole, 1))
-        y = builder.bitcast(builder.sub(_constant_whole(whole, GUESS), half), kind)
+        integer = ir.VectorType(ir.IntType(32), kind.count)
+        half = builder.lshr(builder.bitcast(v, integer), _constant_integer(integer, 1))
+        y = builder.bitcast(builder.sub(_constant_integer(integer, GUESS), half), kind)
         u = _fma(builder, builder.fneg(builder.fmul(v, y)), y, _constant(kind, OFFSET))
         y = builder.fmul(builder.fmul(y, _constant(kind, FACTOR)), u)
         s, h = builder.fmul(v, y), builder.fmul(y, _constant(kind, 0.5))
@@ -88,29 +88,29 @@ def larger(context: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
 
 
 @operation
-def some_positive(context: Any, a: Any) -> Any:
-    """Tell whether any lane is above zero."""
+def any_positive(context: Any, a: Any) -> Any:
+    """Return whether any lane is above zero."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _some(builder, builder.fcmp_ordered(">", args[0], _constant(args[0].type, 0.0)))
+        return _any_lane(builder, builder.fcmp_ordered(">", args[0], _constant(args[0].type, 0.0)))
 
     return types.boolean(a), code
 
 
 @operation
-def some_wild(context: Any, a: Any) -> Any:
-    """Tell whether any lane is not finite."""
+def any_not_finite(context: Any, a: Any) -> Any:
+    """Return whether any lane is not finite."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         rest = builder.fsub(args[0], args[0])
-        return _some(builder, builder.fcmp_unordered("!=", rest, _constant(rest.type, 0.0)))
+        return _any_lane(builder, builder.fcmp_unordered("!=", rest, _constant(rest.type, 0.0)))
 
     return types.boolean(a), code
 
 
 @operation
-def taken(context: Any, queue: Any) -> Any:
-    """Take the next number from a queue that threads share: its first entry, raised by one."""
+def next_in_queue(context: Any, queue: Any) -> Any:
+    """Return the next index of a queue that threads share: its first entry, then raised by one."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         place = context.make_array(queue)(context, builder, args[0]).data
@@ -119,14 +119,14 @@ def taken(context: Any, queue: Any) -> Any:
     return types.int64(queue), code
 
 
-def _some(builder: Any, mask: Any) -> Any:
-    whole = ir.IntType(mask.type.count)
-    return builder.icmp_unsigned("!=", builder.bitcast(mask, whole), ir.Constant(whole, 0))
+def _any_lane(builder: Any, mask: Any) -> Any:
+    integer = ir.IntType(mask.type.count)
+    return builder.icmp_unsigned("!=", builder.bitcast(mask, integer), ir.Constant(integer, 0))
 
 
 def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return _call(builder, "llvm.fmuladd", a, b, c)
 
 
-def _constant_whole(kind: Any, value: int) -> Any:
+def _constant_integer(kind: Any, value: int) -> Any:
     return ir.Constant(kind, [value] * kind.count)

@@ -1,7 +1,7 @@
 """Random numbers of the tiny networks: each a hash of seed, purpose and place.
 
-Nothing is carried from one draw to the next, so a member's numbers depend on its seed alone. With
-``mix`` the finishing function of splitmix64 and all sums taken modulo 2^64,
+No draw depends on the one before, so a member's numbers depend on its seed alone. With
+``mix`` the finishing function of splitmix64 and all sums modulo 2^64,
 
 - the stream of a purpose is ``key = mix(mix(seed) + purpose)``: 1 for weights, 2 for shuffles;
 - its draw ``i`` is ``mix(key + (i + 1) * 0x9E3779B97F4A7C15)``, so a stream is splitmix64 itself;
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from inscape._core.compiled import compiled, part
 from inscape.ensembles.tiles.options import Array
+from inscape.runtime.compilation import compiled, part
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -65,7 +65,7 @@ def fill_uniform(key: Any, row: Array, begin: int, end: int, limit: float) -> No
 
 
 @part
-def draw_weights(seed: Any, sizes: Array, law: int, row: Array) -> None:
+def draw_weights(seed: Any, sizes: Array, distribution: int, row: Array) -> None:
     """Write the first weights of one member."""
     key = mix(mix(seed) + WEIGHTS)
     at = 0
@@ -73,15 +73,15 @@ def draw_weights(seed: Any, sizes: Array, law: int, row: Array) -> None:
         a, b = sizes[layer], sizes[layer + 1]
         bias = at + a * b
         end = bias + b
-        if law == 0:
+        if distribution == 0:
             fill_normal(key, row, at, bias, math.sqrt(2.0 / a))
-        elif law == 1:
+        elif distribution == 1:
             fill_uniform(key, row, at, bias, math.sqrt(6.0 / a))
-        elif law == 2:
+        elif distribution == 2:
             fill_uniform(key, row, at, bias, math.sqrt(6.0 / (a + b)))
         else:
             fill_uniform(key, row, at, end, math.sqrt(1.0 / a))
-        for i in range(bias, end if law != 3 else bias):
+        for i in range(bias, end if distribution != 3 else bias):
             row[i] = 0.0
         at = end
 
@@ -98,10 +98,10 @@ def draw_order(seed: Any, epoch: int, places: Array) -> None:
 
 
 @compiled(reorder=False)
-def all_weights(seeds: Array, sizes: Array, law: int, rows: Array) -> None:
+def all_weights(seeds: Array, sizes: Array, distribution: int, rows: Array) -> None:
     """Write the first weights of all members."""
     for k in range(len(seeds)):
-        draw_weights(seeds[k], sizes, law, rows[k])
+        draw_weights(seeds[k], sizes, distribution, rows[k])
 
 
 @compiled(reorder=False)

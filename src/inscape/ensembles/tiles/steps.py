@@ -1,58 +1,60 @@
-"""From outputs to errors and scores, and from derivatives to new weights."""
+"""Loss and its gradient, number of points right, and steps of the optimizers."""
 
 from typing import Any
 
-from inscape._core.compiled import part
 from inscape.ensembles.lanes.vectors import alike, fma, load, store
 from inscape.ensembles.tiles.functions import decay, larger, quick_root
 from inscape.ensembles.tiles.options import ADAM, BCE, Array
-from inscape.ensembles.tiles.state import LOSS, PACE, RIGHT, ROOT, WILD
+from inscape.ensembles.tiles.state import LOSS, PROBE, RATE, RIGHT, ROOT
+from inscape.runtime.compilation import part
 
 EPSILON = 1e-8  # of Adam
-#: log(1 + e) / e for e from 0 to 1, to 1e-5: it says when to look closer, not when to stop.
+#: log(1 + e) / e for e from 0 to 1, to 1e-5: it decides when to compute the exact loss.
 LOG = (0.999999, -0.499871, 0.331115, -0.235127, 0.149395, -0.066554, 0.014192)
 
 
 @part
-def blame(work: Any, rules: Any, at: int, y: Array, first: int, size: int, count: int) -> None:
-    """Write the errors of the outputs of a tile; ``count`` points share a step."""
-    one, zero = alike(y, 1.0), alike(y, 0.0)
-    wild = load(work.facts, WILD)
+def output_gradient(
+    work: Any, rules: Any, at: int, y: Array, first: int, size: int, count: int
+) -> None:
+    """Write the gradient of the loss in the outputs of a tile; a step averages ``count`` points."""
+    unity, zero = alike(y, 1.0), alike(y, 0.0)
+    probe = load(work.facts, PROBE)
     if rules.loss == BCE:
-        share = alike(y, 1.0 / count)
+        scale = alike(y, 1.0 / count)
         for b in range(size):
             z, target = load(work.hidden, at + b), load(y, first + b)
             e = decay(z)
-            chance = larger(zero, z, e, one) / (one + e)
-            store(work.errors, b, (chance - target) * share)
-            wild = wild + z
+            probability = larger(zero, z, e, unity) / (unity + e)
+            store(work.errors, b, (probability - target) * scale)
+            probe = probe + z
     else:
-        share = alike(y, 2.0 / count)
+        scale = alike(y, 2.0 / count)
         for b in range(size):
             error = load(work.hidden, at + b) - load(y, first + b)
-            store(work.errors, b, error * share)
-            wild = fma(error, error, wild)
-    store(work.facts, WILD, wild)
+            store(work.errors, b, error * scale)
+            probe = fma(error, error, probe)
+    store(work.facts, PROBE, probe)
 
 
 @part
-def score(work: Any, rules: Any, at: int, first: int, size: int) -> None:
-    """Count the points of a tile that are right, and keep the outputs."""
-    one, zero = alike(work.y, 1.0), alike(work.y, 0.0)
+def count_right(work: Any, rules: Any, at: int, first: int, size: int) -> None:
+    """Count the points of a tile that are right, and store the outputs."""
+    unity, zero = alike(work.y, 1.0), alike(work.y, 0.0)
     edge = alike(work.y, rules.threshold)
     right = load(work.facts, RIGHT)
     for b in range(size):
         z = load(work.hidden, at + b)
         store(work.outputs, first + b, z)
-        right = larger((z - edge) * load(work.side, first + b), zero, right + one, right)
+        right = larger((z - edge) * load(work.side, first + b), zero, right + unity, right)
     store(work.facts, RIGHT, right)
-    if rules.graded:
-        grade(work, rules, first, size)
+    if rules.stops_on_loss:
+        sum_losses(work, rules, first, size)
 
 
 @part
-def grade(work: Any, rules: Any, first: int, size: int) -> None:
-    """Add up the loss of a tile, roughly."""
+def sum_losses(work: Any, rules: Any, first: int, size: int) -> None:
+    """Add up the loss of a tile approximately."""
     zero = alike(work.y, 0.0)
     total = load(work.facts, LOSS)
     for b in range(size):
@@ -75,20 +77,20 @@ def grade(work: Any, rules: Any, first: int, size: int) -> None:
 
 @part
 def update(work: Any, data: Any, rules: Any) -> None:
-    """Move all weights, as torch.optim does."""
-    latest = data.paces.shape[1] - 1
+    """Update all weights as torch.optim does."""
+    latest = data.rates.shape[1] - 1
     for lane in range(len(work.age)):
         age = min(work.age[lane], latest)
-        work.facts[PACE, lane] = -data.paces[0, age]
-        work.facts[ROOT, lane] = data.paces[1, age]
+        work.facts[RATE, lane] = -data.rates[0, age]
+        work.facts[ROOT, lane] = data.rates[1, age]
         work.age[lane] += 1
-    rate = load(work.facts, PACE)
+    rate = load(work.facts, RATE)
     if rules.optimizer == ADAM:
         adam(work, rules, rate, load(work.facts, ROOT))
         return
     momentum = alike(work.weights, rules.momentum)
     for row in range(work.weights.shape[0]):
-        g = load(work.slopes, row)
+        g = load(work.gradients, row)
         if rules.momentum != 0.0:
             g = fma(momentum, load(work.velocity, row), g)
             store(work.velocity, row, g)
@@ -102,8 +104,8 @@ def adam(work: Any, rules: Any, rate: Any, correction: Any) -> None:
     old2, new2 = alike(work.weights, rules.beta2), alike(work.weights, 1.0 - rules.beta2)
     small = alike(work.weights, EPSILON)
     for row in range(0, work.weights.shape[0], 2):
-        g, velocity = load(work.slopes, row), load(work.velocity, row)
-        h, speed = load(work.slopes, row + 1), load(work.velocity, row + 1)
+        g, velocity = load(work.gradients, row), load(work.velocity, row)
+        h, speed = load(work.gradients, row + 1), load(work.velocity, row + 1)
         velocity, speed = fma(new1, g - velocity, velocity), fma(new1, h - speed, speed)
         store(work.velocity, row, velocity)
         store(work.velocity, row + 1, speed)

@@ -1,4 +1,4 @@
-"""Kernels that a Gaussian process can take: of distances, and of a network's gradients."""
+"""Covariance functions of Gaussian processes: RBF, and the tangent kernel of a network."""
 
 import copy
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from inscape.kernels.tangent_kernel import TangentKernel, tangent_kernel
 
 @dataclass(frozen=True, kw_only=True)
 class Rbf:
-    r"""Radial basis functions, :math:`\exp(-|x - z|^2 / 2 \ell^2)`."""
+    r"""Radial basis function kernel, :math:`\exp(-|x - z|^2 / 2 \ell^2)`."""
 
     length_scale: float = 1.0
 
@@ -24,12 +24,12 @@ class Rbf:
             )
 
     def matrix(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, "n n"]:
-        """Return the values between all points of one set."""
-        return _bell(squared_distances(x, x), self.length_scale)
+        """Return the kernel matrix of one set of samples."""
+        return _rbf(squared_distances(x, x), self.length_scale)
 
     def between(self, x: Float[Tensor, "n *d"], z: Float[Tensor, "m *d"]) -> Float64[Tensor, "n m"]:
-        """Return the values between the points of two sets."""
-        return _bell(squared_distances(x, z), self.length_scale)
+        """Return the kernel matrix between two sets of samples."""
+        return _rbf(squared_distances(x, z), self.length_scale)
 
     def diagonal(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, " n"]:
         """Return ones."""
@@ -38,42 +38,42 @@ class Rbf:
 
 @dataclass(frozen=True, eq=False)
 class Tangent:
-    """The tangent kernel of a network as it is, its outputs together (the trace).
+    """The empirical tangent kernel of a network, its trace over the outputs.
 
-    The network is copied and taken in float64.
+    Evaluated on a copy of the network in float64.
     """
 
     model: nn.Module
 
     def matrix(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, "n n"]:
-        """Return the values between all points of one set."""
+        """Return the kernel matrix of one set of samples."""
         return self._kernel(x, None).kernel
 
     def between(self, x: Float[Tensor, "n *d"], z: Float[Tensor, "m *d"]) -> Float64[Tensor, "n m"]:
-        """Return the values between the points of two sets."""
+        """Return the kernel matrix between two sets of samples."""
         return self._kernel(x, z.double()).kernel
 
     def diagonal(self, x: Float[Tensor, "n *d"]) -> Float64[Tensor, " n"]:
-        """Return the squared lengths of the gradients."""
-        return self._kernel(x, x[:1].double()).lengths.square()
+        """Return the squared gradient norms."""
+        return self._kernel(x, x[:1].double()).gradient_norms.square()
 
     def _kernel(self, x: Tensor, z: Tensor | None) -> TangentKernel:
         body = copy.deepcopy(self.model).double()
-        found = tangent_kernel(body, x.double(), others=z, outputs="trace", projections=0)
-        if not isinstance(found, TangentKernel):
+        result = tangent_kernel(body, x.double(), others=z, outputs="trace", projections=0)
+        if not isinstance(result, TangentKernel):
             raise UnsupportedModelError(
-                f"a tangent kernel needs trainable parameters, found that {found.reason}: "
-                "set requires_grad, or take another kernel."
+                f"a tangent kernel needs trainable parameters, found that {result.reason}: "
+                "set requires_grad, or use another kernel."
             )
-        return found
+        return result
 
 
 def squared_distances(x: Float[Tensor, "n *d"], z: Float[Tensor, "m *d"]) -> Float64[Tensor, "n m"]:
-    """Return squared distances, taken from differences: near points lose no digits."""
-    one, two = x.flatten(1).double(), z.flatten(1).double()
-    found: Tensor = torch.cdist(one, two, compute_mode="donot_use_mm_for_euclid_dist")
-    return found.square_()
+    """Return squared distances, computed from differences: no cancellation for near points."""
+    left, right = x.flatten(1).double(), z.flatten(1).double()
+    distances: Tensor = torch.cdist(left, right, compute_mode="donot_use_mm_for_euclid_dist")
+    return distances.square_()
 
 
-def _bell(squares: Float64[Tensor, "n m"], length_scale: float) -> Float64[Tensor, "n m"]:
+def _rbf(squares: Float64[Tensor, "n m"], length_scale: float) -> Float64[Tensor, "n m"]:
     return squares.mul_(-0.5 / length_scale**2).exp_()

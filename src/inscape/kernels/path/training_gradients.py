@@ -1,4 +1,4 @@
-"""What was trained on what: gradients of samples and of penalties, as the training took them."""
+"""The training problem: data, loss, penalties and network, with per-sample gradients."""
 
 import copy
 import math
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape.errors import UnsupportedModelError
-from inscape.functional.batch_independence import TRIAL, refuse_mixing, trial_rows
-from inscape.functional.substitution import copied
-from inscape.kernels.path.gradients_between import General
-from inscape.kernels.tangent.linear_chain import Chain, Network, Parts
+from inscape.functional.batch_independence import TRIAL, refuse_mixing, trial_samples
+from inscape.functional.substitution import checked_copy
+from inscape.kernels.path.linear_chain import LinearChain, Network, SampleGradients
+from inscape.kernels.path.module_network import ModuleNetwork
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
 
@@ -23,7 +23,7 @@ KNOWN = ("sgd", "adam", "adamw")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Task:
+class TrainingProblem:
     """Data, loss and penalties of a training, and its network."""
 
     model: nn.Module
@@ -45,12 +45,12 @@ class Task:
         penalties: Sequence[tuple[float, Penalty]],
         trainable: Sequence[str],
         outputs: Sequence[int] | None = None,
-    ) -> "Task":
-        """Read the network out of a module, which is not kept.
+    ) -> "TrainingProblem":
+        """Return the problem for a copy of a module.
 
-        Chains of linear maps have all outputs of queries, whichever are asked for.
+        Chains of linear layers keep all outputs at queries, whatever ``outputs`` says.
         """
-        body = copied(model, x).eval()
+        body = checked_copy(model, x).eval()
         with torch.no_grad():
             shape = tuple(body(x[:1].clone()).shape[1:])
         return cls(
@@ -60,81 +60,81 @@ class Task:
             loss=loss,
             penalties=penalties,
             trainable=tuple(trainable),
-            network=Chain.of(body, trainable) or General(body, trainable, outputs),
+            network=LinearChain.of(body, trainable) or ModuleNetwork(body, trainable, outputs),
             shape=shape,
         )
 
     @property
     def precision(self) -> float:
-        """Return the least step of the training's numbers from one to the next."""
+        """Return the machine epsilon of the dtype of training."""
         return max(torch.finfo(self.model.get_parameter(n).dtype).eps for n in self.trainable)
 
-    def gradients(self, rows: slice | Tensor, weights: Float64[Tensor, " p"]) -> Parts:
-        """Return the part of every sample of a batch in the gradient of its loss.
+    def gradients(self, batch: slice | Tensor, weights: Float64[Tensor, " p"]) -> SampleGradients:
+        """Return the per-sample gradients of the loss of a batch.
 
-        It is found in the numbers of the training: of a sample that float32 all but fits, the
-        gradient is the difference of two numbers close to each other, and what the training took
-        may be some 1e-5 of it off.
+        They are computed in the dtype of training: for a nearly fitted sample in float32 the
+        gradient is the difference of two close numbers, with a relative error of some 1e-5 that the
+        training made, too.
         """
-        return self.gradients_at(self.x[rows], self.y[rows], weights)
+        return self.gradients_at(self.x[batch], self.y[batch], weights)
 
     def gradients_at(
         self, x: Tensor, y: Tensor, weights: Float64[Tensor, " p"], divisor: int = 1
-    ) -> Parts:
-        """Return the part of every sample in the gradient of the loss of a batch, divided."""
+    ) -> SampleGradients:
+        """Return the per-sample gradients of the loss of a batch, divided by ``divisor``."""
 
-        def pull(outputs: Tensor) -> Tensor:
+        def cotangents_of(outputs: Tensor) -> Tensor:
             outputs = outputs.detach().requires_grad_()
             with torch.enable_grad():
-                given = outputs.reshape(len(x), *self.shape).clone()  # a loss may write over it
-                value = self.loss(given, y) / divisor
+                loss_input = outputs.reshape(len(x), *self.shape).clone()  # a loss may act in place
+                value = self.loss(loss_input, y) / divisor
             (cotangents,) = torch.autograd.grad(value, outputs)
             return cotangents
 
-        return self.network.samples(weights, x, pull)
+        return self.network.samples(weights, x, cotangents_of)
 
     def penalty_gradient(
-        self, rows: slice | Tensor, weights: Float64[Tensor, " p"]
+        self, batch: slice | Tensor, weights: Float64[Tensor, " p"]
     ) -> Float64[Tensor, " p"] | None:
         """Return the gradient of all penalties, None if there are none."""
         if not self.penalties:
             return None
         body = copy.deepcopy(self.model)
         named = dict(body.named_parameters())
-        chosen = [named[name].requires_grad_() for name in self.trainable]
+        parameters = [named[name].requires_grad_() for name in self.trainable]
         with torch.no_grad():
-            torch.nn.utils.vector_to_parameters(weights.to(chosen[0].dtype), chosen)
-        x = self.x[rows]
+            torch.nn.utils.vector_to_parameters(weights.to(parameters[0].dtype), parameters)
+        x = self.x[batch]
         with torch.enable_grad():
             total = sum(
                 (coefficient * penalty(body, x) for coefficient, penalty in self.penalties),
                 x.new_zeros(()),
             )
-        found = torch.autograd.grad(total, chosen, materialize_grads=True)
-        return torch.cat([gradient.double().flatten() for gradient in found])
+        gradients = torch.autograd.grad(total, parameters, materialize_grads=True)
+        return torch.cat([gradient.double().flatten() for gradient in gradients])
 
 
 def refuse_unknown(optimizer: str) -> None:
-    """Refuse an optimizer whose updates are not known to be linear in past gradients."""
+    """Raise for an optimizer whose updates are not known to be linear in past gradients."""
     if optimizer not in KNOWN:
         raise UnsupportedModelError(
-            f"the path kernel knows the updates of sgd, adam and adamw, found {optimizer!r}: "
+            f"the path kernel supports sgd, adam and adamw, found {optimizer!r}: "
             "train with one of them."
         )
 
 
 def refuse_outputs(outputs: Sequence[int] | None, shape: tuple[int, ...]) -> None:
-    """Refuse numbers of outputs that the network does not have."""
+    """Raise for indices of outputs that the network does not have."""
     count = math.prod(shape)
     if outputs is not None and not (outputs and all(0 <= k < count for k in outputs)):
         raise ValueError(
-            f"outputs must be numbers from 0 to {count - 1}, at least one, found "
+            f"outputs must be indices from 0 to {count - 1}, at least one, found "
             f"{list(outputs)}: leave it out to split all outputs."
         )
 
 
 def refuse_shape(queries: Tensor, x: Tensor) -> None:
-    """Refuse queries that are no points like those of the training."""
+    """Raise if queries differ in shape from the training samples."""
     if queries.shape[1:] != x.shape[1:]:
         raise ValueError(
             f"queries must have the shape of the training's points, {tuple(x.shape[1:])} each, "
@@ -143,7 +143,7 @@ def refuse_shape(queries: Tensor, x: Tensor) -> None:
 
 
 def in_float64(model: nn.Module, x: Tensor) -> nn.Module:
-    """Return a copy of a module in float64, or refuse a module that does not run in it."""
+    """Return a copy of a module in float64, or raise if it does not run in float64."""
     body = copy.deepcopy(model).double()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -159,38 +159,38 @@ def in_float64(model: nn.Module, x: Tensor) -> nn.Module:
 
 
 def refuse_inseparable(model: nn.Module, x: Tensor) -> None:
-    """Refuse a model whose training mixes samples, is random, or is of another function."""
-    rows = trial_rows(x)
-    cure = (
+    """Raise if training mode mixes samples, draws random numbers, or changes the function."""
+    samples = trial_samples(x)
+    remedy = (
         "keep such layers in eval mode (layer.eval(); layer.train = lambda mode=True: layer) or "
         "train without them."
     )
 
-    def anew(z: Tensor) -> Tensor:
-        found: Tensor = copy.deepcopy(model).train()(z.clone())
-        return found
+    def fresh_call(z: Tensor) -> Tensor:
+        y: Tensor = copy.deepcopy(model).train()(z.clone())
+        return y
 
     body = copy.deepcopy(model).train()
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         before = {name: own.clone() for name, own in body.state_dict().items()}
-        trained = checks.call(body, rows.clone()).reshape(TRIAL, -1)
-        moved = [name for name, own in body.state_dict().items() if not own.equal(before[name])]
+        trained = checks.call(body, samples.clone()).reshape(TRIAL, -1)
+        changed = [name for name, own in body.state_dict().items() if not own.equal(before[name])]
         try:
-            refuse_mixing(anew, rows, trained)
+            refuse_mixing(fresh_call, samples, trained)
         except ValueError as error:
             raise UnsupportedModelError(
                 "the path kernel needs a training in which each sample acts for itself, found "
-                f"batch statistics or random draws in training mode: {cure}"
+                f"batch statistics or random draws in training mode: {remedy}"
             ) from error
-        if moved:
+        if changed:
             raise UnsupportedModelError(
                 "the path kernel needs a training that only the optimizer moves, found "
-                f"{moved[0]!r} written by a pass in training mode: {cure}"
+                f"{changed[0]!r} written by a pass in training mode: {remedy}"
             )
-        evaluated = copy.deepcopy(model).eval()(rows.clone()).reshape(TRIAL, -1)
-        gap = float((evaluated - trained).abs().max())
-    if gap > 1e-3 * float(trained.abs().max()):
+        evaluated = copy.deepcopy(model).eval()(samples.clone()).reshape(TRIAL, -1)
+        difference = float((evaluated - trained).abs().max())
+    if difference > 1e-3 * float(trained.abs().max()):
         raise UnsupportedModelError(
             "the path kernel needs a network that is in training what it is after it, found other "
-            f"outputs in training mode: {cure}"
+            f"outputs in training mode: {remedy}"
         )

@@ -1,4 +1,4 @@
-"""How an update makes a step out of gradients: hyper-parameters, for all weights or for each."""
+"""Update rule of an optimiser: its hyper-parameters, shared by all weights or per weight."""
 
 import math
 from collections.abc import Sequence
@@ -12,12 +12,13 @@ from inscape.errors import UnsupportedModelError
 from inscape.training.loop_record import LoopRecord
 from inscape.training.loop_update import options_of
 from inscape.training.replay import Stand
-from inscape.training.trajectory import Settings, Trajectory
+from inscape.training.settings import FitSettings
+from inscape.training.trajectory import Trajectory
 
-#: Adam's own constant in torch.optim.
+#: Default epsilon of Adam in torch.optim.
 EPSILON = 1e-8
 
-#: One number for all weights, or one for each.
+#: One value for all weights, or one per weight.
 PerWeight = float | Tensor
 
 
@@ -36,8 +37,8 @@ class UpdateRule:
     epsilon: PerWeight = EPSILON
 
     @classmethod
-    def of(cls, settings: Settings, rate: float, count: int) -> "UpdateRule":
-        """Return the rule of a training by ``fit``."""
+    def of(cls, settings: FitSettings, rate: float, count: int) -> "UpdateRule":
+        """Return the rule of an update by ``fit``."""
         beta1, beta2 = settings.betas
         return cls(
             optimizer=settings.optimizer,
@@ -52,34 +53,34 @@ class UpdateRule:
 
     @classmethod
     def of_loop(cls, trajectory: Trajectory, step: int, sizes: Sequence[int]) -> "UpdateRule":
-        """Return the rule of an update of a recorded loop, whose groups may have their own."""
+        """Return the rule of an update of a recorded loop, with its parameter groups."""
         loop = trajectory.loop
         assert loop is not None
-        groups = [options_of(loop, step, number) for number in range(len(loop.groups))]
-        member = {name: k for k, names in enumerate(loop.groups) for name in names}
-        owner = torch.tensor([member[name] for name in trajectory.trainable])
-        of_weight = owner.repeat_interleave(torch.tensor(list(sizes)))
+        groups = [options_of(loop, step, index) for index in range(len(loop.groups))]
+        group_of_name = {name: k for k, names in enumerate(loop.groups) for name in names}
+        group_of_tensor = torch.tensor([group_of_name[name] for name in trajectory.trainable])
+        group_of_weight = group_of_tensor.repeat_interleave(torch.tensor(list(sizes)))
 
-        def spread(values: Sequence[float]) -> PerWeight:
+        def per_weight(values: Sequence[float]) -> PerWeight:
             if len(set(values)) == 1:
                 return float(values[0])
-            return torch.tensor(values, dtype=torch.float64)[of_weight]
+            return torch.tensor(values, dtype=torch.float64)[group_of_weight]
 
         betas = [group.get("betas", (0.9, 0.999)) for group in groups]
         return cls(
             optimizer=trajectory.settings.optimizer,
             count=step + 1,
-            rate=spread([float(group["lr"]) for group in groups]),
-            momentum=spread([float(group.get("momentum", 0.0)) for group in groups]),
+            rate=per_weight([float(group["lr"]) for group in groups]),
+            momentum=per_weight([float(group.get("momentum", 0.0)) for group in groups]),
             nesterov=trajectory.settings.nesterov,
-            weight_decay=spread([float(group.get("weight_decay", 0.0)) for group in groups]),
-            beta1=spread([pair[0] for pair in betas]),
-            beta2=spread([pair[1] for pair in betas]),
-            epsilon=spread([float(group.get("eps", EPSILON)) for group in groups]),
+            weight_decay=per_weight([float(group.get("weight_decay", 0.0)) for group in groups]),
+            beta1=per_weight([pair[0] for pair in betas]),
+            beta2=per_weight([pair[1] for pair in betas]),
+            epsilon=per_weight([float(group.get("eps", EPSILON)) for group in groups]),
         )
 
     def scale(self, after: Stand) -> Float64[Tensor, "*p"]:
-        """Return how far a first moment of one moves each weight."""
+        """Return the step of each weight per unit of its first moment."""
         if self.optimizer == "sgd":
             return torch.as_tensor(self.rate, dtype=torch.float64)
         assert after.squares is not None
@@ -92,15 +93,15 @@ def _root(value: PerWeight) -> PerWeight:
     return value.sqrt() if isinstance(value, Tensor) else math.sqrt(value)
 
 
-def add_scaled(into: Tensor, rows: Tensor, factor: PerWeight) -> Tensor:
-    """Add rows times a factor, of all columns or of each, in place."""
+def add_scaled(target: Tensor, values: Tensor, factor: PerWeight) -> Tensor:
+    """Add values times a factor, shared or per column, in place."""
     if isinstance(factor, Tensor):
-        return into.addcmul_(rows, factor)
-    return into.add_(rows, alpha=factor)
+        return target.addcmul_(values, factor)
+    return target.add_(values, alpha=factor)
 
 
 def refuse_options(trajectory: Trajectory) -> None:
-    """Refuse options of an optimizer whose updates are not split; name them."""
+    """Raise for options of an optimizer that the path kernel does not support."""
     loop = trajectory.loop
     if loop is None or not loop.steps:
         return
@@ -112,7 +113,7 @@ def refuse_options(trajectory: Trajectory) -> None:
     for name in ("amsgrad", "maximize", "dampening"):
         if name in loop.option_names and bool((_column(loop, name) > 0).any()):
             raise UnsupportedModelError(
-                f"the path kernel knows plain updates of sgd, adam and adamw, found {name} in "
+                f"the path kernel supports plain sgd, adam and adamw, found {name} in "
                 f"{trajectory.settings.optimizer}: train without it."
             )
     if (

@@ -1,8 +1,7 @@
-"""A module along a straight segment of its weights, evaluated at many places at once.
+"""A module along a segment of its weights, evaluated at many points of the segment at once.
 
-Every pair of a query and a place on the segment has weights of its own: they are mapped over
-together. Where piecewise-linear operations are in the module, the places where units of a query
-switch are found from the inputs of these operations.
+Every pair of a query and a point of the segment has its own weights, evaluated by ``vmap``. The
+breakpoints of piecewise-linear operations are roots of differences of their inputs.
 """
 
 import warnings
@@ -19,36 +18,36 @@ from torch.overrides import TorchFunctionMode
 from inscape.functional.substitution import outputs_with
 from inscape.kernels.path.weight_batch import weighted_gradient
 
-#: Bytes of gradients that are mapped over at once, beyond those of one pair.
-MAPPED = 2**25
+#: Bytes of gradients per vmap, beyond those of one pair.
+VMAP_BYTES = 2**25
 
-#: Switches of one query in one step at most, rounds of the search, and steps towards one of them.
-MOST, ROUNDS, STEPS = 256, 8, 40
+#: Most breakpoints of one query in one step, rounds of the search, and iterations per root.
+MOST_BREAKPOINTS, ROUNDS, ITERATIONS = 256, 8, 40
 
-#: What is zero for a unit, relative to the largest input of its operation.
-ZERO = 2e-15
+#: Tolerance of a root, relative to the largest input of its operation.
+ROOT_TOLERANCE = 2e-15
 
-#: Piecewise-linear operations by name, and where their kinks are.
+#: Piecewise-linear operations with a kink at zero, and max-pools.
 AT_ZERO = ("relu", "relu_", "leaky_relu", "leaky_relu_", "abs", "abs_")
 POOLS = ("max_pool1d", "max_pool2d", "max_pool3d")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Switches:
-    """Inputs of a piecewise-linear operation at places k, and which of them its units u choose.
+class ActivationPattern:
+    """Inputs of a piecewise-linear operation at points k, and the active input of each unit u.
 
-    A unit chooses one of its inputs by number, or none (-1): the zero of a ReLU.
+    The active input is an index, or -1 for none: the zero of a ReLU.
     """
 
     inputs: Float[Tensor, "k i"]
     chosen: Int64[Tensor, "k u"]
 
-    def margin(self, row: Tensor, one: Tensor, two: Tensor) -> Float[Tensor, " j"]:
-        """Return how far one choice is above another at some places."""
-        return self._value(row, one) - self._value(row, two)
+    def margin(self, rows: Tensor, first: Tensor, second: Tensor) -> Float[Tensor, " j"]:
+        """Return the difference of two inputs of a unit at some points."""
+        return self._value(rows, first) - self._value(rows, second)
 
-    def _value(self, row: Tensor, choice: Tensor) -> Tensor:
-        return self.inputs[row, choice.clamp(min=0)] * (choice >= 0)
+    def _value(self, rows: Tensor, choice: Tensor) -> Tensor:
+        return self.inputs[rows, choice.clamp(min=0)] * (choice >= 0)
 
 
 class Segment:
@@ -58,36 +57,38 @@ class Segment:
         self._model, self._slices = model, slices
         self._shapes = {name: model.get_parameter(name).shape for name in slices}
 
-    def slopes(
+    def derivatives(
         self, start: Tensor, step: Tensor, x: Tensor, t: Float[Tensor, " k"]
     ) -> Float[Tensor, "k c"]:
-        """Return how fast the outputs change along the segment, by one JVP for each pair."""
+        """Return the derivatives of the outputs along the segment, by one JVP for each pair."""
 
-        def along(point: Tensor, at: Tensor) -> Tensor:
+        def derivative_of(query: Tensor, t_of_query: Tensor) -> Tensor:
             def outputs(s: Tensor) -> Tensor:
-                return self._outputs(start + s * step, point)
+                return self._outputs(start + s * step, query)
 
-            slope: Tensor = torch.func.jvp(outputs, (at,), (torch.ones_like(at),))[1]
-            return slope
+            derivative: Tensor = torch.func.jvp(
+                outputs, (t_of_query,), (torch.ones_like(t_of_query),)
+            )[1]
+            return derivative
 
-        with _mapping():
-            slopes: Tensor = torch.func.vmap(along)(x, t)
-        return slopes.detach()
+        with _vmap_warnings_ignored():
+            derivatives: Tensor = torch.func.vmap(derivative_of)(x, t)
+        return derivatives.detach()
 
     def gradients(
         self, start: Tensor, step: Tensor, x: Tensor, t: Float[Tensor, " k"]
     ) -> Iterator[Float[Tensor, "k c p"]]:
         """Yield the gradients of all outputs, some pairs at a time."""
 
-        def jacobian(point: Tensor, at: Tensor) -> Tensor:
-            found: Tensor = torch.func.jacrev(self._outputs)(start + at * step, point)
-            return found
+        def jacobian(query: Tensor, t_of_query: Tensor) -> Tensor:
+            gradient: Tensor = torch.func.jacrev(self._outputs)(start + t_of_query * step, query)
+            return gradient
 
         outputs = self._outputs(start, x[0]).numel()
-        count = max(1, MAPPED // (8 * outputs * len(start)))
-        for points, places in zip(torch.split(x, count), torch.split(t, count), strict=True):
-            with _mapping():
-                yield torch.func.vmap(jacobian)(points, places).detach()
+        batch = max(1, VMAP_BYTES // (8 * outputs * len(start)))
+        for queries, nodes in zip(torch.split(x, batch), torch.split(t, batch), strict=True):
+            with _vmap_warnings_ignored():
+                yield torch.func.vmap(jacobian)(queries, nodes).detach()
 
     def total(
         self,
@@ -95,43 +96,48 @@ class Segment:
         step: Tensor,
         query: Tensor,
         t: Float[Tensor, " k"],
-        shares: Float[Tensor, " k"],
+        weights: Float[Tensor, " k"],
     ) -> Float[Tensor, "c p"]:
-        """Return the weighted sum of the gradients of one query, with places as a batch."""
-        count = max(1, MAPPED // (8 * self._outputs(start, query).numel() * len(start)))
+        """Return the weighted sum of the gradients of one query, with nodes as a batch."""
+        batch = max(1, VMAP_BYTES // (8 * self._outputs(start, query).numel() * len(start)))
         total = torch.zeros(())
-        for places, weights in zip(torch.split(t, count), torch.split(shares, count), strict=True):
-            moved = start + places[:, None] * step
-            values = {
-                name: moved[:, own].view(-1, *self._shapes[name])
-                for name, own in self._slices.items()
+        for nodes, node_weights in zip(
+            torch.split(t, batch), torch.split(weights, batch), strict=True
+        ):
+            weight_vectors = start + nodes[:, None] * step
+            parameters = {
+                name: weight_vectors[:, columns].view(-1, *self._shapes[name])
+                for name, columns in self._slices.items()
             }
-            parts = weighted_gradient(self._model, values, query, weights)
+            parts = weighted_gradient(self._model, parameters, query, node_weights)
             total = total + torch.cat([parts[name] for name in self._slices], dim=1)
         return total
 
     def switches(
         self, start: Tensor, step: Tensor, x: Tensor, t: Float[Tensor, " k"]
-    ) -> list[Switches]:
-        """Return the inputs and choices of all piecewise-linear operations."""
+    ) -> list[ActivationPattern]:
+        """Return the activation patterns of all piecewise-linear operations."""
 
-        def watched(point: Tensor, at: Tensor) -> list[tuple[Tensor, Tensor]]:
-            choices = _Choices()
-            with choices:
-                self._outputs(start + at * step, point)
-            return choices.seen
+        def recorded(query: Tensor, t_of_query: Tensor) -> list[tuple[Tensor, Tensor]]:
+            recorder = _PatternRecorder()
+            with recorder:
+                self._outputs(start + t_of_query * step, query)
+            return recorder.patterns
 
-        with torch.no_grad(), _mapping():
-            seen = torch.func.vmap(watched)(x, t)
-        return [Switches(inputs=inputs, chosen=chosen) for inputs, chosen in seen]
+        with torch.no_grad(), _vmap_warnings_ignored():
+            patterns = torch.func.vmap(recorded)(x, t)
+        return [ActivationPattern(inputs=inputs, chosen=chosen) for inputs, chosen in patterns]
 
-    def _outputs(self, weights: Float[Tensor, " p"], point: Tensor) -> Float[Tensor, " c"]:
-        values = {name: weights[own].view(self._shapes[name]) for name, own in self._slices.items()}
-        return outputs_with(self._model, values, point[None]).reshape(-1)
+    def _outputs(self, weights: Float[Tensor, " p"], query: Tensor) -> Float[Tensor, " c"]:
+        values = {
+            name: weights[columns].view(self._shapes[name])
+            for name, columns in self._slices.items()
+        }
+        return outputs_with(self._model, values, query[None]).reshape(-1)
 
 
 @contextmanager
-def _mapping() -> Iterator[None]:
+def _vmap_warnings_ignored() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
         # Forward-mode derivatives load scripted functions of torch itself when first used.
@@ -139,158 +145,166 @@ def _mapping() -> Iterator[None]:
         yield
 
 
-class _Choices(TorchFunctionMode):
-    """Watches a call for piecewise-linear operations."""
+class _PatternRecorder(TorchFunctionMode):
+    """Records the activation patterns of piecewise-linear operations in a call."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[tuple[Tensor, Tensor]] = []
+        self.patterns: list[tuple[Tensor, Tensor]] = []
         self._rectified: tuple[Tensor, Tensor] | None = None
 
     def __torch_function__(
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        name, given = getattr(func, "__name__", ""), kwargs or {}
+        name, keywords = getattr(func, "__name__", ""), kwargs or {}
         if name in AT_ZERO:
             z = args[0].clone()
-            out = func(*args, **given)
-            own = torch.arange(z.numel())
-            self.seen.append((z.flatten(), torch.where(z.flatten() > 0, own, -1)))
+            out = func(*args, **keywords)
+            indices = torch.arange(z.numel())
+            self.patterns.append((z.flatten(), torch.where(z.flatten() > 0, indices, -1)))
             self._rectified = (out, z) if name.startswith("relu") else None
             return out
-        if name in POOLS and not given.get("return_indices"):
-            return self._pool(func, args, given)
+        if name in POOLS and not keywords.get("return_indices"):
+            return self._pool(func, args, keywords)
         if name == "hardtanh" or name == "relu6":
             z = args[0].clone().flatten()
-            low, high = (0.0, 6.0) if name == "relu6" else _bounds(args, given)
-            own = torch.arange(z.numel())
+            low, high = (0.0, 6.0) if name == "relu6" else _bounds(args, keywords)
+            indices = torch.arange(z.numel())
             for level in (low, high):
-                self.seen.append((z - level, torch.where(z > level, own, -1)))
-        return func(*args, **given)
+                self.patterns.append((z - level, torch.where(z > level, indices, -1)))
+        return func(*args, **keywords)
 
-    def _pool(self, func: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-        """See which input each window takes; of rectified ones, whether it is above zero."""
-        a = args[0]
-        out, index = func(*args, **{**given, "return_indices": True})
+    def _pool(self, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Record the maximum of each window; after a ReLU, whether it is above zero."""
+        pool_input = args[0]
+        out, index = func(*args, **{**keywords, "return_indices": True})
         planes = index.flatten(2).shape[1]
-        size = a.flatten(2).shape[2]
+        size = pool_input.flatten(2).shape[2]
         chosen = index.flatten(2) + size * torch.arange(planes)[:, None]
-        inputs = a
-        if self._rectified is not None and self._rectified[0] is a:
-            self.seen.pop()
+        inputs = pool_input
+        if self._rectified is not None and self._rectified[0] is pool_input:
+            self.patterns.pop()
             inputs = self._rectified[1]
             chosen = torch.where(out.flatten(2) > 0, chosen, -1)
-        self.seen.append((inputs.flatten(), chosen.flatten()))
+        self.patterns.append((inputs.flatten(), chosen.flatten()))
         return out
 
 
-def _bounds(args: tuple[Any, ...], given: dict[str, Any]) -> tuple[float, float]:
-    low = args[1] if len(args) > 1 else given.get("min_val", -1.0)
-    high = args[2] if len(args) > 2 else given.get("max_val", 1.0)
+def _bounds(args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[float, float]:
+    low = args[1] if len(args) > 1 else keywords.get("min_val", -1.0)
+    high = args[2] if len(args) > 2 else keywords.get("max_val", 1.0)
     return float(low), float(high)
 
 
-def switch_places(segment: Segment, start: Tensor, step: Tensor, query: Tensor) -> list[float]:
-    """Return the places strictly inside the segment where units of one query switch.
+def breakpoints(segment: Segment, start: Tensor, step: Tensor, query: Tensor) -> list[float]:
+    """Return the points strictly inside the segment where units of one query switch.
 
-    Units whose choices differ between two neighbouring samples have a root between them; all roots
-    are sought together. Then the middle of every part is a new sample, until nothing new is found.
+    Units whose activation differs between two neighbouring points have a root between them; all
+    roots are refined together. The midpoints between roots are the next points, until no new root
+    appears.
     """
 
-    def at(t: Tensor) -> list[Switches]:
+    def patterns_at(t: Tensor) -> list[ActivationPattern]:
         return segment.switches(start, step, query.expand(len(t), *query.shape), t)
 
-    samples = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    known: dict[tuple[int, int], list[float]] = {}
+    points = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    roots_of_unit: dict[tuple[int, int], list[float]] = {}
     for _ in range(ROUNDS):
-        searched = _searched(at(samples), samples, known)
-        if not searched or len(searched) > MOST:
+        brackets = _brackets(patterns_at(points), points, roots_of_unit)
+        if not brackets or len(brackets) > MOST_BREAKPOINTS:
             break
         for _ in range(ROUNDS):
-            roots, searched = _roots(at, searched)
-            for operation, unit, place in roots:
-                known.setdefault((operation, unit), []).append(place)
-            if not searched:
+            roots, brackets = _roots(patterns_at, brackets)
+            for operation, unit, root in roots:
+                roots_of_unit.setdefault((operation, unit), []).append(root)
+            if not brackets:
                 break
-        edges = torch.tensor([0.0, *sorted(_flat(known)), 1.0], dtype=torch.float64)
-        samples = torch.cat([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
-    return [place for place in sorted(_flat(known)) if 0 < place < 1]
+        edges = torch.tensor([0.0, *sorted(_flat(roots_of_unit)), 1.0], dtype=torch.float64)
+        points = torch.cat([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
+    return [root for root in sorted(_flat(roots_of_unit)) if 0 < root < 1]
 
 
-def _flat(known: dict[tuple[int, int], list[float]]) -> list[float]:
-    return [place for places in known.values() for place in places]
+def _flat(roots_of_unit: dict[tuple[int, int], list[float]]) -> list[float]:
+    return [root for roots in roots_of_unit.values() for root in roots]
 
 
-#: Operation, unit, choice before and after, and the ends of where it switches.
-Sought = tuple[int, int, int, int, float, float]
+#: Operation, unit, active input before and after, and the interval that encloses the switch.
+Bracket = tuple[int, int, int, int, float, float]
 
 
-def _searched(
-    seen: list[Switches], samples: Tensor, known: dict[tuple[int, int], list[float]]
-) -> list[Sought]:
-    """Return the units that switch between neighbouring samples where no root is known yet."""
-    sought: list[Sought] = []
-    for operation, switches in enumerate(seen):
-        changed = switches.chosen[1:] != switches.chosen[:-1]
-        for part, unit in changed.nonzero().tolist():
-            low, high = float(samples[part]), float(samples[part + 1])
-            if any(low <= place <= high for place in known.get((operation, unit), ())):
+def _brackets(
+    patterns: list[ActivationPattern],
+    points: Tensor,
+    roots_of_unit: dict[tuple[int, int], list[float]],
+) -> list[Bracket]:
+    """Return brackets of units that switch between neighbouring points without a known root."""
+    brackets: list[Bracket] = []
+    for operation, pattern in enumerate(patterns):
+        changed = pattern.chosen[1:] != pattern.chosen[:-1]
+        for interval, unit in changed.nonzero().tolist():
+            low, high = float(points[interval]), float(points[interval + 1])
+            if any(low <= root <= high for root in roots_of_unit.get((operation, unit), ())):
                 continue
-            before, after = switches.chosen[part : part + 2, unit].tolist()
-            sought.append((operation, unit, before, after, low, high))
-    return sought
+            before, after = pattern.chosen[interval : interval + 2, unit].tolist()
+            brackets.append((operation, unit, before, after, low, high))
+    return brackets
 
 
-def _roots(at: Any, sought: list[Sought]) -> tuple[list[tuple[int, int, float]], list[Sought]]:
-    """Return where the margins between two choices vanish, by false position (Illinois).
+def _roots(
+    patterns_at: Any, brackets: list[Bracket]
+) -> tuple[list[tuple[int, int, float]], list[Bracket]]:
+    """Return roots of the margin between two inputs, by false position (Illinois).
 
-    A unit that makes a third choice between the two (another input of its window) switches twice:
-    both of these switches are returned as sought.
+    A unit with a third active input in between (another input of its window) switches twice: both
+    switches are returned as new brackets.
     """
-    columns = list(zip(*sought, strict=True))
-    operation, unit, first, then = (torch.tensor(columns[k]) for k in range(4))
+    columns = list(zip(*brackets, strict=True))
+    operation, unit, first, second = (torch.tensor(columns[k]) for k in range(4))
     low, high = (torch.tensor(columns[k], dtype=torch.float64) for k in (4, 5))
 
-    def margin(t: Tensor, which: Tensor) -> tuple[Tensor, Tensor, list[Switches]]:
-        seen = at(t)
-        values, chosen = torch.empty_like(t), torch.empty_like(which)
-        for number in sorted(set(operation[which].tolist())):
-            own = (operation[which] == number).nonzero().flatten()
-            ids = which[own]
-            values[own] = seen[number].margin(own, first[ids], then[ids])
-            chosen[own] = seen[number].chosen[own, unit[ids]]
-        return values, chosen, seen
+    def margin(t: Tensor, active_rows: Tensor) -> tuple[Tensor, Tensor, list[ActivationPattern]]:
+        patterns = patterns_at(t)
+        values, chosen = torch.empty_like(t), torch.empty_like(active_rows)
+        for index in sorted(set(operation[active_rows].tolist())):
+            rows = (operation[active_rows] == index).nonzero().flatten()
+            ids = active_rows[rows]
+            values[rows] = patterns[index].margin(rows, first[ids], second[ids])
+            chosen[rows] = patterns[index].chosen[rows, unit[ids]]
+        return values, chosen, patterns
 
-    every = torch.arange(len(sought))
-    ends, _, seen = margin(torch.cat([low, high]), every.repeat(2))
+    indices = torch.arange(len(brackets))
+    ends, _, patterns = margin(torch.cat([low, high]), indices.repeat(2))
     a, b = ends.chunk(2)
-    zero = ZERO * torch.stack([switches.inputs[0].abs().max() for switches in seen])[operation]
-    place, active, before = low.clone(), every, torch.full_like(every, -1)
-    halves: list[Sought] = []
-    split = torch.zeros(len(sought), dtype=torch.bool)
-    for _ in range(STEPS):
-        left, right, fa, fb = low[active], high[active], a[active], b[active]
-        middle = (left * fb - right * fa) / (fb - fa)
-        middle = torch.where((middle > left) & (middle < right), middle, (left + right) / 2)
+    zero = (
+        ROOT_TOLERANCE
+        * torch.stack([switches.inputs[0].abs().max() for switches in patterns])[operation]
+    )
+    roots, active, side = low.clone(), indices, torch.full_like(indices, -1)
+    split_brackets: list[Bracket] = []
+    split = torch.zeros(len(brackets), dtype=torch.bool)
+    for _ in range(ITERATIONS):
+        low_t, high_t, fa, fb = low[active], high[active], a[active], b[active]
+        middle = (low_t * fb - high_t * fa) / (fb - fa)
+        middle = torch.where((middle > low_t) & (middle < high_t), middle, (low_t + high_t) / 2)
         value, chosen, _ = margin(middle, active)
-        third = (chosen != first[active]) & (chosen != then[active])
+        third = (chosen != first[active]) & (chosen != second[active])
         for row in third.nonzero().flatten().tolist():
-            number, t, other = int(active[row]), float(middle[row]), int(chosen[row])
-            where, one, two = sought[number][:2], *sought[number][2:4]
-            halves.append((*where, one, other, float(left[row]), t))
-            halves.append((*where, other, two, t, float(right[row])))
+            index, t, third_choice = int(active[row]), float(middle[row]), int(chosen[row])
+            op_and_unit, choice_before, choice_after = brackets[index][:2], *brackets[index][2:4]
+            split_brackets.append((*op_and_unit, choice_before, third_choice, float(low_t[row]), t))
+            split_brackets.append((*op_and_unit, third_choice, choice_after, t, float(high_t[row])))
         split[active[third]] = True
-        place[active] = middle
+        roots[active] = middle
         before_root = value * fa > 0
-        low[active] = torch.where(before_root, middle, left)
-        high[active] = torch.where(before_root, right, middle)
-        # An end that stays twice counts half, so that it does not stay for ever.
-        kept = torch.where(before_root.long() == before[active], 0.5, 1.0)
-        a[active] = torch.where(before_root, value, fa * kept)
-        b[active] = torch.where(before_root, fb * kept, value)
-        before[active] = before_root.long()
+        low[active] = torch.where(before_root, middle, low_t)
+        high[active] = torch.where(before_root, high_t, middle)
+        # Illinois: halve the value at an end that stays twice.
+        factor = torch.where(before_root.long() == side[active], 0.5, 1.0)
+        a[active] = torch.where(before_root, value, fa * factor)
+        b[active] = torch.where(before_root, fb * factor, value)
+        side[active] = before_root.long()
         active = active[(value.abs() > zero[active]) & ~third]
         if not len(active):
             break
-    whole = (~split).nonzero().flatten().tolist()
-    return [(*sought[k][:2], float(place[k])) for k in whole], halves
+    unsplit = (~split).nonzero().flatten().tolist()
+    return [(*brackets[k][:2], float(roots[k])) for k in unsplit], split_brackets

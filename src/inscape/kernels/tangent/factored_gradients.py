@@ -1,9 +1,9 @@
-"""Per-sample gradients of outputs by parameters, kept as the products that they are.
+"""Per-sample gradients of outputs by parameters, stored as outer products where they are such.
 
-The gradient of a linear map's weight at one point is the outer product of what comes in and what
-comes back, so the inner product of two such gradients is the product of two short inner products.
-Gradients that are no single outer product are sums of some (convolutions, weights used at many
-places), or are written out, a piece of the parameters at a time.
+The gradient of the weight of a linear layer at one sample is the outer product of its cotangent and
+its input, so the inner product of two such gradients is the product of two short inner products.
+Other gradients are sums of outer products (convolutions, weights used at many positions), or dense
+and computed for a block of parameters at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from torch.nn import functional
 
-#: Bytes of gradients that are written out at once, beyond those of one output channel.
-PIECE = 2**24
+#: Bytes of a block of dense gradients, beyond those of one output channel.
+BLOCK_BYTES = 2**24
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Outer:
-    """Gradients g a^T, one outer product for each row r and point n; with a bias, also g."""
+class OuterProduct:
+    """Gradients g a^T, one outer product per output r and sample n; with a bias, also g."""
 
     names: tuple[str, ...]
     a: Float[Tensor, "n i"]
@@ -29,35 +29,35 @@ class Outer:
     bias: bool
 
     @cached_property
-    def squares(self) -> Float[Tensor, "r n"]:
-        """Return the squared lengths."""
+    def squared_norms(self) -> Float[Tensor, "r n"]:
+        """Return the squared norms of the gradients."""
         return self.g.square().sum(2) * (self.a.square().sum(1) + self.bias)
 
     @cached_property
-    def alike(self) -> Float[Tensor, "r o"] | None:
-        """Return what comes back where that is one and the same at all points, as at the end."""
+    def common_cotangent(self) -> Float[Tensor, "r o"] | None:
+        """Return the cotangent if it is equal at all samples, as at the last layer."""
         ends = self.g[:, :: max(1, len(self.a) - 1)]
         if not torch.equal(ends, self.g[:, :1].expand_as(ends)):
             return None
         return self.g[:, 0] if torch.equal(self.g, self.g[:, :1].expand_as(self.g)) else None
 
-    def written(self) -> Float[Tensor, "r n p"]:
-        """Return the gradients written out, the bias' after the weight's."""
+    def dense(self) -> Float[Tensor, "r n p"]:
+        """Return dense gradients, the bias after the weight."""
         j = (self.g[..., None] * self.a[:, None]).flatten(2)
         return torch.cat([j, self.g], dim=2) if self.bias else j
 
-    def gram(self, other: "Outer") -> Float[Tensor, "n m"]:
-        """Return the inner products of what comes in."""
+    def gram(self, other: "OuterProduct") -> Float[Tensor, "n m"]:
+        """Return the Gram matrix of the inputs."""
         inner = self.a @ other.a.T
         return inner.add_(1) if self.bias else inner
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Places:
-    """Gradients that are sums over places t of outer products, kept as their terms.
+class OuterProductSum:
+    """Gradients that are sums over positions t of outer products, stored as their terms.
 
-    ``g`` has a tensor (n, o, t) for each row r: one of them all, or as they came back, one by one.
-    Of a convolution in groups, channels of one group meet each other alone.
+    ``g`` has cotangents (n, o, t) for each output r: in one tensor, or one tensor per output. In a
+    grouped convolution only channels of the same group are multiplied.
     """
 
     names: tuple[str, ...]
@@ -67,96 +67,99 @@ class Places:
     groups: int = 1
 
     @cached_property
-    def squares(self) -> Float[Tensor, "r n"]:
-        """Return the squared lengths."""
-        return torch.stack([j.square().sum(2) for j in self.pieces(PIECE)]).sum(0)
+    def squared_norms(self) -> Float[Tensor, "r n"]:
+        """Return the squared norms of the gradients."""
+        return torch.stack([j.square().sum(2) for j in self.dense_blocks(BLOCK_BYTES)]).sum(0)
 
     @cached_property
-    def alive(self) -> Bool[Tensor, " t"]:
-        """Tell at which places anything comes back; in a last layer that may be one."""
+    def active_positions(self) -> Bool[Tensor, " t"]:
+        """Return the mask of positions whose cotangents do not all vanish."""
         first = self.g[0][0].ne(0).any(0)
         if bool(first.all()):
             return first
         return torch.stack([g.abs().amax((0, 1)) for g in self.g]).amax(0) != 0
 
-    def at(self, places: Int64[Tensor, " s"]) -> "Outer | Places":
-        """Return the sum over some places."""
-        if len(places) == 1:
-            g = torch.stack([g[..., places[0]] for g in self.g])
-            return Outer(names=self.names, a=self.a[:, :, places[0]], g=g, bias=self.bias)
-        a = self.a[:, :, places]
+    def at(self, positions: Int64[Tensor, " s"]) -> "OuterProduct | OuterProductSum":
+        """Return the sum over the given positions only."""
+        if len(positions) == 1:
+            g = torch.stack([g[..., positions[0]] for g in self.g])
+            return OuterProduct(names=self.names, a=self.a[:, :, positions[0]], g=g, bias=self.bias)
+        a = self.a[:, :, positions]
         if isinstance(self.g, Tensor):
-            return replace(self, a=a, g=self.g[..., places])
-        return replace(self, a=a, g=[g[..., places] for g in self.g])
+            return replace(self, a=a, g=self.g[..., positions])
+        return replace(self, a=a, g=[g[..., positions] for g in self.g])
 
-    def written(self) -> Float[Tensor, "r n p"]:
-        """Return the gradients written out, the bias' after the weight's."""
-        weight = list(self._weights(self.g[0].shape[1]))
-        return torch.cat([*weight, self._totals()] if self.bias else weight, dim=2)
+    def dense(self) -> Float[Tensor, "r n p"]:
+        """Return dense gradients, the bias after the weight."""
+        weight = list(self._weight_gradients(self.g[0].shape[1]))
+        return torch.cat([*weight, self._bias_gradient()] if self.bias else weight, dim=2)
 
-    def pieces(self, size: int) -> Iterator[Float[Tensor, "r n _"]]:
-        """Yield the gradients written out, a few output channels at a time, with their biases."""
+    def dense_blocks(self, size: int) -> Iterator[Float[Tensor, "r n _"]]:
+        """Yield dense gradients, a few output channels at a time, with their biases."""
         i = self.a.shape[1] // self.groups
         channel = len(self.g) * len(self.a) * i * self.a.element_size()
         if self.bias and self.groups == 1:  # a bias is the weight of an input that is always 1
             a = functional.pad(self.a, (0, 0, 0, 1), value=1.0)
-            yield from replace(self, a=a, bias=False)._weights(max(1, size // channel))
+            yield from replace(self, a=a, bias=False)._weight_gradients(max(1, size // channel))
             return
-        yield from self._weights(max(1, size // channel))
+        yield from self._weight_gradients(max(1, size // channel))
         if self.bias:
-            yield self._totals()
+            yield self._bias_gradient()
 
-    def _totals(self) -> Float[Tensor, "r n o"]:
-        """Return the sums over the places."""
+    def _bias_gradient(self) -> Float[Tensor, "r n o"]:
+        """Return the cotangents summed over positions: the gradient by the bias."""
         if isinstance(self.g, Tensor):
             return self.g.sum(3)
         return torch.stack([g.sum(2) for g in self.g])
 
-    def _weights(self, channels: int) -> Iterator[Float[Tensor, "r n _"]]:
+    def _weight_gradients(self, channels: int) -> Iterator[Float[Tensor, "r n _"]]:
         r, (n, o, t) = len(self.g), self.g[0].shape
         if self.groups > 1:
             yield from self._grouped(max(1, channels * self.groups // o))
             return
         a = self.a.transpose(1, 2)
         for first in range(0, o, channels):
-            some = slice(first, first + channels)
+            channel_slice = slice(first, first + channels)
             if isinstance(self.g, Tensor) and self.g.stride(1) > self.g.stride(0):
-                # the rows of a point lie together: one product for all
-                j = torch.bmm(self.g[:, :, some].transpose(0, 1).reshape(n, -1, t), a)
+                # all outputs of a sample are contiguous: one product for all
+                j = torch.bmm(self.g[:, :, channel_slice].transpose(0, 1).reshape(n, -1, t), a)
                 yield j.view(n, r, -1).transpose(0, 1)
             else:
-                j = a.new_empty(r, n, self.g[0][:, some].shape[1], a.shape[2])
-                for row, into in zip(self.g, j, strict=True):
-                    torch.bmm(row[:, some], a, out=into)
+                j = a.new_empty(r, n, self.g[0][:, channel_slice].shape[1], a.shape[2])
+                for cotangent, target in zip(self.g, j, strict=True):
+                    torch.bmm(cotangent[:, channel_slice], a, out=target)
                 yield j.flatten(2)
 
-    def _grouped(self, count: int) -> Iterator[Float[Tensor, "r n _"]]:
+    def _grouped(self, group_count: int) -> Iterator[Float[Tensor, "r n _"]]:
         assert isinstance(self.g, Tensor)
         r, n, _, t = self.g.shape
         g = self.g.reshape(r, n, self.groups, -1, t).permute(1, 2, 0, 3, 4)
         a = self.a.reshape(n, self.groups, -1, t).transpose(2, 3)
-        for first in range(0, self.groups, count):
-            left, right = g[:, first : first + count], a[:, first : first + count]
-            k = left.shape[1]
-            j = torch.bmm(left.reshape(n * k, -1, t), right.flatten(0, 1))
+        for first in range(0, self.groups, group_count):
+            cotangents, activations = (
+                g[:, first : first + group_count],
+                a[:, first : first + group_count],
+            )
+            k = cotangents.shape[1]
+            j = torch.bmm(cotangents.reshape(n * k, -1, t), activations.flatten(0, 1))
             yield j.view(n, k, r, -1).transpose(1, 2).reshape(n, r, -1).transpose(0, 1)
 
     @cached_property
-    def back(self) -> Float[Tensor, "r nt o"]:
-        """Return what comes back, place after place."""
+    def cotangents(self) -> Float[Tensor, "r nt o"]:
+        """Return the cotangents, position after position."""
         if isinstance(self.g, Tensor):
             return self.g.transpose(2, 3).flatten(1, 2)
         return torch.stack([g.transpose(1, 2).flatten(0, 1) for g in self.g])
 
-    def inner(self, other: "Places", one: slice, two: slice) -> Float[Tensor, "t s"]:
-        """Return the inner products of what comes in at the places of one point and another."""
-        a, b = (f.transpose(1, 2).flatten(0, 1) for f in (self.a[one], other.a[two]))
+    def inner(self, other: "OuterProductSum", left: slice, right: slice) -> Float[Tensor, "t s"]:
+        """Return the Gram matrix of inputs at all positions of some samples of each set."""
+        a, b = (f.transpose(1, 2).flatten(0, 1) for f in (self.a[left], other.a[right]))
         return (a @ b.T).add_(int(self.bias))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Table:
-    """Gradients of a table of ``rows`` rows, of which places t take those that ``ids`` number."""
+class EmbeddingGradient:
+    """Gradients of an embedding with ``rows`` rows, indexed by ``ids`` at positions t."""
 
     names: tuple[str, ...]
     ids: Int64[Tensor, "n t"]
@@ -164,55 +167,57 @@ class Table:
     rows: int
 
     @cached_property
-    def squares(self) -> Float[Tensor, "r n"]:
-        """Return the squared lengths."""
+    def squared_norms(self) -> Float[Tensor, "r n"]:
+        """Return the squared norms of the gradients."""
         same = (self.ids[:, :, None] == self.ids[:, None]).to(self.g.dtype)
         return torch.stack([((g @ g.transpose(1, 2)) * same).sum((1, 2)) for g in self.g])
 
-    def written(self) -> Float[Tensor, "r n p"]:
-        """Return the gradients written out."""
+    def dense(self) -> Float[Tensor, "r n p"]:
+        """Return dense gradients."""
         r, n, _, o = self.g.shape
-        taken = self.ids[None, :, :, None].expand_as(self.g)
-        return self.g.new_zeros(r, n, self.rows, o).scatter_add_(2, taken, self.g).flatten(2)
+        index = self.ids[None, :, :, None].expand_as(self.g)
+        return self.g.new_zeros(r, n, self.rows, o).scatter_add_(2, index, self.g).flatten(2)
 
-    def pieces(self, size: int) -> Iterator[Float[Tensor, "r n _"]]:
-        """Yield the gradients written out, some columns of the table at a time."""
+    def dense_blocks(self, size: int) -> Iterator[Float[Tensor, "r n _"]]:
+        """Yield dense gradients, some columns of the embedding at a time."""
         r, n, _, o = self.g.shape
         count = max(1, size // (r * n * self.rows * self.g.element_size()))
         for first in range(0, o, count):
-            some = self.g[..., first : first + count]
-            yield Table(names=self.names, ids=self.ids, g=some, rows=self.rows).written()
+            columns = self.g[..., first : first + count]
+            yield EmbeddingGradient(
+                names=self.names, ids=self.ids, g=columns, rows=self.rows
+            ).dense()
 
     @cached_property
-    def back(self) -> Float[Tensor, "r nt o"]:
-        """Return what comes back, place after place."""
+    def cotangents(self) -> Float[Tensor, "r nt o"]:
+        """Return the cotangents, position after position."""
         return self.g.flatten(1, 2)
 
-    def inner(self, other: "Table", one: slice, two: slice) -> Float[Tensor, "t s"]:
-        """Return 1 where the places of one point and another take the same row."""
-        a, b = self.ids[one].flatten(), other.ids[two].flatten()
+    def inner(self, other: "EmbeddingGradient", left: slice, right: slice) -> Float[Tensor, "t s"]:
+        """Return 1 where the ids at two positions are equal, else 0."""
+        a, b = self.ids[left].flatten(), other.ids[right].flatten()
         return (a[:, None] == b).to(self.g.dtype)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Written:
-    """Gradients that are written out."""
+class DenseGradient:
+    """Dense gradients."""
 
     names: tuple[str, ...]
     j: Float[Tensor, "r n p"]
 
-    def written(self) -> Float[Tensor, "r n p"]:
+    def dense(self) -> Float[Tensor, "r n p"]:
         """Return the gradients."""
         return self.j
 
-    def pieces(self, size: int) -> Iterator[Float[Tensor, "r n p"]]:
+    def dense_blocks(self, size: int) -> Iterator[Float[Tensor, "r n p"]]:
         """Yield the gradients."""
         yield self.j
 
     @cached_property
-    def squares(self) -> Float[Tensor, "r n"]:
-        """Return the squared lengths."""
+    def squared_norms(self) -> Float[Tensor, "r n"]:
+        """Return the squared norms of the gradients."""
         return self.j.square().sum(2)
 
 
-Factor = Outer | Places | Table | Written
+ParameterGradient = OuterProduct | OuterProductSum | EmbeddingGradient | DenseGradient

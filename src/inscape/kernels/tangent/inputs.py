@@ -1,4 +1,4 @@
-"""What tangent kernels take as points: floating-point numbers, and whole ones such as words."""
+"""Checks of model and inputs: floating-point samples, or integers such as token ids."""
 
 import torch
 from torch import Tensor, nn
@@ -10,56 +10,56 @@ from inscape.functional.batch_independence import (
     refuse_hidden_mixing,
     refuse_mixing,
     refuse_pairing,
-    trial_rows,
+    trial_samples,
 )
 
 
-def whole(x: object) -> bool:
-    """Tell whether ``x`` holds whole numbers."""
-    other = isinstance(x, Tensor) and (x.is_complex() or x.dtype == torch.bool)
-    return isinstance(x, Tensor) and not x.is_floating_point() and not other
+def is_integer(x: object) -> bool:
+    """Return whether ``x`` holds integers."""
+    unsupported = isinstance(x, Tensor) and (x.is_complex() or x.dtype == torch.bool)
+    return isinstance(x, Tensor) and not x.is_floating_point() and not unsupported
 
 
-def points(x: Tensor, name: str = "x") -> None:
-    """Refuse anything but a non-empty, finite batch of numbers."""
-    checks.points(x.double() if whole(x) else x, name)
+def check_points(x: Tensor, name: str = "x") -> None:
+    """Raise unless ``x`` is a non-empty, finite batch."""
+    checks.points(x.double() if is_integer(x) else x, name)
 
 
-def outputs(model: nn.Module, x: Tensor) -> int:
+def output_count(model: nn.Module, x: Tensor) -> int:
     """Check model and data, and return the number of outputs."""
     checks.module(model)
     checks.in_eval_mode(model)
-    points(x)
-    checks.weights(model, numbers_like(model, x))
-    rows = trial_rows(x)
+    check_points(x)
+    checks.weights(model, floating_like(model, x))
+    samples = trial_samples(x)
 
     @torch.enable_grad()
-    def spared(batch: Tensor) -> Tensor:
+    def call(batch: Tensor) -> Tensor:
         y: Tensor = model(batch.detach().clone())
         return y
 
     try:
-        together = checks.call(spared, rows).detach().reshape(TRIAL, -1)
+        trial = checks.call(call, samples).detach().reshape(TRIAL, -1)
     except UnsupportedModelError as error:
-        if isinstance(error.__cause__, RuntimeError):  # linear maps take no whole numbers
+        if isinstance(error.__cause__, RuntimeError):  # linear layers reject integers
             checks.points(x)
-        refuse_pairing(spared, rows, error)
+        refuse_pairing(call, samples, error)
         raise
-    refuse_mixing(spared, rows, together)
-    refuse_hidden_mixing(spared, x, together)
-    return together.shape[1]
+    refuse_mixing(call, samples, trial)
+    refuse_hidden_mixing(call, x, trial)
+    return trial.shape[1]
 
 
-def numbers_like(model: nn.Module, x: Tensor) -> Tensor:
-    """Return a tensor of the precision in which gradients at ``x`` are taken."""
-    found = (p.detach() for p in model.parameters() if p.is_floating_point())
-    return next(found, x.double()) if whole(x) else x
+def floating_like(model: nn.Module, x: Tensor) -> Tensor:
+    """Return a tensor with the dtype and device of the gradients at ``x``."""
+    parameters = (p.detach() for p in model.parameters() if p.is_floating_point())
+    return next(parameters, x.double()) if is_integer(x) else x
 
 
 def refuse_unreached(reached: object) -> None:
-    """Refuse a module none of whose trainable parameters has a gradient."""
+    """Raise if no trainable parameter of a module has a gradient."""
     if not reached:
         raise UnsupportedModelError(
-            "the model must let gradients reach its parameters, but they come to none: take "
-            "torch.no_grad(), .detach(), comparisons and NumPy out of its forward."
+            "the model must let gradients reach its parameters, but they reach none: remove "
+            "torch.no_grad(), .detach(), comparisons and NumPy from its forward."
         )

@@ -1,4 +1,4 @@
-"""Gradients of outputs pulled back through a call of a module, some of its maps at a time."""
+"""Per-sample gradients of outputs by VJPs through a call of a module, some weights at a time."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,24 +10,30 @@ from jaxtyping import Float, Real
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inscape.kernels.tangent.dense_gradients import written_out
-from inscape.kernels.tangent.factored_gradients import Factor, Outer, Places, Table, Written
-from inscape.kernels.tangent.parameter_uses import names_of
-from inscape.kernels.tangent.per_sample_maps import points_first, watched
-from inscape.kernels.tangent.recorded_maps import Use
+from inscape.kernels.tangent.dense_gradients import dense_gradients
+from inscape.kernels.tangent.factored_gradients import (
+    DenseGradient,
+    EmbeddingGradient,
+    OuterProduct,
+    OuterProductSum,
+    ParameterGradient,
+)
+from inscape.kernels.tangent.op_recorder import ParameterOp
+from inscape.kernels.tangent.per_sample_ops import per_sample_call, samples_first
+from inscape.kernels.tangent.recorded_call import parameter_names
 
-#: Kinds of maps whose gradients are short sums, made as soon as something comes back.
+#: Kinds of ops whose gradients are short sums, computed directly from their cotangents.
 ELEMENTWISE = ("scale", "shift")
 
-#: What comes back at one use: a tensor for each row, in one or as they came.
-Back = Tensor | list[Tensor]
+#: Cotangents of one op: one tensor, or a list with one per output.
+Cotangents = Tensor | list[Tensor]
 
 
-class Backward:
-    """A call of a module at some points, and gradients of combinations of its outputs (rows r).
+class BackwardPass:
+    """A call of a module at some samples, and VJPs of its outputs with cotangents r.
 
-    ``layers`` holds the uses of each weight that acts on each sample, ``others`` names all other
-    parameters that gradients reach.
+    ``layers`` holds the ops of each weight that acts on each sample independently, ``others`` names
+    all other parameters that gradients reach.
     """
 
     def __init__(
@@ -35,67 +41,75 @@ class Backward:
         model: nn.Module,
         x: Real[Tensor, "n *d"],
         cotangents: Float[Tensor, "r n c"] | None = None,
-        rows: slice = slice(None),
+        outputs: slice = slice(None),
     ) -> None:
-        seen = watched(model, x)
-        self._model, self._x, self.y, self.others = model, x, seen.y, seen.others
-        c = seen.y.shape[1]
+        call = per_sample_call(model, x)
+        self._model, self._x, self.y, self.others = model, x, call.y, call.others
+        c = call.y.shape[1]
         if cotangents is None:
-            each = torch.eye(c, dtype=seen.y.dtype, device=x.device)[rows]
-            cotangents = each[:, None].expand(-1, len(x), c)
+            identity = torch.eye(c, dtype=call.y.dtype, device=x.device)[outputs]
+            cotangents = identity[:, None].expand(-1, len(x), c)
         self._cotangents = cotangents
-        self._batched = not any(use.kind == "convolution" for use in seen.uses)
-        self.layers: dict[str, list[Use]] = {}
-        for use in seen.uses:
-            self.layers.setdefault(use.weight, []).append(use)
+        self._batched = not any(op.kind == "convolution" for op in call.ops)
+        self.layers: dict[str, list[ParameterOp]] = {}
+        for op in call.ops:
+            self.layers.setdefault(op.weight, []).append(op)
 
     @property
-    def rows(self) -> int:
-        """Return the number of combinations of outputs."""
+    def cotangent_count(self) -> int:
+        """Return the number of cotangents per sample."""
         return len(self._cotangents)
 
     @property
     def forms(self) -> list[object]:
-        """Return how parameters act: two sets of points with one form have factors of one type."""
-        uses = [(names_of(use), use.kind, use.fold) for own in self.layers.values() for use in own]
-        return [uses, self.others]
+        """Return how parameters act; equal forms imply gradients of equal types."""
+        ops = [
+            (parameter_names(op), op.kind, op.fold) for own in self.layers.values() for op in own
+        ]
+        return [ops, self.others]
 
-    def factors(self, weights: Sequence[str]) -> Iterator[Factor]:
-        """Yield the gradients by some weights, and the biases that go with them."""
+    def gradients(self, weights: Sequence[str]) -> Iterator[ParameterGradient]:
+        """Yield the gradients by some weights, and by their biases."""
         layers = [self.layers[name] for name in weights]
-        gradients = self._pulled([use for layer in layers for use in layer])
+        remaining = self._vjps([op for layer in layers for op in layer])
         for layer in layers:
-            own, gradients = gradients[: len(layer)], gradients[len(layer) :]
-            yield _factor(layer, own, len(self._x))
+            cotangents, remaining = remaining[: len(layer)], remaining[len(layer) :]
+            yield _gradient_of_weight(layer, cotangents, len(self._x))
 
-    def rest(self) -> tuple[Written, str] | None:
-        """Return the gradients by all other parameters, and how they were found."""
+    def dense_gradients(self) -> tuple[DenseGradient, str] | None:
+        """Return the gradients by all other parameters, and how they were computed."""
         if not self.others:
             return None
-        j, way = written_out(self._model, self._x, self.others, self._cotangents)
-        return Written(names=self.others, j=j), way
+        j, method = dense_gradients(self._model, self._x, self.others, self._cotangents)
+        return DenseGradient(names=self.others, j=j), method
 
-    def _pulled(self, uses: Sequence[Use]) -> list[Back]:
-        """Return what comes back at each use; of elementwise maps, their gradients."""
-        if not uses:
+    def _vjps(self, ops: Sequence[ParameterOp]) -> list[Cotangents]:
+        """Return the cotangents of each op; of elementwise ops, their gradients."""
+        if not ops:
             return []
         if not self.y.requires_grad:
             zero = self.y.new_zeros(())
-            return [self._made(use, zero.expand(self.rows, *use.shape)) for use in uses]
+            return [
+                self._parameter_gradient(op, zero.expand(self.cotangent_count, *op.shape))
+                for op in ops
+            ]
         if self._batched:
             try:
-                return self._at_once(uses)
-            except (RuntimeError, NotImplementedError):  # some operation takes no rows at once
+                return self._batched_vjps(ops)
+            except (
+                RuntimeError,
+                NotImplementedError,
+            ):  # some operation does not support batched cotangents
                 self._batched = False
-        return self._row_by_row(uses)
+        return self._sequential_vjps(ops)
 
-    def _at_once(self, uses: Sequence[Use]) -> list[Back]:
-        """Pull all rows back in one pass."""
+    def _batched_vjps(self, ops: Sequence[ParameterOp]) -> list[Cotangents]:
+        """Compute all VJPs in one batched backward pass."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
             gradients: Sequence[Tensor | None] = torch.autograd.grad(
                 self.y,
-                [use.edge for use in uses],
+                [op.edge for op in ops],
                 self._cotangents,
                 retain_graph=True,
                 allow_unused=True,
@@ -103,186 +117,206 @@ class Backward:
             )
         zero = self.y.new_zeros(())
         return [
-            self._made(use, zero.expand(self.rows, *use.shape) if g is None else g)
-            for use, g in zip(uses, gradients, strict=True)
+            self._parameter_gradient(
+                op, zero.expand(self.cotangent_count, *op.shape) if g is None else g
+            )
+            for op, g in zip(ops, gradients, strict=True)
         ]
 
-    def _row_by_row(self, uses: Sequence[Use]) -> list[Back]:
-        """Pull one row back after the other, which is faster for convolutions."""
-        edges = [use.edge for use in uses]
-        back: list[Back | None] = [[] if _at_many_places(use) else None for use in uses]
-        for r, row in enumerate(self._cotangents):
+    def _sequential_vjps(self, ops: Sequence[ParameterOp]) -> list[Cotangents]:
+        """Compute one VJP after the other, which is faster for convolutions."""
+        edges = [op.edge for op in ops]
+        cotangents: list[Cotangents | None] = [[] if _has_positions(op) else None for op in ops]
+        for r, cotangent in enumerate(self._cotangents):
             gradients: Sequence[Tensor | None] = torch.autograd.grad(
-                self.y, edges, row, retain_graph=True, allow_unused=True
+                self.y, edges, cotangent, retain_graph=True, allow_unused=True
             )
-            for k, (use, gradient) in enumerate(zip(uses, gradients, strict=True)):
-                g = self.y.new_zeros(()).expand(use.shape) if gradient is None else gradient
-                into = back[k]
-                if isinstance(into, list):
-                    into.append(_alone(g))
+            for k, (op, gradient) in enumerate(zip(ops, gradients, strict=True)):
+                g = self.y.new_zeros(()).expand(op.shape) if gradient is None else gradient
+                target = cotangents[k]
+                if isinstance(target, list):
+                    target.append(_compact(g))
                     continue
-                made = self._made(use, g[None])[0]
-                if into is None:
-                    into = back[k] = self._room(use, made)
-                into[r] = made
-        return [into for into in back if into is not None]
+                gradient_of_op = self._parameter_gradient(op, g[None])[0]
+                if target is None:
+                    target = cotangents[k] = self._empty_like_outputs(op, gradient_of_op)
+                target[r] = gradient_of_op
+        return [target for target in cotangents if target is not None]
 
-    def _made(self, use: Use, g: Tensor) -> Tensor:
-        return _elementwise(use, g, len(self._x)) if use.kind in ELEMENTWISE else g
+    def _parameter_gradient(self, op: ParameterOp, g: Tensor) -> Tensor:
+        return _elementwise_gradient(op, g, len(self._x)) if op.kind in ELEMENTWISE else g
 
-    def _room(self, use: Use, made: Tensor) -> Tensor:
-        """Return room for what comes back; for convolutions the rows of a point lie together."""
-        if use.kind == "convolution":
-            n, *rest = made.shape
-            return made.new_empty(n, self.rows, *rest).transpose(0, 1)
-        return made.new_empty(self.rows, *made.shape)
+    def _empty_like_outputs(self, op: ParameterOp, gradient: Tensor) -> Tensor:
+        """Return an empty tensor for cotangents; for convolutions, contiguous per sample."""
+        if op.kind == "convolution":
+            n, *rest = gradient.shape
+            return gradient.new_empty(n, self.cotangent_count, *rest).transpose(0, 1)
+        return gradient.new_empty(self.cotangent_count, *gradient.shape)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tangents:
-    """Gradients of some combinations of outputs (rows r) at some points n.
+class PerSampleGradients:
+    """Gradients of combinations r of outputs at samples n.
 
-    ``factors`` are those of the parameters that gradients reach, ``sizes`` belong to all.
+    ``gradients`` are those by the parameters that are reached, ``sizes`` belong to all.
     """
 
     y: Float[Tensor, "n c"]
-    factors: tuple[Factor, ...]
-    rows: int
+    gradients: tuple[ParameterGradient, ...]
+    cotangent_count: int
     sizes: Mapping[str, int]
 
     def by_parameter(self) -> dict[str, Float[Tensor, "r n _"]]:
-        """Return the gradients written out, by the names of the parameters."""
-        gradients: dict[str, Tensor] = {}
-        for factor in self.factors:
-            sizes = [self.sizes[name] for name in factor.names]
-            parts = torch.split_with_sizes(factor.written(), sizes, dim=2)
-            gradients.update(zip(factor.names, parts, strict=True))
-        return gradients
+        """Return dense gradients by the names of the parameters."""
+        by_name: dict[str, Tensor] = {}
+        for gradient in self.gradients:
+            sizes = [self.sizes[name] for name in gradient.names]
+            blocks = torch.split_with_sizes(gradient.dense(), sizes, dim=2)
+            by_name.update(zip(gradient.names, blocks, strict=True))
+        return by_name
 
 
-def tangents(
+def per_sample_gradients(
     model: nn.Module, x: Real[Tensor, "n *d"], cotangents: Float[Tensor, "r n c"] | None = None
-) -> Tangents:
-    """Return the gradients of every output at every point, or of weighted sums of the outputs.
+) -> PerSampleGradients:
+    """Return the per-sample gradients of every output, or the VJPs with given cotangents.
 
     Args:
-        model: A module whose rows do not depend on each other.
-        x: Points.
-        cotangents: Weights of the outputs, ``r`` sets of them at each point; by default each
-            output alone.
+        model: A module that acts on each sample independently.
+        x: Samples.
+        cotangents: Weights of the outputs, ``r`` sets for each sample; by default each output.
     """
-    return gathered(Backward(model, x, cotangents), model)
+    return all_gradients(BackwardPass(model, x, cotangents), model)
 
 
-def gathered(backward: Backward, model: nn.Module) -> Tangents:
+def all_gradients(backward: BackwardPass, model: nn.Module) -> PerSampleGradients:
     """Return all gradients of a call."""
-    factors = list(backward.factors(list(backward.layers)))
-    rest = backward.rest()
-    if rest is not None:
-        factors.append(rest[0])
-    return Tangents(
+    gradients = list(backward.gradients(list(backward.layers)))
+    dense = backward.dense_gradients()
+    if dense is not None:
+        gradients.append(dense[0])
+    return PerSampleGradients(
         y=backward.y.detach(),
-        factors=tuple(factors),
-        rows=backward.rows,
+        gradients=tuple(gradients),
+        cotangent_count=backward.cotangent_count,
         sizes={name: p.numel() for name, p in model.named_parameters()},
     )
 
 
-def _elementwise(use: Use, g: Float[Tensor, "r *shape"], n: int) -> Float[Tensor, "r n p"]:
+def _elementwise_gradient(
+    op: ParameterOp, g: Float[Tensor, "r *shape"], n: int
+) -> Float[Tensor, "r n p"]:
     """Return the gradients of a weight that scales its input or is added, and of its bias."""
-    shape = use.options["shape"]
-    if use.fold == "second":
+    shape = op.options["shape"]
+    if op.fold == "second":
         shape = (shape[1], shape[0], *shape[2:])
-    elif use.fold != "first":
+    elif op.fold != "first":
         shape = (1, *shape)
     axes = [k + 1 for k, size in enumerate(shape) if k and size == 1]
 
     def summed(t: Tensor) -> Tensor:
-        t = points_first(t, use.fold, n, before=1)
+        t = samples_first(t, op.fold, n, before=1)
         return (t.sum(axes) if axes else t).reshape(len(g), n, -1)
 
-    if use.kind == "shift":
+    if op.kind == "shift":
         return summed(g)
-    weight = summed(g * use.a)
-    return torch.cat([weight, summed(g)], dim=2) if use.bias else weight
+    weight = summed(g * op.a)
+    return torch.cat([weight, summed(g)], dim=2) if op.bias else weight
 
 
-def _factor(uses: Sequence[Use], back: Sequence[Back], n: int) -> Factor:
-    """Return the gradients of one weight from all its uses."""
-    first = uses[0]
-    if any(isinstance(rows, list) for rows in back):
-        each = zip(*back, strict=True)
-        return _linear(uses, [_places_last(uses, row, n, before=0) for row in each], n)
-    whole = [rows for rows in back if isinstance(rows, Tensor)]
-    names = names_of(first)
+def _gradient_of_weight(
+    ops: Sequence[ParameterOp], cotangents: Sequence[Cotangents], n: int
+) -> ParameterGradient:
+    """Return the gradients of one weight from all its ops."""
+    first = ops[0]
+    if any(isinstance(cotangent, list) for cotangent in cotangents):
+        per_output = zip(*cotangents, strict=True)
+        return _linear_gradient(
+            ops,
+            [
+                _positions_last(ops, tensors_of_output, n, before=0)
+                for tensors_of_output in per_output
+            ],
+            n,
+        )
+    tensors = [cotangent for cotangent in cotangents if isinstance(cotangent, Tensor)]
+    names = parameter_names(first)
     if first.kind in ELEMENTWISE:
-        j = whole[0] if len(whole) == 1 else torch.stack(whole).sum(0)
-        return Written(names=names, j=j)
+        j = tensors[0] if len(tensors) == 1 else torch.stack(tensors).sum(0)
+        return DenseGradient(names=names, j=j)
     if first.kind == "convolution":
-        return _convolution(first, whole[0])
-    g = _places_last(uses, whole, n, before=1)
+        return _convolution_gradient(first, tensors[0])
+    g = _positions_last(ops, tensors, n, before=1)
     if first.kind == "linear":
-        return _linear(uses, g, n)
-    ids = _joined([points_first(use.a, use.fold, n).reshape(n, -1) for use in uses], dim=1).long()
-    return Table(names=names, ids=ids, g=g.transpose(2, 3), rows=first.options["rows"])
+        return _linear_gradient(ops, g, n)
+    ids = _concatenated(
+        [samples_first(op.a, op.fold, n).reshape(n, -1) for op in ops], dim=1
+    ).long()
+    return EmbeddingGradient(names=names, ids=ids, g=g.transpose(2, 3), rows=first.options["rows"])
 
 
-def _linear(uses: Sequence[Use], g: Back, n: int) -> Outer | Places:
-    """Return a linear map's gradients, at one place or at several."""
-    names, bias = names_of(uses[0]), uses[0].bias is not None
-    inputs = [points_first(use.a, use.fold, n) for use in uses]
-    a = _joined([a.reshape(n, -1, a.shape[-1]) for a in inputs], dim=1)
+def _linear_gradient(
+    ops: Sequence[ParameterOp], g: Cotangents, n: int
+) -> OuterProduct | OuterProductSum:
+    """Return the gradients of a linear layer, at one position or at several."""
+    names, bias = parameter_names(ops[0]), ops[0].bias is not None
+    inputs = [samples_first(op.a, op.fold, n) for op in ops]
+    a = _concatenated([a.reshape(n, -1, a.shape[-1]) for a in inputs], dim=1)
     if a.shape[1] == 1:
         g = g if isinstance(g, Tensor) else torch.stack(g)
-        return Outer(names=names, a=a[:, 0], g=g[..., 0], bias=bias)
-    return Places(names=names, a=a.transpose(1, 2), g=g, bias=bias)
+        return OuterProduct(names=names, a=a[:, 0], g=g[..., 0], bias=bias)
+    return OuterProductSum(names=names, a=a.transpose(1, 2), g=g, bias=bias)
 
 
-def _places_last(uses: Sequence[Use], back: Sequence[Tensor], n: int, *, before: int) -> Tensor:
-    """Return what comes back at all places of a map, after its points and channels."""
-    parts = [points_first(g, use.fold, n, before=before) for use, g in zip(uses, back, strict=True)]
+def _positions_last(
+    ops: Sequence[ParameterOp], cotangents: Sequence[Tensor], n: int, *, before: int
+) -> Tensor:
+    """Return the cotangents of an op with axes samples, channels, positions."""
+    parts = [
+        samples_first(g, op.fold, n, before=before) for op, g in zip(ops, cotangents, strict=True)
+    ]
     flat = [part.reshape(*part.shape[:before], n, -1, part.shape[-1]) for part in parts]
-    return _joined(flat, dim=before + 1).transpose(-1, -2)
+    return _concatenated(flat, dim=before + 1).transpose(-1, -2)
 
 
-def _at_many_places(use: Use) -> bool:
-    """Tell whether what comes back at a linear map is large: it is left as it came."""
-    return use.kind == "linear" and len(use.shape) > 2
+def _has_positions(op: ParameterOp) -> bool:
+    """Return whether a linear layer acts at several positions: its cotangents are not stacked."""
+    return op.kind == "linear" and len(op.shape) > 2
 
 
-def _alone(g: Tensor) -> Tensor:
-    """Return a gradient that keeps no more memory than its own."""
+def _compact(g: Tensor) -> Tensor:
+    """Return a gradient that holds no memory beyond its own entries."""
     return g if g.untyped_storage().nbytes() <= g.numel() * g.element_size() else g.clone()
 
 
-def _joined(parts: list[Tensor], dim: int) -> Tensor:
+def _concatenated(parts: list[Tensor], dim: int) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=dim)
 
 
-def _convolution(use: Use, g: Tensor) -> Factor:
-    """Return a convolution's gradients: a linear map of patches, used at every place."""
-    return Places(
-        names=names_of(use),
-        a=_patches(use),
+def _convolution_gradient(op: ParameterOp, g: Tensor) -> ParameterGradient:
+    """Return the gradients of a convolution: a linear map of patches, used at every position."""
+    return OuterProductSum(
+        names=parameter_names(op),
+        a=_patches(op),
         g=g.flatten(3),
-        bias=use.bias is not None,
-        groups=use.options["groups"],
+        bias=op.bias is not None,
+        groups=op.options["groups"],
     )
 
 
-def _patches(use: Use) -> Float[Tensor, "n i t"]:
-    """Return what a convolution takes at each place."""
-    kernel, count = use.options["kernel"], len(use.options["kernel"])
+def _patches(op: ParameterOp) -> Float[Tensor, "n i t"]:
+    """Return the input patch of a convolution at each position."""
+    kernel, count = op.options["kernel"], len(op.options["kernel"])
     stride, padding, dilation = (
-        each_axis(use.options[name], count) for name in ("stride", "padding", "dilation")
+        each_axis(op.options[name], count) for name in ("stride", "padding", "dilation")
     )
-    windows = use.a
+    windows = op.a
     if any(padding):
         windows = functional.pad(windows, [side for p in padding[::-1] for side in (p, p)])
-    for axis, (k, step, apart) in enumerate(zip(kernel, stride, dilation, strict=True), start=2):
-        windows = windows.unfold(axis, (k - 1) * apart + 1, step)[..., ::apart]
-    places, inside = range(2, 2 + count), range(2 + count, 2 + 2 * count)
-    return windows.permute(0, 1, *inside, *places).flatten(2 + count).flatten(1, 1 + count)
+    for axis, (k, step, spacing) in enumerate(zip(kernel, stride, dilation, strict=True), start=2):
+        windows = windows.unfold(axis, (k - 1) * spacing + 1, step)[..., ::spacing]
+    positions, within = range(2, 2 + count), range(2 + count, 2 + 2 * count)
+    return windows.permute(0, 1, *within, *positions).flatten(2 + count).flatten(1, 1 + count)
 
 
 def each_axis(value: Any, count: int) -> tuple[int, ...]:

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from inscape._core.extras import need
 from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.loaders.files import short
-from inscape.loaders.keras.layers_plain import Embedded
+from inscape.loaders.keras.layers_dense import Embedded
 from inscape.loaders.keras.network import KerasNetwork
+from inscape.runtime.extras import need
 
 #: A difference, as a fraction of the largest output, from which on the import is refused.
 REFUSED = 1e-2
@@ -74,10 +74,10 @@ def compared(network: KerasNetwork, text: str, table: Mapping[str, Any]) -> tupl
     if inputs is None:
         return (*notes, "not run: the file does not say how large its input is")
     with torch.no_grad():
-        made = network(*inputs)
+        results = network(*inputs)
     if find_spec("keras") is None:
         return (*notes, "not compared with Keras, which is not installed")
-    outputs = list(made.values()) if isinstance(made, dict) else [made]
+    outputs = list(results.values()) if isinstance(results, dict) else [results]
     try:
         expected = _by_keras(text, table, inputs)
     except Exception as error:  # another version, another backend
@@ -132,9 +132,9 @@ def _by_keras(text: str, table: Mapping[str, Any], inputs: Sequence[Tensor]) -> 
         model.build([tuple(x.shape) for x in inputs] if len(inputs) > 1 else inputs[0].shape)
     _set_weights(model, table)
     with torch.no_grad():
-        made = model(list(inputs) if len(inputs) > 1 else inputs[0], training=False)
-    made = list(made.values()) if isinstance(made, dict) else made
-    return [x.detach().cpu() for x in (made if isinstance(made, list | tuple) else [made])]
+        outputs = model(list(inputs) if len(inputs) > 1 else inputs[0], training=False)
+    outputs = list(outputs.values()) if isinstance(outputs, dict) else outputs
+    return [x.detach().cpu() for x in (outputs if isinstance(outputs, list | tuple) else [outputs])]
 
 
 def _set_weights(model: Any, table: Mapping[str, Any]) -> None:
@@ -146,15 +146,15 @@ def _set_weights(model: Any, table: Mapping[str, Any]) -> None:
             layer.set_weights([*own, *layer.get_weights()[len(own) :]])
 
 
-def _difference(made: Sequence[Tensor], expected: Sequence[Tensor]) -> str:
-    if [x.shape for x in made] != [x.shape for x in expected]:
-        raise _differs(f"outputs of shape {[tuple(x.shape) for x in made]}")
+def _difference(outputs: Sequence[Tensor], expected: Sequence[Tensor]) -> str:
+    if [x.shape for x in outputs] != [x.shape for x in expected]:
+        raise _differs(f"outputs of shape {[tuple(x.shape) for x in outputs]}")
     largest = max(float(x.abs().max()) for x in expected)
-    pairs = zip(made, expected, strict=True)
-    apart = max(float((a.double() - b.double()).abs().max()) for a, b in pairs)
-    if not apart <= REFUSED * max(largest, 1e-3):
-        raise _differs(f"a difference of {apart:.2g} where outputs are up to {largest:.2g}")
-    return f"differs from Keras by at most {apart:.1g} (outputs up to {largest:.2g})"
+    pairs = zip(outputs, expected, strict=True)
+    difference = max(float((a.double() - b.double()).abs().max()) for a, b in pairs)
+    if not difference <= REFUSED * max(largest, 1e-3):
+        raise _differs(f"a difference of {difference:.2g} where outputs are up to {largest:.2g}")
+    return f"differs from Keras by at most {difference:.1g} (outputs up to {largest:.2g})"
 
 
 def _differs(difference: str) -> UnsupportedModelError:

@@ -266,8 +266,8 @@ def _chained(layers: list[KerasLayer]) -> tuple[tuple[KerasLayer, ...], tuple[Re
     if not layers or layers[0].kind != "InputLayer":
         first = dict(layers[0].settings) if layers else {}
         shape = first.get("batch_input_shape") or first.get("batch_shape")
-        given = KerasLayer(kind="InputLayer", name="input", settings={"batch_shape": shape})
-        layers = [given, *layers]
+        input_layer = KerasLayer(kind="InputLayer", name="input", settings={"batch_shape": shape})
+        layers = [input_layer, *layers]
     chained = [layers[0]]
     for before, layer in pairwise(layers):
         call = LayerCall(arguments=((before.name, 0, 0),))

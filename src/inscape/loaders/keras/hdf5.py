@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from inscape.errors import DataError
 from inscape.files.size_limits import check_size
-from inscape.loaders.keras.hdf5_types import UNDEFINED, Cursor, Kind, Space, read_kind, read_space
+from inscape.loaders.keras.hdf5_types import (
+    UNDEFINED,
+    Cursor,
+    ElementType,
+    Space,
+    read_kind,
+    read_space,
+)
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Objects (groups, arrays, blocks of them) that a file may have.
@@ -139,7 +146,7 @@ class File:
                     blocks.append((body.number(8), body.number(8)))
                     self.at(blocks[-1][0])
                 else:
-                    yield self._plain(kind, flags), body
+                    yield self._unshared(kind, flags), body
 
     def _new_messages(self, head: Cursor) -> Iterator[tuple[int, Cursor]]:
         head.skip(5)
@@ -160,9 +167,9 @@ class File:
                         self.refuse("whole headers", "a continuation that is none")
                     blocks.append((start + 4, size - 8))
                 else:
-                    yield self._plain(kind, marks), body
+                    yield self._unshared(kind, marks), body
 
-    def _plain(self, kind: int, flags: int) -> int:
+    def _unshared(self, kind: int, flags: int) -> int:
         if flags & 2 and kind in (_SPACE, _TYPE, _LAYOUT, _ATTRIBUTE):
             self.refuse("descriptions where they belong", "a shared one")
         return kind
@@ -262,7 +269,7 @@ class File:
             body = self.at(place if size else 0).part(size)
         return np.asarray(self._values(element, space, body))
 
-    def _values(self, element: Kind, space: Space, body: Cursor) -> Any:
+    def _values(self, element: ElementType, space: Space, body: Cursor) -> Any:
         """Return numbers or text: an array, or one value where there is no shape."""
         count = prod(space.sizes)
         self._bytes += count * element.size

@@ -77,7 +77,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ElementType:
     """The type of an element: a number (``dtype``), or text, which may lie elsewhere (``far``)."""
 
     size: int
@@ -98,24 +98,24 @@ def read_space(body: Cursor) -> Space:
     return Space(tuple(body.number(8) for _ in range(rank)))
 
 
-def read_kind(body: Cursor) -> Kind:
+def read_kind(body: Cursor) -> ElementType:
     """Return a type: IEEE floats, integers, truth values and text are known."""
     family = body.number(1) & 15
     bits = body.number(3)
     size = body.number(4)
     order = ">" if bits & 1 else "<"
     if family == 0 and size in (1, 2, 4, 8):
-        return Kind(size, np.dtype(f"{order}{'i' if bits & 8 else 'u'}{size}"))
+        return ElementType(size, np.dtype(f"{order}{'i' if bits & 8 else 'u'}{size}"))
     if family == 1 and size in (2, 4, 8):
         body.skip(5)
         exponent = body.number(1)
         if {2: 5, 4: 8, 8: 11}[size] != exponent:
             body.refuse("IEEE floats", f"floats with exponents of {exponent} bits")
-        return Kind(size, np.dtype(f"{order}f{size}"))
+        return ElementType(size, np.dtype(f"{order}f{size}"))
     if family == 3:
-        return Kind(size)
+        return ElementType(size)
     if family == 9 and bits & 15 == 1 and size == 16:
-        return Kind(size, far=True)
+        return ElementType(size, far=True)
     if family == 8 and size == 1:
-        return Kind(size, np.dtype("u1"))
+        return ElementType(size, np.dtype("u1"))
     return body.refuse("numbers and text", f"elements of kind {family} with {size} bytes")

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape.loaders.keras.config import KerasLayer
-from inscape.loaders.keras.layers_plain import (
+from inscape.loaders.keras.layers_dense import (
     Array,
     Builder,
     Moved,
@@ -19,17 +19,17 @@ from inscape.loaders.keras.layers_plain import (
 def _batch_norm(layer: KerasLayer, weights: Weights) -> nn.Module:
     parts = (layer.flag("scale", True), layer.flag("center", True), True, True)
     arrays = unpacked(layer, weights, *[1] * sum(parts))
-    gamma, beta, mean, variance = (arrays.pop(0) if there else None for there in parts)
+    gamma, beta, mean, variance = (arrays.pop(0) if present else None for present in parts)
     assert mean is not None
     assert variance is not None
-    made = _Normalised(len(mean), eps=layer.number("epsilon", 1e-3), affine=False)
+    module = _Normalised(len(mean), eps=layer.number("epsilon", 1e-3), affine=False)
     for name, array in (("weight", gamma), ("bias", beta)):
         if array is not None:
             sized(layer, array, mean.shape, f"its {name}")
-            setattr(made, name, parameter(array))
+            setattr(module, name, parameter(array))
     sized(layer, variance, mean.shape, "variances")
-    made.running_mean, made.running_var = (parameter(a).detach() for a in (mean, variance))
-    return Moved(made, one_axis(layer))
+    module.running_mean, module.running_var = (parameter(a).detach() for a in (mean, variance))
+    return Moved(module, one_axis(layer))
 
 
 class _Normalised(nn.BatchNorm2d):
@@ -60,9 +60,11 @@ class LayerNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the normalised input."""
         centred = x if self.rms else x - x.mean(self.axes, keepdim=True)
-        made = centred * torch.rsqrt(centred.square().mean(self.axes, keepdim=True) + self.epsilon)
-        made = made if self.weight is None else made * self.weight
-        return made if self.bias is None else made + self.bias
+        normalised = centred * torch.rsqrt(
+            centred.square().mean(self.axes, keepdim=True) + self.epsilon
+        )
+        normalised = normalised if self.weight is None else normalised * self.weight
+        return normalised if self.bias is None else normalised + self.bias
 
 
 def _layer_norm(layer: KerasLayer, weights: Weights) -> nn.Module:
@@ -71,14 +73,14 @@ def _layer_norm(layer: KerasLayer, weights: Weights) -> nn.Module:
     if not all(type(axis) is int and axis != 0 for axis in axes):
         layer.refuse("axes other than that of samples", setting)
     rms = bool(layer.settings.get("rms_scaling") or layer.kind == "RMSNormalization")
-    made = LayerNorm(axes, layer.number("epsilon", 1e-3), rms)
+    module = LayerNorm(axes, layer.number("epsilon", 1e-3), rms)
     keys = ["weight"] * layer.flag("scale", True)
     keys += ["bias"] * (layer.flag("center", True) and layer.kind != "RMSNormalization")
     if len(weights) != len(keys) or (len(axes) > 1 and sorted(axes) != axes):
         layer.refuse(f"{len(keys)} weights", len(weights))
     for key, array in zip(keys, weights, strict=True):
-        setattr(made, key, parameter(array))
-    return made
+        setattr(module, key, parameter(array))
+    return module
 
 
 def _group_norm(layer: KerasLayer, weights: Weights) -> nn.Module:
@@ -88,12 +90,12 @@ def _group_norm(layer: KerasLayer, weights: Weights) -> nn.Module:
         layer.refuse("scale or center", "neither")
     channels = len(arrays[0])
     groups = layer.integer("groups", 32)
-    made = nn.GroupNorm(channels if groups == -1 else groups, channels, affine=False,
+    module = nn.GroupNorm(channels if groups == -1 else groups, channels, affine=False,
                         eps=layer.number("epsilon", 1e-3))  # fmt: skip
-    for name, there in zip(("weight", "bias"), parts, strict=True):
-        if there:
-            setattr(made, name, parameter(arrays.pop(0)))
-    return Moved(made, one_axis(layer))
+    for name, present in zip(("weight", "bias"), parts, strict=True):
+        if present:
+            setattr(module, name, parameter(arrays.pop(0)))
+    return Moved(module, one_axis(layer))
 
 
 class ScaleAndOffset(nn.Module):
@@ -123,8 +125,12 @@ def _rescaling(layer: KerasLayer, _: Weights) -> nn.Module:
 def _normalization(layer: KerasLayer, weights: Weights) -> nn.Module:
     if layer.settings.get("invert"):
         layer.refuse("invert false", True)
-    given = [layer.settings.get(key) for key in ("mean", "variance")]
-    arrays = list(weights[:2]) if given[0] is None else [np.asarray(v, np.float64) for v in given]
+    statistics = [layer.settings.get(key) for key in ("mean", "variance")]
+    arrays = (
+        list(weights[:2])
+        if statistics[0] is None
+        else [np.asarray(v, np.float64) for v in statistics]
+    )
     if len(arrays) < 2:
         layer.refuse("means and variances", "none")
     deviation = np.maximum(np.sqrt(np.asarray(arrays[1], np.float64)), 1e-7)

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from inscape.loaders.keras.activations import activation
 from inscape.loaders.keras.config import KerasLayer
-from inscape.loaders.keras.layers_plain import Builder, Weights, parameter, sized, unpacked
+from inscape.loaders.keras.layers_dense import Builder, Weights, parameter, sized, unpacked
 
 _GATES = {"SimpleRNN": 1, "GRU": 3, "LSTM": 4}
 
@@ -26,8 +26,8 @@ class Recurrent(nn.Module):
         width = _GATES[self.kind] * self.units
         sized(layer, kernel, (kernel.shape[0], width), "a kernel")
         sized(layer, inner, (self.units, width), "a recurrent kernel")
-        for given in bias:
-            sized(layer, given, (2, width) if self._after else (width,), "biases")
+        for vector in bias:
+            sized(layer, vector, (2, width) if self._after else (width,), "biases")
         self.kernel, self.recurrent = parameter(kernel, 1, 0), parameter(inner, 1, 0)
         self.bias = parameter(bias[0]) if bias else None
         self.activation = activation(layer, "activation", "tanh")
@@ -56,24 +56,24 @@ class Recurrent(nn.Module):
             return self._gated(entering, state, second), memory
         total = entering + functional.linear(state, self.recurrent)
         if self.kind == "SimpleRNN":
-            made: Tensor = self.activation(total)
-            return made, memory
-        into, kept, fresh, out = total.chunk(4, 1)
-        memory = self.gate(kept) * memory + self.gate(into) * self.activation(fresh)
+            output: Tensor = self.activation(total)
+            return output, memory
+        into, forget, fresh, out = total.chunk(4, 1)
+        memory = self.gate(forget) * memory + self.gate(into) * self.activation(fresh)
         return self.gate(out) * self.activation(memory), memory
 
     def _gated(self, entering: Tensor, state: Tensor, second: Tensor | None) -> Tensor:
         update, reset, fresh = entering.chunk(3, 1)
         if self._after:
             more = functional.linear(state, self.recurrent, second).chunk(3, 1)
-            kept, old = self.gate(update + more[0]), self.gate(reset + more[1]) * more[2]
+            keep, old = self.gate(update + more[0]), self.gate(reset + more[1]) * more[2]
         else:
             up, re, new = self.recurrent.chunk(3, 0)
-            kept = self.gate(update + functional.linear(state, up))
+            keep = self.gate(update + functional.linear(state, up))
             opened = self.gate(reset + functional.linear(state, re))
             old = functional.linear(opened * state, new)
-        made: Tensor = kept * state + (1 - kept) * self.activation(fresh + old)
-        return made
+        output: Tensor = keep * state + (1 - keep) * self.activation(fresh + old)
+        return output
 
 
 class BothWays(nn.Module):
@@ -91,8 +91,8 @@ class BothWays(nn.Module):
             second = second.flip(1)
         if self._join == "concat":
             return torch.cat([first, second], -1)
-        made: Tensor = first * second if self._join == "mul" else first + second
-        return made / 2 if self._join == "ave" else made
+        joined: Tensor = first * second if self._join == "mul" else first + second
+        return joined / 2 if self._join == "ave" else joined
 
 
 def _bidirectional(layer: KerasLayer, weights: Weights) -> nn.Module:
@@ -142,16 +142,16 @@ class Attention(nn.Module):
         if causal:
             later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
             scores = scores.masked_fill(later, float("-inf"))
-        made: Tensor = self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
-        return made
+        output: Tensor = self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return output
 
 
 def _linear(kernel: Any, bias: Any) -> nn.Linear:
-    made = nn.Linear(kernel.shape[0], kernel.shape[1], bias=bias is not None, device="meta")
-    made.weight = parameter(kernel, 1, 0)
+    module = nn.Linear(kernel.shape[0], kernel.shape[1], bias=bias is not None, device="meta")
+    module.weight = parameter(kernel, 1, 0)
     if bias is not None:
-        made.bias = parameter(bias)
-    return made
+        module.bias = parameter(bias)
+    return module
 
 
 class EachStep(nn.Module):
@@ -163,8 +163,8 @@ class EachStep(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the results, step by step."""
-        made: Tensor = self.layer(x.flatten(0, 1))
-        return made.reshape(-1, x.shape[1], *made.shape[1:])
+        output: Tensor = self.layer(x.flatten(0, 1))
+        return output.reshape(-1, x.shape[1], *output.shape[1:])
 
 
 RECURRENT: dict[str, Builder] = {

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from inscape.loaders.keras.config import KerasLayer
+from inscape.loaders.keras.layers_dense import Builder, Weights, alone
 from inscape.loaders.keras.layers_normalising import one_axis
-from inscape.loaders.keras.layers_plain import Builder, Weights, alone
 
 
 class Joined(nn.Module):
@@ -20,11 +20,11 @@ class Joined(nn.Module):
         super().__init__()
         self._join, self._mean = join, mean
 
-    def forward(self, *given: Any) -> Tensor:
+    def forward(self, *arguments: Any) -> Tensor:
         """Return the inputs, combined."""
-        inputs = given[0] if len(given) == 1 else given
-        made: Tensor = reduce(self._join, inputs)
-        return made / len(inputs) if self._mean else made
+        inputs = arguments[0] if len(arguments) == 1 else arguments
+        output: Tensor = reduce(self._join, inputs)
+        return output / len(inputs) if self._mean else output
 
 
 class Concatenated(nn.Module):

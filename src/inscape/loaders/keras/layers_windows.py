@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from inscape.loaders.keras.activations import activation
 from inscape.loaders.keras.config import KerasLayer
-from inscape.loaders.keras.layers_plain import (
+from inscape.loaders.keras.layers_dense import (
     Builder,
     Moved,
     Weights,
@@ -29,10 +29,10 @@ def _dims(layer: KerasLayer) -> int:
     return digits[-1]
 
 
-def _placed(layer: KerasLayer, made: nn.Module) -> nn.Module:
+def _placed(layer: KerasLayer, module: nn.Module) -> nn.Module:
     """Return a layer for channels where Keras has them: last, unless the file says otherwise."""
     layer.only("data_format", None, "channels_last", "channels_first")
-    return made if layer.settings.get("data_format") == "channels_first" else Moved(made)
+    return module if layer.settings.get("data_format") == "channels_first" else Moved(module)
 
 
 class Padded(nn.Module):
@@ -45,8 +45,8 @@ class Padded(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return what the layer makes of the padded input."""
         pads = self._window.pads(list(x.shape[2:]))
-        made: Tensor = self.layer(functional.pad(x, pads, value=self._fill) if any(pads) else x)
-        return made
+        output: Tensor = self.layer(functional.pad(x, pads, value=self._fill) if any(pads) else x)
+        return output
 
 
 class KerasWindow:
@@ -86,22 +86,22 @@ class KerasWindow:
         reaches = [(k - 1) * d for k, d in zip(self.kernel, self.dilations, strict=True)]
         if self.how == "valid" or not any(reaches):
             return [0] * len(reaches)
-        plain = self.how == "same" and all(s == 1 for s in self.strides)
-        return [r // 2 for r in reaches] if plain and not any(r % 2 for r in reaches) else None
+        symmetric = self.how == "same" and all(s == 1 for s in self.strides)
+        return [r // 2 for r in reaches] if symmetric and not any(r % 2 for r in reaches) else None
 
 
 def _convolution(window: KerasWindow, weight: nn.Parameter, bias: Any, groups: int) -> nn.Module:
     """Return a convolution; torch pads it where it can."""
     dims, even = len(window.kernel), window.even()
-    made = getattr(nn, f"Conv{dims}d")(
+    module = getattr(nn, f"Conv{dims}d")(
         weight.shape[1] * groups, weight.shape[0], window.kernel, window.strides,
         padding=even or 0, dilation=window.dilations, groups=groups, bias=bias is not None,
         device="meta",
     )  # fmt: skip
-    made.weight = weight
+    module.weight = weight
     if bias is not None:
-        made.bias = parameter(bias)
-    return made if even is not None else Padded(made, window)
+        module.bias = parameter(bias)
+    return module if even is not None else Padded(module, window)
 
 
 def _conv(layer: KerasLayer, weights: Weights) -> nn.Module:
@@ -116,15 +116,15 @@ def _conv(layer: KerasLayer, weights: Weights) -> nn.Module:
     if groups < 1 or filters % groups:
         layer.refuse("a number of groups that divides the filters", groups)
     weight = parameter(kernel, dims + 1, dims, *range(dims))
-    made = _convolution(KerasWindow(layer, sizes), weight, bias[0] if bias else None, groups)
-    return followed(_placed(layer, made), activation(layer))
+    module = _convolution(KerasWindow(layer, sizes), weight, bias[0] if bias else None, groups)
+    return followed(_placed(layer, module), activation(layer))
 
 
 def _depthwise(layer: KerasLayer, weights: Weights) -> nn.Module:
     dims, biased = _dims(layer), layer.flag("use_bias", True)
     kernel, *bias = unpacked(layer, weights, *((dims + 2, 1) if biased else (dims + 2,)))
-    made = _by_channel(layer, kernel, bias[0] if bias else None)
-    return followed(_placed(layer, made), activation(layer))
+    module = _by_channel(layer, kernel, bias[0] if bias else None)
+    return followed(_placed(layer, module), activation(layer))
 
 
 def _by_channel(layer: KerasLayer, kernel: Any, bias: Any) -> nn.Module:
@@ -147,9 +147,9 @@ def _separable(layer: KerasLayer, weights: Weights) -> nn.Module:
     inside = kernel.shape[-1] * kernel.shape[-2]
     filters = layer.integer("filters", points.shape[-1])
     sized(layer, points, (*[1] * dims, inside, filters), "a pointwise kernel")
-    ones = KerasLayer(kind=layer.kind, name=layer.name, settings={})
+    unit_steps = KerasLayer(kind=layer.kind, name=layer.name, settings={})
     weight = parameter(points, dims + 1, dims, *range(dims))
-    last = _convolution(KerasWindow(ones, [1] * dims), weight, bias[0] if bias else None, 1)
+    last = _convolution(KerasWindow(unit_steps, [1] * dims), weight, bias[0] if bias else None, 1)
     both = nn.Sequential(_by_channel(layer, kernel, None), last)
     return followed(_placed(layer, both), activation(layer))
 
@@ -167,16 +167,16 @@ class Transposed(nn.Module):
         """Return the widened input."""
         window = self._window
         convolve = getattr(functional, f"conv_transpose{x.ndim - 2}d")
-        made: Tensor = convolve(x, self.weight, None, window.strides, dilation=window.dilations)
+        output: Tensor = convolve(x, self.weight, None, window.strides, dilation=window.dilations)
         pads: list[int] = []
         for k, s, d in zip(window.kernel, window.strides, window.dilations, strict=True):
             total = (k - 1) * d + 1 - s  # by how much the whole is longer than n * stride
-            left = max(total, 0) // 2 if window.how == "same" else 0
-            pads = [-left, left - total if window.how == "same" else max(-total, 0), *pads]
-        made = functional.pad(made, pads) if any(pads) else made
+            before = max(total, 0) // 2 if window.how == "same" else 0
+            pads = [-before, before - total if window.how == "same" else max(-total, 0), *pads]
+        output = functional.pad(output, pads) if any(pads) else output
         if self.bias is None:
-            return made
-        return made + self.bias.reshape(-1, *[1] * (x.ndim - 2))
+            return output
+        return output + self.bias.reshape(-1, *[1] * (x.ndim - 2))
 
 
 def _transposed(layer: KerasLayer, weights: Weights) -> nn.Module:
@@ -187,8 +187,8 @@ def _transposed(layer: KerasLayer, weights: Weights) -> nn.Module:
     filters = layer.integer("filters", kernel.shape[-2])
     sized(layer, kernel, (*sizes, filters, kernel.shape[-1]), "a kernel")
     weight = parameter(kernel, dims + 1, dims, *range(dims))
-    made = Transposed(KerasWindow(layer, sizes), weight, parameter(bias[0]) if bias else None)
-    return followed(_placed(layer, made), activation(layer))
+    module = Transposed(KerasWindow(layer, sizes), weight, parameter(bias[0]) if bias else None)
+    return followed(_placed(layer, module), activation(layer))
 
 
 class Averaged(nn.Module):
@@ -203,12 +203,12 @@ class Averaged(nn.Module):
         window = self._window
         pool = getattr(functional, f"avg_pool{x.ndim - 2}d")
         pads = window.pads(list(x.shape[2:]))
-        made: Tensor = pool(functional.pad(x, pads), window.kernel, window.strides)
+        output: Tensor = pool(functional.pad(x, pads), window.kernel, window.strides)
         if not any(pads):
-            return made
+            return output
         ones = functional.pad(torch.ones_like(x[:1, :1]), pads)
         covered: Tensor = pool(ones, window.kernel, window.strides)
-        return made / covered
+        return output / covered
 
 
 def _pool(layer: KerasLayer, _: Weights) -> nn.Module:
@@ -216,9 +216,9 @@ def _pool(layer: KerasLayer, _: Weights) -> nn.Module:
     window = KerasWindow(layer, layer.integers("pool_size", dims, 2), None)
     if not layer.kind.startswith("Max"):
         return _placed(layer, Averaged(window))
-    made = getattr(nn, f"MaxPool{dims}d")(window.kernel, window.strides)
-    low = Padded(made, window, fill=float("-inf"))
-    return _placed(layer, made if window.how == "valid" else low)
+    module = getattr(nn, f"MaxPool{dims}d")(window.kernel, window.strides)
+    low = Padded(module, window, fill=float("-inf"))
+    return _placed(layer, module if window.how == "valid" else low)
 
 
 class Everywhere(nn.Module):
@@ -231,17 +231,17 @@ class Everywhere(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return one number for each channel."""
         axes = list(range(2, x.ndim))
-        made = x.flatten(2).amax(2) if self._largest else x.flatten(2).mean(2)
-        return made.reshape(*made.shape, *[1] * len(axes)) if self._keep else made
+        output = x.flatten(2).amax(2) if self._largest else x.flatten(2).mean(2)
+        return output.reshape(*output.shape, *[1] * len(axes)) if self._keep else output
 
 
 def _global(layer: KerasLayer, _: Weights) -> nn.Module:
     keep = layer.flag("keepdims", False)
-    made = Everywhere("Max" in layer.kind, keep)
+    module = Everywhere("Max" in layer.kind, keep)
     first = layer.settings.get("data_format") == "channels_first"
     if keep or first:
-        return _placed(layer, made)
-    return nn.Sequential(_ToFront(), made)
+        return _placed(layer, module)
+    return nn.Sequential(_ToFront(), module)
 
 
 class _ToFront(nn.Module):
@@ -267,11 +267,13 @@ class Framed(nn.Module):
 def _frame(layer: KerasLayer, _: Weights) -> nn.Module:
     dims, cuts = _dims(layer), layer.kind.startswith("Cropping")
     key = "cropping" if cuts else "padding"
-    given = layer.settings.get(key, 1)
-    pairs = [[n, n] if type(n) is int else n for n in given] if isinstance(given, list) else None
-    if dims == 1 and isinstance(given, list):
-        pairs = [given]
-    checked = KerasLayer(kind=layer.kind, name=layer.name, settings={key: given if pairs is None
+    setting = layer.settings.get(key, 1)
+    pairs = (
+        [[n, n] if type(n) is int else n for n in setting] if isinstance(setting, list) else None
+    )
+    if dims == 1 and isinstance(setting, list):
+        pairs = [setting]
+    checked = KerasLayer(kind=layer.kind, name=layer.name, settings={key: setting if pairs is None
                                                                 else pairs})  # fmt: skip
     values = checked.integers(key, 2 * dims, 1)
     sign = -1 if cuts else 1

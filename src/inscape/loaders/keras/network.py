@@ -14,8 +14,8 @@ from inscape.errors import BudgetError, UnsupportedModelError
 from inscape.files.size_limits import in_bytes, memory
 from inscape.loaders.files import short
 from inscape.loaders.keras.config import KerasLayer, LayerCall, Model, Reference
+from inscape.loaders.keras.layers_dense import PLAIN, Array, Builder, Weights
 from inscape.loaders.keras.layers_normalising import NORMALISING
-from inscape.loaders.keras.layers_plain import PLAIN, Array, Builder, Weights
 from inscape.loaders.keras.layers_recurrent import RECURRENT, EachStep
 from inscape.loaders.keras.layers_shaping import SHAPING
 from inscape.loaders.keras.layers_windows import WINDOWS
@@ -69,9 +69,9 @@ class KerasNetwork(nn.Module):
         shapes = tuple((x.shape, x.dtype) for x in inputs)
         if self._twin and not torch.compiler.is_compiling() and shapes not in self._fitting:
             self._check_memory(inputs, shapes)
-        made = self.run(inputs)
+        values = self.run(inputs)
         names = [name for name, _, _ in self._outputs]
-        return made[0] if len(made) == 1 else dict(zip(names, made, strict=True))
+        return values[0] if len(values) == 1 else dict(zip(names, values, strict=True))
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Return the outputs, in order."""
@@ -82,17 +82,18 @@ class KerasNetwork(nn.Module):
             module = self.layers[self._keys[name]]
             arguments = [_read(item, values) for item in call.arguments]
             named = {key: _read(item, values) for key, item in call.named.items()}
-            made = module(*arguments, **named)
-            several = list(made.values()) if isinstance(made, dict) else [made]
+            output = module(*arguments, **named)
+            several = list(output.values()) if isinstance(output, dict) else [output]
             values.update({(name, node, place): x for place, x in enumerate(several)})
         return [values[reference] for reference in self._outputs]
 
-    def _checked(self, given: Sequence[Tensor], named: Mapping[str, Tensor]) -> list[Tensor]:
-        inputs = {**dict(zip(self.inputs, given, strict=False)), **named}
-        if len(given) > len(self.inputs) or set(inputs) != set(self.inputs):
+    def _checked(self, tensors: Sequence[Tensor], named: Mapping[str, Tensor]) -> list[Tensor]:
+        inputs = {**dict(zip(self.inputs, tensors, strict=False)), **named}
+        if len(tensors) > len(self.inputs) or set(inputs) != set(self.inputs):
             raise UnsupportedModelError(
                 f"this network must have the inputs {', '.join(self.inputs)}, found "
-                f"{len(given) + len(named)}: combine several with inscape.adapt(model, inputs=...)."
+                f"{len(tensors) + len(named)}: "
+                "combine several with inscape.adapt(model, inputs=...)."
             )
         for name, shape in zip(self.inputs, self.shapes, strict=True):
             row = tuple(inputs[name].shape[1:])
@@ -131,15 +132,15 @@ class _SizeLimit(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._limit = limit
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(made):
+        output = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(output):
             size = tensor.numel() * tensor.element_size() if isinstance(tensor, Tensor) else 0
             if size > self._limit:
                 raise BudgetError(
                     f"a network must fit into {in_bytes(self._limit)}, three quarters of the "
                     f"memory here, found a layer that makes {in_bytes(size)}: use smaller batches."
                 )
-        return made
+        return output
 
 
 def _run_safely(network: Any, inputs: Sequence[Tensor]) -> None:
@@ -196,7 +197,7 @@ def _ordered(model: Model) -> Iterator[tuple[str, int, LayerCall]]:
     """Yield the calls of layers, each after those whose results it reads."""
     ready = {(name, node) for name, node, _ in model.inputs}
     waiting = [
-        (layer.name, node, _plain(layer, call))
+        (layer.name, node, _supported_call(layer, call))
         for layer in model.layers
         for node, call in enumerate(layer.calls)
     ]
@@ -220,7 +221,7 @@ def _ordered(model: Model) -> Iterator[tuple[str, int, LayerCall]]:
         raise UnsupportedModelError(f"outputs must be made by a layer, found none for {missing[0]}")
 
 
-def _plain(layer: KerasLayer, call: LayerCall) -> LayerCall:
+def _supported_call(layer: KerasLayer, call: LayerCall) -> LayerCall:
     """Return a call without the arguments that change nothing, and refuse others."""
     named: dict[str, Any] = {}
     for key, value in call.named.items():

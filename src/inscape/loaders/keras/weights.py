@@ -7,7 +7,7 @@ from typing import Any
 from inscape.errors import UnsupportedModelError
 from inscape.loaders.keras.config import KerasLayer, Model
 from inscape.loaders.keras.hdf5 import Hdf5Group
-from inscape.loaders.keras.layers_plain import Array
+from inscape.loaders.keras.layers_dense import Array
 
 Table = dict[str, Any]
 

@@ -18,7 +18,7 @@ def open_onnx(path: Path, *, max_size: int | None = None) -> tuple[OnnxNetwork, 
     halves = any(str(array.dtype) == "float16" for array in graph.constants.values())
     if halves:
         notes += ("converted from float16 to float32",)
-    whole = [declared.name for declared in graph.inputs if declared.kind not in FLOATS]
-    if whole and len(graph.inputs) == 1:
+    integers = [declared.name for declared in graph.inputs if declared.kind not in FLOATS]
+    if integers and len(graph.inputs) == 1:
         notes += ("expects integers: inputs are rounded, and have no gradient",)
     return net, notes

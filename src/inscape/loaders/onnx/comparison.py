@@ -29,7 +29,7 @@ def compared(net: OnnxNetwork, graph: OnnxGraph) -> tuple[str, ...]:
     first: UnsupportedModelError | None = None
     for inputs in _examples(net):
         try:
-            made = _outputs(net, inputs)
+            outputs = _outputs(net, inputs)
         except UnsupportedModelError as error:
             first = first or error
             continue
@@ -37,7 +37,7 @@ def compared(net: OnnxNetwork, graph: OnnxGraph) -> tuple[str, ...]:
             if fixed:
                 raise
             continue
-        return (*_rows_note(net, inputs, made), _difference(net, graph, inputs, made))
+        return (*_rows_note(net, inputs, outputs), _difference(net, graph, inputs, outputs))
     if fixed and first is not None:
         raise first
     return ("not compared with onnx.reference: the file does not say how large its input is",)
@@ -73,11 +73,11 @@ def _random(kind: int, sizes: list[int], draw: np.random.Generator) -> Tensor:
 
 @torch.no_grad()
 def _outputs(net: OnnxNetwork, inputs: Inputs) -> dict[str, Tensor]:
-    made = net(**inputs)
-    return made if isinstance(made, dict) else {"": made}
+    outputs = net(**inputs)
+    return outputs if isinstance(outputs, dict) else {"": outputs}
 
 
-def _rows_note(net: OnnxNetwork, inputs: Inputs, made: dict[str, Tensor]) -> tuple[str, ...]:
+def _rows_note(net: OnnxNetwork, inputs: Inputs, outputs: dict[str, Tensor]) -> tuple[str, ...]:
     """Say whether a file that was written for so many examples takes others."""
     rows = net.inputs[0].sizes[0] if net.inputs[0].sizes else None
     if rows is None or len(net.inputs) > 1:
@@ -90,7 +90,7 @@ def _rows_note(net: OnnxNetwork, inputs: Inputs, made: dict[str, Tensor]) -> tup
         single.ndim
         and len(more[name]) == 2 * len(single)
         and torch.allclose(torch.cat([single, single]), more[name], rtol=1e-3, atol=1e-4)
-        for name, single in made.items()
+        for name, single in outputs.items()
     )
     if not same:
         return (f"written for {rows} examples at a time, and takes no others",)
@@ -100,28 +100,30 @@ def _rows_note(net: OnnxNetwork, inputs: Inputs, made: dict[str, Tensor]) -> tup
     return (f"written for {rows} example{'s' * (rows > 1)} at a time, takes any number{shapes}",)
 
 
-def _difference(net: OnnxNetwork, graph: OnnxGraph, inputs: Inputs, made: dict[str, Tensor]) -> str:
+def _difference(
+    net: OnnxNetwork, graph: OnnxGraph, inputs: Inputs, outputs: dict[str, Tensor]
+) -> str:
     """Say how far the outputs are from those of the reference."""
     products = net.watched(net.as_declared(inputs)).products
     if products > FOR_TWO and all(
         declared.sizes and declared.sizes[0] is None for declared in net.inputs
     ):
         inputs, products = {name: x[:1] for name, x in inputs.items()}, products // 2
-        made = _outputs(net, inputs)
+        outputs = _outputs(net, inputs)
     if products > PRODUCTS:
         return f"not compared with onnx.reference, too slow for {products:.1e} products"
     try:
         expected = _reference(graph, inputs)
     except Exception as error:  # whatever the reference does not know
         return f"not compared with onnx.reference, which raised {short(error)}"
-    pairs = list(zip(made.values(), expected, strict=True))
+    pairs = list(zip(outputs.values(), expected, strict=True))
     if any(tuple(a.shape) != np.shape(b) for a, b in pairs):
         raise _differs("outputs of other shapes")
     largest = max((_largest(b) for _, b in pairs), default=0.0)
-    apart = max((_largest(a.numpy().astype(np.float64) - b) for a, b in pairs), default=0.0)
-    if not apart <= REFUSED * max(largest, 1e-3):
-        raise _differs(f"a difference of {apart:.2g} where outputs are up to {largest:.2g}")
-    return f"differs from onnx.reference by at most {apart:.1g} (outputs up to {largest:.2g})"
+    difference = max((_largest(a.numpy().astype(np.float64) - b) for a, b in pairs), default=0.0)
+    if not difference <= REFUSED * max(largest, 1e-3):
+        raise _differs(f"a difference of {difference:.2g} where outputs are up to {largest:.2g}")
+    return f"differs from onnx.reference by at most {difference:.1g} (outputs up to {largest:.2g})"
 
 
 def _reference(graph: OnnxGraph, inputs: Inputs) -> list[Any]:
@@ -131,9 +133,9 @@ def _reference(graph: OnnxGraph, inputs: Inputs) -> list[Any]:
     kinds = {
         declared.name: helper.tensor_dtype_to_np_dtype(declared.kind) for declared in graph.inputs
     }
-    given = {name: x.numpy().astype(kinds[name]) for name, x in inputs.items()}
+    arrays = {name: x.numpy().astype(kinds[name]) for name, x in inputs.items()}
     with np.errstate(all="ignore"):
-        outputs = ReferenceEvaluator(graph.proto, new_ops=_corrected(graph)).run(None, given)
+        outputs = ReferenceEvaluator(graph.proto, new_ops=_corrected(graph)).run(None, arrays)
     return [np.asarray(array).astype(np.float64) for array in outputs]
 
 
@@ -151,8 +153,8 @@ def _corrected(graph: OnnxGraph) -> list[Any]:
         def _run(self, x: Any, *four: Any, epsilon: Any = 1e-5, **_: Any) -> Any:
             shape = (-1, *[1] * (x.ndim - 2))
             scale, bias, mean, variance = (part.reshape(shape) for part in four)
-            made = scale * (x - mean) / np.sqrt(variance + epsilon) + bias
-            return (made.astype(x.dtype),)
+            normalised = scale * (x - mean) / np.sqrt(variance + epsilon) + bias
+            return (normalised.astype(x.dtype),)
 
     class Softmax(OpRun):
         op_domain = ""
@@ -160,8 +162,8 @@ def _corrected(graph: OnnxGraph) -> list[Any]:
         def _run(self, x: Any, **_: Any) -> Any:  # its default axis is that of version 13
             axis = next((a.i for a in self.onnx_node.attribute if a.name == "axis"), 1)
             axes = tuple(range(axis % x.ndim, x.ndim))
-            made = np.exp(x - x.max(axis=axes, keepdims=True))
-            return ((made / made.sum(axis=axes, keepdims=True)).astype(x.dtype),)
+            exponentials = np.exp(x - x.max(axis=axes, keepdims=True))
+            return ((exponentials / exponentials.sum(axis=axes, keepdims=True)).astype(x.dtype),)
 
     class LogSoftmax(Softmax):
         def _run(self, x: Any, **_: Any) -> Any:

@@ -35,9 +35,9 @@ def plan(graph: OnnxGraph) -> FoldedGraph:
     small = {name: a for name, a in graph.constants.items() if np.size(a) <= LARGEST}
     fixed = {name: on_host(array) for name, array in small.items()}
     floats = {name for name, array in graph.constants.items() if _is_float(array)}
-    single = {given.name for given in graph.inputs if given.single}
+    single = {declared.name for declared in graph.inputs if declared.single}
     rows = graph.inputs[0].sizes[0] if graph.inputs[0].sizes else None
-    planner = _Planner(fixed, floats, {given.name for given in graph.inputs} - single, rows)
+    planner = _Planner(fixed, floats, {declared.name for declared in graph.inputs} - single, rows)
     planner.on_hosts |= single
     nodes = planner.planned(graph.nodes)
     return FoldedGraph(nodes=nodes, fixed=fixed, **_constants(graph, nodes))
@@ -89,10 +89,10 @@ class _Planner:
             replace(branch, nodes=self.planned(branch.nodes)) for branch in node.branches
         )
         for at, name in enumerate(node.outputs):
-            made = {branch.outputs[at] for branch in branches}
-            if made <= self.on_hosts:
+            outputs = {branch.outputs[at] for branch in branches}
+            if outputs <= self.on_hosts:
                 self.on_hosts.add(name)
-            elif not made.isdisjoint(self.moving):
+            elif not outputs.isdisjoint(self.moving):
                 self.moving.add(name)
         return replace(node, branches=branches)
 
@@ -168,8 +168,8 @@ def _constants(graph: OnnxGraph, nodes: tuple[Node, ...]) -> dict[str, dict[str,
                 continue  # a bound such as -inf, which is no weight: it is read as a setting is
             moves = _is_float(array) and not (node.op == "BatchNormalization" and at > 2)
             long = np.size(array) > 1 or node.op in _WEIGHED or (node.op == "Add" and array.ndim)
-            kept = weights if moves and (long or name in weights) else buffers
-            kept[name] = array
+            target = weights if moves and (long or name in weights) else buffers
+            target[name] = array
     buffers = {name: array for name, array in buffers.items() if name not in weights}
     return {"weights": weights, "buffers": buffers}
 

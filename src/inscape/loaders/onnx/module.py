@@ -56,7 +56,7 @@ class OnnxNetwork(nn.Module):
     @property
     def input_names(self) -> tuple[str, ...]:
         """Return the names of the inputs, in order."""
-        return tuple(given.name for given in self.inputs)
+        return tuple(declared.name for declared in self.inputs)
 
     @property
     def rewritten(self) -> int:
@@ -67,13 +67,13 @@ class OnnxNetwork(nn.Module):
         self, first: Tensor | None = None, /, *more: Tensor | int, **named: Tensor | int
     ) -> Tensor | dict[str, Tensor]:
         """Return what the network makes of its inputs, in order or by name."""
-        given = () if first is None else (first, *more)
-        inputs = self.as_declared(self._checked(given, named))
+        arguments = () if first is None else (first, *more)
+        inputs = self.as_declared(self._checked(arguments, named))
         shapes = tuple(_key(value) for value in inputs.values())
         if not torch.compiler.is_compiling() and shapes not in self._fitting:
             self._check_memory(inputs, shapes)
-        made = self._run({**self._constants(), **inputs})
-        return next(iter(made.values())) if len(made) == 1 else made
+        values = self._run({**self._constants(), **inputs})
+        return next(iter(values.values())) if len(values) == 1 else values
 
     def extra_repr(self) -> str:
         """Say how long the graph is."""
@@ -81,33 +81,33 @@ class OnnxNetwork(nn.Module):
 
     def _attribute(self, name: str) -> str:
         """Return a name that a module can have, and keep what it stands for."""
-        plain = re.sub(r"\W", "_", name)[:80] or "_"
-        taken = {*self._attributes.values(), *dir(self)}
-        while plain in taken:
-            plain += "_"
-        self._attributes[name] = plain
-        return plain
+        attribute = re.sub(r"\W", "_", name)[:80] or "_"
+        used = {*self._attributes.values(), *dir(self)}
+        while attribute in used:
+            attribute += "_"
+        self._attributes[name] = attribute
+        return attribute
 
     def _constants(self) -> dict[str, Any]:
         return {name: getattr(self, attribute) for name, attribute in self._attributes.items()}
 
-    def _checked(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    def _checked(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs by name, all of them and no others."""
         names = self.input_names
-        by_name = dict(zip(names, given, strict=False)) | dict(named)
-        if len(given) > len(names) or set(by_name) != set(names):
+        by_name = dict(zip(names, arguments, strict=False)) | dict(named)
+        if len(arguments) > len(names) or set(by_name) != set(names):
             listed = ", ".join(f"{shown(name)}: ..." for name in names)
             raise UnsupportedModelError(
                 f"the network takes the inputs {', '.join(map(shown, names))}, found "
-                f"{len(given) + len(named)} of them: in Python, inscape.adapt(open_model(FILE)"
+                f"{len(arguments) + len(named)} of them: in Python, inscape.adapt(open_model(FILE)"
                 f".model, inputs={{{listed}}}) makes one of them."
             )
         return by_name
 
-    def as_declared(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def as_declared(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return inputs in the kinds of numbers and the sizes that the file says."""
         return {
-            declared.name: self._as_declared(declared, given[declared.name])
+            declared.name: self._as_declared(declared, inputs[declared.name])
             for declared in self.inputs
         }
 
@@ -149,8 +149,8 @@ class OnnxNetwork(nn.Module):
             branch = node.branches[0 if len(condition) == 1 and bool(condition[0]) else 1]
             for inner in branch.nodes:
                 self._take(inner, values, rows, watch)
-            made = [values[n] if n in values else self._fixed[n] for n in branch.outputs]
-            values |= zip(node.outputs, made, strict=False)
+            outputs = [values[n] if n in values else self._fixed[n] for n in branch.outputs]
+            values |= zip(node.outputs, outputs, strict=False)
         if watch is not None:
             watch.see(node, values)
 
@@ -174,7 +174,7 @@ class OnnxNetwork(nn.Module):
         if node.op in TOLD:
             read.append(self._like_of(values))
         try:
-            made = OPERATORS[node.op](node, *read)
+            output = OPERATORS[node.op](node, *read)
         except _FAULTS as error:
             ours = isinstance(error, UnsupportedModelError | BudgetError)
             if ours or torch.compiler.is_compiling():
@@ -183,7 +183,7 @@ class OnnxNetwork(nn.Module):
                 f"{node.place} must be computed as the file says, but that raised {short(error)}: "
                 "export the model another way, for example as .pt2."
             ) from error
-        return made if isinstance(made, tuple) else (made,)
+        return output if isinstance(output, tuple) else (output,)
 
     def _setting(self, name: str, values: Mapping[str, Any]) -> Any:
         return self._fixed[name] if name in self._fixed else values[name]
@@ -232,16 +232,16 @@ class _CostMeter:
 
     def see(self, node: Node, values: Mapping[str, Any]) -> None:
         """Look at the values after a step."""
-        held = {n: v for n, v in values.items() if isinstance(v, Tensor) and n not in self._own}
-        taken = sum(tensor.numel() * tensor.element_size() for tensor in held.values())
-        if taken > self._limit:
+        tensors = {n: v for n, v in values.items() if isinstance(v, Tensor) and n not in self._own}
+        memory = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+        if memory > self._limit:
             raise BudgetError(
                 f"a network must fit into {in_bytes(self._limit)}, three quarters of the memory "
-                f"here, found {in_bytes(taken)} at {node.place}: use smaller batches."
+                f"here, found {in_bytes(memory)} at {node.place}: use smaller batches."
             )
-        made = values[node.outputs[0]]
-        if isinstance(made, Tensor):
-            self.products += made.numel() * _products(node, values)
+        output = values[node.outputs[0]]
+        if isinstance(output, Tensor):
+            self.products += output.numel() * _products(node, values)
 
 
 def _products(node: Node, values: Mapping[str, Any]) -> int:

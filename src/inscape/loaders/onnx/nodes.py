@@ -95,7 +95,7 @@ class Node:
         return value
 
     def axis(self, value: int, ndim: int) -> int:
-        """Return the place of an axis counted from the front."""
+        """Return the index of an axis, counted from the first."""
         if not -ndim <= value < max(ndim, 1):
             self.refuse(f"an axis of {ndim} dimensions", value)
         return value % max(ndim, 1)

@@ -21,9 +21,9 @@ def _gemm(node: Node, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
     b = b if node.integer("transB", 0) else b.t()
     if c is not None and c.ndim == 1 and c.shape[0] == b.shape[0] and alpha == beta == 1.0:
         return functional.linear(a, b, c)
-    made = functional.linear(a, b)
-    made = made if alpha == 1.0 else alpha * made
-    return made if c is None else made + (c if beta == 1.0 else beta * c)
+    product = functional.linear(a, b)
+    product = product if alpha == 1.0 else alpha * product
+    return product if c is None else product + (c if beta == 1.0 else beta * c)
 
 
 def _matmul(_: Node, a: Tensor, b: Tensor) -> Tensor:
@@ -82,8 +82,8 @@ def _conv(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> 
     convolve = getattr(functional, f"conv{window.dims}d")
     pads = window.begin if window.symmetric else 0
     groups = node.integer("group", 1)
-    made: Tensor = convolve(x, weight, bias, window.strides, pads, window.dilations, groups)
-    return made
+    output: Tensor = convolve(x, weight, bias, window.strides, pads, window.dilations, groups)
+    return output
 
 
 def _conv_transpose(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -91,7 +91,7 @@ def _conv_transpose(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None =
         node.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
         or "output_shape" in node.settings
     ):
-        node.refuse("its pads written out", "auto_pad or output_shape")
+        node.refuse("explicit pads", "auto_pad or output_shape")
     window = OnnxWindow(node, x, list(weight.shape[2:]))
     more = node.integers("output_padding") or [0] * window.dims
     if len(more) != window.dims or not all(0 <= p <= _LARGEST["output_padding"] for p in more):
@@ -99,8 +99,8 @@ def _conv_transpose(node: Node, x: Tensor, weight: Tensor, bias: Tensor | None =
     convolve = getattr(functional, f"conv_transpose{window.dims}d")
     pads = window.begin if window.symmetric else 0
     groups = node.integer("group", 1)
-    made: Tensor = convolve(x, weight, bias, window.strides, pads, more, groups, window.dilations)
-    return made if window.symmetric else functional.pad(made, [-pad for pad in window.around])
+    output: Tensor = convolve(x, weight, bias, window.strides, pads, more, groups, window.dilations)
+    return output if window.symmetric else functional.pad(output, [-pad for pad in window.around])
 
 
 def _max_pool(node: Node, x: Tensor) -> Tensor:
@@ -114,8 +114,8 @@ def _max_pool(node: Node, x: Tensor) -> Tensor:
         pads, ceil = 0, True
     elif not window.symmetric:
         x, pads = functional.pad(x, window.around, value=float("-inf")), 0
-    made: Tensor = pool(x, window.kernel, window.strides, pads, window.dilations, ceil)
-    return made
+    output: Tensor = pool(x, window.kernel, window.strides, pads, window.dilations, ceil)
+    return output
 
 
 def _as_ceil(window: OnnxWindow, x: Tensor) -> bool:
@@ -135,16 +135,16 @@ def _average_pool(node: Node, x: Tensor) -> Tensor:
     padded = bool(node.integer("count_include_pad", 0))
     kernel, strides = window.kernel, window.strides
     if window.symmetric:
-        made: Tensor = pool(x, kernel, strides, window.begin, window.ceil, padded)
-        return made
+        output: Tensor = pool(x, kernel, strides, window.begin, window.ceil, padded)
+        return output
     if window.ceil:
         node.refuse("the same pads on both sides where ceil_mode is set", window.around)
-    made = pool(functional.pad(x, window.around), kernel, strides)
+    output = pool(functional.pad(x, window.around), kernel, strides)
     if padded:
-        return made
+        return output
     ones = functional.pad(torch.ones_like(x[:1, :1]), window.around)
     covered: Tensor = pool(ones, kernel, strides)
-    return made / covered
+    return output / covered
 
 
 def _global_average(_: Node, x: Tensor) -> Tensor:
@@ -155,8 +155,8 @@ def _global_max(node: Node, x: Tensor) -> Tensor:
     if not 3 <= x.ndim <= 5:
         node.refuse("an input of 3, 4 or 5 dimensions", x.ndim)
     pool = getattr(functional, f"max_pool{x.ndim - 2}d")
-    made: Tensor = pool(x, list(x.shape[2:]))
-    return made
+    output: Tensor = pool(x, list(x.shape[2:]))
+    return output
 
 
 def _batch_norm(
@@ -177,15 +177,15 @@ def _layer_norm(node: Node, x: Tensor, scale: Tensor, bias: Tensor | None = None
     if len(node.outputs) > 1:
         node.refuse("one output", "mean and deviation as well")
     axis = node.axis(node.integer("axis", -1), x.ndim)
-    made = functional.layer_norm(x, list(x.shape[axis:]), eps=node.number("epsilon", 1e-5))
-    return made * scale if bias is None else made * scale + bias
+    normalised = functional.layer_norm(x, list(x.shape[axis:]), eps=node.number("epsilon", 1e-5))
+    return normalised * scale if bias is None else normalised * scale + bias
 
 
 def _group_norm(node: Node, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     groups = node.integer("num_groups", 1)
     if node.opset < 21:
-        each = x.shape[1] // max(groups, 1)
-        scale, bias = scale.repeat_interleave(each), bias.repeat_interleave(each)
+        channels = x.shape[1] // max(groups, 1)
+        scale, bias = scale.repeat_interleave(channels), bias.repeat_interleave(channels)
     return functional.group_norm(x, groups, scale, bias, node.number("epsilon", 1e-5))
 
 

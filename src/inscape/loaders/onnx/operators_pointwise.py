@@ -13,7 +13,7 @@ from inscape.loaders.onnx.nodes import Node
 Operator = Callable[..., Any]
 
 
-def _plain(function: Callable[[Tensor], Tensor]) -> Operator:
+def _unary(function: Callable[[Tensor], Tensor]) -> Operator:
     return lambda _, x: function(x)
 
 
@@ -26,8 +26,8 @@ def _all(function: Callable[[Tensor, Tensor], Tensor]) -> Operator:
 
 
 def _div(_: Node, a: Tensor, b: Tensor) -> Tensor:
-    whole = not (a.is_floating_point() or b.is_floating_point())
-    return torch.div(a, b, rounding_mode="trunc") if whole else a / b
+    integers = not (a.is_floating_point() or b.is_floating_point())
+    return torch.div(a, b, rounding_mode="trunc") if integers else a / b
 
 
 def _pow(_: Node, a: Tensor, b: Tensor) -> Tensor:
@@ -106,10 +106,10 @@ def _softmax(function: Callable[..., Tensor]) -> Operator:
 def _reduction(function: Callable[..., Tensor], axes_are_input: int = 18) -> Operator:
     """Return a reduction over some axes, which newer files give as an input."""
 
-    def run(node: Node, x: Tensor, given: Any = None) -> Tensor:
+    def run(node: Node, x: Tensor, axis_input: Any = None) -> Tensor:
         axes = node.integers("axes")
         if node.opset >= axes_are_input:
-            axes = None if given is None else node.sizes(given, "axes")
+            axes = None if axis_input is None else node.sizes(axis_input, "axes")
         if not axes and node.integer("noop_with_empty_axes", 0):
             return x
         dims = [node.axis(axis, x.ndim) for axis in axes or range(x.ndim)]
@@ -139,43 +139,43 @@ def _where(_: Node, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 POINTWISE: dict[str, Operator] = {
-    "Abs": _plain(torch.abs),
+    "Abs": _unary(torch.abs),
     "Add": _pair(torch.add),
     "And": _pair(torch.logical_and),
     "ArgMax": _arg(torch.argmax),
     "ArgMin": _arg(torch.argmin),
-    "Ceil": _plain(torch.ceil),
+    "Ceil": _unary(torch.ceil),
     "Celu": _celu,
     "Clip": _clip,
-    "Cos": _plain(torch.cos),
+    "Cos": _unary(torch.cos),
     "Div": _div,
     "Elu": _elu,
     "Equal": _pair(torch.eq),
-    "Erf": _plain(torch.erf),
-    "Exp": _plain(torch.exp),
-    "Floor": _plain(torch.floor),
+    "Erf": _unary(torch.erf),
+    "Exp": _unary(torch.exp),
+    "Floor": _unary(torch.floor),
     "Gelu": _gelu,
     "Greater": _pair(torch.gt),
     "GreaterOrEqual": _pair(torch.ge),
     "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _plain(lambda x: x * torch.clamp(x / 6 + 0.5, 0.0, 1.0)),
+    "HardSwish": _unary(lambda x: x * torch.clamp(x / 6 + 0.5, 0.0, 1.0)),
     "LeakyRelu": _leaky,
     "Less": _pair(torch.lt),
     "LessOrEqual": _pair(torch.le),
-    "Log": _plain(torch.log),
+    "Log": _unary(torch.log),
     "LogSoftmax": _softmax(torch.log_softmax),
     "Max": _all(torch.maximum),
     "Mean": _mean,
     "Min": _all(torch.minimum),
-    "Mish": _plain(functional.mish),
+    "Mish": _unary(functional.mish),
     "Mod": _mod,
     "Mul": _pair(torch.mul),
-    "Neg": _plain(torch.neg),
-    "Not": _plain(torch.logical_not),
+    "Neg": _unary(torch.neg),
+    "Not": _unary(torch.logical_not),
     "Or": _pair(torch.logical_or),
     "PRelu": _prelu,
     "Pow": _pow,
-    "Reciprocal": _plain(torch.reciprocal),
+    "Reciprocal": _unary(torch.reciprocal),
     "ReduceL1": _reduction(lambda x, dims, keep: x.abs().sum(dims, keepdim=keep)),
     "ReduceL2": _reduction(lambda x, dims, keep: x.square().sum(dims, keepdim=keep).sqrt()),
     "ReduceLogSumExp": _reduction(lambda x, dims, keep: torch.logsumexp(x, dims, keepdim=keep)),
@@ -185,19 +185,19 @@ POINTWISE: dict[str, Operator] = {
     "ReduceProd": _reduction(_product),
     "ReduceSum": _reduction(lambda x, dims, keep: x.sum(dims, keepdim=keep), 13),
     "ReduceSumSquare": _reduction(lambda x, dims, keep: x.square().sum(dims, keepdim=keep)),
-    "Relu": _plain(functional.relu),
-    "Round": _plain(torch.round),
+    "Relu": _unary(functional.relu),
+    "Round": _unary(torch.round),
     "Selu": _selu,
-    "Sigmoid": _plain(torch.sigmoid),
-    "Sign": _plain(torch.sign),
-    "Sin": _plain(torch.sin),
+    "Sigmoid": _unary(torch.sigmoid),
+    "Sign": _unary(torch.sign),
+    "Sin": _unary(torch.sin),
     "Softmax": _softmax(torch.softmax),
-    "Softplus": _plain(lambda x: functional.softplus(x, threshold=80)),
-    "Softsign": _plain(functional.softsign),
-    "Sqrt": _plain(torch.sqrt),
+    "Softplus": _unary(lambda x: functional.softplus(x, threshold=80)),
+    "Softsign": _unary(functional.softsign),
+    "Sqrt": _unary(torch.sqrt),
     "Sub": _pair(torch.sub),
     "Sum": _all(torch.add),
-    "Tanh": _plain(torch.tanh),
+    "Tanh": _unary(torch.tanh),
     "ThresholdedRelu": _shrunk,
     "Where": _where,
     "Xor": _pair(torch.logical_xor),

@@ -27,21 +27,21 @@ def _recurrent(node: Node, x: Tensor, w: Tensor, r: Tensor, *more: Any) -> tuple
         _check(node, bias, (1 + both, 2 * gates * size))
     steps = x.flip(0) if direction == "reverse" else x
     weights = [part for at in range(1 + both) for part in _weights(node, w, r, bias, at)]
-    states = [_state(x, 1 + both, size, given) for given in (first, cell)]
+    states = [_state(x, 1 + both, size, initial) for initial in (first, cell)]
     settings = (weights, bias is not None, 1, 0.0, False, both, False)
     if node.op == "LSTM":
-        made, *last = torch.lstm(steps, states, *settings)
+        output, *last = torch.lstm(steps, states, *settings)
     else:
-        made, *last = torch.gru(steps, states[0], *settings)
-    made = made.reshape(x.shape[0], x.shape[1], 1 + both, size).transpose(1, 2)
-    return made.flip(0) if direction == "reverse" else made, *last
+        output, *last = torch.gru(steps, states[0], *settings)
+    output = output.reshape(x.shape[0], x.shape[1], 1 + both, size).transpose(1, 2)
+    return output.flip(0) if direction == "reverse" else output, *last
 
 
 def _usual(node: Node, directions: int) -> bool:
     usual = ["Sigmoid", "Tanh", "Tanh"] if node.op == "LSTM" else ["Sigmoid", "Tanh"]
-    asked = node.settings.get("activations", usual * directions)
+    activations = node.settings.get("activations", usual * directions)
     resets = node.op == "LSTM" or node.integer("linear_before_reset", 0) == 1
-    return list(asked) == usual * directions and resets
+    return list(activations) == usual * directions and resets
 
 
 def _check(node: Node, tensor: Tensor, shape: tuple[int, ...]) -> None:
@@ -57,10 +57,10 @@ def _weights(node: Node, w: Tensor, r: Tensor, bias: Tensor | None, at: int) -> 
     return [torch.cat([chunks[i] for i in _ORDER[node.op]]) for chunks in gates]
 
 
-def _state(x: Tensor, directions: int, size: int, given: Tensor | None) -> Tensor:
-    if given is None:
+def _state(x: Tensor, directions: int, size: int, initial: Tensor | None) -> Tensor:
+    if initial is None:
         return x.new_zeros(directions, x.shape[1], size)
-    return given.expand(directions, x.shape[1], size).contiguous()
+    return initial.expand(directions, x.shape[1], size).contiguous()
 
 
 RECURRENT: dict[str, Operator] = {"LSTM": _recurrent, "GRU": _recurrent}

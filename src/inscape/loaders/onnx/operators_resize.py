@@ -12,8 +12,8 @@ from inscape.loaders.onnx.nodes import Node
 from inscape.loaders.onnx.operators_pointwise import Operator
 
 
-def _resize(node: Node, x: Tensor, *given: Any) -> Tensor:
-    scales, sizes, axes = _asked(node, x, *given)
+def _resize(node: Node, x: Tensor, *inputs: Any) -> Tensor:
+    scales, sizes, axes = _settings(node, x, *inputs)
     how = _how(node)
     doubled = _doubling(how, scales, sizes, axes, x.ndim)
     if doubled is not None:
@@ -38,11 +38,11 @@ def _how(node: Node) -> tuple[str, str, str]:
     return mode, place, node.text("nearest_mode", "round_prefer_floor")
 
 
-def _asked(node: Node, x: Tensor, *given: Any) -> tuple[list[Any], list[Any], list[int]]:
+def _settings(node: Node, x: Tensor, *inputs: Any) -> tuple[list[Any], list[Any], list[int]]:
     """Return for each axis that is named its scale and its new size."""
     axes = [node.axis(axis, x.ndim) for axis in node.integers("axes") or range(x.ndim)]
     old = [x.shape[axis] for axis in axes]
-    values = [*given, None, None, None]
+    values = [*inputs, None, None, None]
     factors, lengths = (values[0], None) if node.opset < 11 else (values[1], values[2])
     if node.op == "Upsample" and node.opset < 9:
         factors = node.settings.get("scales", ())
@@ -60,12 +60,12 @@ def _asked(node: Node, x: Tensor, *given: Any) -> tuple[list[Any], list[Any], li
 def _doubling(
     how: tuple[str, str, str], scales: list[Any], sizes: list[Any], axes: list[int], ndim: int
 ) -> list[int] | None:
-    """Return the axes of an image that are repeated a whole number of times, or None."""
+    """Return the axes of an image that are repeated an integer number of times, or None."""
     mode, place, rounding = how
-    plain = (place, rounding) in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
-    whole = all(scale.is_integer() for scale in scales)
+    supported = (place, rounding) in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
+    integer = all(scale.is_integer() for scale in scales)
     image = axes == list(range(ndim)) and 3 <= ndim <= 5 and scales[:2] == [1.0, 1.0]
-    return axes[2:] if mode == "nearest" and plain and whole and image and sizes else None
+    return axes[2:] if mode == "nearest" and supported and integer and image and sizes else None
 
 
 def _along(

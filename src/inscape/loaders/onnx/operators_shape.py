@@ -44,14 +44,14 @@ def _is_one(size: Any) -> bool:
     return isinstance(size, int) and size == 1
 
 
-def _axes(node: Node, given: Any) -> list[int] | None:
+def _axes(node: Node, axes: Any) -> list[int] | None:
     if node.opset < 13:
         return node.integers("axes")
-    return None if given is None else node.sizes(given, "axes")
+    return None if axes is None else node.sizes(axes, "axes")
 
 
-def _squeeze(node: Node, x: Tensor, given: Any = None) -> Tensor:
-    axes = _axes(node, given)
+def _squeeze(node: Node, x: Tensor, axes_input: Any = None) -> Tensor:
+    axes = _axes(node, axes_input)
     if axes is None:
         axes = [at for at, size in enumerate(x.shape) if _is_one(size)]
     for axis in sorted((node.axis(axis, x.ndim) for axis in axes), reverse=True):
@@ -61,8 +61,8 @@ def _squeeze(node: Node, x: Tensor, given: Any = None) -> Tensor:
     return x
 
 
-def _unsqueeze(node: Node, x: Tensor, given: Any = None) -> Tensor:
-    axes = _axes(node, given) or []
+def _unsqueeze(node: Node, x: Tensor, axes_input: Any = None) -> Tensor:
+    axes = _axes(node, axes_input) or []
     for axis in sorted(node.axis(axis, x.ndim + len(axes)) for axis in axes):
         x = x.unsqueeze(axis)
     return x
@@ -72,22 +72,22 @@ def _concat(node: Node, *tensors: Tensor) -> Tensor:
     return torch.cat(tensors, node.axis(node.integer("axis", 0), tensors[0].ndim))
 
 
-def _split(node: Node, x: Tensor, given: Any = None) -> tuple[Tensor, ...]:
+def _split(node: Node, x: Tensor, sizes_input: Any = None) -> tuple[Tensor, ...]:
     axis = node.axis(node.integer("axis", 0), x.ndim)
     sizes = node.integers("split") if node.opset < 13 else None
-    if given is not None:
-        sizes = node.sizes(given, "sizes")
+    if sizes_input is not None:
+        sizes = node.sizes(sizes_input, "sizes")
     if sizes is None:
         return torch.split(x, -(-x.shape[axis] // len(node.outputs)), axis)
     return torch.split(x, sizes, axis)
 
 
-def _slice(node: Node, x: Tensor, *given: Any) -> Tensor:
+def _slice(node: Node, x: Tensor, *inputs: Any) -> Tensor:
     if node.opset < 10:
         starts, ends = node.integers("starts") or [], node.integers("ends") or []
         axes, steps = node.integers("axes"), None
     else:
-        lists = [None if v is None else node.sizes(v, "a slice") for v in (*given, None, None)]
+        lists = [None if v is None else node.sizes(v, "a slice") for v in (*inputs, None, None)]
         starts, ends, axes, steps = lists[0] or [], lists[1] or [], lists[2], lists[3]
     axes = axes or list(range(len(starts)))
     for axis, start, end, step in zip(axes, starts, ends, steps or [1] * len(starts), strict=True):
@@ -108,8 +108,8 @@ def _gather(node: Node, x: Tensor, indices: Tensor) -> Tensor:
     places = torch.where(indices < 0, indices + x.shape[axis], indices).long()
     if places.ndim == 1:
         return x.index_select(axis, places)
-    made = x.index_select(axis, places.reshape(-1))
-    return made.reshape(*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
+    gathered = x.index_select(axis, places.reshape(-1))
+    return gathered.reshape(*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
 
 
 def _gather_elements(node: Node, x: Tensor, indices: Tensor) -> Tensor:
@@ -117,12 +117,14 @@ def _gather_elements(node: Node, x: Tensor, indices: Tensor) -> Tensor:
     return x.gather(axis, torch.where(indices < 0, indices + x.shape[axis], indices).long())
 
 
-def _pad(node: Node, x: Tensor, given: Any = None, value: Any = None, along: Any = None) -> Tensor:
+def _pad(
+    node: Node, x: Tensor, pads_input: Any = None, value: Any = None, along: Any = None
+) -> Tensor:
     mode = node.text("mode", "constant")
     if node.opset < 11:
         pads, fill = node.integers("pads") or [], node.number("value", 0.0)
     else:
-        pads = node.sizes(given, "pads")
+        pads = node.sizes(pads_input, "pads")
         fill = 0.0 if value is None else node.numbers(value, "a value")[0]
     axes = list(range(x.ndim)) if along is None else node.sizes(along, "axes")
     if len(pads) != 2 * len(axes):

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from inscape._core.extras import need
 from inscape.errors import UnsupportedModelError
 from inscape.files.size_limits import check_size
 from inscape.loaders.files import short
@@ -13,6 +12,7 @@ from inscape.loaders.onnx.nodes import Branch, Node, shown
 from inscape.loaders.onnx.operators import KNOWN
 from inscape.loaders.onnx.operators_shape import BOOL, FLOATS, WHOLE
 from inscape.loaders.onnx.tensors import TensorReader
+from inscape.runtime.extras import need
 
 #: Versions of the standard operators that are read.
 OLDEST, NEWEST = 7, 28
@@ -193,22 +193,22 @@ def _constant(node: Node) -> Any:
     return node.settings["value"]
 
 
-def _input(path: Path, given: Any) -> Input:
-    kind = given.type.WhichOneof("value")
+def _input(path: Path, value_info: Any) -> Input:
+    kind = value_info.type.WhichOneof("value")
     if kind != "tensor_type":
-        _refuse(path, "inputs that are tensors", f"{kind} at {given.name}")
-    tensor = given.type.tensor_type
+        _refuse(path, "inputs that are tensors", f"{kind} at {value_info.name}")
+    tensor = value_info.type.tensor_type
     if tensor.elem_type not in (*FLOATS, *WHOLE, BOOL):
-        _refuse(path, "inputs of numbers", f"kind {tensor.elem_type} at {given.name}")
+        _refuse(path, "inputs of numbers", f"kind {tensor.elem_type} at {value_info.name}")
     sizes = tuple(d.dim_value if d.dim_value > 0 else None for d in tensor.shape.dim)
     single = tensor.HasField("shape") and not sizes and tensor.elem_type in WHOLE
-    return Input(name=given.name, kind=tensor.elem_type, sizes=sizes, single=single)
+    return Input(name=value_info.name, kind=tensor.elem_type, sizes=sizes, single=single)
 
 
 def _check_wiring(path: Path, graph: OnnxGraph) -> None:
     if not graph.inputs or not graph.outputs:
         _refuse(path, "inputs and outputs", "none")
-    known = {"", *graph.constants, *(given.name for given in graph.inputs)}
+    known = {"", *graph.constants, *(declared.name for declared in graph.inputs)}
     _check_steps(path, graph.nodes, known)
     missing = [name for name in graph.outputs if name not in known]
     if missing:

@@ -34,16 +34,16 @@ def _bounded(node: Node, shape: list[Any]) -> list[Any]:
     return shape
 
 
-def _axes(node: Node, given: Any) -> list[int] | None:
+def _axes(node: Node, axes_input: Any) -> list[int] | None:
     axes = node.integers("axes")
-    return axes if given is None else [int(axis) for axis in np.ravel(given)]
+    return axes if axes_input is None else [int(axis) for axis in np.ravel(axes_input)]
 
 
-def _slice(node: Node, x: Any, *given: Any) -> Any:
+def _slice(node: Node, x: Any, *inputs: Any) -> Any:
     if node.opset < 10:
         lists = [node.integers(key) for key in ("starts", "ends", "axes")] + [None]
     else:
-        lists = [None if v is None else list(np.ravel(v)) for v in (*given, None, None)]
+        lists = [None if v is None else list(np.ravel(v)) for v in (*inputs, None, None)]
     starts, ends = lists[0] or [], lists[1] or []
     axes, steps = lists[2] or range(len(starts)), lists[3] or [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
@@ -56,13 +56,13 @@ def _gather(node: Node, x: Any, indices: Any) -> Any:
     return np.asarray(np.take(x, indices.astype(int), axis=node.integer("axis", 0)))
 
 
-def _unsqueeze(node: Node, x: Any, given: Any = None) -> Any:
-    axes = _axes(node, given) or []
+def _unsqueeze(node: Node, x: Any, axes_input: Any = None) -> Any:
+    axes = _axes(node, axes_input) or []
     return np.expand_dims(x, tuple(node.axis(axis, x.ndim + len(axes)) for axis in axes))
 
 
-def _squeeze(node: Node, x: Any, given: Any = None) -> Any:
-    axes = _axes(node, given)
+def _squeeze(node: Node, x: Any, axes_input: Any = None) -> Any:
+    axes = _axes(node, axes_input)
     return np.squeeze(x, None if axes is None else tuple(axes))
 
 
@@ -103,8 +103,8 @@ def _expand(node: Node, x: Any, shape: Any) -> Any:
     return np.broadcast_to(x, _bounded(node, list(sizes)))
 
 
-def _product(node: Node, x: Any, given: Any = None) -> Any:
-    axes = _axes(node, given)
+def _product(node: Node, x: Any, axes_input: Any = None) -> Any:
+    axes = _axes(node, axes_input)
     keep = bool(node.integer("keepdims", 1))
     return np.asarray(np.prod(x, axis=None if axes is None else tuple(axes), keepdims=keep))
 

@@ -44,9 +44,11 @@ class TensorReader:
         declared = prod(tensor.dims)
         if tensor.data_location == _EXTERNAL:
             self._bring_in(tensor, declared * width)
-        there = len(tensor.raw_data) // width if tensor.raw_data else len(getattr(tensor, field))
-        if there != declared or len(tensor.raw_data) % width:
-            self._refuse(tensor, f"{declared} numbers, as its sizes say", there)
+        count_found = (
+            len(tensor.raw_data) // width if tensor.raw_data else len(getattr(tensor, field))
+        )
+        if count_found != declared or len(tensor.raw_data) % width:
+            self._refuse(tensor, f"{declared} numbers, as its sizes say", count_found)
         array = self._onnx.numpy_helper.to_array(tensor)
         return array.astype(np.float32) if tensor.data_type == 16 else array
 
@@ -58,9 +60,11 @@ class TensorReader:
             start, length = int(location.get("offset", 0)), int(location.get("length", size))
         except ValueError:
             self._refuse(tensor, "integers as offset and length", location)
-        there = other.stat().st_size
-        if length != size or start < 0 or start + length > there:
-            self._refuse(tensor, f"{size} bytes in {other.name}", f"{length} at {start} of {there}")
+        file_size = other.stat().st_size
+        if length != size or start < 0 or start + length > file_size:
+            self._refuse(
+                tensor, f"{size} bytes in {other.name}", f"{length} at {start} of {file_size}"
+            )
         self._read += size
         check_size(self._path, self._read, max_size=self._max_size)
         with other.open("rb") as file:

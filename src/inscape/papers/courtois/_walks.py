@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from inscape._core.compiled import compiled
+from inscape.runtime.compilation import compiled
 
 Array = npt.NDArray[Any]
 

@@ -61,8 +61,8 @@ def cell(peaks: int, optimizer: str, n: int, steps: int, queries: int, seed: int
         "accuracy": _peaks.accuracy(model, train),
         "test accuracy": _peaks.accuracy(model, test),
         "loss": run.loss,
-        "residual": exact.unclaimed,
-        "first-order": first.unclaimed,
+        "residual": exact.unattributed,
+        "first-order": first.unattributed,
         **_contributions.measured(run, exact, train, asked),
     }
     if seed == 0:

@@ -48,7 +48,7 @@ def cell(inputs: int, n: int, steps: int, eta: float, seed: int) -> dict[str, An
         "kernel": float((after[:, :, 0, 0] - at @ x.T).abs().max()),
         "cosine": float((shown.kernel[:, :, 0, 0] - cosines).abs().max()),
         "moved": float((after - before).abs().max()),
-        "residual": split.unclaimed,
+        "residual": split.unattributed,
         "cosines": shown.kernel[0, :, 0, 0].tolist()[:16],
         "expected": cosines[0].tolist()[:16],
     }

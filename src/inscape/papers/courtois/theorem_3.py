@@ -39,7 +39,7 @@ def cell(
     return {
         "residual": d.root_mean_square(split.rounding + split.residual)
         / d.root_mean_square(change),
-        "exact residual": exact.unclaimed,
+        "exact residual": exact.unattributed,
         "blocks": float((summed - split.samples.sum(1)).abs().max() / change.abs().max()),
     }
 

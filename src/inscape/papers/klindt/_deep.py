@@ -24,7 +24,7 @@ from inscape.controls import (
 )
 from inscape.data import Dataset, digits
 from inscape.ensembles import LostMembersError, fit_many
-from inscape.functional.jacobians import live_jacobians, norm
+from inscape.functional.jacobians import differentiable_jacobians, norm
 from inscape.kernels import Rbf, gaussian_process
 from inscape.models import mlp
 from inscape.papers.klindt._addition import disc_data
@@ -120,7 +120,7 @@ def steepness(model: Any, x: Tensor) -> Tensor:
     Those are others in every batch, since batches are shuffled.
     """
     rows = len(x) if model[-1].out_features == 1 else SOME
-    sizes = norm(live_jacobians(model, x[:rows]).flatten(1), dim=1)
+    sizes = norm(differentiable_jacobians(model, x[:rows]).flatten(1), dim=1)
     above: Tensor = (sizes - model.knob).clamp(min=0)
     return above.square().mean()
 

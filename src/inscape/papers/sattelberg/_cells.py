@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.deadline import Deadline
 from inscape.regions.polytope import ProgrammeBudget, is_bounded
+from inscape.runtime.deadline import Deadline
 
 Array = npt.NDArray[np.float64]
 State = tuple[int, ...]

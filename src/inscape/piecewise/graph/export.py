@@ -60,10 +60,15 @@ def exported(f: Function, x: Tensor) -> Exported:
             fake.constant = None  # it would keep a tensor of the model alive
     _refuse_several(shown)
     values_alone(shown.graph)
-    shown.graph.eliminate_dead_code()  # what only other outputs of a model need
+    _drop_unused(shown.graph)
     graph = _graph(shown, module)
     refuse_random(graph.program)
     return graph
+
+
+def _drop_unused(graph: torch.fx.Graph) -> None:
+    """Drop what only other outputs of a model need, random draws too."""
+    graph.eliminate_dead_code(is_impure_node=lambda node: node.is_impure(impure_random=False))
 
 
 def _shown(module: nn.Module, sample: Tensor) -> torch.export.ExportedProgram:

@@ -7,7 +7,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from inscape.errors import UnsupportedModelError
-from inscape.functional.first_layer import Slopes
+from inscape.functional.first_layer import JacobianFactors
 from inscape.functional.jacobians import ROWS, jacobians, norm
 from inscape.piecewise.lines.evaluation import SegmentEvaluation, differentiable
 from inscape.piecewise.lines.segments import CutSegments
@@ -64,7 +64,7 @@ class Jumps:
 
     def __init__(self, rows: SegmentEvaluation, instead: str) -> None:
         self._rows, self._instead = rows, instead
-        self._gradients: Slopes | None = None
+        self._gradients: JacobianFactors | None = None
         self._sizes = [torch.zeros(1, dtype=torch.float64)]
         self.done = 0
 
@@ -85,7 +85,7 @@ class Jumps:
     ) -> Float64[Tensor, " k_less_one"]:
         if self._gradients is None:
             net, pieces = self._rows.net, len(cuts.segment) + 1
-            self._gradients = Slopes(differentiable(net), rows=pieces * net.outputs)
+            self._gradients = JacobianFactors(differentiable(net), rows=pieces * net.outputs)
         at = self._rows.at(cuts.segment[indices], cuts.middles[indices])
         matrices, front = self._gradients.at(at)
         turns = matrices.diff(dim=0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from inscape._core.compiled import compiled
+from inscape.runtime.compilation import compiled
 
 Array = Any
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from inscape._core.compiled import compiled
 from inscape.piecewise.lines.kernels import part
+from inscape.runtime.compilation import compiled
 
 Array = Any
 

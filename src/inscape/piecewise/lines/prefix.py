@@ -6,13 +6,14 @@ from typing import TypeVar
 
 import numpy as np
 import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from inscape._core.anytime import stoppable
-from inscape._core.deadline import NEVER, Clock, Deadline
 from inscape.errors import UnsupportedModelError
 from inscape.piecewise.lines.evaluation import SegmentEvaluation
 from inscape.piecewise.lines.sweep import Knots, SegmentSweep, SweptSegments
+from inscape.runtime.deadline import NEVER, Clock, Deadline
 
 R = TypeVar("R")
 
@@ -175,7 +176,7 @@ def _refuse_curved(swept: SweptSegments, rows: SegmentEvaluation) -> None:
     widths = (knots.t[left + 1] - knots.t[left])[:, None]
     rise = swept.slopes * widths
     off = (swept.values[left + 1] - swept.values[left] - rise).abs().max()
-    sample = torch.arange(len(left))[:: min(ASKED, len(left))]
+    sample = sampled_pieces(knots.segment[left], min(ASKED, len(left)))
     inside = knots.t[left[sample]] + INSIDE * widths[sample, 0]
     asked = rows.values(knots.segment[left[sample]], inside)
     off = torch.maximum(
@@ -184,10 +185,18 @@ def _refuse_curved(swept: SweptSegments, rows: SegmentEvaluation) -> None:
     refuse_off(float(off), float(swept.values.abs().max()))
 
 
+def sampled_pieces(segment: Int64[Tensor, " pieces"], step: int) -> Int64[Tensor, " m"]:
+    """Return one in ``step`` pieces and the last of each segment, which shows what was lost."""
+    last = torch.cat([segment.diff() != 0, torch.ones(1, dtype=torch.bool)])
+    last[(len(last) - 1) % step :: step] = True
+    return torch.nonzero(last)[:, 0]
+
+
 def refuse_off(off: float, largest: float) -> None:
     """Refuse values that differ by more than rounding can explain."""
     if not off <= (1 + largest) * float(np.finfo(np.float64).eps) ** 0.5:
         raise UnsupportedModelError(
             "the network must be linear between its knots, but it is not: a value is off by "
-            f"{off:.2g}; ask for an estimate."
+            f"{off:.2g}. Where linear regions are narrower than rounding, take a shorter line, "
+            "else ask for an estimate."
         )

@@ -13,14 +13,20 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from inscape._core.anytime import stoppable
-from inscape._core.deadline import NEVER, Deadline
 from inscape.functional.jacobians import norm
 from inscape.piecewise.graph.matrix_chain import MatrixChain, layers
 from inscape.piecewise.graph.network import Piecewise
 from inscape.piecewise.lines.evaluation import ROOM, SegmentEvaluation
 from inscape.piecewise.lines.matrix_layers import BLOCK, Leaves, SegmentCutter
-from inscape.piecewise.lines.prefix import INSIDE, joined, refuse_off, windows
+from inscape.piecewise.lines.prefix import (
+    INSIDE,
+    joined,
+    refuse_off,
+    sampled_pieces,
+    windows,
+)
 from inscape.piecewise.lines.sweep import SweptSegments
+from inscape.runtime.deadline import NEVER, Deadline
 
 #: Knots nearer than this fraction of their segment are one: coincident kinks count once.
 NARROW = 4000 * float(np.finfo(np.float64).eps)
@@ -309,7 +315,7 @@ def _joined(blocks: Sequence[_SegmentBlock]) -> CutSegments:
 def _refuse_curved(cuts: CutSegments, rows: SegmentEvaluation) -> None:
     """Check a chain of matrices against the graph in some pieces, to catch misread operations."""
     rise = cuts.slopes * cuts.widths[:, None]
-    sample = torch.arange(len(rise))[:: max(1, len(rise) // ASKED)]
+    sample = sampled_pieces(cuts.segment, max(1, len(rise) // ASKED))
     inside = cuts.t[cuts.start[sample]] + INSIDE * cuts.widths[sample]
     expected = cuts.values[cuts.start[sample]] + INSIDE * rise[sample]
     off = float((rows.values(cuts.segment[sample], inside) - expected).abs().max())

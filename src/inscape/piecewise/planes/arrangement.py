@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.deadline import NEVER, Deadline
 from inscape.piecewise.planes.budget import CutBudget, Ending, SpentError
 from inscape.piecewise.planes.coefficients import Coefficients
 from inscape.piecewise.planes.patterns import PatternHistory
+from inscape.piecewise.planes.resolution import Rounding
 from inscape.piecewise.planes.subdivision import FaceLines, Subdivision, cut
 from inscape.piecewise.planes.threads import Workers
 from inscape.piecewise.planes.two_phase import BlockQueue
+from inscape.runtime.deadline import NEVER, Deadline
 
 Array = npt.NDArray[Any]
 
@@ -53,6 +54,7 @@ class Arrangement:
         self.budget, self.plane = budget, plane
         self.origin = np.arange(plane.faces)
         self.ended_by: Ending = "complete"
+        self.rounding = Rounding()
         self.stalled = False
         self.watched = watched
 
@@ -153,6 +155,7 @@ class Arrangement:
     def cut(self, lines: FaceLines, at: int) -> tuple[Array, Array]:
         """Cut the faces by their lines, up to the budget; return the parents and the signs."""
         before, most = self.plane.faces, self.budget.regions
+        self.rounding.add_lines(lines.coef)
         self.plane, parent, on = cut(self.plane, lines, at, self.workers, most)
         self.stalled = np.array_equal(parent, np.arange(before))
         if parent[-1] != before - 1 or self.plane.faces > most:

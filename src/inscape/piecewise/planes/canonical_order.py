@@ -10,6 +10,7 @@ import numpy.typing as npt
 from inscape.piecewise.planes import merging, order_kernels
 from inscape.piecewise.planes.budget import Ending
 from inscape.piecewise.planes.cutting import Cells
+from inscape.piecewise.planes.resolution import Losses, losses
 from inscape.piecewise.planes.threads import Workers
 
 Array = npt.NDArray[Any]
@@ -25,7 +26,7 @@ LEAST = 8192
 class CanonicalCells:
     """Cells in canonical order as flat arrays: corners, edges, maps and packed patterns.
 
-    ``areas`` are in the coordinates of ``place``.
+    ``areas`` and those of ``losses`` are in the coordinates of ``place``.
     """
 
     place: Array
@@ -39,6 +40,7 @@ class CanonicalCells:
     merged: Array
     patterns: Array
     units: list[int]
+    losses: Losses
     ended_by: Ending
 
 
@@ -72,6 +74,9 @@ def _ordered(cells: Cells, workers: Workers) -> CanonicalCells:
     loops, areas = np.empty(len(corners), np.int32), np.empty(plane.faces)
     arrays = (order, plane.first, corners, vertex, place, first, loops, areas)
     workers.over(len(order), lambda a, b: order_kernels.loops(a, b, *arrays), LEAST)
+    patterns, position = _patterns(cells, order, workers)
+    edges, packed = (ends, sides, made), (patterns, position)
+    lost = losses(cells.rounding, edges, place, maps, noise, packed, workers)
     return CanonicalCells(
         place=place,
         first=first,
@@ -82,8 +87,9 @@ def _ordered(cells: Cells, workers: Workers) -> CanonicalCells:
         made=made,
         maps=maps,
         merged=_merged(sides, maps, noise, workers),
-        patterns=_patterns(cells, order, workers),
+        patterns=patterns,
         units=cells.history.units,
+        losses=lost,
         ended_by=cells.ended_by,
     )
 
@@ -123,18 +129,24 @@ def _edges(
     return out[0], out[1], out[2]
 
 
-def _patterns(cells: Cells, order: Array, workers: Workers) -> Array:
-    """Return the packed patterns of all cells: a bit per unit, a byte (or four) per window."""
-    history, rows, widths = cells.history, [], []
+def _patterns(cells: Cells, order: Array, workers: Workers) -> tuple[Array, Array]:
+    """Return the packed patterns of all cells: a bit per unit, a byte (or four) per window.
+
+    Then for each byte its place in the index of a window, or -1 where it stands for eight units.
+    """
+    history, rows, widths, positions = cells.history, [], [], []
     for pattern, units in zip(history.rows, history.units, strict=True):
         packed = np.ascontiguousarray(pattern).view(np.uint8)
         rows.append(packed)
-        widths.append((units + 7) // 8 if pattern.dtype == np.uint64 else packed.shape[1])
+        is_bits = pattern.dtype == np.uint64
+        widths.append((units + 7) // 8 if is_bits else packed.shape[1])
+        index = np.arange(widths[-1]) % pattern.itemsize
+        positions.append(np.full_like(index, -1) if is_bits else index)
     out = np.empty((len(order), sum(widths)), np.uint8)
     for k, (row, width) in enumerate(zip(rows, widths, strict=True)):
         source = (order, history.ancestor[k], row, sum(widths[:k]), width, out)
         workers.over(len(order), partial(_gathered, source), LEAST)
-    return out
+    return out, np.concatenate([np.empty(0, np.int64), *positions])
 
 
 def _gathered(source: tuple[Any, ...], begin: int, end: int) -> None:

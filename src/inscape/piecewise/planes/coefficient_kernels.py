@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.compiled import compiled
+from inscape.runtime.compilation import compiled
 
 Array = npt.NDArray[Any]
 

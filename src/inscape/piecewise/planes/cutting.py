@@ -25,6 +25,7 @@ from inscape.piecewise.planes.coefficients import (
 from inscape.piecewise.planes.graph_coefficients import ForwardCoefficients
 from inscape.piecewise.planes.maxima import cut_by_maxima
 from inscape.piecewise.planes.patterns import PatternHistory
+from inscape.piecewise.planes.resolution import Rounding
 from inscape.piecewise.planes.sign_kernels import ROUNDING
 from inscape.piecewise.planes.signs import cut_by_signs
 from inscape.piecewise.planes.subdivision import Subdivision, polygon
@@ -45,13 +46,14 @@ class Cells:
     """A polygon cut into the cells of a network, in coordinates from -1 to 1 of its window.
 
     ``maps`` are the outputs on each cell: coefficients for x, for y and constant; ``noise`` is
-    their rounding error.
+    their rounding error, and ``rounding`` that of the kinks.
     """
 
     plane: Subdivision
     history: PatternHistory
     maps: Array
     noise: Array
+    rounding: Rounding
     ended_by: Ending
     threads: int
 
@@ -135,6 +137,7 @@ def _cut(
             history=history,
             maps=maps[:, :3],
             noise=noise,
+            rounding=work.rounding,
             ended_by=work.ended_by,
             threads=threads,
         )

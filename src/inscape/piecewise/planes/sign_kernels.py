@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.compiled import compiled
+from inscape.runtime.compilation import compiled
 
 Array = npt.NDArray[Any]
 
@@ -69,9 +69,13 @@ def crossed(
     minus: Array,
     on: Array,
     over: Array,
+    silent: Array,
     count: Array,
 ) -> int:
-    """Write which functions are above zero somewhere on each face, and which change sign there."""
+    """Write which functions are above zero somewhere on each face, and which change sign there.
+
+    ``silent`` are those without a sign at any vertex.
+    """
     total = 0
     for n in range(len(faces)):
         f = faces[n]
@@ -85,6 +89,7 @@ def crossed(
             on[f, w] = above
             both = above & below
             over[n, w] = both
+            silent[n, w] = ~(above | below)
             while both:
                 both &= both - np.uint64(1)
                 number += 1

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.piecewise.planes import sign_kernels
+from inscape.piecewise.planes import resolution_kernels, sign_kernels
 from inscape.piecewise.planes.arrangement import MOST_LINES, Arrangement, head, rest, starts
 from inscape.piecewise.planes.subdivision import FaceLines
 
@@ -29,7 +29,10 @@ def cut_by_signs(work: Arrangement, at: int) -> Iterator[None]:
     signs = _Signs(work, units)
     work.source.begun(at, work.plane.faces)
     blocks = yield from _listed(work, at, signs)
-    counts, unit, coef = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    *listed, undecided = zip(*blocks, strict=True)
+    counts, unit, coef = (np.concatenate(parts) for parts in listed)
+    for pairs, area in undecided:
+        work.rounding.add_undecided(pairs, area)
     start, entry = np.concatenate([[0], np.cumsum(counts)]), np.arange(len(unit))
     on, lists = signs.on[: work.plane.faces], (start, unit, coef)
     gain = (1.0 - work.source.slopes(at))[unit, None]
@@ -55,8 +58,11 @@ def cut_by_signs(work: Arrangement, at: int) -> Iterator[None]:
 
 def _listed(
     work: Arrangement, at: int, signs: _Signs
-) -> Generator[None, None, list[tuple[Array, Array, Array]]]:
-    """Return how many functions cross each face, which, and their coefficients there."""
+) -> Generator[None, None, list[tuple[Array, Array, Array, tuple[int, float]]]]:
+    """Return how many functions cross each face, which, and their coefficients there.
+
+    Then how many have no sign on a face, and the area of these faces.
+    """
     plane = work.plane
     where, owner = (plane.first, plane.halves, plane.ends), plane.owner
 
@@ -65,14 +71,16 @@ def _listed(
         more = (plane.place, owner, signs.plus, signs.minus)
         sign_kernels.marked(coef, faces, *where, *more)
 
-    def lists(faces: Array, coef: Array) -> tuple[Array, Array, Array]:
-        over = np.empty((len(faces), signs.plus.shape[1]), np.uint64)
+    def lists(faces: Array, coef: Array) -> tuple[Array, Array, Array, tuple[int, float]]:
+        over, silent = np.empty((2, len(faces), signs.plus.shape[1]), np.uint64)
         count = np.empty(len(faces), np.int64)
-        total = sign_kernels.crossed(faces, *where, signs.plus, signs.minus, signs.on, over, count)
+        bits = (signs.plus, signs.minus, signs.on, over, silent)
+        total = sign_kernels.crossed(faces, *where, *bits, count)
         unit, kept = np.empty(total, np.int64), np.empty((total, 4))
         sign_kernels.listed(coef, over, unit, kept)
-        work.source.passed(at, faces, coef, signs.on[faces], over)
-        return count, unit, kept
+        undecided = resolution_kernels.undecided(coef, silent, faces, *where, plane.place)
+        work.source.passed(at, faces, coef, signs.on[faces], over)  # overwrites the coefficients
+        return count, unit, kept, undecided
 
     return (yield from work.in_turn(at, mark, lists))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape._core.deadline import NEVER, Deadline
+from inscape.runtime.deadline import NEVER, Deadline
 
 Array = npt.NDArray[Any]
 BlockStep = Callable[[Array, int], Any]

@@ -47,16 +47,16 @@ def _pictures(look: BooleanLook) -> dict[str, Any]:
     pictures = {}
     with styled():
         if look.table.n <= MOST_INPUTS:
-            said = "The inputs as corners of a cube; full corners are true"
-            pictures["cube"] = _svg(draw_cube(look.table, new_axes()), "cube", said)
+            text = "The inputs as corners of a cube; full corners are true"
+            pictures["cube"] = _svg(draw_cube(look.table, new_axes()), "cube", text)
         ax = new_axes()
         ax.get_figure(root=True).set_size_inches(5.6, 1.7)  # type: ignore[union-attr]
         line = draw_line(look.table, look.swaps.weights.tolist(), ax)
         pictures["line"] = _svg(line, "line", "The function along its best line, under the network")
         if look.trials:
             rows = [vars(trial) for trial in look.trials]
-            said = "Fraction of networks that learn the function, by size"
-            pictures["success"] = _svg(draw_success(rows, new_axes()), "success", said)
+            text = "Fraction of networks that learn the function, by size"
+            pictures["success"] = _svg(draw_success(rows, new_axes()), "success", text)
     return pictures
 
 

@@ -59,7 +59,7 @@ class Network:
 class BooleanLook:
     """The results of a look at a Boolean function."""
 
-    asked: str
+    written: str
     table: TruthTable
     canonical: int | None
     class_size: int | None
@@ -68,7 +68,7 @@ class BooleanLook:
     networks: tuple[Network, ...]
     trials: tuple[Trial, ...]
     left_out: tuple[str, ...]
-    seen: tuple[EarlierTrial, ...]
+    earlier: tuple[EarlierTrial, ...]
     command: str
     provenance: Provenance
 
@@ -93,7 +93,7 @@ class BooleanLook:
         """Return everything as plain values."""
         return {
             "function": {
-                "asked": self.asked,
+                "asked": self.written,
                 "inputs": self.table.n,
                 "number": self.table.number,
                 "table": str(self.table),
@@ -104,7 +104,7 @@ class BooleanLook:
             "smallest": asdict(self.smallest),
             "training": [asdict(trial) for trial in self.trials],
             "left_out": list(self.left_out),
-            "records": [asdict(seen) for seen in self.seen],
+            "records": [asdict(trial) for trial in self.earlier],
             "command": self.command,
             "provenance": asdict(self.provenance),
         }
@@ -123,7 +123,7 @@ def _row(quantity: str, value: Any, mark: str, basis: str) -> dict[str, Any]:
 def look_at_function(
     table: TruthTable,
     *,
-    asked: str = "",
+    written: str = "",
     networks: int | None = None,
     seed: int = 0,
     budget: float = 60.0,
@@ -136,7 +136,7 @@ def look_at_function(
 
     Args:
         table: The function, of at most ten inputs; of more than six, swaps is a bound.
-        asked: How the user wrote it.
+        written: How the user wrote it.
         networks: How many networks of each size and activation are trained; 100 by default, or 20
             for more than six inputs.
         seed: Seed of the first of them.
@@ -163,7 +163,7 @@ def look_at_function(
     )
     spent = time.perf_counter() - start
     return BooleanLook(
-        asked=asked or f"{table.number}:{table.n}",
+        written=written or f"{table.number}:{table.n}",
         table=table,
         canonical=canonical,
         class_size=int(npn.class_sizes([table.number], table.n)[0]) if exact else None,
@@ -172,7 +172,7 @@ def look_at_function(
         networks=tuple(constructed(table, table_swaps, canonical)),
         trials=trained,
         left_out=left_out,
-        seen=seen_before(canonical, results) if table.n == 4 and canonical is not None else (),
+        earlier=seen_before(canonical, results) if table.n == 4 and canonical is not None else (),
         command=command,
         provenance=provenance(torch.zeros(1), seed=seed, budget=budget, spent=spent),
     )
@@ -237,7 +237,7 @@ def description(look: BooleanLook) -> str:
     exactly = "" if look.swaps.kind == "exact" else "at most "
     best = look.smallest
     times = "once" if look.swaps.swaps == 1 else f"{look.swaps.swaps} times"
-    said = [
+    sentences = [
         f"Along its best line, function {look.table.number} of {look.table.n} inputs changes "
         f"{exactly}{times}, so that {best.size} computes it with {best.parameters} weights."
     ]
@@ -245,13 +245,13 @@ def description(look: BooleanLook) -> str:
     if solving:
         small = min(solving, key=lambda trial: (trial.parameters, -trial.fraction))
         rate = f"{100 * small.fraction:.0f}% of {small.networks}"
-        said.append(
+        sentences.append(
             f"The smallest network that training found is {small.size} with {small.activation}: "
             f"{rate} learned it."
         )
     elif look.trials:
-        said.append("Training found it at none of the sizes that were tried.")
-    return " ".join(said)
+        sentences.append("Training found it at none of the sizes that were tried.")
+    return " ".join(sentences)
 
 
 def hypothetical(swaps: int, widths: Sequence[int] = (2, 3, 4)) -> list[dict[str, int]]:

@@ -25,9 +25,9 @@ def function_text(look: BooleanLook) -> Iterator[Block]:
     )
     yield ""
     yield TextTable([_rate(trial) for trial in look.trials])
-    if look.seen:
+    if look.earlier:
         yield ""
-        rows = [_rate(record) for record in look.seen]
+        rows = [_rate(record) for record in look.earlier]
         yield TextTable(rows, title="smallest in figure 3.5's records")
     if look.left_out:
         yield f"\nleft out for time: {', '.join(look.left_out)}"

@@ -65,7 +65,7 @@ def trials(
     quiet: bool | None,
 ) -> tuple[tuple[Trial, ...], tuple[str, ...]]:
     """Train networks of some sizes; return how many learned it, and the sizes without time."""
-    from inscape._core.progress import progress
+    from inscape.runtime.progress import progress
 
     done, late = [], []
     with progress(len(sizes) * len(KINDS), label="training", quiet=quiet) as bar:
@@ -135,7 +135,7 @@ def seen_before(canonical: int, results: Path) -> tuple[EarlierTrial, ...]:
         earlier = [
             trial
             for record in store.records(RECORDS, scale)
-            if (trial := _seen(record.settings, record.values, place, scale)) is not None
+            if (trial := _earlier_trial(record.settings, record.values, place, scale)) is not None
         ]
         if earlier:
             return tuple(
@@ -146,7 +146,7 @@ def seen_before(canonical: int, results: Path) -> tuple[EarlierTrial, ...]:
     return ()
 
 
-def _seen(
+def _earlier_trial(
     settings: Mapping[str, Any], values: Mapping[str, Any], place: int, scale: str
 ) -> EarlierTrial | None:
     count, trials = int(np.asarray(values["successes"])[place]), int(settings["trials"])
@@ -165,6 +165,6 @@ def _seen(
     )
 
 
-def _weights(seen: EarlierTrial) -> int:
-    widths = [int(part) for part in seen.size.split("-")]
+def _weights(trial: EarlierTrial) -> int:
+    widths = [int(part) for part in trial.size.split("-")]
     return sum((a + 1) * b for a, b in pairwise(widths))

@@ -25,64 +25,64 @@ SATURATED = 0.50
 OF_A_CLASS = 10
 
 
-def scaling(look: "Look", seen: Checkup) -> Finding | None:
+def scaling(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn if the accuracy jumps under another scaling of the inputs."""
-    if not seen.scalings or not math.isfinite(seen.plain) or seen.tried < FEWEST:
+    if not checkup.scalings or not math.isfinite(checkup.plain) or checkup.tried < FEWEST:
         return None
-    name = max(seen.scalings, key=lambda name: seen.scalings[name])
-    best = seen.scalings[name]
-    error = math.sqrt((best * (1 - best) + seen.plain * (1 - seen.plain)) / seen.tried)
-    if best - seen.plain < max(JUMP, Z95 * error):
+    name = max(checkup.scalings, key=lambda name: checkup.scalings[name])
+    best = checkup.scalings[name]
+    error = math.sqrt((best * (1 - best) + checkup.plain * (1 - checkup.plain)) / checkup.tried)
+    if best - checkup.plain < max(JUMP, Z95 * error):
         return None
-    tried = listed([other for other in seen.scalings if other != name])
+    tried = listed([other for other in checkup.scalings if other != name])
     return Finding(
         rule="scaling",
         severity=100,
         text=f"The inputs look scaled differently than in training: with {name} it is right on "
-        f"{best:.1%} of {seen.tried:,} examples instead of {seen.plain:.1%}.",
+        f"{best:.1%} of {checkup.tried:,} examples instead of {checkup.plain:.1%}.",
         advice=(f"Look again with {name}" if name.startswith("--") else "Scale them as in training")
         + (f" (also tried: {tried})." if tried else "."),
     )
 
 
-def chance(look: "Look", seen: Checkup) -> Finding | None:
+def chance(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of an accuracy no better than always predicting the commonest class."""
-    if seen.labels is None or seen.right is None or seen.n < FEWEST:
+    if checkup.labels is None or checkup.right is None or checkup.n < FEWEST:
         return None
-    commonest = float(seen.labels.bincount().max()) / seen.n
-    accuracy = float(seen.right.double().mean())
-    low = float(wilson(torch.tensor(accuracy, dtype=torch.float64), seen.n)[0])
+    commonest = float(checkup.labels.bincount().max()) / checkup.n
+    accuracy = float(checkup.right.double().mean())
+    low = float(wilson(torch.tensor(accuracy, dtype=torch.float64), checkup.n)[0])
     if low > commonest:
         return None
     return Finding(
         rule="chance",
         severity=95,
-        text=f"It is right on {accuracy:.1%} of {seen.n:,} examples, no better than always "
+        text=f"It is right on {accuracy:.1%} of {checkup.n:,} examples, no better than always "
         f"answering the commonest class ({commonest:.1%}).",
         advice="Check that the weights were loaded, how the inputs are scaled and how the classes "
         "are numbered.",
     )
 
 
-def never_predicted(look: "Look", seen: Checkup) -> Finding | None:
+def never_predicted(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of classes that are among the labels and never predicted."""
-    if seen.labels is None or not seen.n:
+    if checkup.labels is None or not checkup.n:
         return None
-    counts = seen.labels.bincount()
+    counts = checkup.labels.bincount()
     expected = [k for k, count in enumerate(counts.tolist()) if count >= OF_A_CLASS]
-    missing = [k for k in expected if not bool((seen.answers == k).any())]
+    missing = [k for k in expected if not bool((checkup.answers == k).any())]
     if not missing:
         return None
-    said = torch.unique(seen.answers).tolist()
+    answers = torch.unique(checkup.answers).tolist()
     rows = sum(int(counts[k]) for k in missing)
-    if len(said) == 1:
-        text = f"It gives the same answer, class {class_name(look, said[0])}, to all of {seen.n:,} "
-        text += "examples."
+    if len(answers) == 1:
+        name = class_name(look, answers[0])
+        text = f"It gives the same answer, class {name}, to all of {checkup.n:,} examples."
     else:
         named = listed([class_name(look, k) for k in missing[:5]])
         named += "" if len(missing) <= 5 else f" and {len(missing) - 5} more"
         text = f"{'Class' if len(missing) == 1 else 'Classes'} {named} {are(len(missing))} never "
-        text += f"predicted, though {rows:,} of {seen.n:,} examples belong there."
+        text += f"predicted, though {rows:,} of {checkup.n:,} examples belong there."
     return Finding(
         rule="never predicted",
         severity=80,
@@ -91,7 +91,7 @@ def never_predicted(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def memorised(look: "Look", seen: Checkup) -> Finding | None:
+def memorised(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of a gap between training and test accuracy."""
     train, test = (score(look, rows) for rows in ("training examples", "test examples"))
     if train is None or test is None or train.accuracy is None or test.accuracy is None:
@@ -109,54 +109,54 @@ def memorised(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def overconfident(look: "Look", seen: Checkup) -> Finding | None:
+def overconfident(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of predicted probabilities that are higher than the accuracy."""
-    if seen.right is None or seen.n < FEWEST:
+    if checkup.right is None or checkup.n < FEWEST:
         return None
-    right = seen.right.double()
-    gap = seen.confidence - right  # paired: what one example adds
-    mean, error = float(gap.mean()), float(gap.std()) / math.sqrt(seen.n)
+    right = checkup.right.double()
+    gap = checkup.confidence - right  # paired: what one example adds
+    mean, error = float(gap.mean()), float(gap.std()) / math.sqrt(checkup.n)
     if mean < max(GAP, Z95 * error):
         return None
     return Finding(
         rule="overconfident",
         severity=48,
         text=f"It is overconfident: the mean probability of its answers is "
-        f"{float(seen.confidence.mean()):.1%}, and {float(right.mean()):.1%} of {seen.n:,} are "
-        "right.",
+        f"{float(checkup.confidence.mean()):.1%}, and {float(right.mean()):.1%} of "
+        f"{checkup.n:,} are right.",
         advice="Calibrate it (temperature scaling) before you use its probabilities.",
     )
 
 
-def saturates(look: "Look", seen: Checkup) -> Finding | None:
+def saturates(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of probabilities that are 0 or 1 to six digits."""
-    if seen.labels is None or seen.saturated < SATURATED:
+    if checkup.labels is None or checkup.saturated < SATURATED:
         return None
-    wrong = 0 if seen.right is None else int((seen.certain & ~seen.right).sum())
+    wrong = 0 if checkup.right is None else int((checkup.certain & ~checkup.right).sum())
     also = f", and {wrong:,} of these answers {are(wrong)} wrong" if wrong else ""
     return Finding(
         rule="saturates",
         severity=40,
-        text=f"Its probabilities are saturated: on {seen.saturated:.0%} of {seen.n:,} examples the "
-        f"largest is 1 to six digits{also}.",
+        text=f"Its probabilities are saturated: on {checkup.saturated:.0%} of {checkup.n:,} "
+        f"examples the largest is 1 to six digits{also}.",
         advice="Do not read them as confidence; calibrate them, or measure the logits.",
     )
 
 
-def worst_class(look: "Look", seen: Checkup) -> Finding | None:
+def worst_class(look: "Look", checkup: Checkup) -> Finding | None:
     """Report the class with the lowest accuracy, and the class that is predicted instead."""
-    if seen.labels is None or seen.right is None or bool(seen.right.all()):
+    if checkup.labels is None or checkup.right is None or bool(checkup.right.all()):
         return None
-    counts = seen.labels.bincount().double()
-    hits = seen.labels[seen.right].bincount(minlength=len(counts)).double()
+    counts = checkup.labels.bincount().double()
+    hits = checkup.labels[checkup.right].bincount(minlength=len(counts)).double()
     known = (counts >= OF_A_CLASS).nonzero().flatten().tolist()
     if len(known) < 2:
         return None
     worst = min(known, key=lambda k: float(hits[k] / counts[k]))
     if float(hits[worst]) == float(counts[worst]):
         return None
-    taken = seen.answers[(seen.labels == worst) & ~seen.right]
-    other = int(taken.bincount().argmax())
+    mistaken = checkup.answers[(checkup.labels == worst) & ~checkup.right]
+    other = int(mistaken.bincount().argmax())
     return Finding(
         rule="worst class",
         severity=18,
@@ -166,19 +166,19 @@ def worst_class(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def largest_output(look: "Look", seen: Checkup) -> Finding | None:
+def largest_output(look: "Look", checkup: Checkup) -> Finding | None:
     """Report the output that is most often the largest, for data without labels."""
-    if look.data.task != "unlabelled" or seen.outputs.shape[1] < 2 or seen.n < FEWEST:
+    if look.data.task != "unlabelled" or checkup.outputs.shape[1] < 2 or checkup.n < FEWEST:
         return None
-    count = seen.outputs.shape[1]
-    wins = seen.outputs.argmax(1).bincount(minlength=count)
+    count = checkup.outputs.shape[1]
+    wins = checkup.outputs.argmax(1).bincount(minlength=count)
     most = int(wins.argmax())
     never = int((wins == 0).sum())
     rest = f"; {never} of its {count} outputs never {are(never)}" if never else ""
     return Finding(
         rule="largest output",
         severity=12,
-        text=f"Output {most} is the largest on {int(wins[most]) / seen.n:.0%} of {seen.n:,} "
+        text=f"Output {most} is the largest on {int(wins[most]) / checkup.n:.0%} of {checkup.n:,} "
         f"examples{rest}.",
         section="slice",
     )

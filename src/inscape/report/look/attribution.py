@@ -138,10 +138,10 @@ class Attribution:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that is shown as plain values."""
-        whole = {key: value for key, value in vars(self).items() if key not in _TENSORS}
+        fields = {key: value for key, value in vars(self).items() if key not in _TENSORS}
         for key in ("explained", "nearest"):
-            whole[key] = [asdict(item) for item in whole[key]]
-        return whole
+            fields[key] = [asdict(item) for item in fields[key]]
+        return fields
 
 
 _TENSORS = ("pictures", "amounts")

@@ -71,8 +71,8 @@ def _equation(attribution: Attribution, explained: Explained) -> str:
     parts += [
         f"{signed(part)} by {name}" for name, part in explained.rest.items() if name != "residual"
     ]
-    whole = " ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in parts)
-    return f"{_prediction(attribution, explained.prediction)}: {number(explained.final)} = {whole}"
+    total = " ".join(part.replace(" ", "\N{NO-BREAK SPACE}") for part in parts)
+    return f"{_prediction(attribution, explained.prediction)}: {number(explained.final)} = {total}"
 
 
 def _prediction(attribution: Attribution, prediction: Prediction) -> str:

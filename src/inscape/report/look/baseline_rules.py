@@ -28,11 +28,11 @@ LINEAR = 0.99
 FAR = 4.0
 
 
-def untrained(look: "Look", seen: Checkup) -> Finding | None:
+def untrained(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of weights that are distributed as at initialisation."""
-    if not seen.weighed or len(seen.fresh) < seen.weighed:
+    if not checkup.weighed or len(checkup.fresh) < checkup.weighed:
         return None
-    layers = "its one layer" if seen.weighed == 1 else f"all {seen.weighed} layers"
+    layers = "its one layer" if checkup.weighed == 1 else f"all {checkup.weighed} layers"
     return Finding(
         rule="untrained",
         severity=98,
@@ -43,17 +43,17 @@ def untrained(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
+def no_better_than_linear(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn if a linear model is as accurate, and say which is more robust under attack."""
-    pair = _against_linear(seen)
+    pair = _against_linear(checkup)
     if pair is None or pair[2] > 0 or look.data.measured == "all examples":
         return None  # of the very examples that it was fitted to, a linear model knows too much
     own, linear, _, high = pair
     label = first_up(linear_label(look))
     text = (
-        f"{label} is better ({linear:.1%} against {own:.1%} of {seen.n:,} examples)"
+        f"{label} is better ({linear:.1%} against {own:.1%} of {checkup.n:,} examples)"
         if high < 0
-        else f"{label} does as well ({linear:.1%} against {own:.1%} of {seen.n:,} examples, "
+        else f"{label} does as well ({linear:.1%} against {own:.1%} of {checkup.n:,} examples, "
         "difference not significant)"
     )
     attacked = _broken_sooner(look)
@@ -67,9 +67,9 @@ def no_better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def brittle(look: "Look", seen: Checkup) -> Finding | None:
+def brittle(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn if the network is more accurate than the linear model but less robust."""
-    pair, attacked = _against_linear(seen), _broken_sooner(look)
+    pair, attacked = _against_linear(checkup), _broken_sooner(look)
     if pair is None or attacked is None or pair[2] <= 0:
         return None
     own, linear = attacked
@@ -84,39 +84,39 @@ def brittle(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def nearly_linear(look: "Look", seen: Checkup) -> Finding | None:
+def nearly_linear(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn if the outputs are nearly an affine function of those of the linear model."""
-    explained = seen.linearity
+    explained = checkup.linearity
     if explained is None or explained < LINEAR:
         return None
     return Finding(
         rule="nearly linear",
         severity=45,
         text=f"It is nearly linear: a linear model explains {explained:.1%} of the variance of its "
-        f"outputs on {seen.n:,} examples.",
+        f"outputs on {checkup.n:,} examples.",
         advice="A linear model would do.",
     )
 
 
-def better_than_linear(look: "Look", seen: Checkup) -> Finding | None:
+def better_than_linear(look: "Look", checkup: Checkup) -> Finding | None:
     """Report how much more accurate than a linear model the network is."""
-    pair = _against_linear(seen)
+    pair = _against_linear(checkup)
     if pair is None or pair[2] <= 0:
         return None
     own, linear, low, high = pair
     return Finding(
         rule="better than linear",
         severity=20,
-        text=f"It is right on {own:.1%} of {seen.n:,} examples, {100 * low:.1f} to "
+        text=f"It is right on {own:.1%} of {checkup.n:,} examples, {100 * low:.1f} to "
         f"{100 * high:.1f} points more than {linear_label(look)} ({linear:.1%}).",
     )
 
 
-def regression(look: "Look", seen: Checkup) -> Finding | None:
+def regression(look: "Look", checkup: Checkup) -> Finding | None:
     """Compare the squared errors with those of a linear model."""
-    if seen.targets is None or seen.linear is None or seen.n < FEWEST:
+    if checkup.targets is None or checkup.linear is None or checkup.n < FEWEST:
         return None
-    own, linear = seen.errors(seen.outputs), seen.errors(seen.linear)
+    own, linear = checkup.errors(checkup.outputs), checkup.errors(checkup.linear)
     low, high = mean_interval(linear - own)
     numbers = f"{number(float(own.mean()), 3)} against {number(float(linear.mean()), 3)}"
     how = "larger than" if high < 0 else "not significantly smaller than"
@@ -124,16 +124,16 @@ def regression(look: "Look", seen: Checkup) -> Finding | None:
     return Finding(
         rule="regression",
         severity=20 if low > 0 else 65,
-        text=f"Its mean squared error on {seen.n:,} examples is {how} that of the linear model, "
+        text=f"Its mean squared error on {checkup.n:,} examples is {how} that of the linear model, "
         f"{numbers}.",
         advice="" if low > 0 else "Check what the network adds to a linear model.",
     )
 
 
-def surprising(look: "Look", seen: Checkup) -> Finding | None:
+def surprising(look: "Look", checkup: Checkup) -> Finding | None:
     """Report the number that is farthest from all of its baselines."""
-    held = [m for m in look.measurements if m.name not in ("robustness", "plane_regions")]
-    most = max(held, key=surprise, default=None)
+    compared = [m for m in look.measurements if m.name not in ("robustness", "plane_regions")]
+    most = max(compared, key=surprise, default=None)
     if most is None or surprise(most) < FAR or most.summary is None:
         return None
     parts = []
@@ -153,10 +153,10 @@ def surprising(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def _against_linear(seen: Checkup) -> tuple[float, float, float, float] | None:
+def _against_linear(checkup: Checkup) -> tuple[float, float, float, float] | None:
     """Return both accuracies on the same examples, and the 95% interval of their difference."""
-    own, linear = seen.right, seen.linear_right
-    if own is None or linear is None or seen.n < FEWEST:
+    own, linear = checkup.right, checkup.linear_right
+    if own is None or linear is None or checkup.n < FEWEST:
         return None
     added = own.double() - linear.double()  # paired: what one example adds
     interval = mean_interval(added, range=CORRELATION)

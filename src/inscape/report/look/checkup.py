@@ -138,11 +138,11 @@ class Checkup:
         y = self.outputs - self.outputs.mean(0)
         z = self.linear - self.linear.mean(0)
         residual = y - z @ torch.linalg.lstsq(z, y).solution
-        whole = float(y.square().sum())
-        if whole == 0:
+        power = float(y.square().sum())
+        if power == 0:
             return 1.0
         degrees = (self.n - 1) / (self.n - 1 - z.shape[1])
-        return 1 - degrees * float(residual.square().sum()) / whole
+        return 1 - degrees * float(residual.square().sum()) / power
 
 
 def _fraction(layers: dict[str, Tensor]) -> float:
@@ -190,8 +190,8 @@ class _Look:
         try:
             return make()
         except Exception as error:  # a part may fail, the look may not
-            said = f"{task[0].upper()}{task[1:]}"
-            self.problems.append(f"{said} ({type(error).__name__}: {one_line(error)}).")
+            sentence = f"{task[0].upper()}{task[1:]}"
+            self.problems.append(f"{sentence} ({type(error).__name__}: {one_line(error)}).")
             return otherwise
 
     def checkup(self, linear: nn.Module | None) -> Checkup:
@@ -205,13 +205,13 @@ class _Look:
                 empty,
                 lambda: _outputs(subject.model, self.x, self.batch, units),
             )
-        kept = len(outputs)
-        labels = self.labels()[:kept] if self.classes else None
+        count = len(outputs)
+        labels = self.labels()[:count] if self.classes else None
         answers = answers_of(outputs, probability=self.probability)
-        scalable = labels is not None and kept and subject.scalable
+        scalable = labels is not None and count and subject.scalable
         scalings = self.scalings(labels) if scalable and labels is not None else {}
         plain = math.nan
-        if labels is not None and kept:
+        if labels is not None and count:
             plain = float((answers == labels)[:TRIED].double().mean())
         none: tuple[tuple[str, ...], int] = ((), 0)
         fresh, weighed = self.attempt(
@@ -223,11 +223,11 @@ class _Look:
             outputs=outputs,
             labels=labels,
             answers=answers if self.classes else answers[:0],
-            targets=self.targets(kept),
-            linear=None if linear is None or not kept else self.linear(linear),
+            targets=self.targets(count),
+            linear=None if linear is None or not count else self.linear(linear),
             scalings=scalings,
             plain=plain,
-            tried=min(TRIED, kept),
+            tried=min(TRIED, count),
             silent=units.silent,
             copies=self.attempt("duplicate units were not searched for", {}, units.copies),
             fresh=fresh,
@@ -245,9 +245,9 @@ class _Look:
         assert y is not None
         return y[self.rows].flatten().long().cpu()
 
-    def targets(self, kept: int) -> Tensor | None:
+    def targets(self, count: int) -> Tensor | None:
         y = self.subject.y
-        if self.subject.task != "regression" or y is None or not kept:
+        if self.subject.task != "regression" or y is None or not count:
             return None
         return y[self.rows].reshape(len(self.x), -1).double().cpu()
 

@@ -46,11 +46,11 @@ def direction(name: str) -> Direction | None:
 def question(family: str) -> str:
     """Return the question that a family answers: the first sentence of its docstring."""
     try:
-        said = import_module(f"inscape.{family}").__doc__ or family
+        summary = import_module(f"inscape.{family}").__doc__ or family
     except ImportError:  # a family that somebody else has added
         return family.capitalize()
-    asked, mark, _ = said.partition("?")
-    return asked + mark if mark else family.capitalize()
+    question, mark, _ = summary.partition("?")
+    return question + mark if mark else family.capitalize()
 
 
 def surprise(measured: Measured) -> float:

@@ -18,7 +18,7 @@ from inscape.report.look.attribution import (
     Push,
 )
 from inscape.report.look.predictions import label, predictions
-from inscape.report.look.recorded_training import Asked, RecordedTraining
+from inscape.report.look.recorded_training import PredictionQuery, RecordedTraining
 from inscape.report.look.similar_examples import by_neighbours, searched_rows
 from inscape.report.look.subject import Subject
 from inscape.report.words import command_for, one_line, seconds
@@ -95,33 +95,33 @@ def plan(
         rows: Numbers of measured rows; by default some right ones and some wrong ones.
     """
     known = None if trajectory is None else RecordedTraining.of(subject.model, data, trajectory)
-    asked = predictions(subject, data, rows)
+    explained = predictions(subject, data, rows)
     reason, needed = NO_RECORD, 0.0
     if known is not None:
         try:
-            fitting, took, needed, first_order = _fitting(subject, known, asked)
+            fitting, took, needed, first_order = _fitting(subject, known, explained)
             subject.counts["explained"] = fitting
             if first_order:
                 subject.counts[FIRST_ORDER] = 1
             if fitting:
-                late = tuple(prediction.row for prediction in asked[fitting:])
+                late = tuple(prediction.row for prediction in explained[fitting:])
                 return AttributionPlan(
-                    predictions=asked[:fitting], left_out=late, recorded=known, reason="",
+                    predictions=explained[:fitting], left_out=late, recorded=known, reason="",
                     seconds=took, needed=needed, searched=0, first_order=first_order,
                 )  # fmt: skip
             reason = f"left out for time: one prediction takes about {seconds(took)}"
         except Exception as error:  # this part may fail, the look may not
             reason = one_line(error).rstrip(".")
     searched, took = searched_rows(subject, data)
-    late = tuple(prediction.row for prediction in asked) if needed else ()
+    late = tuple(prediction.row for prediction in explained) if needed else ()
     return AttributionPlan(
-        predictions=asked, left_out=late, recorded=None, reason=reason,
+        predictions=explained, left_out=late, recorded=None, reason=reason,
         seconds=took, needed=needed, searched=searched,
     )  # fmt: skip
 
 
 def _fitting(
-    subject: Subject, known: RecordedTraining, asked: tuple[Prediction, ...]
+    subject: Subject, known: RecordedTraining, explained: tuple[Prediction, ...]
 ) -> tuple[int, float, float, bool]:
     """Return how many predictions fit the budget, the seconds of those and of all, and the order.
 
@@ -129,89 +129,92 @@ def _fitting(
     """
     if subject.work is not None:
         first_order = bool(subject.work.get(FIRST_ORDER))
-        return subject.affordable("explained", 0.0, len(asked)), 0.0, 0.0, first_order
+        return subject.affordable("explained", 0.0, len(explained)), 0.0, 0.0, first_order
     allowed = min(FRACTION * subject.clock.budget, subject.clock.left)
-    one = known.seconds(queried(subject, asked[:1]))
-    if one > allowed:
-        rough = known.seconds(queried(subject, asked[:1], first_order=True))
-        return int(rough <= allowed), rough, len(asked) * one, True
-    if len(asked) == 1:
-        return 1, one, one, False
-    whole = known.seconds(queried(subject, asked))
-    if whole <= allowed:
-        return len(asked), whole, whole, False
-    each = max(whole - one, 1e-9) / (len(asked) - 1)
-    count = min(len(asked) - 1, 1 + int((allowed - one) / each))
-    return count, one + each * (count - 1), whole, False
+    single = known.seconds(prediction_query(subject, explained[:1]))
+    if single > allowed:
+        rough = known.seconds(prediction_query(subject, explained[:1], first_order=True))
+        return int(rough <= allowed), rough, len(explained) * single, True
+    if len(explained) == 1:
+        return 1, single, single, False
+    everything = known.seconds(prediction_query(subject, explained))
+    if everything <= allowed:
+        return len(explained), everything, everything, False
+    further = max(everything - single, 1e-9) / (len(explained) - 1)
+    count = min(len(explained) - 1, 1 + int((allowed - single) / further))
+    return count, single + further * (count - 1), everything, False
 
 
-def queried(subject: Subject, asked: Sequence[Prediction], *, first_order: bool = False) -> Asked:
+def prediction_query(
+    subject: Subject, explained: Sequence[Prediction], *, first_order: bool = False
+) -> PredictionQuery:
     """Return the inputs of predictions, and the outputs that say them."""
-    return Asked(
-        queries=subject.x[[prediction.row for prediction in asked]].cpu(),
-        outputs=tuple(sorted({prediction.output for prediction in asked})),
+    return PredictionQuery(
+        queries=subject.x[[prediction.row for prediction in explained]].cpu(),
+        outputs=tuple(sorted({prediction.output for prediction in explained})),
         mode="first-order" if first_order else "exact",
     )
 
 
-def exact_if_in_time(subject: Subject, data: OpenedData, made: AttributionPlan) -> Attribution:
+def exact_if_in_time(subject: Subject, data: OpenedData, plan: AttributionPlan) -> Attribution:
     """Explain the predictions of a plan to first order exactly; interrupted if that takes long.
 
     The first updates of a training, from which times are foreseen, take longest.
     """
     with subject.clock.limit(EXACT * subject.clock.budget):
-        attribution = explain(subject, data, replace(made, first_order=False))
+        attribution = explain(subject, data, replace(plan, first_order=False))
     subject.counts.pop(FIRST_ORDER, None)
     return attribution
 
 
-def explain(subject: Subject, data: OpenedData, made: AttributionPlan) -> Attribution:
+def explain(subject: Subject, data: OpenedData, plan: AttributionPlan) -> Attribution:
     """Explain the predictions of a plan."""
     start = perf_counter()
     own = [
-        *(prediction.row for prediction in made.predictions),
-        *(() if made.recorded is None else made.left_out),
+        *(prediction.row for prediction in plan.predictions),
+        *(() if plan.recorded is None else plan.left_out),
     ]
     begun = Attribution(
         rows="test examples" if data.x_test is not None else "examples",
         training_rows=len(data.x),
-        reason=made.reason,
-        advice="" if made.recorded else ADVICE if made.reason == NO_RECORD else "",
-        left_out=made.left_out,
-        command=_command(subject, made, own),
+        reason=plan.reason,
+        advice="" if plan.recorded else ADVICE if plan.reason == NO_RECORD else "",
+        left_out=plan.left_out,
+        command=_command(subject, plan, own),
     )
     try:
-        attribution = _exact(begun, subject, data, made) if made.recorded else None
+        attribution = _exact(begun, subject, data, plan) if plan.recorded else None
     except Exception as error:
         begun, attribution = replace(begun, reason=one_line(error).rstrip(".")), None
     if attribution is None:
-        searched = searched_rows(subject, data)[0] if made.recorded else made.searched
-        attribution = by_neighbours(begun, subject, data, made.predictions, searched)
+        searched = searched_rows(subject, data)[0] if plan.recorded else plan.searched
+        attribution = by_neighbours(begun, subject, data, plan.predictions, searched)
     pictures = _pictures(attribution, subject, data)
     return replace(attribution, pictures=pictures, seconds=perf_counter() - start)
 
 
-def _command(subject: Subject, made: AttributionPlan, rows: Sequence[int]) -> str:
+def _command(subject: Subject, plan: AttributionPlan, rows: Sequence[int]) -> str:
     """Return what to type to explain these examples alone, with time enough."""
-    budget = max(10.0, 1.5 / FRACTION * made.needed)
+    budget = max(10.0, 1.5 / FRACTION * plan.needed)
     return command_for(subject.command, ATTRIBUTION, budget, seed=subject.seed, rows=rows)
 
 
 def _exact(
-    begun: Attribution, subject: Subject, data: OpenedData, made: AttributionPlan
+    begun: Attribution, subject: Subject, data: OpenedData, plan: AttributionPlan
 ) -> Attribution:
-    assert made.recorded is not None
-    asked = queried(subject, made.predictions, first_order=made.first_order)
-    split = made.recorded.split(asked)
-    splits = [split.of_outputs([asked.outputs.index(one.output)]) for one in made.predictions]
+    assert plan.recorded is not None
+    query = prediction_query(subject, plan.predictions, first_order=plan.first_order)
+    split = plan.recorded.split(query)
+    places = [query.outputs.index(prediction.output) for prediction in plan.predictions]
+    splits = [split.of_outputs([place]) for place in places]
     explained = tuple(
         explained_one(splits[k], k, prediction, data)
-        for k, prediction in enumerate(made.predictions)
+        for k, prediction in enumerate(plan.predictions)
     )
     amounts = {
-        prediction.row: splits[k].samples[k, :, 0] for k, prediction in enumerate(made.predictions)
+        prediction.row: splits[k].samples[k, :, 0] for k, prediction in enumerate(plan.predictions)
     }
-    words = made.recorded.words + (FIRST_ORDER_WORDS if made.first_order else "")
+    words = plan.recorded.words + (FIRST_ORDER_WORDS if plan.first_order else "")
     return replace(begun, explained=explained, training=words, amounts=amounts)
 
 
@@ -243,7 +246,7 @@ def explained_one(
             up=float(unnamed.clamp(min=0).sum()),
             down=float(unnamed.clamp(max=0).sum()),
         ),
-        rest=split.rest(query, k),
+        rest=split.non_sample_contributions(query, k),
         final=float(split.final[query, k]),
         by_class=_by_class(split, query, k, data),
     )

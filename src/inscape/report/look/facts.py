@@ -56,8 +56,8 @@ def layers(model: nn.Module, x: Tensor) -> tuple[LayerFacts, ...]:
         for name, module in model.named_modules()
         if not any(True for _ in module.children()) or any(True for _ in _own(module))
     }
-    seen: dict[str, list[tuple[int, ...] | None]] = {name: [] for name in shown}
-    hooks = [module.register_forward_hook(_note(seen[name])) for name, module in shown.items()]
+    shapes: dict[str, list[tuple[int, ...] | None]] = {name: [] for name in shown}
+    hooks = [module.register_forward_hook(_note(shapes[name])) for name, module in shown.items()]
     try:
         with torch.no_grad():
             model(x[:1])
@@ -68,9 +68,9 @@ def layers(model: nn.Module, x: Tensor) -> tuple[LayerFacts, ...]:
         LayerFacts(
             name=name or "(the model)",
             kind=type(module).__name__,
-            shape=seen[name][0] if seen[name] else None,
+            shape=shapes[name][0] if shapes[name] else None,
             parameters=sum(p.numel() for p in _own(module)),
-            calls=len(seen[name]),
+            calls=len(shapes[name]),
         )
         for name, module in shown.items()
     )
@@ -81,7 +81,7 @@ def _own(module: nn.Module) -> list[nn.Parameter]:
 
 
 def _note(shapes: list[tuple[int, ...] | None]) -> Callable[[nn.Module, object, object], None]:
-    def hook(module: nn.Module, given: object, output: object) -> None:
+    def hook(module: nn.Module, inputs: object, output: object) -> None:
         shapes.append(tuple(output.shape[1:]) if isinstance(output, Tensor) else None)
 
     return hook

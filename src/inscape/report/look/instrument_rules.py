@@ -35,12 +35,12 @@ NAMED = 4
 CUT = 0.1
 
 
-def masking(look: "Look", seen: Checkup) -> Finding | None:
+def masking(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of signs that gradients are masked, so that an attack fails for that reason alone."""
     measured = measurement(look, "robustness")
-    said = getattr(measured.result, "warnings", ()) if measured else ()
+    sentences = getattr(measured.result, "warnings", ()) if measured else ()
     begun = UNFINISHED.partition("{")[0]
-    warnings = [sentence for sentence in said if not sentence.startswith(begun)]
+    warnings = [sentence for sentence in sentences if not sentence.startswith(begun)]
     if not warnings:
         return None
     return Finding(
@@ -52,7 +52,7 @@ def masking(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def outside(look: "Look", seen: Checkup) -> Finding | None:
+def outside(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn if errors outside the convex hull are much larger than those of a simple model."""
     measured = measurement(look, "extrapolation")
     if measured is None or not isinstance(measured.result, Extrapolation):
@@ -65,8 +65,8 @@ def outside(look: "Look", seen: Checkup) -> Finding | None:
         return None
     name = min(peers, key=lambda name: _float(peers[name]["error"]))
     error, best = _float(own["error"]), _float(peers[name]["error"])
-    apart = own["low"] is not None and _float(own["low"]) > _float(peers[name]["high"] or best)
-    if error < WORSE * best or not apart:
+    disjoint = own["low"] is not None and _float(own["low"]) > _float(peers[name]["high"] or best)
+    if error < WORSE * best or not disjoint:
         return None
     error_name = "fraction of wrong answers" if measured.result.classes else "mean squared error"
     return Finding(
@@ -79,37 +79,37 @@ def outside(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def dead_units(look: "Look", seen: Checkup) -> Finding | None:
+def dead_units(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of ReLU units that are off on every example."""
-    if seen.dead < IDLE or not seen.n:
+    if checkup.dead < IDLE or not checkup.n:
         return None
-    worst, fraction = _worst_layer(seen.silent)
+    worst, fraction = _worst_layer(checkup.silent)
     return Finding(
         rule="dead units",
         severity=35,
-        text=f"{seen.dead:.0%} of its {_units(seen.silent):,} ReLU units are off on all of "
-        f"{seen.n:,} examples, most of all in layer {worst!r} ({fraction:.0%}).",
+        text=f"{checkup.dead:.0%} of its {_units(checkup.silent):,} ReLU units are off on all of "
+        f"{checkup.n:,} examples, most of all in layer {worst!r} ({fraction:.0%}).",
         advice="inscape.pruning.node_pruning removes units that do nothing.",
         section="model",
     )
 
 
-def duplicate_units(look: "Look", seen: Checkup) -> Finding | None:
+def duplicate_units(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of ReLU units that are a positive multiple of another one in their layer."""
-    if seen.duplicate < IDLE or not seen.n:
+    if checkup.duplicate < IDLE or not checkup.n:
         return None
-    worst, fraction = _worst_layer(seen.copies)
+    worst, fraction = _worst_layer(checkup.copies)
     return Finding(
         rule="duplicate units",
         severity=34,
-        text=f"{seen.duplicate:.0%} of its {_units(seen.copies):,} ReLU units are copies of "
+        text=f"{checkup.duplicate:.0%} of its {_units(checkup.copies):,} ReLU units are copies of "
         f"another one up to a factor, most of all in layer {worst!r} ({fraction:.0%}).",
         advice="A narrower network would compute the same; inscape.pruning.node_pruning finds it.",
         section="model",
     )
 
 
-def wide(look: "Look", seen: Checkup) -> Finding | None:
+def wide(look: "Look", checkup: Checkup) -> Finding | None:
     """Report intervals that are too wide to compare networks by."""
     vague = [measured.name for measured in look.measurements if _is_wide(measured)]
     if not vague:
@@ -128,10 +128,10 @@ def wide(look: "Look", seen: Checkup) -> Finding | None:
     )
 
 
-def attacked(look: "Look", seen: Checkup) -> Finding | None:
+def attacked(look: "Look", checkup: Checkup) -> Finding | None:
     """Report the accuracy under attack, if the attack is credible and had enough time."""
     measured = measurement(look, "robustness")
-    if measured is None or measured.summary is None or masking(look, seen) is not None:
+    if measured is None or measured.summary is None or masking(look, checkup) is not None:
         return None
     low, high = measured.summary.low, measured.summary.high
     if low is not None and high is not None and high - low > FEW:
@@ -145,7 +145,7 @@ def attacked(look: "Look", seen: Checkup) -> Finding | None:
     return Finding(rule="attacked", severity=15, text=text, section="robustness")
 
 
-def regions(look: "Look", seen: Checkup) -> Finding | None:
+def regions(look: "Look", checkup: Checkup) -> Finding | None:
     """Report the number of linear regions on the slice, if enough of it was covered."""
     measured = measurement(look, "plane_regions")
     if measured is None or measured.summary is None:

@@ -93,12 +93,12 @@ def linear_fit(
     last: Solution | None = None
     fit: LinearFit | None = None
     for size in (*sizes, len(order)):
-        kept = order[:size]
+        rows = order[:size]
         if size == len(x):
-            kept = kept.sort().values
+            rows = rows.sort().values
         while fit is not None and _needed(x, size, outputs, task) > patience():
             yield fit
-        for solution in solve(x[kept].flatten(1).double(), y[kept], outputs, last):
+        for solution in solve(x[rows].flatten(1).double(), y[rows], outputs, last):
             fit = _fit(solution, x, size, probability=probability)
             last = solution
             yield fit
@@ -165,9 +165,9 @@ def _best_rank(
     } - {0}
     errors = {}
     for rank in ranks:
-        left = 1 - 1 / len(y) - u[:, :rank].square().sum(1, keepdim=True)
+        complement = 1 - 1 / len(y) - u[:, :rank].square().sum(1, keepdim=True)
         residual = y - u[:, :rank] @ scores[:rank]
-        errors[rank] = float((residual / left.clamp(min=1e-9)).square().mean())
+        errors[rank] = float((residual / complement.clamp(min=1e-9)).square().mean())
     if not errors or min(errors.values()) > float(y.square().mean()):
         return max(ranks, default=0)
     return min(errors, key=lambda rank: (errors[rank], -rank))
@@ -221,9 +221,9 @@ def _minimised(parameters: list[Tensor], loss: Callable[[], Tensor]) -> Iterator
     while steps < STEPS:
         most = solver.param_groups[0]["max_iter"]
         solver.step(closure)  # type: ignore[no-untyped-call]
-        taken = solver.state[parameters[0]]["n_iter"] - steps
+        iterations = solver.state[parameters[0]]["n_iter"] - steps
         steps += most
-        reached = taken < most or steps >= STEPS
+        reached = iterations < most or steps >= STEPS
         yield reached
         if reached:
             return

@@ -138,15 +138,13 @@ def look(
     fit is listed with the command that runs it. Where there are test examples, those are measured.
     A longer look takes the same samples and more of them.
 
-    Some predictions are explained as well: with the ``trajectory`` of the training, as sums of what
-    every training example has added, by the path kernel, which takes up to half of the budget;
-    without it, by the examples with the most similar gradients.
+    Some predictions are explained as well: with the ``trajectory`` of the training by the path
+    kernel, in up to half of the budget; without it, by examples with similar gradients.
 
     Args:
         model: A module in eval mode, or what ``inscape.loaders.open_model`` returned.
-        data: A pair ``(x, y)``, ``x`` alone, where x may be a dictionary or a tuple of several
-            inputs; a mapping of columns, a data set, a DataLoader, or what
-            ``inscape.loaders.open_data`` returned.
+        data: A pair ``(x, y)``, or ``x`` alone (several inputs: a dictionary or tuple), a mapping
+            of columns, a data set, a DataLoader, or what ``inscape.loaders.open_data`` returned.
         budget: Seconds that measuring and writing the page may take.
         seed: Seed of every draw.
         only: Names of the instruments to run; by default all that apply and are quick to read.
@@ -155,12 +153,11 @@ def look(
             training examples of these data.
         explain: Indices of measured examples whose predictions are explained; by default some that
             are right and some that are wrong, and none if ``only`` names instruments.
-        memory: Bytes that measuring may take beside model and data; a quarter of the machine's by
-            default. What takes more is stopped, and says so.
-        threads: Threads of the processor to use; by default one or all that PyTorch has, whichever
-            is quicker on this model now.
-        take: Which output of the model to measure where it returns several: a name or a place. None
-            takes the only one, or the one that is called logits.
+        memory: Bytes that measuring may take beside model and data, by default a quarter of the
+            machine's; an instrument that needs more is stopped, and says so.
+        threads: Threads to compute on; by default one or all, whichever is quicker now.
+        take: Name or index of the output to measure where the model returns several; by default
+            the only one, or the one that is called logits.
         embedding: Name of the embedding in which a model of tokens is measured; by default the
             first that tokens are looked up in.
         work: The work of an earlier look, ``Look.work``, to repeat it with the same numbers; the

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from time import perf_counter
 
-from inscape._core.progress import Bar, progress, silence
+from inscape.runtime.progress import Bar, progress, silence
 
 
 class Pulse:

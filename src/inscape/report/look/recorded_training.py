@@ -24,8 +24,8 @@ LONG = 5.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Asked:
-    """Queries that are to be explained, the numbers of their outputs, and how exactly."""
+class PredictionQuery:
+    """The inputs whose predictions are explained, the outputs that predict, and how exactly."""
 
     queries: Tensor
     outputs: tuple[int, ...]
@@ -61,32 +61,32 @@ class RecordedTraining:
         loop = self.trajectory.loop
         return words if loop is None else f"{words} (a loop of your own; {loop.verdict})"
 
-    def split(self, asked: Asked) -> PathKernel:
+    def split(self, query: PredictionQuery) -> PathKernel:
         """Return what every training row has added to the outputs at the queries."""
-        return self._split(self.trajectory, asked)
+        return self._split(self.trajectory, query)
 
-    def seconds(self, asked: Asked) -> float:
+    def seconds(self, query: PredictionQuery) -> float:
         """Go through the first updates and return what all of them are expected to take."""
         self._refuse_functions()
         steps = self.trajectory.steps
         if steps <= FIRST + TIMED:
-            return self._timed(self.trajectory, asked)
-        first = self._timed(self._beginning(FIRST), asked)  # pays for what is done once, too
+            return self._timed(self.trajectory, query)
+        first = self._timed(self._beginning(FIRST), query)  # pays for what is done once, too
         if first > LONG:
             return first * steps / FIRST
-        few = self._timed(self._beginning(FIRST), asked)
-        many = self._timed(self._beginning(FIRST + TIMED), asked)
+        few = self._timed(self._beginning(FIRST), query)
+        many = self._timed(self._beginning(FIRST + TIMED), query)
         return few + max(many - few, 0.0) / TIMED * steps
 
-    def _timed(self, trajectory: Trajectory, asked: Asked) -> float:
+    def _timed(self, trajectory: Trajectory, query: PredictionQuery) -> float:
         start = perf_counter()
-        self._split(trajectory, asked)
+        self._split(trajectory, query)
         return perf_counter() - start
 
-    def _split(self, trajectory: Trajectory, asked: Asked) -> PathKernel:
+    def _split(self, trajectory: Trajectory, query: PredictionQuery) -> PathKernel:
         split = path_kernel(
-            self.model, self.x, self.y, trajectory=trajectory, queries=asked.queries,
-            outputs=asked.outputs, mode=asked.mode,
+            self.model, self.x, self.y, trajectory=trajectory, queries=query.queries,
+            outputs=query.outputs, mode=query.mode,
         )  # fmt: skip
         assert isinstance(split, PathKernel)
         return split
@@ -121,12 +121,12 @@ class RecordedTraining:
 
 def _same_network(body: nn.Module, trajectory: Trajectory) -> None:
     own = {name: (tuple(t.shape), t.dtype) for name, t in body.state_dict().items()}
-    theirs = {name: (tuple(t.shape[1:]), t.dtype) for name, t in trajectory.states.items()}
-    for name in (*own, *theirs):
-        if own.get(name) != theirs.get(name):
+    recorded = {name: (tuple(t.shape[1:]), t.dtype) for name, t in trajectory.states.items()}
+    for name in (*own, *recorded):
+        if own.get(name) != recorded.get(name):
             raise ValueError(
                 f"the trajectory must be of this network, found that of another: {name!r} is "
-                f"{_kind(theirs.get(name))} in it and {_kind(own.get(name))} in the model: give "
+                f"{_kind(recorded.get(name))} in it and {_kind(own.get(name))} in the model: give "
                 "the model that was trained, as it was trained."
             )
     end = trajectory.at(trajectory.steps)

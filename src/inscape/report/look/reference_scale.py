@@ -122,7 +122,7 @@ def _steps(axis: _Axis) -> list[float]:
 def _decades(axis: _Axis) -> list[float]:
     """Return powers of ten, every other one where there are many, and 3s where there are few."""
     first, last = math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high))
-    every = max(1, round((last - first) / 4))
+    stride = max(1, round((last - first) / 4))
     marks = (1.0, 3.0) if axis.high / axis.low < 200 else (1.0,)
-    ticks = [m * 10.0**k for k in range(first, last + 1, every) for m in marks]
+    ticks = [m * 10.0**k for k in range(first, last + 1, stride) for m in marks]
     return [value for value in ticks if axis.low <= value <= axis.high]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from inscape._core.deadline import now
+from inscape.runtime.deadline import now
 
 #: Cost of a page, in the time of one plain figure: the figure of an instrument, the slice, a window
 #: of linear regions with its lines, all else; a third more than pages took that were timed.

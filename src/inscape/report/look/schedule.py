@@ -11,19 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inscape._core.anytime import step_within
-from inscape._core.deadline import now
 from inscape.report.look.watch import BudgetWatch, Interrupted
+from inscape.runtime.deadline import now
 
 #: A first slice takes at most so many seconds.
 SLICE = 1.0
 #: After the first slice a task goes on for at least so many seconds at a time.
 TURN = 0.5
-#: A task without any answer is interrupted after so many slices, or this fraction of the budget.
+#: A step should end within so many turns of its task, or this fraction of the budget.
 SLICES, FRACTION = 5, 0.06
-#: It is interrupted amid a step, which loses its work, only after so many times that.
+#: It is interrupted, which loses its work, only after so many times that.
 AMID = 2.5
 #: Yet after so many times its fair part of what is left, so that those behind it are not lost.
 FAIR = 4.0
+#: An interrupted task begins anew if so many times the time that it has taken is left.
+AGAIN = 4.0
 #: A task that is not finished gains at least this much by going on.
 LEAST = 1e-3
 #: Seconds that a task may take where time does not count; a finite number, so that it is watched.
@@ -76,7 +78,7 @@ class LookTask:
         if self.most is not None and self.taken >= self.most:
             self.ended = True
             return
-        begun, taken = now(), self.taken
+        begun, before = now(), self.taken
         try:
             with step_within(seconds):
                 if self._steps is None:
@@ -95,7 +97,7 @@ class LookTask:
         finally:
             took = now() - begun
             self.seconds += took
-            self.idle = self.idle + 1 if self.taken == taken and took < INSTANT else 0
+            self.idle = self.idle + 1 if self.taken == before and took < INSTANT else 0
 
     @property
     def waits(self) -> bool:
@@ -133,36 +135,49 @@ class TaskSchedule:
         self.watch = watch
         self.slice = slice
         self._announce = announce
-        self._interrupted: list[LookTask] = []
 
     def first(self, tasks: Sequence[LookTask], seconds: float | None = None) -> None:
         """Give each task its first slice, in order: at least one step, and an answer if it can.
 
-        A task that takes far longer for its first answer stops between two steps, and goes on once
-        the others had their turn. One that had to be interrupted amid a step begins anew then, if
-        there is much more time for it.
+        A task without an answer pauses between two steps when its slice is over, and goes on once
+        all others had theirs, in turns that double: what answers soon is not kept waiting by what
+        answers late. One that had to be interrupted amid a step begins anew at the end, if there is
+        much more time for it. Part of the time is left for what comes after these tasks.
         """
+        slice = self.slice if seconds is None else seconds
+        interrupted: list[LookTask] = []
         for place, task in enumerate(tasks):
-            fair = FAIR * self.watch.left / (len(tasks) - place)
-            self._first(task, self.slice if seconds is None else seconds, fair)
-        interrupted, self._interrupted = self._interrupted, []
-        waiting = [task for task in tasks if task.answer is None and task.error is None]
-        waiting = [task for task in waiting if task in interrupted or not task.ended]
-        for place, task in enumerate(waiting):
-            if self.watch.over:
-                return
-            if task in interrupted and self.watch.left <= 4 * task.seconds:
-                continue
-            if task in interrupted:
+            if not self.watch.over and self._first(task, slice, slice, len(tasks) - place):
+                interrupted.append(task)
+        self._answer_late(tasks, slice, interrupted)
+        for place, task in enumerate(interrupted):
+            if self.watch.left > AGAIN * task.seconds:
                 task.again()
-            self._run(task, self.slice, self.watch.left / (1 + len(waiting) - place))
+                self._run(task, slice, self.watch.left / (1 + len(interrupted) - place))
 
-    def _first(self, task: LookTask, seconds: float, fair: float) -> None:
-        if self.watch.over:
-            return
-        longest = min(max(SLICES * seconds, FRACTION * self.watch.budget), max(seconds, fair))
-        if self._run(task, seconds, longest) and task.answer is None:
-            self._interrupted.append(task)
+    def _answer_late(
+        self, tasks: Sequence[LookTask], slice: float, interrupted: list[LookTask]
+    ) -> None:
+        """Let tasks that have no answer yet go on in turns, each twice as long as the last."""
+        turn, spare = slice, math.nan
+        while not self.watch.over:
+            waiting = [task for task in tasks if task.answer is None and not task.ended]
+            spare = self.watch.left / (1 + len(waiting)) if math.isnan(spare) else spare
+            turn *= 2
+            for place, task in enumerate(waiting):
+                if self.watch.left <= spare:
+                    return
+                longest = min(turn, self.watch.left - spare)
+                if self._first(task, slice, longest, len(waiting) - place):
+                    interrupted.append(task)
+            if not waiting:
+                return
+
+    def _first(self, task: LookTask, slice: float, longest: float, waiting: int) -> bool:
+        """Let a task run until it has an answer, or a turn is over; tell if it was interrupted."""
+        fair = max(longest, FAIR * self.watch.left / waiting)
+        amid = AMID * min(max(SLICES * longest, FRACTION * self.watch.budget), fair)
+        return self._run(task, slice, longest, amid=amid) and task.answer is None
 
     def refine(self, tasks: Sequence[LookTask]) -> None:
         """Let tasks go on until all have ended or time is over, those first that gain most."""
@@ -171,11 +186,11 @@ class TaskSchedule:
             if not waiting:
                 return
             task = max(waiting, key=lambda task: task.priority)
-            left = self.watch.left
+            available = self.watch.left
             task.idle = 0
-            self._run(task, min(task.turn, left), math.inf)
+            self._run(task, min(task.turn, available), math.inf)
             if task.waits and not task.ended:
-                task.ended = task.turn >= left  # all the time there is does not do for a step
+                task.ended = task.turn >= available  # all the time there is does not do for a step
                 task.turn *= 2
 
     def finish(self, tasks: Sequence[LookTask]) -> None:
@@ -189,12 +204,17 @@ class TaskSchedule:
             except Interrupted as stop:
                 task.error = MemoryError(stop.why)
 
-    def _run(self, task: LookTask, seconds: float, longest: float) -> bool:
-        """Let a task run for so many seconds; tell whether it was interrupted amid a step."""
+    def _run(
+        self, task: LookTask, seconds: float, longest: float, *, amid: float | None = None
+    ) -> bool:
+        """Let a task run for so many seconds; tell whether it was interrupted amid a step.
+
+        Without an answer it may run for ``longest``; ``amid`` is when a step is interrupted.
+        """
         self._announce(task)
         begun = now()
         try:
-            with self.watch.limit(AMID * longest):
+            with self.watch.limit(AMID * longest if amid is None else amid):
                 while not task.ended:
                     task.step(max(begun + seconds - now(), 0.05))
                     if task.waits:

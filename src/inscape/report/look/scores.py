@@ -27,13 +27,13 @@ def scores(subject: Subject, data: OpenedData, model: nn.Module, who: str) -> tu
         splits = [("examples", data.x, data.y)]
     longest = max(len(x) for _, x, _ in splits if x is not None)
     most = subject.affordable("scores", FRACTION * subject.clock.budget, longest)
-    made = []
+    results = []
     for rows, x, y in splits:
         if x is None or y is None:
             continue
-        kept = some_rows(len(x), max(FEWEST, most), seed=subject.seed).to(x.device)
-        score = performance(model, x[kept], y[kept], data.loss)
-        made.append(
+        drawn = some_rows(len(x), max(FEWEST, most), seed=subject.seed).to(x.device)
+        score = performance(model, x[drawn], y[drawn], data.loss)
+        results.append(
             Score(
                 who=who,
                 rows=rows,
@@ -43,4 +43,4 @@ def scores(subject: Subject, data: OpenedData, model: nn.Module, who: str) -> tu
                 accuracy=score.accuracy,
             )
         )
-    return tuple(made)
+    return tuple(results)

@@ -62,8 +62,8 @@ def _scored(scores: tuple[Score, ...], measured: int) -> str:
     last = own[-1]
     few = last.n < measured
     if last.accuracy is not None:
-        those = f"and classifies {last.accuracy:.1%} of {last.n:,} of them correctly"
-        return those if few else f"of which it classifies {last.accuracy:.1%} correctly"
+        clause = f"and classifies {last.accuracy:.1%} of {last.n:,} of them correctly"
+        return clause if few else f"of which it classifies {last.accuracy:.1%} correctly"
     where = f"on {last.n:,} of which" if few else "where"
     return f"{where} its loss ({plain(last.loss_name)}) is {number(last.loss)}"
 

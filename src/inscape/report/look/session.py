@@ -16,10 +16,8 @@ from torch import nn
 
 from inscape._core import Instrument, NotApplicable, checks
 from inscape._core.anytime import batches
-from inscape._core.deadline import now
-from inscape._core.threads import on_threads, one_pool
 from inscape.files import size_limits
-from inscape.functional.jacobians import probes_kept
+from inscape.functional.jacobians import cached_probes
 from inscape.loaders import OpenedData, OpenedModel, fit_together, one_input, one_output
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.planes.slices import SlicePicture
@@ -43,6 +41,8 @@ from inscape.report.look.warmup import compile_ahead
 from inscape.report.look.watch import BudgetWatch
 from inscape.report.look.work import ROLES, WorkCounts, read_work, work_of
 from inscape.report.words import one_line, whole_command
+from inscape.runtime.deadline import now
+from inscape.runtime.threads import on_threads, one_pool
 from inscape.selection import selected, selected_instruments
 from inscape.training.trajectory import Trajectory
 
@@ -53,8 +53,9 @@ T = TypeVar("T")
 FITTING, FURTHER = 0.08, 0.04
 #: Seconds that a part of a look counts for in its progress, beside those that are foreseen.
 COUNTED = 0.1
-#: Seconds of making kernels ready that count: to load them takes less, to compile them more.
-LOADING = 3.0
+#: Fraction of the budget that loading or compiling kernels counts for, at most: to compile them,
+#: once on a machine, may take longer than a whole look.
+COMPILING = 0.5
 #: What the work of a look calls a part of the page that there was no time for.
 LOST = "without_"
 #: Fraction of the budget that is planned for exporting the network.
@@ -106,7 +107,7 @@ class Prepared:
 
         with ExitStack() as stack:
             moved = stack.enter_context(pulse(watch.left, quiet=quiet))
-            stack.enter_context(probes_kept())
+            stack.enter_context(cached_probes())
             stack.enter_context(batches(self.subject.rows))
             stack.enter_context(one_pool())
             stack.enter_context(on_threads(self.subject.threads))
@@ -134,9 +135,9 @@ class Prepared:
             model, label = fit.model, fit.label
             beside = self._extra(schedule, "linear_scores", lambda: rate(model, label)) or ()
         linear = None if fit is None else fit.model
-        seen = self._extra(schedule, "checkup", lambda: checkup(subject, linear))
-        if seen is None and not self._has_failed("checkup"):
-            seen = checkup(subject, None, rows=0)  # no time: the weights alone
+        health = self._extra(schedule, "checkup", lambda: checkup(subject, linear))
+        if health is None and not self._has_failed("checkup"):
+            health = checkup(subject, None, rows=0)  # no time: the weights alone
         cut = self._extra(schedule, "slice", self._slice)
         self._give(schedule, measurements.baseline_tasks())
         attribution = self._explained(schedule)
@@ -144,7 +145,7 @@ class Prepared:
             schedule.refine(measurements.tasks)
         else:
             schedule.finish(measurements.tasks)
-        return self._made(measurements, (*own, *beside), seen, cut, attribution)
+        return self._made(measurements, (*own, *beside), health, cut, attribution)
 
     def _reserve(self, measurements: MeasurementTasks) -> None:
         """Keep time for the page, now that it is known which figures it will have."""
@@ -186,22 +187,22 @@ class Prepared:
         else:
             schedule.finish(tasks)
 
-    def _extra(self, schedule: TaskSchedule, name: str, *makers: Callable[[], T]) -> T | None:
+    def _extra(self, schedule: TaskSchedule, name: str, *versions: Callable[[], T]) -> T | None:
         """Return what one part of the page is made of; where that fails, say so and go on.
 
-        Later makers make it better, and are called if there is time.
+        Later versions are better, and are made if there is time.
         """
 
         def start() -> Iterator[Any]:
-            for make in makers:
+            for make in versions:
                 with hooks_kept(self.subject.model):
-                    made = make()
-                yield (made,)
+                    part = make()
+                yield (part,)
 
         if self.work is not None and self.work.rows.get(f"{LOST}{name}"):
             self.subject.counts[f"{LOST}{name}"] = 1
             return None
-        task = LookTask(name=name, role="network", start=start, most=len(makers))
+        task = LookTask(name=name, role="network", start=start, most=len(versions))
         counts = self.subject.counts
         before = set(counts)
         self.extras.append(task)
@@ -224,20 +225,20 @@ class Prepared:
             return None
         watch = self.subject.clock
         watch.reserve(watch.reserved - self._explaining_seconds)
-        given = (self.subject, self.data, plan)
-        makers = [partial(explained, *given)]
+        arguments = (self.subject, self.data, plan)
+        versions = [partial(explained, *arguments)]
         if plan.first_order and self.work is None:
-            makers.append(partial(exact_if_in_time, *given))
-        made = self._extra(schedule, ATTRIBUTION, *makers)
-        if made is None and not self._has_failed(ATTRIBUTION):
-            made = explained(self.subject, self.data, plan.without_time())
-        return made
+            versions.append(partial(exact_if_in_time, *arguments))
+        attribution = self._extra(schedule, ATTRIBUTION, *versions)
+        if attribution is None and not self._has_failed(ATTRIBUTION):
+            attribution = explained(self.subject, self.data, plan.without_time())
+        return attribution
 
     def _made(
         self,
         measurements: MeasurementTasks,
         scored: tuple[Score, ...],
-        seen: Checkup | None,
+        health: Checkup | None,
         cut: SlicePicture | NotApplicable | None,
         attribution: Attribution | None,
     ) -> Look:
@@ -259,7 +260,7 @@ class Prepared:
             ),
             command=whole_command(self.command, work, seed=subject.seed),
             attribution=attribution,
-            checkup=seen,
+            checkup=health,
             slice=cut,
             work=work,
             peak=watch.peak,
@@ -270,13 +271,13 @@ class Prepared:
         """Show which task runs, and the fraction of the expected work that has ended."""
         moved.bar.note = task.name if task.role == "network" else f"{task.name} ({task.role})"
         times = self.seconds
-        whole = [*measurements.tasks, *self.extras]
-        names = [planned.name for planned in whole]
+        tasks = [*measurements.tasks, *self.extras]
+        names = [planned.name for planned in tasks]
         if not measurements.draws:  # baselines are not planned yet
             names += [name for name in self.chosen for _ in ROLES[1:]]
         if self.explaining is not None and ATTRIBUTION not in names:
             names.append(ATTRIBUTION)
-        ended = sum(COUNTED + times.get(planned.name, 0.0) for planned in whole if planned.ended)
+        ended = sum(COUNTED + times.get(planned.name, 0.0) for planned in tasks if planned.ended)
         moved.ended = ended / sum(COUNTED + times.get(name, 0.0) for name in names)
 
 
@@ -301,7 +302,7 @@ def prepare(
 
     Arguments are those of :func:`inscape.look`, and whether there will be a page. A few
     examples pass through the model to check it. Kernels that are not on disk yet are compiled
-    first.
+    first, which is part of the time.
     """
     checks.at_least(0, budget=budget)
     checks.seed(seed)
@@ -311,9 +312,9 @@ def prepare(
     compile_ahead(chosen)
     seconds = budget if known is None else math.inf  # what is repeated takes the time it takes
     watch = BudgetWatch(seconds, memory=size_limits.memory() // 4 if memory is None else memory)
-    watch.start -= min(LOADING, now() - begun)
+    watch.start -= min(COMPILING * budget, now() - begun)
     opened = opened_model(model)
-    with probes_kept():
+    with cached_probes():
         opened_set = opened_data(data, opened.model)
         opened, opened_set = one_input(opened, opened_set, embedding)
         opened = one_output(opened, opened_set, take)
@@ -324,13 +325,15 @@ def prepare(
         )  # fmt: skip
         watch.count_memory()
         with on_threads(subject.threads), batches(subject.rows):
-            made = plan(subject, fitted, trajectory, explain) if explains(only, explain) else None
+            explaining = None
+            if explains(only, explain):
+                explaining = plan(subject, fitted, trajectory, explain)
     return Prepared(
         opened=opened,
         data=fitted,
         subject=subject,
         chosen=chosen,
-        explaining=made,
+        explaining=explaining,
         work=known,
         command=command,
         budget=budget,

@@ -31,7 +31,7 @@ def by_neighbours(
     begun: Attribution,
     subject: Subject,
     data: OpenedData,
-    asked: Sequence[Prediction],
+    predictions: Sequence[Prediction],
     searched: int,
 ) -> Attribution:
     """Return the training examples with the most similar gradients, and the nearest ones."""
@@ -40,12 +40,12 @@ def by_neighbours(
     if count < 1:
         late = "there was no time to search for neighbours"
         return replace(begun, reason=f"{begun.reason}; {late}" if begun.reason else late)
-    kept = some_rows(len(data.x), searched, seed=subject.seed)
+    rows = some_rows(len(data.x), searched, seed=subject.seed)
     try:
         result = neighbours(
             subject.model,
-            data.x[kept.to(data.x.device)],
-            queries=subject.x[[prediction.row for prediction in asked]],
+            data.x[rows.to(data.x.device)],
+            queries=subject.x[[prediction.row for prediction in predictions]],
             count=count + itself,
         )
     except Exception as error:  # this part may fail, the look may not
@@ -53,8 +53,8 @@ def by_neighbours(
     if not isinstance(result, Neighbours):
         return replace(begun, reason=f"{begun.reason}; neighbours: {result.reason}")
     nearest = tuple(
-        _nearest(result, k, prediction, kept.tolist(), data, itself=itself)
-        for k, prediction in enumerate(asked)
+        _nearest(result, k, prediction, rows.tolist(), data, itself=itself)
+        for k, prediction in enumerate(predictions)
     )
     return replace(begun, nearest=nearest, searched=searched)
 
@@ -63,7 +63,7 @@ def _nearest(
     neighbours: Neighbours,
     query: int,
     prediction: Prediction,
-    kept: list[int],
+    rows: list[int],
     data: OpenedData,
     *,
     itself: bool,
@@ -73,7 +73,7 @@ def _nearest(
         (neighbours.by_kernel[query], neighbours.cosines[query]),
         (neighbours.by_distance[query], neighbours.distances[query]),
     ):
-        pairs = [(kept[n], v) for n, v in zip(numbers.tolist(), values.tolist(), strict=True)]
+        pairs = [(rows[n], v) for n, v in zip(numbers.tolist(), values.tolist(), strict=True)]
         others = [pair for pair in pairs if not (itself and pair[0] == prediction.row)]
         lists.append(others[: len(pairs) - itself])
     both = {row for row, _ in lists[0]} & {row for row, _ in lists[1]}

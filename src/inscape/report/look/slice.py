@@ -89,11 +89,7 @@ def slice_picture(
     if min(width, height) < COARSEST:
         reason = f"there is time for {rows} predictions, too few for a picture"
         return NotApplicable(what="slice", reason=reason)
-    u, v = (
-        torch.linspace(float(window[0, k]), float(window[1, k]), n, dtype=torch.float64)
-        for k, n in enumerate((width, height))
-    )
-    places = torch.stack(torch.meshgrid(u, v, indexing="xy"), 2).reshape(-1, 2)
+    places = _grid_places(window, width, height)
     grid = [_outputs(f, frame.at(part).to(x)) for part in torch.split(places, batch)]
     own = _outputs(f, x[anchors]) if anchors else grid[0][:0]
     answers = _answers(torch.cat([own, *grid]), task=task, probability=probability)
@@ -117,6 +113,17 @@ def slice_picture(
         searched=searched,
         rows=len(places) + len(anchors),
     )
+
+
+def _grid_places(
+    window: Float64[Tensor, "2 2"], width: int, height: int
+) -> Float64[Tensor, "places 2"]:
+    """Return the nodes of a grid over a window, row by row."""
+    u, v = (
+        torch.linspace(float(window[0, k]), float(window[1, k]), n, dtype=torch.float64)
+        for k, n in enumerate((width, height))
+    )
+    return torch.stack(torch.meshgrid(u, v, indexing="xy"), 2).reshape(-1, 2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -201,9 +208,9 @@ def _near(
     at = frame.of(flat)
     most = NEAR * float((window[1] - window[0]).max()) if anchors else math.inf
     off = (flat.double() - frame.at(at)).flatten(1).norm(dim=1)
-    kept = (off <= most) & ((at >= window[0]) & (at <= window[1])).all(1)
-    near = drawn[kept][:DOTS]
-    return near, at[kept][:DOTS], most if anchors else 0.0, len(drawn)
+    shown = (off <= most) & ((at >= window[0]) & (at <= window[1])).all(1)
+    near = drawn[shown][:DOTS]
+    return near, at[shown][:DOTS], most if anchors else 0.0, len(drawn)
 
 
 def _winners(

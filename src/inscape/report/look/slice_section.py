@@ -54,7 +54,7 @@ def slice_caption(picture: SlicePicture, regions: PlaneRegions | None) -> str:
         color = "Colour is the output that is largest, a strong line is where that changes"
     else:
         color = (
-            "Colour is the class that the network answers, paler where it is less sure; a "
+            "Colour is the class that the network answers, fainter where it is less sure; a "
             "strong line is the decision boundary"
         )
     lines = ""
@@ -87,8 +87,8 @@ def _dots(picture: SlicePicture) -> str:
 def _anchor(picture: SlicePicture, anchor: Anchor) -> dict[str, Any]:
     """Return letter, picture and words of an example that the plane goes through."""
     sure = "" if anchor.confidence is None else f" (probability {anchor.confidence:.2f})"
-    said = "answered" if picture.labelled or not picture.classes else "largest is"
-    answer = f"{said} {anchor.answer}{sure}" if anchor.answer else ""
+    verb = "answered" if picture.labelled or not picture.classes else "largest is"
+    answer = f"{verb} {anchor.answer}{sure}" if anchor.answer else ""
     label = f"labelled {anchor.label}" if anchor.label else ""
     wrong = picture.labelled and bool(anchor.label) and anchor.label != anchor.answer
     return {

@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, UnsupportedModelError
 from inscape._core.arguments import in_float32
-from inscape._core.deadline import now
-from inscape._core.threads import on_threads, quicker_threads
 from inscape._core.unsupported_models import refuse_other_object, refuse_unreadable
 from inscape.functional.final_activation import ends_in_probability
 from inscape.functional.jacobians import MEMORY, Probe, probe
@@ -20,6 +18,8 @@ from inscape.loaders import Adapted, OpenedData, OpenedModel, arguments_of, open
 from inscape.report.look.watch import BudgetWatch
 from inscape.report.look.window import rectangle, slice_window
 from inscape.report.words import one_line
+from inscape.runtime.deadline import now
+from inscape.runtime.threads import on_threads, quicker_threads
 
 #: Seconds that one batch, with the gradients of up to ten outputs, should take at most.
 BATCH = 0.4
@@ -82,7 +82,7 @@ class Subject:
         most = self.probe.rows(MEMORY)
         with on_threads(1):
             pace = seconds_per_row(self.model, self.x, most=most)
-        rows = torch.arange(max(1, min(most, int(TRIAL / pace))), device=self.x.device)
+        rows = torch.arange(max(1, min(most, int(TRIAL / max(pace, 1e-9)))), device=self.x.device)
         batch = self.x[rows % len(self.x)]
         with torch.no_grad():
             return quicker_threads(lambda: float(self.model(batch).sum()))
@@ -272,8 +272,8 @@ def opened_data(data: object, model: nn.Module) -> OpenedData:
     """Return data as opened ones, in the precision of the model and where it lies."""
     if isinstance(data, OpenedData):
         return data
-    held = data[0] if isinstance(data, tuple) and data else getattr(data, "x", data)
-    known = [*model.parameters(), *([held] if isinstance(held, Tensor) else [])]
+    inputs = data[0] if isinstance(data, tuple) and data else getattr(data, "x", data)
+    known = [*model.parameters(), *([inputs] if isinstance(inputs, Tensor) else [])]
     reference = next((tensor for tensor in known if tensor.is_floating_point()), torch.empty(0))
     return open_data(
         data, dtype=reference.dtype, device=reference.device, arguments=arguments_of(model)

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from inscape._core.deadline import clock_is_real, now
 from inscape.files.size_limits import in_bytes
+from inscape.runtime.deadline import clock_is_real, now
 
 #: Time over the budget, as a fraction of it and in seconds, after which a step is interrupted.
 OVER, MORE = 0.05, 0.5
@@ -135,8 +135,8 @@ class BudgetWatch:
         the whole process, nor where Python would swallow it; the other thread asks again soon. An
         alarm of the caller's own goes to the handler that the caller has set.
         """
-        asked, self._asked = self._asked, False
-        if not asked:
+        expected, self._asked = self._asked, False
+        if not expected:
             if callable(self._before):
                 self._before(number, frame)
             return

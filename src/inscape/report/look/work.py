@@ -49,9 +49,9 @@ def work_of(tasks: Iterable[LookTask], rows: Mapping[str, int]) -> WorkCounts:
     answers: dict[str, list[int | None]] = {}
     for task in tasks:
         lost = isinstance(task.error, MemoryError)
-        whole = task.complete or (task.error is not None and not lost)
+        finished = task.complete or (task.error is not None and not lost)
         counts = answers.setdefault(task.name, [None] * len(ROLES))
-        counts[ROLES.index(task.role)] = None if whole else task.taken
+        counts[ROLES.index(task.role)] = None if finished else task.taken
     return WorkCounts({name: tuple(counts) for name, counts in answers.items()}, dict(rows))
 
 

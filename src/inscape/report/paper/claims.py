@@ -21,21 +21,23 @@ def claims(outcome: ExperimentOutcome, entry: Mapping[str, Any]) -> list[dict[st
     else stands in its place, but no verdict.
     """
     comparable = {judgement.claim.name for judgement in outcome.comparable}
-    taken = {
+    used = {
         judgement.claim.at for judgement in outcome.comparable if isinstance(judgement.claim, Value)
     }
-    said = _said(outcome)
+    reasons = _reasons_of_section(outcome)
     shown = []
     for judgement in outcome.judgements:
         entry_shown = claim(judgement, entry)
         if judgement.claim.name in comparable:
-            shown.append({**entry_shown, "reason": ""} if judgement.reason in said else entry_shown)
-        elif entry_shown["ours"] and entry_shown["at"] not in {("", ""), *taken}:
+            shown.append(
+                {**entry_shown, "reason": ""} if judgement.reason in reasons else entry_shown
+            )
+        elif entry_shown["ours"] and entry_shown["at"] not in {("", ""), *used}:
             shown.append({**entry_shown, "verdict": NOT_COMPARED})
     return shown
 
 
-def _said(outcome: ExperimentOutcome) -> set[str]:
+def _reasons_of_section(outcome: ExperimentOutcome) -> set[str]:
     """Return the reasons for no verdict that hold for a whole section, as its state says."""
     if outcome.scale is None:
         return {judgement.reason for judgement in outcome.judgements}
@@ -46,13 +48,13 @@ def _said(outcome: ExperimentOutcome) -> set[str]:
 
 def claim(judgement: Judgement, entry: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return a claim with its verdict in words and numbers."""
-    asked, ours = judgement.claim, judgement.ours
+    claim, ours = judgement.claim, judgement.ours
     known = {
-        "name": asked.name,
-        "of": asked.of,
-        "says": asked.says,
-        "source": asked.source,
-        "scales": listed(asked.scales),
+        "name": claim.name,
+        "of": claim.of,
+        "says": claim.says,
+        "source": claim.source,
+        "scales": listed(claim.scales),
         "verdict": judgement.verdict,
         "reason": judgement.reason[:1].upper() + judgement.reason[1:],
         "ours": "" if ours is None else number(ours.value, 3),
@@ -61,38 +63,38 @@ def claim(judgement: Judgement, entry: Mapping[str, Any] | None = None) -> dict[
         "method": "" if ours is None else ours.method,
         "n": None if ours is None else ours.n,
     }
-    if isinstance(asked, Trend):
-        place = number(asked.bound, 3)
-        if asked.side == "between" and asked.upper is not None:
-            place += f" and {number(asked.upper, 3)}"
-        return {**known, "at": ("", ""), "test": f"{asked.side} {place}; {asked.test}"}
-    theirs, beside = published(asked, entry or {})
+    if isinstance(claim, Trend):
+        place = number(claim.bound, 3)
+        if claim.side == "between" and claim.upper is not None:
+            place += f" and {number(claim.upper, 3)}"
+        return {**known, "at": ("", ""), "test": f"{claim.side} {place}; {claim.test}"}
+    published_value, beside = published(claim, entry or {})
     by = (
-        f"tolerance {number(asked.tolerance or 0.0)}"
-        if asked.published_se is None
-        else f"standard error {number(asked.published_se, 2)}"
+        f"tolerance {number(claim.tolerance or 0.0)}"
+        if claim.published_se is None
+        else f"standard error {number(claim.published_se, 2)}"
     )
     return {
         **known,
-        "at": asked.at,
-        "label": label_of(asked),
-        "published": theirs,
+        "at": claim.at,
+        "label": label_of(claim),
+        "published": published_value,
         "printed_spread": beside,
-        "test": f"published {theirs}, {by}",
+        "test": f"published {published_value}, {by}",
     }
 
 
-def label_of(asked: Value) -> str:
+def label_of(claim: Value) -> str:
     """Return whose number it is: of the paper, or of the raw results that came with it."""
-    raw = "raw results" in asked.source and not asked.source.startswith("printed")
+    raw = "raw results" in claim.source and not claim.source.startswith("printed")
     return "raw" if raw else "paper"
 
 
-def published(asked: Value, entry: Mapping[str, Any]) -> tuple[str, str]:
+def published(claim: Value, entry: Mapping[str, Any]) -> tuple[str, str]:
     """Return a number as it is printed, or with the digits it needs, and its standard deviation."""
-    if label_of(asked) == "paper":
-        return printed(entry, asked.at[0], asked.published)
-    return number(asked.published, 3 if abs(asked.published) >= 1 else 2), ""
+    if label_of(claim) == "paper":
+        return printed(entry, claim.at[0], claim.published)
+    return number(claim.published, 3 if abs(claim.published) >= 1 else 2), ""
 
 
 def spread(ours: Estimate) -> str:
@@ -119,10 +121,10 @@ def formula(text: str) -> Markup:
     >>> str(formula("PL1^(1)(f_L) and x_{i+k}"))
     'PL1<sup>(1)</sup>(f<sub>L</sub>) and x<sub>i+k</sub>'
     """
-    plain = str(escape(text))
+    marked = str(escape(text))
     for pattern, shown in _INDICES.items():
-        plain = re.sub(pattern, shown, plain)
-    return Markup(plain)
+        marked = re.sub(pattern, shown, marked)
+    return Markup(marked)
 
 
 _INDICES = {

@@ -30,11 +30,11 @@ def paper_page(paper: str, store: Store, scale: ScaleName | None = None) -> str:
             experiment on its own.
     """
     outcomes = [stored_outcome(listing.id, store, scale) for listing in experiments(paper)]
-    return page_of(paper, outcomes, command=f"inscape reproduce {paper}", whole=True)
+    return page_of(paper, outcomes, command=f"inscape reproduce {paper}", complete=True)
 
 
 def page_of(
-    paper: str, outcomes: Sequence[ExperimentOutcome], *, command: str, whole: bool = False
+    paper: str, outcomes: Sequence[ExperimentOutcome], *, command: str, complete: bool = False
 ) -> str:
     """Return a page about outcomes of experiments.
 
@@ -42,12 +42,12 @@ def page_of(
         paper: Name of the paper.
         outcomes: What is known about each experiment.
         command: What to type to repeat it all.
-        whole: Whether entries of the paper without an experiment are shown, too.
+        complete: Whether entries of the paper without an experiment are shown, too.
     """
     facts = paper_facts(paper) if paper in papers() else {}
     text = ""
     for most in FIGURES:
-        sections, further = _sections(facts, outcomes, most, typed="" if whole else command)
+        sections, further = _sections(facts, outcomes, most, typed="" if complete else command)
         text = rendered_page(
             "paper.html.j2",
             facts=citation(paper, facts),
@@ -71,7 +71,7 @@ def write_pages(store: Store, out: Path) -> list[Path]:
     rows = []
     for paper in papers():
         outcomes = [stored_outcome(listing.id, store) for listing in experiments(paper)]
-        text = page_of(paper, outcomes, command=f"inscape reproduce {paper}", whole=True)
+        text = page_of(paper, outcomes, command=f"inscape reproduce {paper}", complete=True)
         written.append(out / f"{paper}.html")
         write(written[-1], text.encode())
         rows.append(
@@ -113,12 +113,12 @@ def counts(outcomes: Sequence[ExperimentOutcome]) -> dict[str, Counter[Verdict]]
     items = [
         own for outcome in outcomes if (own := [j for j in outcome.comparable if not is_ours(j)])
     ]
-    every = [judgement for outcome in outcomes for judgement in outcome.comparable]
+    judgements = [judgement for outcome in outcomes for judgement in outcome.comparable]
     counted = {
         "table or figure": Counter(weakest(own) for own in items),
         "claim of the paper": Counter(judgement.verdict for own in items for judgement in own),
         "expectation of our own": Counter(
-            judgement.verdict for judgement in every if is_ours(judgement)
+            judgement.verdict for judgement in judgements if is_ours(judgement)
         ),
     }
     return {kind: counter for kind, counter in counted.items() if counter}
@@ -149,26 +149,26 @@ def lead(outcomes: Sequence[ExperimentOutcome]) -> str:
     counted = counts(outcomes)
     if not counted:
         return "No claim of this paper was written down yet."
-    said = []
+    clauses = []
     if items := counted.pop("table or figure", None):
-        whole = items["reproduced"]
+        reproduced = items["reproduced"]
         many = (
             f"{items.total()} {'table or figure' if items.total() == 1 else 'tables and figures'}"
         )
-        said.append(
-            f"{whole} of {many} with claims {'has' if whole == 1 else 'have'} all of them "
-            "reproduced."
+        clauses.append(
+            f"{reproduced} of {many} with claims {'has' if reproduced == 1 else 'have'} "
+            "all of them reproduced."
         )
     for kind, counter in counted.items():
         parts = [f"{counter[verdict]} {verdict}" for verdict in VERDICTS if counter[verdict]]
         many = kind if counter.total() == 1 else kind.replace(" of ", "s of ", 1)
-        said.append(f"Of {counter.total()} {many}: {listed(parts)}.")
+        clauses.append(f"Of {counter.total()} {many}: {listed(parts)}.")
     scales = [
         name for name in ("paper", "laptop", "smoke") if any(f.scale == name for f in outcomes)
     ]
     if scales:
-        said.append(f"From records at scale {listed(scales)}.")
-    return " ".join(said)
+        clauses.append(f"From records at scale {listed(scales)}.")
+    return " ".join(clauses)
 
 
 def _sections(

@@ -27,10 +27,10 @@ def reproduction_pages(reproduction: Reproduction) -> dict[Path, Callable[[], st
         ending = "-smoke" if reproduction.scale == "smoke" else ""
         if reproduction.only or any(outcome.changed for outcome in outcomes):
             ending = "-own-settings"
-        whole = not ending and not paper.startswith(OWN)
+        complete = not ending and not paper.startswith(OWN)
         pages[reproduction.store.root / f"{paper}{ending}.html"] = (
             partial(paper_page, paper, reproduction.store)
-            if whole
+            if complete
             else partial(page_of, paper, outcomes, command=reproduction.command)
         )
     return pages

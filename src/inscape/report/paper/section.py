@@ -95,11 +95,11 @@ def section(
     experiment, item = outcome.experiment, name_of(outcome.id).partition("/")[2]
     runs = experiment_of(source(outcome.id))
     shown = claims(outcome, entry)
-    made, alone = tables(shown, entry, runs)
+    paper_tables, alone = tables(shown, entry, runs)
     judged = [row for row in shown if row["verdict"] != NOT_COMPARED]
     single = [row for row in judged if row["at"] == ("", "") or row in alone]
     concluded = outcome.conclusions if outcome.scale != "smoke" else ()
-    theirs = entry.get("finding", "")
+    published_finding = entry.get("finding", "")
     return Section(
         item=item,
         kicker=kicker(entry) if entry else experiment.shows,
@@ -108,13 +108,15 @@ def section(
         scale=outcome.scale or "",
         state=state(outcome),
         tally=_tally(outcome.comparable),
-        tables=made,
-        beyond=_beyond(outcome, made),
+        tables=paper_tables,
+        beyond=_beyond(outcome, paper_tables),
         values=tuple(row for row in judged if row not in single),
         claims=tuple(single),
-        figure=drawn(outcome, f"{experiment.shows}: {experiment.title}. {theirs}".strip(), most),
+        figure=drawn(
+            outcome, f"{experiment.shows}: {experiment.title}. {published_finding}".strip(), most
+        ),
         drawn=_how_drawn(outcome, entry),
-        caption=_caption(concluded if experiment.same_as else (), theirs),
+        caption=_caption(concluded if experiment.same_as else (), published_finding),
         conclusions=() if experiment.same_as else concluded,
         other_scales=tuple(claim(judgement) for judgement in outcome.at_other_scales),
         departures=departures(outcome, runs),
@@ -131,10 +133,10 @@ def departures(outcome: ExperimentOutcome, runs: Experiment) -> tuple[str, ...]:
     """Return how the settings differ from the paper's: those of the records that are shown."""
     if outcome.scale is None:
         return ()
-    own, theirs = (
+    own, published = (
         experiment.departures.get(outcome.scale, ()) for experiment in (outcome.experiment, runs)
     )
-    return tuple(dict.fromkeys((*own, *theirs)))
+    return tuple(dict.fromkeys((*own, *published)))
 
 
 def _readable(erratum: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,21 +151,21 @@ def _how_drawn(outcome: ExperimentOutcome, entry: Mapping[str, Any]) -> str:
     return f"Drawn {records}; the paper has no such figure."
 
 
-def _caption(concluded: Sequence[str], theirs: str) -> Markup:
+def _caption(concluded: Sequence[str], published_finding: str) -> Markup:
     """Return what a figure of other records shows of them, and what the paper says of it."""
-    said = [*concluded, *([f"The paper: {theirs}"] if theirs else [])]
-    return Markup(" ").join(map(formula, said))
+    sentences = [*concluded, *([f"The paper: {published_finding}"] if published_finding else [])]
+    return Markup(" ").join(map(formula, sentences))
 
 
 def _beyond(
-    outcome: ExperimentOutcome, made: Sequence[PaperTable]
+    outcome: ExperimentOutcome, paper_tables: Sequence[PaperTable]
 ) -> dict[str, tuple[tuple[str, str, str], ...]]:
     """Return quantities that no claim is about, beside those of their kind, as words."""
-    asked = {claim.of for claim in outcome.experiment.claims}
-    main = next((table for table in made if not table.title), None)
+    quantities = {claim.of for claim in outcome.experiment.claims}
+    main = next((table for table in paper_tables if not table.title), None)
     return {
         kind: tuple((name, number(ours.value, 3), interval(ours)) for name, ours in entries)
-        for kind, entries in beyond(main, outcome.quantities, asked).items()
+        for kind, entries in beyond(main, outcome.quantities, quantities).items()
     }
 
 
@@ -185,15 +187,15 @@ def state(outcome: ExperimentOutcome) -> str:
         return f"Not run yet: {why}" if why else f"Not run yet{f': only {begun}' if begun else ''}."
     count = len(outcome.records)
     words = f"All {count:,} cells" if count > 1 else "The one cell"
-    said = f"{words} of scale {outcome.scale}"
+    sentence = f"{words} of scale {outcome.scale}"
     if outcome.changed:
-        return f"{said}, with changed settings: {listed(outcome.changed)}. No verdict."
+        return f"{sentence}, with changed settings: {listed(outcome.changed)}. No verdict."
     if outcome.scale == "smoke":
-        return f"{said}: they only show that the code runs. No verdict."
+        return f"{sentence}: they only show that the code runs. No verdict."
     others = [n for n, (a, b) in outcome.cells.items() if n != outcome.scale and a == b > 0]
     if also := [name for name in others if name != "smoke"]:
-        said += f", the largest that is complete ({listed(also)} is there, too)"
-    return f"{said}; {begun} so far." if begun else f"{said}."
+        sentence += f", the largest that is complete ({listed(also)} is there, too)"
+    return f"{sentence}; {begun} so far." if begun else f"{sentence}."
 
 
 def drawn(outcome: ExperimentOutcome, label: str, most: int) -> Markup | None:
@@ -228,7 +230,7 @@ def facts(outcome: ExperimentOutcome) -> dict[str, str]:
     """Return how the records were made."""
     if not outcome.records:
         return {}
-    seen: dict[str, list[str]] = {
+    departures: dict[str, list[str]] = {
         name: sorted({str(r.provenance[name]) for r in outcome.records if name in r.provenance})
         for name in VERSIONS
     }
@@ -236,7 +238,7 @@ def facts(outcome: ExperimentOutcome) -> dict[str, str]:
         "scale": outcome.scale or "",
         "records": f"{len(outcome.records):,}",
         "time": f"{seconds(outcome.seconds)} in all cells together",
-        **{name: listed(versions) for name, versions in seen.items() if versions},
+        **{name: listed(versions) for name, versions in departures.items() if versions},
     }
     if (owner := name_of(source(outcome.id))) != name_of(outcome.id):
         known["runs of"] = owner
@@ -250,8 +252,8 @@ def facts(outcome: ExperimentOutcome) -> dict[str, str]:
 
 def command(outcome: ExperimentOutcome) -> str:
     """Return what to type to run an experiment again."""
-    plain = f"inscape reproduce {outcome.id} --scale {outcome.scale or 'laptop'}"
-    return outcome.command or plain
+    command = f"inscape reproduce {outcome.id} --scale {outcome.scale or 'laptop'}"
+    return outcome.command or command
 
 
 def csv_rows(outcome: ExperimentOutcome) -> list[dict[str, Any]]:

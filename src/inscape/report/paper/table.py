@@ -46,13 +46,15 @@ def tables(
     rest = [claim for claim in placed if claim not in alone]
     counted = [claim for claim in rest if claim["at"][1].isdecimal()]
     main = [claim for claim in rest if claim not in counted]
-    made = []
+    paper_tables = []
     if main:
-        made.append(_table(main, constants(entry), spread=True))
+        paper_tables.append(_table(main, constants(entry), spread=True))
     if counted:
         quantity = counted[0]["of"].partition("/")[0]
-        made.append(_table(counted, {}, title=f"{quantity.capitalize()}{_by(counted, runs)}"))
-    return tuple(made), alone
+        paper_tables.append(
+            _table(counted, {}, title=f"{quantity.capitalize()}{_by(counted, runs)}")
+        )
+    return tuple(paper_tables), alone
 
 
 def constants(entry: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, str]]:
@@ -61,16 +63,16 @@ def constants(entry: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, str]]
     The key is the column's name, and how many means are printed to its left.
     """
     columns = entry.get("columns", ())[1:]
-    given = {}
+    brackets = {}
     for index, column in enumerate(columns, start=1):
         if not column.endswith(("_mean", "_sd")):
-            left = sum(name.endswith("_mean") for name in columns[: index - 1])
-            given[column.replace("_", " "), left] = {
+            place = sum(name.endswith("_mean") for name in columns[: index - 1])
+            brackets[column.replace("_", " "), place] = {
                 str(row[0]): number(row[index])
                 for row in entry.get("rows", ())
                 if isinstance(row[index], int | float)
             }
-    return given
+    return brackets
 
 
 def printed(entry: Mapping[str, Any], row: str, published: float) -> tuple[str, str]:
@@ -96,21 +98,21 @@ def printed(entry: Mapping[str, Any], row: str, published: float) -> tuple[str, 
 
 
 def beyond(
-    main: PaperTable | None, quantities: Mapping[str, Estimate], asked: set[str]
+    main: PaperTable | None, quantities: Mapping[str, Estimate], claimed: set[str]
 ) -> dict[str, list[tuple[str, Estimate]]]:
     """Return all quantities of the judged kinds, for each kind that has more than its claims.
 
     Args:
         main: The table of the paper.
         quantities: What the analysis gave.
-        asked: Quantities that claims are about.
+        claimed: Quantities that claims are about.
     """
     cells = main.cells.values() if main else ()
     judged = [claim for claim in cells if claim.get("verdict", NOT_COMPARED) != NOT_COMPARED]
     by_kind = {}
     for kind in dict.fromkeys(claim["of"].partition("/")[0] for claim in judged):
         names = [name for name in quantities if name.startswith(f"{kind}/")]
-        if any(name not in asked for name in names):
+        if any(name not in claimed for name in names):
             by_kind[kind] = [(_after(name, kind), quantities[name]) for name in names]
     return by_kind
 
@@ -128,8 +130,8 @@ def _beside(claim: Shown, other: Shown) -> bool:
 def _by(cells: Sequence[Shown], runs: Experiment) -> str:
     """Return by which setting the columns differ: the one that takes their numbers."""
     columns = {claim["at"][1] for claim in cells}
-    every: list[Axes] = [runs.axes(scale) for scale in SCALES]
-    for axes in every:
+    axes_by_scale: list[Axes] = [runs.axes(scale) for scale in SCALES]
+    for axes in axes_by_scale:
         for name, values in axes.items():
             if columns & set(map(str, values)):
                 return f" by {name}"
@@ -138,7 +140,7 @@ def _by(cells: Sequence[Shown], runs: Experiment) -> str:
 
 def _table(
     cells: Sequence[Shown],
-    given: Mapping[tuple[str, int], Mapping[str, str]],
+    brackets: Mapping[tuple[str, int], Mapping[str, str]],
     *,
     title: str = "",
     spread: bool = False,
@@ -149,8 +151,8 @@ def _table(
         claim["at"]: claim if spread else {**claim, "spread": "", "printed_spread": ""}
         for claim in cells
     }
-    for (column, left), values in given.items():
-        columns.insert(left, column)
+    for (column, place), values in brackets.items():
+        columns.insert(place, column)
         filled |= {(row, column): {"given": values[row]} for row in rows if row in values}
     notes = _notes([claim for claim in filled.values() if "given" not in claim])
     return PaperTable(title=title, rows=rows, columns=tuple(columns), cells=filled, notes=notes)
@@ -160,12 +162,12 @@ def _notes(cells: Sequence[Shown]) -> tuple[str, ...]:
     """Say what stands in a cell, where the numbers are from, and why some are not compared."""
     spread = any(claim["spread"] for claim in cells)
     ours = "our mean ± its standard deviation over data sets" if spread else "our number"
-    said = [f"Each cell: {ours} with its mark, its 95% interval, and the published one."]
+    sentences = [f"Each cell: {ours} with its mark, its 95% interval, and the published one."]
     for label in dict.fromkeys(claim["label"] for claim in cells):
         sources = dict.fromkeys(o["source"] for o in cells if o["label"] == label and o["source"])
         if sources:
-            said.append(f"{label.capitalize()}: {'; '.join(sources)}.")
+            sentences.append(f"{label.capitalize()}: {'; '.join(sources)}.")
     if scales := [claim["scales"] for claim in cells if claim["verdict"] == NOT_COMPARED]:
         fits = listed(list(dict.fromkeys(scales)))
-        said.append(f"Not compared: the published number is of the settings of scale {fits}.")
-    return tuple(said)
+        sentences.append(f"Not compared: the published number is of the settings of scale {fits}.")
+    return tuple(sentences)

@@ -24,10 +24,10 @@ def announcement(planned: ReproductionPlan) -> str:
     total, count = planned.forecast()[-1], len(planned.plans)
     many = f"{count} experiment{'s' * (count != 1)} at scale {planned.scale}"
     cells = f"{total['cells']:,} cell{'s' * (total['cells'] != 1)}"
-    said = f"{many}: {cells}, {total['missing']:,} to compute"
+    sentence = f"{many}: {cells}, {total['missing']:,} to compute"
     if not total["missing"]:
-        return f"{said}: all records are there"
-    return f"{said}, {about(total['seconds'])} with {planned.executor.jobs} at a time"
+        return f"{sentence}: all records are there"
+    return f"{sentence}, {about(total['seconds'])} with {planned.executor.jobs} at a time"
 
 
 def forecast_rows(planned: ReproductionPlan) -> list[Row]:
@@ -65,7 +65,7 @@ def reproduction_text(reproduction: Reproduction) -> Iterator[Block]:
 def reproduction_dict(reproduction: Reproduction, pages: Sequence[Path]) -> dict[str, Any]:
     """Return verdicts, quantities and pages as plain values, for JSON."""
     return {
-        "experiments": [_plain(outcome) for outcome in reproduction.outcomes],
+        "experiments": [_row(outcome) for outcome in reproduction.outcomes],
         "computed": reproduction.computed,
         "seconds": reproduction.seconds,
         "pages": [str(page) for page in pages],
@@ -123,7 +123,7 @@ def _item(outcome: ExperimentOutcome) -> str:
     return name_of(outcome.id).partition("/")[2]
 
 
-def _plain(outcome: ExperimentOutcome) -> Row:
+def _row(outcome: ExperimentOutcome) -> Row:
     return {
         "experiment": name_of(outcome.id),
         "scale": outcome.scale,

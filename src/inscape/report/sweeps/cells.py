@@ -16,10 +16,9 @@ from typing import Any
 import torch
 
 from inscape._core import DataError, Instrument, NotApplicable, Result, instruments
-from inscape._core.progress import silence
 from inscape._core.result import Summary, mean_summary, share_summary
 from inscape._core.sampling import generator
-from inscape.functional.jacobians import probes_kept
+from inscape.functional.jacobians import cached_probes
 from inscape.lab.encoding import canonical
 from inscape.lab.experiment import CellValues, Experiment, Settings
 from inscape.loaders import OpenedData, OpenedModel, fit_together, one_output, open_data, open_model
@@ -27,6 +26,7 @@ from inscape.loaders.performance import per_sample
 from inscape.report.look.hooks import hooks_kept
 from inscape.report.look.subject import Subject, subject_of
 from inscape.report.look.watch import BudgetWatch
+from inscape.runtime.progress import silence
 
 #: The cell that says how well a model does, and what it is.
 PERFORMANCE = "performance"
@@ -81,7 +81,7 @@ def together(cells: Sequence[Settings]) -> Iterator[tuple[int, CellValues | Exce
 def measured(cell: Settings) -> CellValues:
     """Return the values of a cell: one instrument on one model."""
     opened = open_cell(cell)
-    with probes_kept(), hooks_kept(opened.subject.model):
+    with cached_probes(), hooks_kept(opened.subject.model):
         if cell["instrument"] == PERFORMANCE:
             return _performance(opened)
         return _outcome(call(opened.subject, instruments()[cell["instrument"]]))
@@ -117,7 +117,7 @@ def _opening(cell: Settings) -> str:
 def _open(model: Mapping[str, Any], data: Mapping[str, Any], seed: int) -> Opened:
     opened = _opened_model(model)
     given = _opened_data(data, opened)
-    with probes_kept():
+    with cached_probes():
         opened = one_output(opened, given, model["take"])
         fitted = fit_together(opened, given)
         subject = subject_of(

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from inscape import escaping
-from inscape._core.extras import need
 from inscape.report.html import write_by_suffix
 from inscape.report.sweeps.latex import latex_table
 from inscape.report.sweeps.table import Sweep
 from inscape.report.words import number, plain
+from inscape.runtime.extras import need
 
 #: Rows of a table in a notebook.
 SHOWN = 30

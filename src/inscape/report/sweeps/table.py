@@ -284,7 +284,7 @@ class Sweep:
 
         In a notebook the picture is shown below the cell.
         """
-        from inscape._core.notebook import show
+        from inscape.figures import show
         from inscape.report.sweeps.figures import small_multiples
 
         figure = small_multiples(self)

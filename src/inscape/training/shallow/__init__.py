@@ -1,4 +1,4 @@
-"""One hidden layer, trained by gradients written out by hand: few units, or few inputs."""
+"""Training of one hidden layer by hand-written gradients, faster than autograd."""
 
 from inscape.training.shallow.loop import fit_shallow
 from inscape.training.shallow.wide import fit_wide

@@ -1,9 +1,9 @@
 """Coordinates in which one hidden layer is trained: pixels, or a basis of the training images.
 
-Gradient steps on a loss move the first layer only inside the span of the training images. So the
-rest of each unit's weights stays where it was, and training happens in as many coordinates as the
-images have dimensions; the network is the same up to rounding. Where a penalty only scales each
-unit (the weights product), one more coordinate carries the length of that rest.
+Gradient steps on a loss change the first layer only inside the span of the training images. So the
+component of each unit's weights outside of it stays constant, and the training has as many
+coordinates as the span has dimensions; the network is the same up to rounding. Where a penalty
+only scales each unit (the weights product), one more coordinate is the norm of that component.
 """
 
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Coordinates:
-    """Training points and first-layer weights as the loop sees them.
+    """Training points and first-layer weights in the coordinates of the loop.
 
     Attributes:
-        x: One row per point; the last column is 1 and carries the bias.
+        x: One row per point; the last column is 1, for the bias.
         w: One column per unit; the last row is its bias.
         span: Basis of the images, one row each, or None for pixels.
-        rest: Weights outside the span, as they were at the start.
-        stretch: Whether the last row but one of ``w`` carries the length of the rest.
+        rest: Component of the initial weights outside the span.
+        stretch: Whether the last row but one of ``w`` is the norm of that component.
     """
 
     x: Tensor
@@ -31,7 +31,7 @@ class Coordinates:
     stretch: bool
 
     def weights(self) -> tuple[Tensor, Tensor]:
-        """Return weights (one row per unit) and biases in pixels again, as float64."""
+        """Return weights (one row per unit) and biases in pixels, as float64."""
         w = self.w.double()
         bias = w[-1]
         if self.span is None or self.rest is None:
@@ -55,15 +55,15 @@ def basis(x: Tensor) -> Tensor:
 def coordinates(
     x: Tensor, weight: Tensor, bias: Tensor, *, in_span: bool, stretch: bool, by_unit: bool
 ) -> Coordinates:
-    """Set up the training of a first layer on the points ``x``.
+    """Return points and first-layer weights in the coordinates of a training.
 
     Args:
         x: Training points, one row each.
         weight: First weights, one row per unit.
         bias: First biases.
-        in_span: Whether to take a basis of the points instead of pixels.
+        in_span: Whether to use a basis of the span of the points instead of pixels.
         stretch: Whether the weights outside of the span are scaled.
-        by_unit: Whether the weights of each unit lie together in memory.
+        by_unit: Whether the weights of each unit are contiguous in memory.
     """
     points, w = x.double(), weight.double()
     span = rest = None
@@ -76,10 +76,10 @@ def coordinates(
         if stretch:
             points = torch.cat([points, points.new_zeros(len(points), 1)], 1)
             rows.append(rest.norm(dim=1)[None])
-    ones = points.new_ones(len(points), 1)
+    constant = points.new_ones(len(points), 1)
     first = torch.cat([*rows, bias.double()[None]]).to(x.dtype)
     return Coordinates(
-        x=torch.cat([points, ones], 1).to(x.dtype).contiguous(),
+        x=torch.cat([points, constant], 1).to(x.dtype).contiguous(),
         w=first.T.contiguous().T if by_unit else first.contiguous(),
         span=span,
         rest=rest,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inscape._core.compiled import compiled
+from inscape.runtime.compilation import compiled
 
 Array = NDArray[Any]
 
@@ -58,7 +58,7 @@ def add_where_on(z: Array, grown: Array, da: Array) -> None:
 
 
 @compiled
-def unit_rows(rows: Array, scale: Any, weights: Array) -> Any:
+def normalise_rows(rows: Array, scale: Any, weights: Array) -> Any:
     """Scale each row to the length ``scale``, rows of zeros stay; return the sum of the lengths."""
     zero = np.zeros(1, rows.dtype)[0]
     total = zero
@@ -78,13 +78,13 @@ def unit_rows(rows: Array, scale: Any, weights: Array) -> Any:
 def path(z: Array, a: Array, scale: Any, t: Array, dz: Array, da: Array) -> Any:
     """Add ``scale`` times the gradient of the path length of the pairs (first half, second half).
 
-    On a segment the units before the ReLU are themselves on a segment, so no product is needed.
+    Along a segment the pre-activations are linear, so no product is needed.
     Return the sum of the lengths.
     """
-    zero, one = np.zeros(1, a.dtype)[0], np.ones(1, a.dtype)[0]
+    zero, unity = np.zeros(1, a.dtype)[0], np.ones(1, a.dtype)[0]
     half, knots = len(z) // 2, len(t)
     outputs = np.empty(knots, a.dtype)
-    pull = np.empty(knots, a.dtype)
+    output_gradient = np.empty(knots, a.dtype)
     total = zero
     for i in range(half):
         for k in range(knots):
@@ -93,34 +93,34 @@ def path(z: Array, a: Array, scale: Any, t: Array, dz: Array, da: Array) -> Any:
                 at = z[i, j] + t[k] * (z[half + i, j] - z[i, j])
                 output += (at if at > zero else zero) * a[j]
             outputs[k] = output
-        pull[:] = zero
+        output_gradient[:] = zero
         for k in range(knots - 1):
             change = outputs[k + 1] - outputs[k]
             total += abs(change)
             sign = a.dtype.type(scale * np.sign(change))
-            pull[k + 1] += sign
-            pull[k] -= sign
+            output_gradient[k + 1] += sign
+            output_gradient[k] -= sign
         for k in range(knots):
-            if pull[k] == zero:
+            if output_gradient[k] == zero:
                 continue
             for j in range(len(a)):
                 at = z[i, j] + t[k] * (z[half + i, j] - z[i, j])
-                force = pull[k] if at > zero else zero
-                da[j] += force * at
-                dz[half + i, j] += t[k] * force * a[j]
-                dz[i, j] += (one - t[k]) * force * a[j]
+                weight = output_gradient[k] if at > zero else zero
+                da[j] += weight * at
+                dz[half + i, j] += t[k] * weight * a[j]
+                dz[i, j] += (unity - t[k]) * weight * a[j]
     return total
 
 
 @compiled
-def bends(
-    z: Array, a: Array, scale: Any, lr: Any, t: Array, w: Array, pulls: Array, da: Array
+def gradient_path(
+    z: Array, a: Array, scale: Any, lr: Any, t: Array, w: Array, changes: Array, da: Array
 ) -> Any:
-    """Move the weights down ``scale`` times the gradient path length of the pairs.
+    """Make a gradient step on ``scale`` times the gradient path length of the pairs.
 
     ``w`` has one row per unit, its bias last. Few units switch between two knots, so the change of
     the gradient there is a sum of few rows. Add the gradient in the output weights to ``da``;
-    return the sum of the lengths. ``pulls`` is room for one row per step of each pair.
+    return the sum of the lengths. ``changes`` is a buffer with one row per segment of each pair.
     """
     zero = np.zeros(1, a.dtype)[0]
     half, steps, d = len(z) // 2, len(t) - 1, w.shape[1] - 1
@@ -141,15 +141,15 @@ def bends(
             counts[row] = count
             if count == 0:
                 continue
-            pulls[row] = zero
+            changes[row] = zero
             for c in range(count):
                 j = switched[row, c]
                 weight = signs[row, c] * a[j]
                 for m in range(d):
-                    pulls[row, m] += weight * w[j, m]
+                    changes[row, m] += weight * w[j, m]
             square = zero
             for m in range(d):
-                square += pulls[row, m] * pulls[row, m]
+                square += changes[row, m] * changes[row, m]
             length = np.sqrt(square)
             total += length
             factor = a.dtype.type(scale / length) if length > zero else zero
@@ -157,22 +157,22 @@ def bends(
                 j = switched[row, c]
                 dot = zero
                 for m in range(d):
-                    dot += pulls[row, m] * w[j, m]
+                    dot += changes[row, m] * w[j, m]
                 da[j] += signs[row, c] * factor * dot
             for m in range(d):
-                pulls[row, m] *= factor
+                changes[row, m] *= factor
     for row in range(half * steps):  # only now, since all of the above reads the old weights
         for c in range(counts[row]):
             j = switched[row, c]
             move = a.dtype.type(lr * signs[row, c] * a[j])
             for m in range(d):
-                w[j, m] -= move * pulls[row, m]
+                w[j, m] -= move * changes[row, m]
     return total
 
 
 @compiled
-def shrink(w: Array, a: Array, scale: Any, lr: Any, da: Array) -> Any:
-    """Move the weights (one column per unit) down ``scale`` times the weights product.
+def shrink_units(w: Array, a: Array, scale: Any, lr: Any, da: Array) -> Any:
+    """Make a gradient step on ``scale`` times the weights product; ``w`` has one column per unit.
 
     Add its gradient in the output weights to ``da``; return the weights product.
     """

@@ -1,12 +1,12 @@
-"""Train one hidden layer of ReLUs by gradients written out by hand: two products a step.
+"""Training of one hidden layer of ReLUs by hand-written gradients: two matrix products a step.
 
-The same training as :func:`inscape.training.fit` with ``loss="mse"`` and plain SGD, to float
-accuracy, at a fraction of its time: no graph is built, the elementwise work is compiled, the first
-layer lives in the span of the images where that is exact, and a penalty costs only the products
-that it needs.
+The same training as :func:`inscape.training.fit` with ``loss="mse"`` and plain SGD, up to rounding,
+at a fraction of its time: no autograd graph is built, the elementwise work is compiled, the first
+layer is trained in the span of the images where that is exact, and a penalty costs only the
+products that it needs.
 """
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,14 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import checks
-from inscape._core.progress import progress as progress_bar
 from inscape._core.sampling import generator
-from inscape.training.checks import check_settings, check_start
+from inscape.runtime.progress import progress as progress_bar
+from inscape.training.checks import check_start
 from inscape.training.loop import Fit
+from inscape.training.options import FitOptions, check_coefficient
 from inscape.training.shallow.coordinates import Coordinates, coordinates
 from inscape.training.shallow.kernels import squared_error
 from inscape.training.shallow.penalties import PENALTIES, Penalty
-from inscape.training.trajectory import Settings
 from inscape.training.update import DivergedError, batches_per_epoch
 
 Layers = tuple[nn.Linear, nn.Linear]
@@ -50,10 +50,10 @@ def fit_shallow(
 
     Args:
         model: ``nn.Sequential`` of Linear, ReLU, Linear (see ``models.two_layer``).
-        x: Inputs, one row each.
+        x: Inputs, one row per sample.
         y: Targets, one column.
         lr: Learning rate.
-        batch: Size of mini-batches, reshuffled every epoch; None takes all data at each step.
+        batch: Size of mini-batches, reshuffled every epoch; None uses all data at each step.
         epochs: Largest number of passes over the data.
         stop_loss: Stop at the end of the epoch whose mean loss is this or less.
         penalty: ``"none"``, ``"gradient_norm"``, ``"path_length"``, ``"gradient_path_length"`` or
@@ -63,23 +63,16 @@ def fit_shallow(
         progress: Whether to show progress; None shows it after two seconds.
     """
     checks.one_of(("none", *PENALTIES), penalty=penalty)
-    settings = _settings(lr, batch, epochs, stop_loss, penalty, coefficient, seed)
-    check_settings(settings)
+    if penalty != "none":
+        check_coefficient(coefficient, penalty)
+    options = FitOptions(lr=lr, batch=batch, epochs=epochs, stop_loss=stop_loss, progress=progress)
     first, last = _layers(model)
     check_start(model, x, y, "mse")
     extra = PENALTIES[penalty](coefficient) if penalty != "none" else None
-    frame = coordinates(
-        x.detach(),
-        first.weight.detach(),
-        first.bias.detach(),
-        in_span=extra is None or extra.in_span,
-        stretch=extra is not None and extra.stretches,
-        by_unit=extra is not None and extra.by_unit,
-    )
-    loop = _Loop(frame, y.detach(), last, settings, extra)
-    quiet = None if progress is None else not progress
-    stopped = loop.run(quiet=quiet)
-    _put_back(first, last, frame, loop)
+    loop = _Loop(_coordinates(x, first, extra), y.detach(), last, options, seed, extra)
+    stopped = loop.run()
+    _write_weights(first, last, loop)
+    penalties = () if penalty == "none" else ((coefficient, penalty),)
     return Fit(
         model=model.eval(),
         losses=torch.tensor(loop.losses, dtype=torch.float64),
@@ -87,8 +80,20 @@ def fit_shallow(
         epochs=len(loop.losses),
         steps=len(loop.losses) * loop.per_epoch,
         stopped=stopped,
-        settings=settings,
+        settings=replace(options.settings(seed=seed), penalties=penalties),
         trajectory=None,
+    )
+
+
+def _coordinates(x: Tensor, first: nn.Linear, extra: Penalty | None) -> Coordinates:
+    """Return the coordinates of the training that the penalty allows."""
+    return coordinates(
+        x.detach(),
+        first.weight.detach(),
+        first.bias.detach(),
+        in_span=extra is None or extra.in_span,
+        stretch=extra is not None and extra.stretches,
+        by_unit=extra is not None and extra.by_unit,
     )
 
 
@@ -100,32 +105,34 @@ class _Loop:
         frame: Coordinates,
         y: Tensor,
         last: nn.Linear,
-        settings: Settings,
+        options: FitOptions,
+        seed: int,
         extra: Penalty | None,
     ) -> None:
-        self.frame, self.settings, self.extra = frame, settings, extra
+        self.frame, self.options, self.seed, self.extra = frame, options, seed, extra
         self.y = y.flatten()
         self.a = last.weight.detach()[0].clone()
         self.offset = last.bias.detach().clone()
-        size = settings.batch or len(y)
+        size = options.batch or len(y)
         self.z = frame.x.new_empty(min(size, len(y)), len(self.a))
         self.dz = torch.empty_like(self.z)
         self.da = torch.empty_like(self.a)
-        self.per_epoch = batches_per_epoch(len(y), settings.batch)
+        self.per_epoch = batches_per_epoch(len(y), options.batch)
         self.losses: list[float] = []
         self.penalties: list[list[float]] = []
 
-    def run(self, *, quiet: bool | None) -> Literal["loss", "epochs"]:
+    def run(self) -> Literal["loss", "epochs"]:
         """Run epochs until the loss is reached or there are no more."""
-        shuffle = generator(self.settings.seed)
-        n, stop = len(self.y), self.settings.stop_loss
-        with progress_bar(self.settings.epochs, label="training", quiet=quiet) as bar:
-            for _ in range(self.settings.epochs):
-                seen, paid = self._epoch(shuffle)
-                self.losses.append(seen / n)
+        shuffle = generator(self.seed)
+        n, stop = len(self.y), self.options.stop_loss
+        epochs, quiet = self.options.epochs, self.options.quiet
+        with progress_bar(epochs, label="training", quiet=quiet) as bar:
+            for _ in range(epochs):
+                loss, penalty = self._epoch(shuffle)
+                self.losses.append(loss / n)
                 if self.extra is not None:
-                    self.penalties.append([paid / n])
-                if not np.isfinite(seen + paid):
+                    self.penalties.append([penalty / n])
+                if not np.isfinite(loss + penalty):
                     raise self._diverged()
                 if stop is not None and self.losses[-1] <= stop:
                     return "loss"
@@ -133,22 +140,22 @@ class _Loop:
         return "epochs"
 
     def _epoch(self, shuffle: torch.Generator) -> tuple[float, float]:
-        """Make one pass over the data; return loss and penalty, summed over points."""
-        x, y, size = self.frame.x, self.y, self.settings.batch
+        """Make one pass over the data; return loss and penalty, summed over samples."""
+        x, y, size = self.frame.x, self.y, self.options.batch
         if size is not None:
             order = torch.randperm(len(y), generator=shuffle)
             x, y = x[order], y[order]
-        seen = paid = 0.0
+        loss_sum = penalty_sum = 0.0
         size = size or len(y)
-        for xs, ys in zip(torch.split(x, size), torch.split(y, size), strict=True):
-            loss, penalty = self._step(xs, ys)
-            seen += loss
-            paid += penalty * len(xs)
-        return seen, paid
+        for inputs, targets in zip(torch.split(x, size), torch.split(y, size), strict=True):
+            loss, penalty = self._step(inputs, targets)
+            loss_sum += loss
+            penalty_sum += penalty * len(inputs)
+        return loss_sum, penalty_sum
 
     def _step(self, x: Tensor, y: Tensor) -> tuple[float, float]:
         """Make one update; return the summed loss and the penalty of the batch."""
-        lr, w = self.settings.lr, self.frame.w
+        lr, w = self.options.lr, self.frame.w
         z, dz = self.z[: len(x)], self.dz[: len(x)]
         torch.mm(x, w, out=z)
         loss, offset = squared_error(
@@ -171,7 +178,7 @@ class _Loop:
 
 
 def _layers(model: nn.Module) -> Layers:
-    """Return the two layers of the network, or say what it is instead."""
+    """Return the two layers of the network; raise an error if it is another."""
     match list(model.children()) if isinstance(model, nn.Sequential) else []:
         case [nn.Linear() as first, nn.ReLU(), nn.Linear(out_features=1) as last]:
             own = [dict(layer.named_parameters()).keys() for layer in (first, last)]
@@ -183,39 +190,11 @@ def _layers(model: nn.Module) -> Layers:
     )
 
 
-def _put_back(first: nn.Linear, last: nn.Linear, frame: Coordinates, loop: _Loop) -> None:
-    weight, bias = frame.weights()
+def _write_weights(first: nn.Linear, last: nn.Linear, loop: _Loop) -> None:
+    """Copy the trained weights into the layers."""
+    weight, bias = loop.frame.weights()
     with torch.no_grad():
         first.weight.copy_(weight)
         first.bias.copy_(bias)
         last.weight.copy_(loop.a[None])
         last.bias.copy_(loop.offset)
-
-
-def _settings(
-    lr: float,
-    batch: int | None,
-    epochs: int,
-    stop_loss: float | None,
-    penalty: str,
-    coefficient: float,
-    seed: int,
-) -> Settings:
-    penalties: Sequence[tuple[float, str]] = [] if penalty == "none" else [(coefficient, penalty)]
-    return Settings(
-        loss="mse",
-        optimizer="sgd",
-        lr=lr,
-        momentum=0.0,
-        nesterov=False,
-        weight_decay=0.0,
-        betas=(0.9, 0.999),
-        batch=batch,
-        epochs=epochs,
-        schedule=None,
-        stop_loss=stop_loss,
-        stop_on="running",
-        penalties=tuple(penalties),
-        seed=seed,
-        record=None,
-    )

@@ -1,9 +1,9 @@
-"""The four smoothness penalties, with gradients written out for one hidden layer of ReLUs.
+"""The four smoothness penalties, with hand-written gradients for one hidden layer of ReLUs.
 
 With ``A`` the output weights of the active units (one row per point) and ``W`` the first layer,
 the gradient of the function is ``A W``. So a norm of it costs three products with ``W``: one for
 the value, one back to the output weights, one for the weights. Its change along a segment is a sum
-over the few units that switch, and path lengths need only what the units are at both ends.
+over the few units that switch, and path lengths need only the pre-activations at both ends.
 """
 
 from abc import ABC, abstractmethod
@@ -15,10 +15,10 @@ from torch import Tensor
 from inscape.training.shallow.kernels import (
     active_weights,
     add_where_on,
-    bends,
+    gradient_path,
+    normalise_rows,
     path,
-    shrink,
-    unit_rows,
+    shrink_units,
 )
 
 #: Knots on a segment (Volhejn, Eq. 4.7).
@@ -30,9 +30,9 @@ class Penalty(ABC):
 
     #: Whether it leaves the weights in the span of the training points.
     in_span: ClassVar[bool] = True
-    #: Whether it scales the weights outside of that span, each unit by a number of its own.
+    #: Whether it scales the weights outside of that span, each unit by its own factor.
     stretches: ClassVar[bool] = False
-    #: Whether it wants the weights of each unit to lie together in memory.
+    #: Whether the weights of each unit should be contiguous in memory.
     by_unit: ClassVar[bool] = False
 
     def __init__(self, coefficient: float) -> None:
@@ -40,7 +40,7 @@ class Penalty(ABC):
 
     @abstractmethod
     def step(self, w: Tensor, z: Tensor, a: Tensor, dz: Tensor, da: Tensor, lr: float) -> float:
-        """Add to ``dz`` and ``da``, or update ``w`` at once where it does not go through ``dz``.
+        """Add the gradient to ``dz`` and ``da``, or update ``w`` where that is not enough.
 
         ``w`` has one column per unit and the biases as its last row.
 
@@ -58,10 +58,10 @@ class GradientNorm(Penalty):
         w = w[:-1]
         active = torch.empty_like(z)
         active_weights(z.numpy(), a.numpy(), active.numpy())
-        pull = active @ w.T
-        total = unit_rows(pull.numpy(), self.coefficient / len(z), a.numpy())
-        add_where_on(z.numpy(), (pull @ w).numpy(), da.numpy())
-        w.addmm_(pull.T, active, alpha=-lr)
+        gradients = active @ w.T
+        total = normalise_rows(gradients.numpy(), self.coefficient / len(z), a.numpy())
+        add_where_on(z.numpy(), (gradients @ w).numpy(), da.numpy())
+        w.addmm_(gradients.T, active, alpha=-lr)
         return float(total) / len(z)
 
 
@@ -83,9 +83,11 @@ class GradientPathLength(Penalty):
     def step(self, w: Tensor, z: Tensor, a: Tensor, dz: Tensor, da: Tensor, lr: float) -> float:
         """Add the gradient of the penalty."""
         t = torch.linspace(0, 1, KNOTS, dtype=z.dtype).numpy()
-        pulls = z.new_empty(len(z) // 2 * (KNOTS - 1), len(w) - 1).numpy()
+        buffer = z.new_empty(len(z) // 2 * (KNOTS - 1), len(w) - 1).numpy()
         rows = w.T.numpy()
-        return float(bends(z.numpy(), a.numpy(), self.coefficient, lr, t, rows, pulls, da.numpy()))
+        return float(
+            gradient_path(z.numpy(), a.numpy(), self.coefficient, lr, t, rows, buffer, da.numpy())
+        )
 
 
 class WeightsProduct(Penalty):
@@ -95,7 +97,7 @@ class WeightsProduct(Penalty):
 
     def step(self, w: Tensor, z: Tensor, a: Tensor, dz: Tensor, da: Tensor, lr: float) -> float:
         """Add the gradient of the penalty."""
-        return float(shrink(w[:-1].numpy(), a.numpy(), self.coefficient, lr, da.numpy()))
+        return float(shrink_units(w[:-1].numpy(), a.numpy(), self.coefficient, lr, da.numpy()))
 
 
 PENALTIES: dict[str, type[Penalty]] = {

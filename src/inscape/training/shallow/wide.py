@@ -1,4 +1,4 @@
-"""Train one wide hidden layer on few inputs with Adam: one compiled loop, no graph.
+"""Training of one wide hidden layer on few inputs by Adam in a compiled loop.
 
 The same training as :func:`inscape.training.fit` with ``loss="mse"``, ``optimizer="adam"`` and all
 points at each step, up to rounding, at a tenth of its time.
@@ -6,27 +6,25 @@ points at each step, up to rounding, at a tenth of its time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
-from typing import Any
+from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape._core import checks
-from inscape._core.progress import progress as progress_bar
-from inscape.training.checks import check_settings, check_start
+from inscape.runtime.progress import progress as progress_bar
+from inscape.training.checks import check_start
 from inscape.training.loop import Fit
-from inscape.training.schedules import ScheduleFunction, description, factor
-from inscape.training.trajectory import Settings
+from inscape.training.options import FitOptions
+from inscape.training.schedules import ScheduleFunction, factor
 from inscape.training.update import DivergedError
 
 #: Batch and targets of a step, counted from 0.
 Fresh = Callable[[int], tuple[Tensor, Tensor]]
 
-#: Steps between two looks at the clock.
+#: Steps of a call of the kernel, after which the progress bar moves.
 BLOCK = 250
 
 
@@ -64,8 +62,8 @@ def fit_wide(
     .. math:: \min_\theta \; \tfrac1n \sum_i (f_\theta(x_i) - y_i)^2
 
     With ``sigma`` both layers are held at a length scale, as ``inscape.controls.length_scale``
-    does with ``scope="matrix"``; the network that comes out has plain weights. Which weights it
-    starts from is only a matter of the model given. One thread; many networks take several.
+    does with ``scope="matrix"``; the trained network has ordinary weights. Training starts from
+    the weights of ``model``, in one thread; train several networks in several threads.
 
     >>> from inscape.models import two_layer
     >>> x = torch.linspace(-1, 1, 9)[:, None]
@@ -84,55 +82,44 @@ def fit_wide(
             each step; None leaves them free.
         bias: ``"free"``, or ``"normalised"`` as in Klindt's code: hidden biases have the standard
             deviation sigma, the offset of the output is multiplied by it.
-        views: Orders of the inputs over which the output is averaged while training.
-        fresh: Gives points and targets of each step, as many as ``x`` and ``y`` have.
+        views: Permutations of the inputs over which the output is averaged while training.
+        fresh: Function from the step to its points and targets, as many as ``x`` and ``y`` have.
         progress: Whether to show progress; None shows it after two seconds.
     """
-    _check_numbers(lr, betas, steps)
-    settings = _settings(lr, betas, steps, schedule)
-    check_settings(settings)
+    checks.whole(1, steps=steps)
     checks.one_of(("free", "normalised"), bias=bias)
+    options = FitOptions(
+        optimizer="adam", lr=lr, betas=betas, epochs=steps, schedule=schedule, progress=progress
+    )
     net = _net(model)
     check_start(model, x, y, "mse")
-    targets = _targets(net, sigma, bias)
-    loop = _Loop(net, targets, betas, _Points(x, y, _orders(views, x.shape[1]), fresh))
-    quiet = None if progress is None else not progress
-    rates = np.array([lr * factor(schedule, step) for step in range(steps)])
-    losses = loop.run(rates, quiet=quiet)
-    _put_back(net, loop)
+    points = _Points(x, y, _permutations(views, x.shape[1]), fresh)
+    losses = _Loop(net, _deviations(net, sigma, bias), points, options).run()
+    return _finished(model, losses, options)
+
+
+def _finished(model: nn.Module, losses: Tensor, options: FitOptions) -> Fit:
     return Fit(
         model=model.eval(),
         losses=losses,
-        penalties=losses.new_empty(steps, 0),
-        epochs=steps,
-        steps=steps,
+        penalties=losses.new_empty(len(losses), 0),
+        epochs=len(losses),
+        steps=len(losses),
         stopped="epochs",
-        settings=settings,
+        settings=options.settings(),
         trajectory=None,
     )
 
 
-def _check_numbers(lr: float, betas: tuple[float, float], steps: int) -> None:
-    checks.whole(1, steps=steps)
-    if not 0 <= lr < inf:
-        raise ValueError(
-            f"lr must be a finite number, 0 or more, found {lr}: use one such as 1e-3."
-        )
-    if not all(0 <= beta < 1 for beta in betas):
-        raise ValueError(
-            f"betas must be at least 0 and below 1, found {betas}: use two such as (0.9, 0.999)."
-        )
-
-
 class _Points:
-    """The points of each step, in columns, all views of them one after the other."""
+    """The batch of each step, one column per point, all views of it one after the other."""
 
-    def __init__(self, x: Tensor, y: Tensor, orders: list[list[int]], fresh: Fresh | None) -> None:
-        self.x, self.y, self.orders, self.fresh = x.detach(), y.detach(), orders, fresh
-        self.views = max(1, len(orders))
+    def __init__(self, x: Tensor, y: Tensor, views: list[list[int]], fresh: Fresh | None) -> None:
+        self.x, self.y, self.views, self.fresh = x.detach(), y.detach(), views, fresh
+        self.copies = max(1, len(views))
 
     def at(self, step: int) -> tuple[Tensor, Tensor]:
-        """Return points and targets of a step."""
+        """Return the points and the targets of a step."""
         x, y = (self.x, self.y) if self.fresh is None else self.fresh(step)
         if (x.shape, y.shape) != (self.x.shape, self.y.shape) or x.dtype != self.x.dtype:
             raise ValueError(
@@ -140,7 +127,7 @@ class _Points:
                 f"of shape {tuple(self.y.shape)} as x and y have, found {x.dtype}, "
                 f"{tuple(x.shape)} and {tuple(y.shape)} at step {step}: draw as many as x has."
             )
-        columns = torch.cat([x[:, order] for order in self.orders] or [x]).T
+        columns = torch.cat([x[:, view] for view in self.views] or [x]).T
         return columns.contiguous(), y.flatten().contiguous()
 
 
@@ -148,60 +135,60 @@ class _Loop:
     """Weights, buffers and moments of one training."""
 
     def __init__(
-        self, net: _Net, targets: Sequence[float], betas: tuple[float, float], points: _Points
+        self, net: _Net, deviations: Sequence[float], points: _Points, options: FitOptions
     ) -> None:
         from inscape.training.shallow import wide_kernels
 
-        self.points = points
+        self.net, self.points, self.options = net, points, options
         self.units = net.first.out_features
         self.weights = torch.cat([p.flatten() for p in net.parameters]).contiguous()
-        n = len(points.x) * points.views
+        n = len(points.x) * points.copies
         self.hidden = self.weights.new_empty(self.units, n)
         self.out = self.weights.new_empty(n)
-        self.slopes = torch.zeros_like(self.weights)
+        self.gradients = torch.zeros_like(self.weights)
         self.moments = self.weights.new_zeros(2, len(self.weights))
         self.factors = self.weights.new_ones(4)
-        self.targets = self.weights.new_tensor(targets)
-        self.rules = np.array([*betas, 1e-8])
+        self.deviations = self.weights.new_tensor(deviations)
+        self.adam = np.array([*options.betas, 1e-8])
         double = self.weights.dtype == torch.float64
         tanh = wide_kernels.EXACT_TANH if double else wide_kernels.TANH
         self.kind = tanh if net.tanh else wide_kernels.RELU
         self._run: Callable[..., None] = wide_kernels.run
 
-    def run(self, rates: npt.NDArray[Any], *, quiet: bool | None) -> Tensor:
-        """Make all steps and return the loss before each."""
+    def run(self) -> Tensor:
+        """Make all steps, write the weights into the network, and return the loss before each."""
+        options, steps = self.options, self.options.epochs
+        rates = np.array([options.lr * factor(options.schedule, step) for step in range(steps)])
         size = BLOCK if self.points.fresh is None else 1
-        losses = self.weights.new_empty(len(rates))
-        with progress_bar(len(rates), label="training", quiet=quiet) as bar:
-            for start in range(0, len(rates), size):
-                some = rates[start : start + size]
-                self._steps(start, some, losses[start : start + size])
-                last = float(losses[start + len(some) - 1])
+        losses = self.weights.new_empty(steps)
+        with progress_bar(steps, label="training", quiet=options.quiet) as bar:
+            for start in range(0, steps, size):
+                block = rates[start : start + size]
+                self._steps(start, block, losses[start : start + size])
+                last = float(losses[start + len(block) - 1])
                 if not np.isfinite(last):
                     raise _diverged(losses, start)
-                bar.advance(len(some), note=f"loss {last:.1e}")
+                bar.advance(len(block), note=f"loss {last:.1e}")
+        self._write_weights()
         return losses.double()
 
     def _steps(self, done: int, rates: object, losses: Tensor) -> None:
         x, y = self.points.at(done)
-        held = (self.weights, self.slopes, self.moments, self.hidden, self.out, self.factors)
-        arrays = [tensor.numpy() for tensor in (*held, self.targets)]
-        ends = (self.rules, rates, done, self.kind, losses.numpy())
-        self._run(x.numpy(), y.numpy(), self.units, *arrays, *ends)
+        state = (self.weights, self.gradients, self.moments, self.hidden, self.out, self.factors)
+        arrays = [tensor.numpy() for tensor in (*state, self.deviations)]
+        schedule = (self.adam, rates, done, self.kind, losses.numpy())
+        self._run(x.numpy(), y.numpy(), self.units, *arrays, *schedule)
 
-    def scaled(self) -> Tensor:
-        """Return the weights that the network computes with."""
-        sizes = self._sizes()
-        parts = []
-        for part, target in zip(
-            torch.split(self.weights, sizes), self.targets.tolist(), strict=True
+    @torch.no_grad()
+    def _write_weights(self) -> None:
+        """Copy the weights that the network computes with into its layers."""
+        parameters = self.net.parameters
+        parts = torch.split(self.weights, [p.numel() for p in parameters])
+        for parameter, part, deviation in zip(
+            parameters, parts, self.deviations.tolist(), strict=True
         ):
-            scale = -target if target < 0 else 1.0
-            parts.append(part * (target / part.std() if target > 0 else scale))
-        return torch.cat(parts)
-
-    def _sizes(self) -> list[int]:
-        return [len(self.weights) - 2 * self.units - 1, self.units, self.units, 1]
+            scale = deviation / part.std() if deviation > 0 else -deviation if deviation else 1.0
+            parameter.copy_((part * scale).view_as(parameter))
 
 
 def _diverged(losses: Tensor, start: int) -> DivergedError:
@@ -213,7 +200,7 @@ def _diverged(losses: Tensor, start: int) -> DivergedError:
 
 
 def _net(model: nn.Module) -> _Net:
-    """Return the parts of the network, or say what it is instead."""
+    """Return the layers of the network; raise an error if it is another."""
     match list(model.children()) if isinstance(model, nn.Sequential) else []:
         case [nn.Linear() as first, nn.ReLU() | nn.Tanh() as between, nn.Linear() as last]:
             own = [dict(layer.named_parameters()).keys() for layer in (first, last)]
@@ -225,8 +212,8 @@ def _net(model: nn.Module) -> _Net:
     )
 
 
-def _targets(net: _Net, sigma: float | None, bias: str) -> tuple[float, float, float, float]:
-    """Return the standard deviations to hold, 0 for none, and -f for a plain factor f."""
+def _deviations(net: _Net, sigma: float | None, bias: str) -> tuple[float, float, float, float]:
+    """Return the standard deviation to hold of each parameter; 0: none, -f: a constant factor f."""
     if sigma is None:
         return 0.0, 0.0, 0.0, 0.0
     if not 0 < sigma < float("inf"):
@@ -245,7 +232,8 @@ def _targets(net: _Net, sigma: float | None, bias: str) -> tuple[float, float, f
     return sigma / sqrt(d), biases[0], sigma / sqrt(units), biases[1]
 
 
-def _orders(views: Sequence[Sequence[int]], d: int) -> list[list[int]]:
+def _permutations(views: Sequence[Sequence[int]], d: int) -> list[list[int]]:
+    """Return the views as lists; raise an error if one is no permutation of the inputs."""
     for view in views:
         if sorted(view) != list(range(d)):
             raise ValueError(
@@ -253,33 +241,3 @@ def _orders(views: Sequence[Sequence[int]], d: int) -> list[list[int]]:
                 f"0 to {d - 1} once."
             )
     return [list(view) for view in views]
-
-
-@torch.no_grad()
-def _put_back(net: _Net, loop: _Loop) -> None:
-    given = net.parameters
-    parts = torch.split(loop.scaled(), [p.numel() for p in given])
-    for parameter, part in zip(given, parts, strict=True):
-        parameter.copy_(part.view_as(parameter))
-
-
-def _settings(
-    lr: float, betas: tuple[float, float], steps: int, schedule: ScheduleFunction | None
-) -> Settings:
-    return Settings(
-        loss="mse",
-        optimizer="adam",
-        lr=lr,
-        momentum=0.0,
-        nesterov=False,
-        weight_decay=0.0,
-        betas=betas,
-        batch=None,
-        epochs=steps,
-        schedule=description(schedule),
-        stop_loss=None,
-        stop_on="running",
-        penalties=(),
-        seed=0,
-        record=None,
-    )

@@ -1,7 +1,7 @@
-"""One hidden layer on few inputs: whole steps of Adam, compiled, unit by unit.
+"""Steps of Adam for one hidden layer on few inputs, compiled, unit by unit.
 
-All arrays share one precision. A unit's activations make a row as long as there are points, so that
-only weights and those rows pass through memory. Points lie in columns: ``x`` has a row per input.
+All arrays have one precision. The activations of a unit are a row with one entry per point, so that
+only weights and those rows pass through memory. ``x`` has a row per input, a column per point.
 """
 
 # mypy: disable-error-code="no-untyped-call, import-untyped"
@@ -15,9 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from inscape._core import denormals
-from inscape._core.compiled import compiled
-from inscape._core.denormals import flush_denormals, restore
+from inscape.runtime.compilation import compiled
+from inscape.runtime.denormals import flush_denormals, restore
 
 Array = NDArray[Any]
 
@@ -25,9 +24,9 @@ RELU, TANH, EXACT_TANH = 0, 1, 2
 
 
 def _part(function: Callable[..., Any]) -> Any:
-    """Make a function a part of the kernel that calls it.
+    """Return a function that is compiled into the kernel that calls it.
 
-    Divisions do not ask whether they divide by zero, as loops that ask are not vectorised.
+    Divisions are not checked for zero, since loops with such checks are not vectorised.
     """
     jit: Callable[..., Any] = njit
     options = {"fastmath": True, "error_model": "numpy"}
@@ -42,9 +41,9 @@ def _lambert(depth: int) -> tuple[list[float], list[float]]:
     below, above = [2 * depth - 1], [1]
     for odd in range(2 * depth - 3, 0, -2):
         size = max(len(below), len(above) + 1)
-        one = [odd * p for p in below] + [0] * (size - len(below))
-        two = [0, *above] + [0] * (size - len(above) - 1)
-        below, above = [p + q for p, q in zip(one, two, strict=True)], below
+        scaled = [odd * p for p in below] + [0] * (size - len(below))
+        shifted = [0, *above] + [0] * (size - len(above) - 1)
+        below, above = [p + q for p, q in zip(scaled, shifted, strict=True)], below
     return [p / below[0] for p in above], [q / below[0] for q in below]
 
 
@@ -57,7 +56,7 @@ FARTHEST = 9.0
 def activate(row: Array, kind: int) -> None:
     """Replace a row by its activations."""
     to = row.dtype.type
-    zero, one, far = to(0), to(1), to(FARTHEST)
+    zero, unity, far = to(0), to(1), to(FARTHEST)
     if kind == RELU:
         for i in range(len(row)):
             row[i] = row[i] if row[i] > zero else zero
@@ -68,8 +67,8 @@ def activate(row: Array, kind: int) -> None:
             z = row[i] if row[i] < far else far
             z = z if z > -far else -far
             u = z * z
-            above = one + u * (p1 + u * (p2 + u * (p3 + u * (p4 + u * (p5 + u * p6)))))
-            below = one + u * (q1 + u * (q2 + u * (q3 + u * (q4 + u * (q5 + u * q6)))))
+            above = unity + u * (p1 + u * (p2 + u * (p3 + u * (p4 + u * (p5 + u * p6)))))
+            below = unity + u * (q1 + u * (q2 + u * (q3 + u * (q4 + u * (q5 + u * q6)))))
             row[i] = z * above / below
     else:
         for i in range(len(row)):
@@ -92,26 +91,26 @@ def scale_of(values: Array, target: Any) -> Any:
 
 
 @_part
-def pull_back(values: Array, slopes: Array, factor: Any, mean: Any, variance: Any) -> None:
-    """Turn the gradient in scaled values into that in the values themselves."""
+def scale_gradient(values: Array, gradients: Array, factor: Any, mean: Any, variance: Any) -> None:
+    """Replace the gradient in scaled values by that in the values themselves."""
     to = values.dtype.type
     along = to(0)
     for i in range(len(values)):
-        along += slopes[i] * values[i]
+        along += gradients[i] * values[i]
     along /= to(len(values) - 1) * variance
     for i in range(len(values)):
-        slopes[i] = factor * (slopes[i] - along * (values[i] - mean))
+        gradients[i] = factor * (gradients[i] - along * (values[i] - mean))
 
 
 @_part
 def forward(
     x: Array, w: Array, b: Array, a: Array, factors: Array, hidden: Array, out: Array, kind: int
 ) -> None:
-    """Fill in the activations of all units, a row each, and the outputs without their offset."""
+    """Write the activations of all units, a row each, and the outputs without their offset."""
     out[:] = out.dtype.type(0)
     for j in range(len(b)):
         row, start = hidden[j], factors[1] * b[j]
-        if len(x) == 2:  # the papers' inputs, without a way through memory in between
+        if len(x) == 2:  # the papers' inputs, without intermediate results in memory
             w0, w1 = factors[0] * w[j, 0], factors[0] * w[j, 1]
             for i in range(len(row)):
                 row[i] = start + w0 * x[0, i] + w1 * x[1, i]
@@ -128,21 +127,21 @@ def forward(
 
 
 @_part
-def blame(out: Array, y: Array, offset: Any) -> Any:
-    """Turn outputs into slopes of the mean squared error; return the error.
+def error_gradient(out: Array, y: Array, offset: Any) -> Any:
+    """Replace outputs by the gradient of the mean squared error in them; return the error.
 
     The outputs are those of several views of the same points, one view after the other, and the
-    mean over the views is what the network says.
+    prediction is their mean.
     """
     to = out.dtype.type
     n = len(y)
     views = len(out) // n
-    total, share, factor = to(0), to(1) / to(views), to(2) / to(len(out))
+    total, weight, factor = to(0), to(1) / to(views), to(2) / to(len(out))
     for i in range(n):
-        said = to(0)
+        output = to(0)
         for view in range(views):
-            said += out[view * n + i]
-        error = offset + share * said - y[i]
+            output += out[view * n + i]
+        error = offset + weight * output - y[i]
         total += error * error
         for view in range(views):
             out[view * n + i] = factor * error
@@ -154,9 +153,9 @@ def backward(
     x: Array, a: Array, factors: Array, hidden: Array, slope: Array,
     dw: Array, db: Array, da: Array, kind: int,
 ) -> None:  # fmt: skip
-    """Fill in the gradients in the scaled weights."""
+    """Write the gradients in the scaled weights."""
     to = slope.dtype.type
-    zero, one = to(0), to(1)
+    zero, unity = to(0), to(1)
     for j in range(len(a)):
         row, weight = hidden[j], factors[2] * a[j]
         along = zero
@@ -168,7 +167,7 @@ def backward(
                 row[i] = weight * slope[i] if row[i] > zero else zero
         else:
             for i in range(len(row)):
-                row[i] = weight * slope[i] * (one - row[i] * row[i])
+                row[i] = weight * slope[i] * (unity - row[i] * row[i])
         total = zero
         for i in range(len(row)):
             total += row[i]
@@ -182,53 +181,56 @@ def backward(
 
 @_part
 def adam(
-    values: Array, slopes: Array, mean: Array, square: Array, rate: Any, rules: Array, step: int
+    values: Array, gradients: Array, mean: Array, square: Array, rate: Any, rules: Array, step: int
 ) -> None:
-    """Move values by a step of Adam, its number counted from 1."""
+    """Make a step of Adam, its number counted from 1."""
     to = values.dtype.type
-    one, first, second, least = to(1), to(rules[0]), to(rules[1]), to(rules[2])
-    pace = to(rate / (1 - rules[0] ** step))
+    unity, first, second, least = to(1), to(rules[0]), to(rules[1]), to(rules[2])
+    corrected_rate = to(rate / (1 - rules[0] ** step))
     root = to(1 / np.sqrt(1 - rules[1] ** step))
     for i in range(len(values)):
-        mean[i] = first * mean[i] + (one - first) * slopes[i]
-        square[i] = second * square[i] + (one - second) * slopes[i] * slopes[i]
-        values[i] -= pace * mean[i] / (np.sqrt(square[i]) * root + least)
+        mean[i] = first * mean[i] + (unity - first) * gradients[i]
+        square[i] = second * square[i] + (unity - second) * gradients[i] * gradients[i]
+        values[i] -= corrected_rate * mean[i] / (np.sqrt(square[i]) * root + least)
 
 
-@compiled(uses=(denormals,))
+@compiled
 def run(
-    x: Array, y: Array, units: int, weights: Array, slopes: Array, moments: Array, hidden: Array,
-    out: Array, factors: Array, targets: Array, rules: Array, rates: Array, done: int, kind: int,
+    x: Array, y: Array, units: int, weights: Array, gradients: Array, moments: Array, hidden: Array,
+    out: Array, factors: Array, deviations: Array, rules: Array, rates: Array, done: int, kind: int,
     losses: Array,
 ) -> None:  # fmt: skip
-    """Make as many steps as there are rates; ``done`` were made before.
+    """Make as many steps as there are rates, after ``done`` steps before.
 
-    ``weights`` holds the first layer, its biases, the second layer and its offset; ``targets`` the
-    standard deviations that they are held at, 0 where they are free, and -f for a plain factor f.
+    ``weights`` holds the first layer, its biases, the second layer and its offset; ``deviations``
+    their standard deviations, 0 where they are free, and -f for a constant factor f.
     """
     before = flush_denormals()
     d = len(x)
     ends = (0, units * d, units * (d + 1), units * (d + 2), units * (d + 2) + 1)
     means, variances = np.zeros(4, weights.dtype), np.ones(4, weights.dtype)
-    w, dw = weights[: ends[1]].reshape(units, d), slopes[: ends[1]].reshape(units, d)
-    b, db = weights[ends[1] : ends[2]], slopes[ends[1] : ends[2]]
-    a, da = weights[ends[2] : ends[3]], slopes[ends[2] : ends[3]]
+    w, dw = weights[: ends[1]].reshape(units, d), gradients[: ends[1]].reshape(units, d)
+    b, db = weights[ends[1] : ends[2]], gradients[ends[1] : ends[2]]
+    a, da = weights[ends[2] : ends[3]], gradients[ends[2] : ends[3]]
     for step in range(len(rates)):
         for part in range(4):
-            factors[part] = -targets[part] if targets[part] < 0 else 1
-            if targets[part] > 0:
-                held = weights[ends[part] : ends[part + 1]]
-                factors[part], means[part], variances[part] = scale_of(held, targets[part])
+            factors[part] = -deviations[part] if deviations[part] < 0 else 1
+            if deviations[part] > 0:
+                values = weights[ends[part] : ends[part + 1]]
+                factors[part], means[part], variances[part] = scale_of(values, deviations[part])
         forward(x, w, b, a, factors, hidden, out, kind)
-        losses[step] = blame(out, y, factors[3] * weights[ends[3]])
+        losses[step] = error_gradient(out, y, factors[3] * weights[ends[3]])
         backward(x, a, factors, hidden, out, dw, db, da, kind)
-        slopes[ends[3]] = out.sum()
+        gradients[ends[3]] = out.sum()
         for part in range(4):
-            held, pulled = weights[ends[part] : ends[part + 1]], slopes[ends[part] : ends[part + 1]]
-            if targets[part] > 0:
-                pull_back(held, pulled, factors[part], means[part], variances[part])
-            elif targets[part] < 0:
-                for i in range(len(held)):
-                    pulled[i] *= factors[part]
-        adam(weights, slopes, moments[0], moments[1], rates[step], rules, done + step + 1)
+            values, gradient = (
+                weights[ends[part] : ends[part + 1]],
+                gradients[ends[part] : ends[part + 1]],
+            )
+            if deviations[part] > 0:
+                scale_gradient(values, gradient, factors[part], means[part], variances[part])
+            elif deviations[part] < 0:
+                for i in range(len(values)):
+                    gradient[i] *= factors[part]
+        adam(weights, gradients, moments[0], moments[1], rates[step], rules, done + step + 1)
     restore(before)

@@ -1,0 +1,1 @@
+"""How code runs on this machine: compiled kernels, threads, deadlines, progress, extras."""
