@@ -24,6 +24,7 @@ SETTINGS = {
     "gradient_deflection": {"pairs": 20, "knots": 12},
     "gradient_norm": {"points": 50},
     "gradient_path_length": {"pairs": 20, "knots": 12},
+    "hessian_extremes": {"dense": 0, "products": 6},
     "grid_regions": {"grid": 16},
     "line_regions": {"pairs": 20},
     "lipschitz": {"points": 20},
@@ -46,6 +47,7 @@ SAMPLES = {
     "gradient_deflection": "deflections",
     "gradient_norm": "norms",
     "gradient_path_length": "lengths",
+    "hessian_extremes": None,  # directions, of which the steepest are kept
     "grid_regions": None,  # grids are finer, and each is labelled anew
     "line_regions": "slopes",
     "lipschitz": None,  # chords, of which the steepest is kept

@@ -71,6 +71,10 @@ LEGAL: dict[str, Choices] = {
     "path_kernel": {"mode": ["exact", "first-order"]},
     "tangent_kernel": {"outputs": ["full", "diagonal", "trace"], "normalised": [False, True]},
     "interpolation": {"loss": [None, "mse"]},
+    "hessian_extremes": {
+        "matrix": ["hessian", "gauss_newton"], "products": [5, 40], "dense": [0, 200],
+        "tolerance": [1e-3, 1e-6], **SEED,
+    },
     "channel_pruning": {"steps": [1, 2], **SEED},
     "exhaustive_pruning": {"slack": [0.0, 0.01, 0.2], **SEED},
     "magnitude_pruning": {

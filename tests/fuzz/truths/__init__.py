@@ -1,7 +1,18 @@
 """Brute force for every instrument: what its result must say, slowly and plainly."""
 
 from fuzz.claims import Oracle
-from fuzz.truths import kernels, lines, logic, norms, planes, pruning, regions, smoothness, trials
+from fuzz.truths import (
+    curvature,
+    kernels,
+    lines,
+    logic,
+    norms,
+    planes,
+    pruning,
+    regions,
+    smoothness,
+    trials,
+)
 
 ORACLES: dict[str, Oracle] = {
     "gradient_norm": smoothness.gradient_norm,
@@ -23,6 +34,7 @@ ORACLES: dict[str, Oracle] = {
     "kernel_drift": kernels.kernel_drift,
     "path_kernel": kernels.path_kernel,
     "interpolation": trials.interpolation,
+    "hessian_extremes": curvature.hessian_extremes,
     "extrapolation": trials.extrapolation,
     "robustness": trials.robustness,
     "boolean_function": logic.boolean_function,

@@ -1,0 +1,216 @@
+"""Both ends of the spectrum of a curvature matrix, with vectors, residuals and bounds."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from inscape._core import BudgetError, checks
+from inscape._core.sampling import generator
+from inscape.functional.hessian_products import HessianProducts
+from inscape.landscape._inertia import inertia_below
+from inscape.landscape._lanczos import RitzPairs, lanczos, unseen
+from inscape.landscape._objective import Matrix, Objective
+
+#: Probability with which the bounds of a random start may fail, both ends together.
+FAILURE = 1e-3
+#: Least rounding of a product in float64, in machine epsilons of the spectrum's size.
+LEAST_ROUNDING = 16
+EPSILON = float(torch.finfo(torch.float64).eps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """How the ends are searched for: the settings of ``hessian_extremes``."""
+
+    matrix: Matrix = "hessian"
+    tolerance: float = 1e-3
+    products: int = 200
+    starts: int = 1
+    dense: int = 200
+    seed: int = 0
+    memory: int = 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends:
+    """Both ends, and what is known about them; vectors once they are verified."""
+
+    smallest: float
+    largest: float
+    residuals: tuple[float, float]
+    rounding: float
+    below: float
+    above: float
+    proof: Literal["inertia", "probability"]
+    failure: float
+    converged: bool
+    products: int
+    vectors: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def negative(self) -> bool:
+        """Tell whether a verified vector has negative curvature by more than its rounding."""
+        return self.vectors is not None and self.smallest < -self.rounding
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """The ends that one random start has found, not verified yet."""
+
+    values: tuple[float, float]
+    vectors: tuple[Tensor, Tensor]
+    products: int
+    unrestarted: int
+    asymmetry: float
+
+
+def extreme_ends(problem: Objective, search: Search) -> Iterator[Ends]:
+    """Yield the ends after each product, and verified ones at last."""
+    if problem.size <= search.dense:
+        yield _dense_ends(problem.in_double(), search.matrix)
+        return
+    columns, product = _columns(problem, search.memory), problem.products(search.matrix)
+    rng = generator(search.seed)
+    runs: list[_Run] = []
+    like = problem.tensors[0]
+    for _ in range(search.starts):
+        start = torch.randn(problem.size, generator=rng, dtype=torch.float64).to(like)
+        for pairs in lanczos(product, start, columns=columns, products=search.products):
+            yield _estimated(pairs, runs, problem.size, search.tolerance)
+            if pairs.products >= 2 and pairs.converged(search.tolerance):
+                break
+        runs.append(_run(pairs))
+        del pairs
+    yield _verified(problem, runs, search)
+
+
+def _columns(problem: Objective, memory: int) -> int:
+    """Return how many vectors the basis may have, or raise if not even three fit."""
+    each = problem.size * problem.tensors[0].element_size()
+    if memory < 6 * each:
+        raise BudgetError(
+            f"memory must hold three vectors of {problem.size:,} parameters and their graphs, "
+            f"{6 * each:,} bytes, found {memory:,}: raise memory, or choose fewer parameters."
+        )
+    return memory // (2 * each)
+
+
+def _run(pairs: RitzPairs) -> _Run:
+    return _Run(
+        values=(float(pairs.values[0]), float(pairs.values[-1])),
+        vectors=(_unit(pairs.vector(0)), _unit(pairs.vector(-1))),
+        products=pairs.products,
+        unrestarted=pairs.unrestarted,
+        asymmetry=pairs.asymmetry,
+    )
+
+
+def _unit(vector: Tensor) -> Float64[Tensor, " p"]:
+    """Return a vector in float64, where its length is one."""
+    vector = vector.double()
+    return vector / vector.norm()
+
+
+def _estimated(pairs: RitzPairs, runs: list[_Run], size: int, tolerance: float) -> Ends:
+    """Return the ends so far with the residuals that the recurrence tells."""
+    low = min([float(pairs.values[0]), *(run.values[0] for run in runs)])
+    high = max([float(pairs.values[-1]), *(run.values[1] for run in runs)])
+    steps = [pairs.unrestarted, *(run.unrestarted for run in runs)]
+    rounding = max(pairs.asymmetry, LEAST_ROUNDING * EPSILON * max(abs(low), abs(high)))
+    below, above = _probable(low, high, size, steps)
+    return Ends(
+        smallest=low,
+        largest=high,
+        residuals=(pairs.residual(0), pairs.residual(-1)),
+        rounding=rounding,
+        below=below,
+        above=above,
+        proof="probability",
+        failure=FAILURE,
+        converged=pairs.products >= 2 and pairs.converged(tolerance),
+        products=pairs.products + sum(run.products for run in runs),
+    )
+
+
+def _probable(low: float, high: float, size: int, steps: list[int]) -> tuple[float, float]:
+    """Return bounds of the spectrum that fail with a small probability over all starts.
+
+    Of several starts all must fail for the bound to fail. The unknown width is at most that of the
+    Ritz values over ``1 - 2 * fraction``.
+    """
+    each = (FAILURE / 2) ** (1 / len(steps))
+    fraction = max(unseen(size, max(1, count), each) for count in steps)
+    if 2 * fraction >= 1:
+        return -math.inf, math.inf
+    margin = fraction / (1 - 2 * fraction) * (high - low)
+    return low - margin, high + margin
+
+
+def _verified(problem: Objective, runs: list[_Run], search: Search) -> Ends:
+    """Return the outermost ends of all runs with true residuals, computed in float64."""
+    exact = problem.in_double().products(search.matrix)
+    lowest = min(runs, key=lambda run: run.values[0])
+    highest = max(runs, key=lambda run: run.values[1])
+    low, low_residual = rayleigh(exact, lowest.vectors[0])
+    high, high_residual = rayleigh(exact, highest.vectors[1])
+    steps = [run.unrestarted for run in runs]
+    below, above = _probable(low, high, problem.size, steps)
+    asymmetry = max(run.asymmetry for run in runs)
+    own = float(torch.finfo(problem.tensors[0].dtype).eps)
+    size = max(abs(low), abs(high))
+    return Ends(
+        smallest=low,
+        largest=high,
+        residuals=(low_residual, high_residual),
+        rounding=max(asymmetry * EPSILON / own, LEAST_ROUNDING * EPSILON * size),
+        below=below,
+        above=above,
+        proof="probability",
+        failure=FAILURE,
+        converged=max(low_residual, high_residual) <= search.tolerance * (high - low)
+        or max(low_residual, high_residual) <= LEAST_ROUNDING * own * size,
+        products=sum(run.products for run in runs) + 2,
+        vectors=(lowest.vectors[0], highest.vectors[1]),
+    )
+
+
+def rayleigh(product: HessianProducts, vector: Float64[Tensor, " p"]) -> tuple[float, float]:
+    """Return the Rayleigh quotient of a vector of length one, and its residual."""
+    image = product(vector)
+    checks.finite(image, "parameters")
+    quotient = float(vector @ image)
+    return quotient, float((image - quotient * vector).norm())
+
+
+def _dense_ends(problem: Objective, matrix: Matrix) -> Ends:
+    """Return the ends of the whole matrix, and prove them by inertia."""
+    product = problem.products(matrix)
+    whole = product.matrix().cpu()
+    checks.finite(whole, "parameters")
+    values, vectors = torch.linalg.eigh(whole)
+    size = float(values.abs().max())
+    low, high = float(values[0]), float(values[-1])
+    residuals = [float((whole @ vectors[:, k] - values[k] * vectors[:, k]).norm()) for k in (0, -1)]
+    margin = LEAST_ROUNDING * len(whole) * EPSILON * size + max(residuals)
+    below, error = inertia_below(whole, low - margin)
+    above, other = inertia_below(-whole, -high - margin)
+    error = max(error, other)
+    proved = below == above == 0 and error <= margin
+    return Ends(
+        smallest=low,
+        largest=high,
+        residuals=(residuals[0], residuals[1]),
+        rounding=LEAST_ROUNDING * EPSILON * size,
+        below=low - margin - error,
+        above=high + margin + error,
+        proof="inertia" if proved else "probability",
+        failure=0.0 if proved else FAILURE,
+        converged=True,
+        products=product.products,
+        vectors=(vectors[:, 0], vectors[:, -1]),
+    )

@@ -1,0 +1,91 @@
+"""Curvature of the loss: by whole matrices, one sample and one column at a time."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fuzz.calls import Call
+from fuzz.claims import Claim, Unverifiable, at_most, equal
+from fuzz.reference import Reference
+from fuzz.truths.common import labels, points
+
+#: Parameters of the largest matrix that is written out.
+MOST = 120
+
+
+def sample_losses(call: Call, f: Reference, name: str) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield outputs and loss of each sample, with their graphs."""
+    y = labels(call)
+    for point, label in zip(points(call), y, strict=True):
+        outputs = f.f(f.rounded(point)[None].clone())
+        if name == "mse":
+            yield outputs, (outputs.flatten() - label.double().flatten()).square().mean()
+        elif name == "cross_entropy":
+            yield outputs, functional.cross_entropy(outputs, label[None].long())
+        else:
+            raise Unverifiable(name)
+
+
+@torch.enable_grad()
+def matrix(call: Call, f: Reference, kind: str, name: str) -> Tensor:
+    """Return the whole Hessian or Gauss-Newton matrix of the mean loss."""
+    tensors = [p.requires_grad_() for p in f.module.parameters()]
+    if sum(p.numel() for p in tensors) > MOST:
+        raise Unverifiable("too many parameters for a whole matrix")
+    total: Any = 0.0
+    for outputs, loss in sample_losses(call, f, name):
+        whole = loss if kind == "hessian" else _linearised(outputs, loss, tensors)
+        total = total + (_rows(whole, tensors) if kind == "hessian" else whole)
+    return total / len(points(call))
+
+
+def _rows(value: Tensor, tensors: list[Tensor]) -> Tensor:
+    gradient = flat(value, tensors, graph=True)
+    return torch.stack([flat(entry, tensors, graph=False) for entry in gradient])
+
+
+def _linearised(outputs: Tensor, loss: Tensor, tensors: list[Tensor]) -> Tensor:
+    jacobian = torch.stack([flat(output, tensors, graph=False) for output in outputs.flatten()])
+    (first,) = torch.autograd.grad(loss, outputs, create_graph=True)
+    curved = torch.stack(
+        [
+            torch.autograd.grad(entry, outputs, retain_graph=True)[0].flatten()
+            for entry in first.flatten()
+        ]
+    )
+    return jacobian.T @ curved.double() @ jacobian
+
+
+def flat(value: Tensor, tensors: list[Tensor], *, graph: bool) -> Tensor:
+    """Return the gradient of a number by all tensors as one vector."""
+    if not value.requires_grad:
+        return torch.zeros(sum(p.numel() for p in tensors), dtype=torch.float64)
+    parts = torch.autograd.grad(
+        value,
+        tensors,
+        create_graph=graph,
+        retain_graph=True,
+        allow_unused=True,
+        materialize_grads=True,
+    )
+    return torch.cat([part.flatten().double() for part in parts])
+
+
+def hessian_extremes(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    whole = matrix(call, f, result.matrix, result.loss)
+    if not bool(whole.isfinite().all()):
+        raise Unverifiable("overflow")
+    values = torch.linalg.eigvalsh((whole + whole.T) / 2)
+    size = float(values.abs().max())
+    if result.proof == "inertia":
+        yield equal("ends", [result.smallest, result.largest], values[[0, -1]], scale=size)
+    for end, residual in zip(
+        (result.smallest, result.largest), result.residuals.tolist(), strict=True
+    ):
+        nearest = (values - end).abs().min()
+        yield at_most("an eigenvalue within the residual", nearest, residual, scale=size)
+    yield at_most("smallest is no less", values[0], result.smallest, scale=size)
+    yield at_most("largest is no more", result.largest, values[-1], scale=size)
