@@ -14,7 +14,7 @@ from inscape._core.sampling import generator
 from inscape.functional.hessian_products import HessianProducts
 from inscape.landscape._inertia import inertia_below
 from inscape.landscape._lanczos import RitzPairs, lanczos, unseen
-from inscape.landscape._objective import Matrix, Objective
+from inscape.landscape._loss_function import GRAPHS, LossFunction, Matrix
 
 #: Probability with which the bounds of a random start may fail, both ends together.
 FAILURE = 1e-3
@@ -23,8 +23,8 @@ LEAST_ROUNDING = 16
 EPSILON = float(torch.finfo(torch.float64).eps)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Search:
+@dataclass(frozen=True)
+class EndSearch:
     """How the ends are searched for: the settings of ``hessian_extremes``."""
 
     matrix: Matrix = "hessian"
@@ -33,7 +33,15 @@ class Search:
     starts: int = 1
     dense: int = 200
     seed: int = 0
-    memory: int = 2**30
+    memory: int = 2 * GRAPHS
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot be."""
+        checks.whole(1, products=self.products, starts=self.starts, memory=self.memory)
+        checks.whole(0, dense=self.dense)
+        checks.at_least(0.0, tolerance=self.tolerance)
+        checks.one_of(("hessian", "gauss_newton"), matrix=self.matrix)
+        checks.seed(self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +77,7 @@ class _Run:
     asymmetry: float
 
 
-def extreme_ends(problem: Objective, search: Search) -> Iterator[Ends]:
+def extreme_ends(problem: LossFunction, search: EndSearch) -> Iterator[Ends]:
     """Yield the ends after each product, and verified ones at last."""
     if problem.size <= search.dense:
         yield _dense_ends(problem.in_double(), search.matrix)
@@ -89,15 +97,15 @@ def extreme_ends(problem: Objective, search: Search) -> Iterator[Ends]:
     yield _verified(problem, runs, search)
 
 
-def _columns(problem: Objective, memory: int) -> int:
+def _columns(problem: LossFunction, memory: int) -> int:
     """Return how many vectors the basis may have, or raise if not even three fit."""
-    each = problem.size * problem.tensors[0].element_size()
-    if memory < 6 * each:
+    vector = problem.size * problem.tensors[0].element_size()
+    if memory < 6 * vector:
         raise BudgetError(
             f"memory must hold three vectors of {problem.size:,} parameters and their graphs, "
-            f"{6 * each:,} bytes, found {memory:,}: raise memory, or choose fewer parameters."
+            f"{6 * vector:,} bytes, found {memory:,}: raise memory, or choose fewer parameters."
         )
-    return memory // (2 * each)
+    return memory // (2 * vector)
 
 
 def _run(pairs: RitzPairs) -> _Run:
@@ -112,8 +120,9 @@ def _run(pairs: RitzPairs) -> _Run:
 
 def _unit(vector: Tensor) -> Float64[Tensor, " p"]:
     """Return a vector in float64, where its length is one."""
-    vector = vector.double()
-    return vector / vector.norm()
+    double = vector.double()
+    unit: Tensor = double / double.norm()
+    return unit
 
 
 def _estimated(pairs: RitzPairs, runs: list[_Run], size: int, tolerance: float) -> Ends:
@@ -143,15 +152,15 @@ def _probable(low: float, high: float, size: int, steps: list[int]) -> tuple[flo
     Of several starts all must fail for the bound to fail. The unknown width is at most that of the
     Ritz values over ``1 - 2 * fraction``.
     """
-    each = (FAILURE / 2) ** (1 / len(steps))
-    fraction = max(unseen(size, max(1, count), each) for count in steps)
+    failure = (FAILURE / 2) ** (1 / len(steps))
+    fraction = max(unseen(size, max(1, count), failure) for count in steps)
     if 2 * fraction >= 1:
         return -math.inf, math.inf
     margin = fraction / (1 - 2 * fraction) * (high - low)
     return low - margin, high + margin
 
 
-def _verified(problem: Objective, runs: list[_Run], search: Search) -> Ends:
+def _verified(problem: LossFunction, runs: list[_Run], search: EndSearch) -> Ends:
     """Return the outermost ends of all runs with true residuals, computed in float64."""
     exact = problem.in_double().products(search.matrix)
     lowest = min(runs, key=lambda run: run.values[0])
@@ -187,18 +196,18 @@ def rayleigh(product: HessianProducts, vector: Float64[Tensor, " p"]) -> tuple[f
     return quotient, float((image - quotient * vector).norm())
 
 
-def _dense_ends(problem: Objective, matrix: Matrix) -> Ends:
+def _dense_ends(problem: LossFunction, matrix: Matrix) -> Ends:
     """Return the ends of the whole matrix, and prove them by inertia."""
     product = problem.products(matrix)
-    whole = product.matrix().cpu()
-    checks.finite(whole, "parameters")
-    values, vectors = torch.linalg.eigh(whole)
+    dense = product.matrix().cpu()
+    checks.finite(dense, "parameters")
+    values, vectors = torch.linalg.eigh(dense)
     size = float(values.abs().max())
     low, high = float(values[0]), float(values[-1])
-    residuals = [float((whole @ vectors[:, k] - values[k] * vectors[:, k]).norm()) for k in (0, -1)]
-    margin = LEAST_ROUNDING * len(whole) * EPSILON * size + max(residuals)
-    below, error = inertia_below(whole, low - margin)
-    above, other = inertia_below(-whole, -high - margin)
+    residuals = [float((dense @ vectors[:, k] - values[k] * vectors[:, k]).norm()) for k in (0, -1)]
+    margin = LEAST_ROUNDING * len(dense) * EPSILON * size + max(residuals)
+    below, error = inertia_below(dense, low - margin)
+    above, other = inertia_below(-dense, -high - margin)
     error = max(error, other)
     proved = below == above == 0 and error <= margin
     return Ends(

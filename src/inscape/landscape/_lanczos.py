@@ -126,8 +126,8 @@ def _out_of_band(column: Float64[Tensor, " m"], size: int) -> float:
 def _restart(basis: Tensor, small: Tensor, values: Tensor, vectors: Tensor) -> int:
     """Replace the basis by the outermost Ritz vectors; return how many they are."""
     columns = len(values)
-    each = max(1, min(int(KEPT * columns / 2), (columns - 2) // 2))
-    chosen = [*range(each), *range(columns - each, columns)]
+    half = max(1, min(int(KEPT * columns / 2), (columns - 2) // 2))
+    chosen = [*range(half), *range(columns - half, columns)]
     basis[: len(chosen)] = vectors[:, chosen].T.to(basis) @ basis
     small.zero_()
     small.diagonal()[: len(chosen)] = values[chosen]

@@ -9,12 +9,12 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
-from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core import NotApplicable, Result, Row, Summary, instrument
 from inscape._core.anytime import anytime
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Kind, Range
-from inscape.landscape._ends import Search, extreme_ends
-from inscape.landscape._objective import GRAPHS, Matrix, ModuleLoss, objective
+from inscape.landscape._ends import EndSearch, extreme_ends
+from inscape.landscape._loss_function import GRAPHS, LossFunction, Matrix, ModuleLoss, objective
 from inscape.training import Loss
 
 #: Reason where there is nothing to differentiate by.
@@ -128,22 +128,20 @@ def hessian_extremes(
               + \tfrac{\lambda}{2} \lVert \theta \rVert^2 \Bigr), \quad
               r = \lVert H v - \vartheta v \rVert
 
-    Lanczos with full reorthogonalisation finds both ends at once, each with its true residual in
-    float64: an eigenvalue lies within it. That none lies beyond is proved by inertia for small
-    networks; otherwise it holds with a probability over the random start, which is stated. Costs a
-    double backward pass over the data for each product.
+    Lanczos finds both ends at once, with true residuals in float64. That no eigenvalue lies beyond
+    is proved by inertia for few parameters, else it holds with a stated probability over the random
+    start. Costs a double backward pass over the data for each product.
 
     Args:
         model: A module in eval mode.
         x: Points of the data, all of which count: cut into mini-batches, exactly.
         y: Their labels; not needed for a ``module_loss``.
-        loss: As in ``fit``, a mean over samples; by default ``"mse"``, ``"cross_entropy"`` for
-            integer labels.
+        loss: As in ``fit``, a mean over samples; ``"cross_entropy"`` by default for integer labels.
         module_loss: Instead of a loss of outputs, any scalar function of the module.
         parameters: Names of parameters or modules that count; all by default.
         weight_decay: As in ``fit``; added once.
         matrix: ``"hessian"`` or ``"gauss_newton"``.
-        double: Whether to compute in float64 throughout, not for the final residuals alone.
+        double: Whether to compute all products in float64, not only the last.
         tolerance: Residuals to be reached, as a fraction of the spectrum's width.
         products: Most products of each start.
         starts: Random starts; each makes it less probable that an eigenvalue is missed.
@@ -151,11 +149,6 @@ def hessian_extremes(
         seed: Seed of the random starts.
         memory: Bytes that the vectors and graphs may take.
     """
-    checks.whole(1, products=products, starts=starts, memory=memory)
-    checks.whole(0, dense=dense)
-    checks.at_least(0.0, tolerance=tolerance)
-    checks.one_of(("hessian", "gauss_newton"), matrix=matrix)
-    checks.seed(seed)
     problem = objective(
         model,
         x,
@@ -165,20 +158,20 @@ def hessian_extremes(
         parameters=parameters,
         weight_decay=weight_decay,
         double=double,
-        memory=max(1, memory // 2),
+        memory=memory,
     )
+    yield from _results(
+        problem, EndSearch(matrix, tolerance, products, starts, dense, seed, memory)
+    )
+
+
+def _results(
+    problem: LossFunction | None, search: EndSearch
+) -> Iterator[HessianExtremes | NotApplicable]:
+    """Yield the ends so far after each product, and verified ones at last."""
     if problem is None:
         yield NotApplicable(what="hessian_extremes", reason=NO_PARAMETERS)
         return
-    search = Search(
-        matrix=matrix,
-        tolerance=tolerance,
-        products=products,
-        starts=starts,
-        dense=dense,
-        seed=seed,
-        memory=memory,
-    )
     for ends in extreme_ends(problem, search):
         yield HessianExtremes(
             smallest=ends.smallest,
@@ -193,7 +186,7 @@ def hessian_extremes(
             converged=ends.converged,
             parameters=problem.size,
             products=ends.products,
-            matrix=matrix,
+            matrix=search.matrix,
             loss=problem.loss_name,
-            seed=seed,
+            seed=search.seed,
         )

@@ -34,7 +34,7 @@ TESTED, ROUNDING = 4, 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Objective:
+class LossFunction:
     """A copy of a network with its data, and the parameters that count.
 
     ``names`` and ``tensors`` are the parameters of the copy, of which the others are fixed. A
@@ -71,8 +71,8 @@ class Objective:
     def products(self, matrix: Matrix = "hessian") -> HessianProducts:
         """Return the products with the Hessian, or the Gauss-Newton matrix, at this point."""
         kind = GaussNewtonProducts if matrix == "gauss_newton" else HessianProducts
-        terms, kept = self._terms()
-        return kind(terms, self.tensors, decay=self.decay, kept=kept)
+        terms, fits = self._terms()
+        return kind(terms, self.tensors, decay=self.decay, kept=fits)
 
     def value(self) -> float:
         """Return the loss, weight decay included."""
@@ -93,15 +93,15 @@ class Objective:
         for tensor, part in zip(self.tensors, parts, strict=True):
             tensor.copy_(part)
 
-    def without_decay(self) -> "Objective":
+    def without_decay(self) -> "LossFunction":
         """Return the same function without its regulariser."""
         return self.changed(decay=0.0)
 
-    def changed(self, **fields: object) -> "Objective":
+    def changed(self, **fields: object) -> "LossFunction":
         """Return the same objective with other fields; the copy of the network is shared."""
-        return Objective(**{**self.__dict__, **fields})
+        return LossFunction(**{**self.__dict__, **fields})
 
-    def in_double(self) -> "Objective":
+    def in_double(self) -> "LossFunction":
         """Return the same function in float64, on a copy of its own."""
         if self.tensors[0].dtype == torch.float64:
             return self
@@ -113,11 +113,12 @@ class Objective:
         if self.module_loss is not None:
             module_loss = self.module_loss
             return [Term(1.0, lambda: module_loss(self.model))], True
-        n, each = len(self.x), _graph_bytes(self.probed)
-        rows = self.probed.rows(self.memory // DOUBLE_BACKWARD, gradients=0)
+        n = len(self.x)
+        rows = self.probed.rows(self.memory // (2 * DOUBLE_BACKWARD), gradients=0)
         count = -(-n // rows)
         spans = [slice(k * n // count, (k + 1) * n // count) for k in range(count)]
-        return [self._term(span) for span in spans], each * n <= self.memory
+        fits = n * _graph_bytes(self.probed) <= self.memory // 2
+        return [self._term(span) for span in spans], fits
 
     def _term(self, span: slice) -> Term:
         return Term(
@@ -176,7 +177,7 @@ def objective(
     weight_decay: float = 0.0,
     double: bool = False,
     memory: int = GRAPHS,
-) -> Objective | None:
+) -> LossFunction | None:
     """Return the checked objective on a copy of the network; None if it has no parameters."""
     checks.module(model)
     checks.whole(1, memory=memory)
@@ -190,7 +191,7 @@ def objective(
     if not names:
         return None
     dtype = torch.float64 if double else next(model.parameters()).dtype
-    return Objective(
+    return LossFunction(
         model=_copy(model, x, names, dtype),
         x=x,
         y=None if y is None else y.detach(),
@@ -222,19 +223,20 @@ def _checked_loss(
         labels = labels.to(outputs.dtype).reshape(outputs.shape)
     value = measure(outputs, labels)
     if value.numel() != 1:
-        found = tuple(value.shape)
-        raise ValueError(f"the loss must return one number, found shape {found}: take its mean.")
+        raise ValueError(
+            f"the loss must return one number, found shape {tuple(value.shape)}: take its mean."
+        )
     _refuse_sums(measure, outputs, labels, float(value))
     return name
 
 
-def _refuse_sums(measure: Loss, outputs: Tensor, labels: Tensor, whole: float) -> None:
+def _refuse_sums(measure: Loss, outputs: Tensor, labels: Tensor, value: float) -> None:
     """Raise if the loss of a batch is not the mean of the losses of its samples."""
     single = [float(measure(outputs[k : k + 1], labels[k : k + 1])) for k in range(len(outputs))]
     mean, size = sum(single) / len(single), max(map(abs, single))
-    if not abs(mean - whole) <= ROUNDING * max(size, abs(whole)):
+    if not abs(mean - value) <= ROUNDING * max(size, abs(value)):
         raise ValueError(
-            f"the loss must be a mean over samples, found {whole:.4g} for {len(single)} samples "
+            f"the loss must be a mean over samples, found {value:.4g} for {len(single)} samples "
             f"whose mean is {mean:.4g}: average over the batch, or pass module_loss, which is "
             "evaluated on all data at once."
         )
