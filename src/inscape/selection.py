@@ -27,8 +27,8 @@ def selected(
 
     >>> selected("path_length,gradient_norm")
     ('path_length', 'gradient_norm')
-    >>> selected(["spectra", "path_length"])
-    ('distance_from_init', 'fisher_rao_norm', 'spectral_norm', 'path_length')
+    >>> selected(["robustness", "path_length"])
+    ('robustness', 'path_length')
     """
     texts = [only] if isinstance(only, str) else list(only)
     words = [word.strip() for text in texts for word in text.split(",")]

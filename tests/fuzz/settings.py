@@ -114,6 +114,8 @@ LEGAL: dict[str, Choices] = {
         **POINTS, "labels": ["data", "model"], "loss": ["auto", "auto", "squared_error"], **SEED,
     },
     "spectral_norm": {},
+    "conv_spectrum": {"steps": [2, 60], **SEED},
+    "effective_rank": {"padding": ["circular", "own"]},
 }  # fmt: skip
 
 #: Settings that are drawn at every call, since the defaults would take too long.

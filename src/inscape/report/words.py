@@ -14,6 +14,7 @@ _OF_ONE_RUN = dict.fromkeys(
 #: Names that are not written as their words are.
 _WRITTEN = {
     "boundary": "decision boundary",
+    "conv_spectrum": "singular values of layers",
     "distance_from_init": "distance from initialisation",
     "fisher_rao_norm": "Fisher-Rao norm",
     "line_regions": "linear regions along lines",

@@ -11,6 +11,7 @@ from fuzz.truths import (
     pruning,
     regions,
     smoothness,
+    spectra,
     trials,
 )
 
@@ -29,6 +30,8 @@ ORACLES: dict[str, Oracle] = {
     "fisher_rao_norm": norms.fisher_rao_norm,
     "spectral_norm": norms.spectral_norm,
     "lipschitz": norms.lipschitz,
+    "conv_spectrum": spectra.conv_spectrum,
+    "effective_rank": spectra.effective_rank,
     "tangent_kernel": kernels.tangent_kernel,
     "neighbours": kernels.neighbours,
     "kernel_drift": kernels.kernel_drift,

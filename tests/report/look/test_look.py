@@ -33,6 +33,7 @@ MEASURED = [
     "path_length",
     "rugosity",
     "weights_product",
+    "effective_rank",
     "fisher_rao_norm",
     "spectral_norm",
 ]
