@@ -90,6 +90,7 @@ STORIES = {
     " and all(a.value < b.value for a, b in zip(summaries, summaries[1:]))",
     "plot_spectral_norm": "all(b > 1.4 * s for b, s in zip(bounds, steepest))"
     " and bounds == sorted(bounds)",
+    "plot_effective_rank": "float(after.ranks.sum()) < 0.95 * float(before.ranks.sum())",
     "plot_distance_from_init": "moved == sorted(moved, reverse=True) and began == sorted(began)"
     " and moved[-1] < 0.05 * began[-1]",
     "plot_fisher_rao_norm": "products[-1] > 3 and max(abs(lengths - 1)) < 1e-5",
