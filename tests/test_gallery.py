@@ -90,7 +90,8 @@ STORIES = {
     " and all(a.value < b.value for a, b in zip(summaries, summaries[1:]))",
     "plot_spectral_norm": "all(b > 1.4 * s for b, s in zip(bounds, steepest))"
     " and bounds == sorted(bounds)",
-    "plot_effective_rank": "float(after.ranks.sum()) < 0.95 * float(before.ranks.sum())",
+    "plot_effective_rank": "rank.ranks.tolist() == sorted(rank.ranks.tolist(), reverse=True)"
+    " and abs(float(rank.ranks[0]) - 16) < 1e-9 and float(spectrum.largest[2]) < 1 + 1e-6",
     "plot_distance_from_init": "moved == sorted(moved, reverse=True) and began == sorted(began)"
     " and moved[-1] < 0.05 * began[-1]",
     "plot_fisher_rao_norm": "products[-1] > 3 and max(abs(lengths - 1)) < 1e-5",

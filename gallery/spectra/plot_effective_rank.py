@@ -1,30 +1,32 @@
 """
-Effective rank: the matrix is not the layer
+Effective rank: a blur keeps few directions
 ===========================================
 
-A convolution has as many singular values as its feature maps have numbers. Training spreads those
-of this network's layers less evenly than chance did.
+Each layer maps 16 x 16 pixels to as many: 256 singular values, shown from the largest on. The
+identity has the largest effective rank there can be, a random kernel less, a blur least.
 """
 
 import matplotlib.pyplot as plt
+import torch
+from torch import nn
 
-from inscape.data import load
 from inscape.figures.style import styled
-from inscape.models import resnet9
-from inscape.spectra import effective_rank
-from inscape.training import fit
+from inscape.models import pytorch_default
+from inscape.spectra import conv_spectrum, effective_rank
 
-data = load("digits", n=600)
-images = data.x.reshape(-1, 1, 8, 8)
-net = resnet9(1, width=4)
-before = effective_rank(net, images)
-fit(net, images, data.y, loss="cross_entropy", optimizer="adam", lr=0.01, batch=50, epochs=3)
-after = effective_rank(net, images)
+
+net = nn.Sequential()
+for name, size in (("identity", 1), ("random", 3), ("blur", 5)):
+    options = {"padding": "same", "padding_mode": "circular", "bias": False}
+    net.add_module(name, nn.Conv2d(1, 1, size, **options))
+pytorch_default(net.eval(), seed=1)
+nn.init.ones_(net.identity.weight)
+nn.init.constant_(net.blur.weight, 1 / 25)
+image = torch.rand(1, 1, 16, 16)
+spectrum, rank = conv_spectrum(net, image), effective_rank(net, image)
 
 with styled():
-    figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    after.plot(ax)
-    ax.plot(before.ranks.tolist(), "o", color="0.6", zorder=0, label="before training")
-    ax.legend()
-    ax.set_title("effective rank of each layer")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.2), layout="constrained")
+    spectrum.plot(left)
+    rank.plot(right)
 plt.show()
