@@ -14,7 +14,6 @@ from inscape.figures.style import styled
 from inscape.models import pytorch_default
 from inscape.spectra import conv_spectrum, effective_rank
 
-
 net = nn.Sequential()
 for name, size in (("identity", 1), ("random", 3), ("blur", 5)):
     options = {"padding": "same", "padding_mode": "circular", "bias": False}
