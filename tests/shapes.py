@@ -8,10 +8,11 @@ function whenever its outer function is called; and it checks the arguments twic
 
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import is_dataclass
 from functools import partial, wraps
-from types import FunctionType
-from typing import Any, TypeVar, get_type_hints
+from types import FunctionType, NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import jaxtyping
 from beartype import BeartypeConf, beartype
@@ -23,8 +24,13 @@ Check = Callable[..., Any]
 #: Beartype, with int allowed where float is asked.
 checked: Callable[[Check], Check] = beartype(conf=BeartypeConf(is_pep484_tower=True))
 
-_scope = partial(jaxtyping.jaxtyped, "context")
-_compiled: dict[tuple[object, ...], tuple[Check, Check | None]] = {}
+#: The check of the arguments, that of the result, and the scope that both share; none where there
+#: is nothing to check, and no axis names.
+Checks = tuple[Check | None, Check | None, Any]
+
+_scope = jaxtyping.jaxtyped("context")  # has no state of its own: every call may enter it
+_no_scope = nullcontext()
+_compiled: dict[tuple[object, ...], Checks] = {}
 
 
 def jaxtyped(*, typechecker: Callable[[Check], Check] = checked) -> Callable[[T], T]:
@@ -41,7 +47,7 @@ def _decorated(typechecker: Callable[[Check], Check], item: Any) -> Any:
 
 
 def _with_check(typechecker: Callable[[Check], Check], function: Any) -> Check:
-    checks: tuple[Check, Check | None] | None = None
+    checks: Checks | None = None
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
@@ -51,9 +57,12 @@ def _with_check(typechecker: Callable[[Check], Check], function: Any) -> Check:
             return function(*args, **named)
         if checks is None:
             checks = _checks(typechecker, function)
-        check_arguments, check_result = checks
-        with _scope():
-            check_arguments(*args, **named)
+        check_arguments, check_result, scope = checks
+        if scope is _no_scope and check_arguments is check_result is None:
+            return function(*args, **named)
+        with scope:
+            if check_arguments is not None:
+                check_arguments(*args, **named)
             result = function(*args, **named)
             if check_result is not None:
                 check_result(result)
@@ -63,18 +72,36 @@ def _with_check(typechecker: Callable[[Check], Check], function: Any) -> Check:
     return call
 
 
-def _checks(
-    typechecker: Callable[[Check], Check], function: FunctionType
-) -> tuple[Check, Check | None]:
-    """Return the check of the arguments and, where it is annotated, that of the result."""
+def _checks(typechecker: Callable[[Check], Check], function: FunctionType) -> Checks:
+    """Return the check of the arguments, that of the result, and the scope of axis names."""
     key = (function.__code__, *map(repr, function.__annotations__.items()))
     if key not in _compiled:
         hints = {name: _hint(function, name) for name in function.__annotations__}
+        scope = _scope if any(map(_may_name_axes, hints.values())) else _no_scope
         result = {"return": hints.pop("return")} if "return" in hints else {}
-        check_arguments = typechecker(_like(function, hints))
+        result = {name: hint for name, hint in result.items() if hint not in ANYTHING}
+        hints = {name: hint for name, hint in hints.items() if hint not in ANYTHING}
+        check_arguments = typechecker(_like(function, hints)) if hints else None
         check_result = typechecker(_returning(function, result)) if result else None
-        _compiled[key] = check_arguments, check_result
+        _compiled[key] = check_arguments, check_result, scope
     return _compiled[key]
+
+
+#: Annotations that every value fits.
+ANYTHING = (Any, object)
+#: Annotations without parts.
+LEAVES = (*ANYTHING, None, NoneType, ...)
+
+
+def _may_name_axes(hint: Any) -> bool:
+    """Return whether an annotation may hold axis names; where that is unclear, it may."""
+    if any(hint is leaf for leaf in LEAVES) or get_origin(hint) is Literal:
+        return False
+    if isinstance(hint, list | tuple):  # the arguments of a callable
+        return any(map(_may_name_axes, hint))
+    if parts := get_args(hint):
+        return any(map(_may_name_axes, parts))
+    return not inspect.isclass(hint) or issubclass(hint, jaxtyping.AbstractArray)
 
 
 def _given(result: T) -> T:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NoReturn, TypeGuard
+from typing import Literal, NoReturn, TypeGuard, TypeVar
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from jaxtyping import Float, config
 from torch import Tensor
 
 from inscape.smoothness import path_length
-from shapes import jaxtyped
+from shapes import _may_name_axes, jaxtyped
 
 check = jaxtyped()
 
@@ -64,6 +64,45 @@ def test_an_inner_call_has_axes_of_its_own():
         return x
 
     assert len(outer(torch.ones(3))) == 3
+
+
+def test_a_call_without_axes_stands_between_two_that_have_them():
+    @check
+    def between(names: list[str], act: Callable[[int], str] | None, **more: object) -> int:
+        return len(halved(torch.ones(len(names))))
+
+    @check
+    def outer(x: Float[Tensor, "n"]) -> Float[Tensor, "n"]:
+        between(["a"], None, by=1)
+        return x
+
+    assert len(outer(torch.ones(3))) == 3
+    with pytest.raises(BeartypeCallHintViolation):
+        between([1], None)
+    with pytest.raises(BeartypeCallHintViolation):  # by the inner call
+        between(["a", "b"], None)
+
+
+@pytest.mark.parametrize(
+    ("hint", "named"),
+    [
+        (int, False),
+        (None, False),
+        (object, False),
+        (list[str] | None, False),
+        (Callable[[int, str], None], False),
+        (Literal["n k"], False),
+        (tuple[int, ...], False),
+        (Float[Tensor, "n"], True),
+        (list[Float[Tensor, "n"]] | None, True),
+        (Callable[[Float[Tensor, "n"]], None], True),
+        ("Float[Tensor, 'n']", True),
+        (TypeVar("T"), True),
+    ],
+    ids=str,
+)
+def test_axis_names_are_seen_wherever_they_stand(hint, named):
+    assert _may_name_axes(hint) is named
 
 
 def test_functions_of_the_same_lines_are_checked_by_their_own_annotations():

@@ -3,9 +3,8 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import inscape
 
@@ -59,10 +58,15 @@ def allowed(part: str) -> set[str]:
     return (below | BESIDE.get(part, set()) | UPWARD.get(part, set())) - NEVER.get(part, set())
 
 
-def imported(path: Path) -> set[str]:
-    """Return the parts of Inscape that a file imports."""
+@cache
+def tree(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+def imported(source: str) -> set[str]:
+    """Return the parts of Inscape that a source imports."""
     names = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(source)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "inscape":
@@ -79,11 +83,24 @@ def part_of(path: Path) -> str:
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_point_one_way(path):
-    part = part_of(path)
-    wrong = imported(path) - allowed(part) - {part} - {"__version__"}
-    assert not wrong, f"{part} may not import {', '.join(sorted(wrong))}"
+def wrong_imports(source: str, part: str) -> set[str]:
+    """Return the parts that a source of a part imports and may not import."""
+    return imported(source) - allowed(part) - {part} - {"__version__"}
+
+
+def test_imports_point_one_way():
+    wrong = {path: wrong_imports(path.read_text(), part_of(path)) for path in FILES}
+    assert not any(wrong.values()), "; ".join(
+        f"{path.relative_to(PACKAGE)} may not import {', '.join(sorted(parts))}"
+        for path, parts in wrong.items()
+        if parts
+    )
+
+
+def test_an_import_of_a_part_above_is_seen():
+    source = "import inscape.report.look\nfrom inscape import kernels\nimport torch"
+    assert wrong_imports(source, "lab") == {"report"}
+    assert wrong_imports(source, "_core") == {"report", "kernels"}
 
 
 def test_no_part_is_forgotten():
@@ -93,7 +110,7 @@ def test_no_part_is_forgotten():
 def private_imports(text: str, part: str) -> list[str]:
     """Return the private modules and names of other parts that a source imports."""
     private = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree(text)):
         if not isinstance(node, ast.ImportFrom) or not node.module:
             continue
         first, *inner = node.module.removeprefix("inscape.").split(".")
@@ -104,10 +121,13 @@ def private_imports(text: str, part: str) -> list[str]:
     return private
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_nothing_private_of_another_part_is_imported(path):
-    private = private_imports(path.read_text(), part_of(path))
-    assert not private, f"make it public where it is, or move it down: {', '.join(private)}"
+def test_nothing_private_of_another_part_is_imported():
+    private = {path: private_imports(path.read_text(), part_of(path)) for path in FILES}
+    assert not any(private.values()), "make it public where it is, or move it down: " + "; ".join(
+        f"{path.relative_to(PACKAGE)} imports {', '.join(names)}"
+        for path, names in private.items()
+        if names
+    )
 
 
 def test_a_private_import_is_seen():

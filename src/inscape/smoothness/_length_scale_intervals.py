@@ -45,13 +45,14 @@ def bootstrap_interval(
     if not len(counts):
         return SHORTEST * longest, longest
     ratios = (counts @ moments.variances.sum(1)) / (counts @ moments.slopes.sum(1))
+    log_grid, squared_lengths = np.log(grid), squares.numpy()
     table = np.stack(
-        [expected_variance(squares.numpy() / length**2, knots) * length**2 for length in grid],
+        [expected_variance(squared_lengths / length**2, knots) * length**2 for length in grid],
         axis=1,
     )
     expected = (counts @ torch.from_numpy(table)) / (counts @ squares)[:, None]
     log_scales = [
-        np.interp(math.log(max(ratio, 1e-300)), log_ratios, np.log(grid))
+        np.interp(math.log(max(ratio, 1e-300)), log_ratios, log_grid)
         for ratio, log_ratios in zip(
             ratios.nan_to_num(0.0).tolist(), expected.log().numpy(), strict=True
         )
