@@ -14,7 +14,7 @@ from inscape.spectra import conv_spectrum, effective_rank
 from inscape.spectra.convolution import Convolution
 from inscape.spectra.exact_spectrum import exact_spectrum
 from inscape.spectra.extreme_singular_values import extreme_singular_values
-from inscape.spectra.fourier_spectrum import half_of
+from inscape.spectra.fourier_blocks import half_of
 
 
 def operator(conv, *size):

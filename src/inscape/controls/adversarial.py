@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from inscape._core.checks import Function
 from inscape.controls._checks import fraction, not_negative
+from inscape.controls._modes import in_eval_mode
 from inscape.robustness import Pgd, Target
 from inscape.robustness.classifier import (
     AttackedClassifier,
@@ -76,7 +77,7 @@ def adversarial_training(
     budget, clean = not_negative(budget, "budget"), fraction(clean, "clean")
     _check_labels(y)
     attack = Pgd(norm=norm, steps=steps, step_size=step_size)
-    with _in_eval_mode(model):
+    with in_eval_mode(model):
         classifier = classifier_of(model, x, bounds=bounds, memory=2**62)
         classes_of(y, x, classifier.classes)
         y = _targets(y, loss, model(x[:1]))
@@ -180,7 +181,7 @@ class _AdversarialLoss:
         self.batches += 1
         target = Target(classifier=self.classifier, x=x, y=y, budget=self.budget, draws=draws)
         size, rate = self.attack.step_size, 2.5 / self.attack.steps
-        with _in_eval_mode(self.model):
+        with in_eval_mode(self.model):
             start = uniform_in_ball(x, self.attack.norm, draws)
             at = self.classifier.clipped(x + self.budget * start)
             for _ in range(self.attack.steps):
@@ -189,15 +190,3 @@ class _AdversarialLoss:
                     target, at, gradient, rate if size is None else size, self.attack.norm
                 )
         return at
-
-
-@contextmanager
-def _in_eval_mode(model: nn.Module) -> Iterator[None]:
-    """Switch a model to eval mode, and each of its parts back at the end."""
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
