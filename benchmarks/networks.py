@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from inscape.data import load
-from inscape.models import mlp, resnet9
+from inscape.models import mlp, mobilenet_v2, resnet9
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 KEPT = Path(tempfile.gettempdir()) / "inscape-benchmark-networks"
@@ -58,53 +58,6 @@ class VisionTransformer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         tokens = self.patches(x).flatten(2).transpose(1, 2) + self.position.weight
         return self.head(self.norm(self.encoder(tokens)).mean(1))
-
-
-class InvertedResidual(nn.Module):
-    """Widen, filter each channel, narrow; with a skip where the shapes allow it."""
-
-    def __init__(self, before: int, after: int, stride: int, widen: int) -> None:
-        super().__init__()
-        inner = before * widen
-        first = [convolved(before, inner, 1)] if widen > 1 else []
-        self.conv = nn.Sequential(
-            *first,
-            convolved(inner, inner, 3, stride, groups=inner),
-            nn.Conv2d(inner, after, 1, bias=False),
-            nn.BatchNorm2d(after),
-        )
-        self.skips = stride == 1 and before == after
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.conv(x) if self.skips else self.conv(x)
-
-
-def convolved(before: int, after: int, size: int, stride: int = 1, groups: int = 1) -> nn.Module:
-    layer = nn.Conv2d(before, after, size, stride, size // 2, groups=groups, bias=False)
-    return nn.Sequential(layer, nn.BatchNorm2d(after), nn.ReLU6())
-
-
-class MobileNetV2(nn.Module):
-    """MobileNetV2 (Sandler et al., 2018) with the names of torchvision's weights."""
-
-    #: How much each stage widens, its channels, its blocks and its first stride.
-    STAGES = (
-        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
-        (6, 320, 1, 1),
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        super().__init__()
-        layers, channels = [convolved(3, 32, 3, 2)], 32
-        for widen, after, blocks, stride in self.STAGES:
-            for k in range(blocks):
-                layers.append(InvertedResidual(channels, after, stride if k == 0 else 1, widen))
-                channels = after
-        self.features = nn.Sequential(*layers, convolved(channels, 1280, 1))
-        self.classifier = nn.Sequential(nn.Dropout(0.2), nn.Linear(1280, 1000))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.features(x).mean((2, 3)))
 
 
 class Slow(nn.Module):
@@ -160,7 +113,7 @@ def mobilenet() -> Subject:
 
     from PIL import Image
 
-    model = MobileNetV2()
+    model = mobilenet_v2()
     model.load_state_dict(torch.load(SHARED / "weights" / "mobilenet_v2-b0353104.pth"))
     x, y = [], []
     found = find_spec("foolbox")

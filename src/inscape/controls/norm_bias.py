@@ -45,8 +45,8 @@ def norm_bias(
     >>> weight.grad = torch.zeros(2)
     >>> optimizer = norm_bias(torch.optim.SGD([weight], lr=0.1), mu=10.0, coefficient=0.5)
     >>> optimizer.step()  # shorter than 10: each step adds a tenth
-    >>> weight.tolist()
-    [3.3..., 4.4...]
+    >>> [round(value, 4) for value in weight.tolist()]
+    [3.3, 4.4]
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(
