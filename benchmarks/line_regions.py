@@ -21,10 +21,11 @@ from itertools import pairwise
 
 import torch
 from bars import bar, threads, times
-from networks import SHARED, SUBJECTS, MobileNetV2
+from networks import SHARED, SUBJECTS
 from torch import Tensor, nn
 
 from inscape.data import load
+from inscape.models import mobilenet_v2
 from inscape.regions.line_regions import LineRegions, line_regions
 
 SEGMENTS, INPUTS, HIDDEN = 1000, 784, 256
@@ -95,7 +96,7 @@ def two_convolutions() -> tuple[nn.Module, Tensor]:
 
 def mobilenet() -> tuple[nn.Module, Tensor]:
     """Return MobileNetV2 with ImageNet's weights, and images of CIFAR-10."""
-    model = MobileNetV2()
+    model = mobilenet_v2()
     model.load_state_dict(torch.load(SHARED / "weights" / "mobilenet_v2-b0353104.pth"))
     return model, load("cifar10", n=8).x
 

@@ -44,6 +44,14 @@ def test_each_number_is_that_of_kernels_written_out():
             assert float(found.correlation[i, k]) == pytest.approx(expected)
             cosine = (kernel * end).sum() / np.linalg.norm(kernel) / np.linalg.norm(end)
             assert float(found.cosine[i, k]) == pytest.approx(cosine)
+            norms = np.linalg.norm(kernel), np.linalg.norm(end)
+            expected = abs(norms[0] - norms[1]) / norms[1]
+            assert float(found.norm_change[i, k]) == pytest.approx(expected, abs=1e-14)
+            if change > 1e-9:
+                (factor,), (left,), *_ = np.linalg.lstsq(end.reshape(-1, 1), kernel.ravel())
+                assert float(found.factors[i, k]) == pytest.approx(factor)
+                share = 1 - left / np.linalg.norm(kernel - end) ** 2
+                assert float(found.rescaled[i, k]) == pytest.approx(share, abs=1e-9)
     assert found.summary().value == float(found.change[-1, 0]) > 0.01
 
 
@@ -84,6 +92,9 @@ def test_a_rescaled_kernel_keeps_its_correlation_and_cosine():
     assert_close(found.change[1, 0], torch.tensor(3.0).double())
     assert_close(found.cosine[1, 0], torch.tensor(1.0).double())
     assert_close(found.correlation[1, 0], torch.tensor(1.0).double())
+    assert_close(found.norm_change[1, 0], torch.tensor(3.0).double())
+    assert_close(found.factors[1, 0], torch.tensor(4.0).double())
+    assert_close(found.rescaled[1, 0], torch.tensor(1.0).double())
     one = kernel_drift(model, X, trajectory=doubled, normalised=True)
     assert_close(one.change[1, 0], torch.tensor(0.0).double())
 

@@ -22,6 +22,7 @@ class DriftAcrossWidths(Result):
     nonfinite: ClassVar[Mapping[str, str]] = {
         "correlation": "NaN where a kernel does not vary",
         "cosine": "NaN where a kernel vanishes",
+        "rescaled": "NaN where a kernel vanishes",
     }
 
     widths: Int64[Tensor, " networks"]
@@ -29,6 +30,8 @@ class DriftAcrossWidths(Result):
     cosine: Float64[Tensor, " networks"]
     correlation: Float64[Tensor, " networks"]
     norms: Float64[Tensor, "networks 2"]
+    norm_change: Float64[Tensor, " networks"]
+    rescaled: Float64[Tensor, " networks"]
     power: float
     low: float | None
     high: float | None
@@ -41,6 +44,8 @@ class DriftAcrossWidths(Result):
                 "change": float(self.change[k]),
                 "cosine": float(self.cosine[k]),
                 "correlation": float(self.correlation[k]),
+                "norm change": float(self.norm_change[k]),
+                "rescaled fraction": float(self.rescaled[k]),
                 "norm at start": float(self.norms[k, 0]),
                 "norm at end": float(self.norms[k, 1]),
             }
@@ -86,6 +91,8 @@ def drift_across_widths(drifts: Mapping[int, Sequence[KernelDrift]]) -> DriftAcr
         cosine=torch.stack([drift.cosine[-1, 0] for _, drift in pairs]),
         correlation=torch.stack([drift.correlation[-1, 0] for _, drift in pairs]),
         norms=torch.stack([drift.norms[[0, -1]] for _, drift in pairs]),
+        norm_change=torch.stack([drift.norm_change[-1, 0] for _, drift in pairs]),
+        rescaled=torch.stack([drift.rescaled[-1, 0] for _, drift in pairs]),
         power=power,
         low=low,
         high=high,

@@ -50,7 +50,32 @@ class KernelDrift(Result):
                 row[f"correlation with {end}"] = float(self.correlation[i, k])
                 row[f"cosine with {end}"] = float(self.cosine[i, k])
                 row[f"change from {end}"] = float(self.change[i, k])
+                row[f"norm change from {end}"] = float(self.norm_change[i, k])
+                row[f"rescaled fraction from {end}"] = float(self.rescaled[i, k])
             yield {**row, "parameter_norm": float(self.parameter_norms[i])}
+
+    @property
+    def norm_change(self) -> Float64[Tensor, "steps 2"]:
+        """Return by how much the norm of each kernel differs from both ends, relative to theirs."""
+        return (self._norm_ratios - 1).abs()
+
+    @property
+    def factors(self) -> Float64[Tensor, "steps 2"]:
+        """Return the factor by which the kernel of an end comes nearest to each kernel."""
+        return self.cosine * self._norm_ratios
+
+    @property
+    def rescaled(self) -> Float64[Tensor, "steps 2"]:
+        r"""Return the fraction of each squared change that is a rescaling; NaN where none changed.
+
+        .. math:: |K_t - K_0|^2 = (a - 1)^2 |K_0|^2 + |K_t - a K_0|^2, \quad
+                  a = \langle K_t, K_0 \rangle / |K_0|^2
+        """
+        return ((self.factors - 1).square() / self.change.square()).clamp(max=1.0)
+
+    @property
+    def _norm_ratios(self) -> Float64[Tensor, "steps 2"]:
+        return self.norms[:, None] / self.norms[None, [0, -1]]
 
     @property
     def status(self) -> str:
@@ -102,7 +127,7 @@ def kernel_drift(
               \cos = \frac{\langle K_t, K_0 \rangle_F}{|K_t|_F \, |K_0|_F}
 
     Pearson's correlation (over all entries) and the cosine are invariant to rescaling; the change
-    is not. All are relative to the first of the steps, and to the last. In the limit of infinite
+    is not; ``rescaled`` is the fraction of its square that is a rescaling. All are relative to the first of the steps, and to the last. In the limit of infinite
     width in NTK parametrisation the kernel is constant. Exact up to rounding; costs one tangent
     kernel per step.
 

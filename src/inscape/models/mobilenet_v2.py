@@ -85,8 +85,8 @@ def mobilenet_v2(
     The form ``"imagenet"`` has the key names of the usual weights (``mobilenet_v2-b0353104.pth``):
     ``net.load_state_dict(torch.load(path))``, for images of 224 pixels, normalised. The form
     ``"cifar"`` is the one of Goldblum's code for 32 pixels: strides of the first convolution and of
-    the second stage are 1, ReLU instead of ReLU6, the first block has its 1 x 1 convolution too, and
-    blocks of stride 1 that change the channels have a shortcut of 1 x 1.
+    the second stage are 1, ReLU instead of ReLU6, the first block has its 1 x 1 convolution too,
+    and blocks of stride 1 that change the channels have a shortcut of 1 x 1.
 
     >>> sum(p.numel() for p in mobilenet_v2().parameters())
     3504872
