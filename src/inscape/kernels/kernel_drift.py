@@ -127,9 +127,9 @@ def kernel_drift(
               \cos = \frac{\langle K_t, K_0 \rangle_F}{|K_t|_F \, |K_0|_F}
 
     Pearson's correlation (over all entries) and the cosine are invariant to rescaling; the change
-    is not; ``rescaled`` is the fraction of its square that is a rescaling. All are relative to the first of the steps, and to the last. In the limit of infinite
-    width in NTK parametrisation the kernel is constant. Exact up to rounding; costs one tangent
-    kernel per step.
+    is not, and ``rescaled`` is the fraction of its square that is a rescaling. All are relative to
+    the first of the steps, and to the last. In the limit of infinite width in NTK parametrisation
+    the kernel is constant. Exact up to rounding; costs one tangent kernel per step.
 
     Args:
         model: The network that was trained, in eval mode; the recorded weights go into a copy.
