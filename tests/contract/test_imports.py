@@ -30,6 +30,7 @@ LAYERS = (
         "pruning",
         "regions",
         "robustness",
+        "similarity",
         "smoothness",
         "spectra",
     ),
@@ -44,6 +45,7 @@ BESIDE = {
     "smoothness": {"kernels"},  # a Gaussian process as second opinion
     "extrapolation": {"kernels"},  # a Gaussian process beside the network
     "controls": {"robustness", "smoothness", "spectra"},  # attacks, penalties and norms in training
+    "similarity": {"regions"},  # the regions of two networks together
 }
 #: Exceptions to the order: a result imports figures when it is drawn.
 UPWARD = {"_core": {"figures"}}

@@ -7,9 +7,9 @@ from torch import nn
 from cases import dense, points
 from inscape._core.result import NotApplicable
 from inscape.errors import UnsupportedModelError
+from inscape.functional.precision import in_precision
 from inscape.piecewise.planes.frame import Frame, through
 from inscape.regions._grid_components import GridNeighbours
-from inscape.regions._precision import in_precision
 from inscape.regions.grid_regions import grid_regions
 
 SQUARE = torch.tensor([[-1.0, -1.0], [1.0, 1.0]], dtype=torch.float64)

@@ -21,10 +21,10 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.functional.precision import name_of
 from inscape.piecewise.graph.matrix_chain import MatrixChain, layers, matrix
 from inscape.piecewise.graph.network import piecewise
 from inscape.regions._exact_layer import closed, inner_radius, layer, places
-from inscape.regions._precision import name_of
 
 Array = npt.NDArray[np.float64]
 #: Most inputs for which n + 1 units are decided in fractions: their digits grow with each input.

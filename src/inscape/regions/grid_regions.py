@@ -24,11 +24,11 @@ from inscape._core.anytime import anytime, meanwhile, stoppable
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.functional.jacobians import MEMORY, Probe, chunks, jacobians, probe
+from inscape.functional.precision import in_precision
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.lines.evaluation import SegmentEvaluation
 from inscape.piecewise.planes.frame import Frame
 from inscape.regions._grid_components import GridNeighbours, Pairs, directions, joined
-from inscape.regions._precision import in_precision
 from inscape.regions._slice import Slice, rectangle
 from inscape.runtime.progress import progress
 

@@ -24,13 +24,13 @@ from inscape._core.checks import Function
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.functional.jacobians import norm
+from inscape.functional.precision import name_of
 from inscape.piecewise.graph.network import piecewise
 from inscape.piecewise.lines.evaluation import ROOM, SegmentEvaluation
 from inscape.piecewise.lines.rounding import NOISE
 from inscape.piecewise.lines.segments import CutSegments, Cutting, cutting_of
 from inscape.piecewise.stepping import StepClock
 from inscape.regions._line_maps import PieceDetails
-from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
 
 #: How many times as many pieces the next result has, where results come step by step.

@@ -25,9 +25,9 @@ from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
 from inscape._core.sampling import FIRST, Draw
 from inscape.functional.jacobians import MEMORY, Probe, jacobians, probe
+from inscape.functional.precision import in_precision
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.regions._affine_values import affine_values, ties
-from inscape.regions._precision import in_precision
 from inscape.runtime.progress import progress
 
 #: Bytes that all Jacobians together may take.

@@ -24,6 +24,7 @@ from inscape._core.anytime import anytime
 from inscape._core.anytime import finished as all_steps
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.functional.precision import name_of
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.piecewise.planes import CanonicalCells, Cells, Frame, in_canonical_order
 from inscape.piecewise.planes.budget import Ending, SpentError
@@ -33,7 +34,6 @@ from inscape.regions._domain import plane_of, polygon_of, turns, window
 from inscape.regions._growing_windows import TimedSteps, windows
 from inscape.regions._input_maps import input_maps
 from inscape.regions._plane_cutter import PlaneCutter
-from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
 
 R = TypeVar("R")

@@ -23,11 +23,11 @@ from inscape._core import (
 from inscape._core.anytime import anytime
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Kind, Range
+from inscape.functional.precision import name_of
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.piecewise.stepping import StepClock
 from inscape.regions._cell_search import ON, CellSearch, Ending, in_turns
 from inscape.regions._faces import Array
-from inscape.regions._precision import name_of
 from inscape.regions._refusal import refusal
 from inscape.regions.polytope import ProgrammeBudget, polygon
 from inscape.runtime.deadline import Deadline

@@ -22,11 +22,11 @@ from inscape._core import (
 )
 from inscape._core.checks import Function
 from inscape._core.result import NONNEGATIVE, Range
+from inscape.functional.precision import name_of
 from inscape.piecewise.graph.matrix_chain import MatrixChain, layers
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.regions._expressions import difference, quotient
 from inscape.regions._maxima import Array, Maximum, constant, most_terms, pruned, total
-from inscape.regions._precision import name_of
 from inscape.regions.region_bounds import arrangement
 from inscape.runtime.progress import progress
 

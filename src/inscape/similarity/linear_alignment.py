@@ -1,0 +1,163 @@
+r"""Linear centred kernel alignment (CKA) of two sets of features, from sums over batches.
+
+.. math:: \mathrm{CKA}(X, Y) = \frac{\mathrm{HSIC}(X, Y)}
+          {\sqrt{\mathrm{HSIC}(X, X) \, \mathrm{HSIC}(Y, Y)}}
+
+Biased, as printed in most papers, :math:`\mathrm{HSIC}(X, Y) = \lVert Y^T X \rVert_F^2` of centred
+columns. For independent features it is about :math:`p / (n + p)` and not 0. The debiased form takes
+the unbiased estimate of HSIC (Song et al., 2012), whose diagonal of both kernels is left out.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from inscape._core.result import ROUNDING
+
+#: Examples without which there is no unbiased estimate.
+FEWEST = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearAlignment:
+    """Three forms of the alignment; NaN where the features of one side are constant."""
+
+    biased: float
+    debiased: float
+    uncentred: float
+
+
+class LinearMoments:
+    """Sums over examples from which the alignment follows; features are added in batches."""
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._sums: list[Tensor] = []
+
+    def add(self, x: Float64[Tensor, "n p"], y: Float64[Tensor, "n q"]) -> None:
+        """Add the features of some examples."""
+        if not self._n:  # both sides are moved near zero, against cancellation
+            self._origins = x.mean(0), y.mean(0)
+        moved = [side - origin for side, origin in zip((x, y), self._origins, strict=True)]
+        squares = [side.square().sum(1) for side in moved]
+        parts = [
+            *(left.T @ right for left, right in _pairs(*moved)),
+            *(side.sum(0) for side in moved),
+            *(side.T @ square for side in moved for square in squares),
+            *((left * right).sum() for left, right in _pairs(*squares)),
+            *(square.sum() for square in squares),
+        ]
+        if self._n:
+            for total, part in zip(self._sums, parts, strict=True):
+                total += part
+        else:
+            self._sums = parts
+        self._n += len(x)
+
+    def alignment(self) -> LinearAlignment:
+        """Return the alignment of all features that were added."""
+        n, sums = self._n, self._sums
+        products, totals = dict(zip(PAIRS, sums[:3], strict=True)), sums[3:5]
+        weighted = dict(zip(WEIGHTED, sums[5:9], strict=True))
+        fourth, traces = dict(zip(PAIRS, sums[9:12], strict=True)), sums[12:14]
+        biased, unbiased, plain = {}, {}, {}
+        for i, j in PAIRS:
+            centred = products[i, j] - torch.outer(totals[i], totals[j]) / n
+            biased[i, j] = float(centred.square().sum())
+            plain[i, j] = float(self._around_zero(products[i, j], totals, i, j).square().sum())
+            unbiased[i, j] = _unbiased(
+                n,
+                trace=float(products[i, j].square().sum() - fourth[i, j]),
+                ones=[float(totals[k] @ totals[k] - traces[k]) for k in (i, j)],
+                between=float(
+                    totals[i] @ products[i, j] @ totals[j]
+                    - totals[i] @ weighted[i, j]
+                    - totals[j] @ weighted[j, i]
+                    + fourth[i, j]
+                ),
+            )
+        if self._is_constant(biased, traces):
+            return LinearAlignment(biased=math.nan, debiased=math.nan, uncentred=_ratio(plain))
+        return LinearAlignment(
+            biased=_ratio(biased), debiased=_ratio(unbiased), uncentred=_ratio(plain)
+        )
+
+    def _around_zero(self, product: Tensor, totals: list[Tensor], i: int, j: int) -> Tensor:
+        """Return the product of features as they were before they were moved."""
+        here = [self._origins[k] for k in (i, j)]
+        return (
+            product
+            + torch.outer(totals[i], here[1])
+            + torch.outer(here[0], totals[j])
+            + self._n * torch.outer(*here)
+        )
+
+    def _is_constant(self, biased: dict[tuple[int, int], float], traces: list[Tensor]) -> bool:
+        """Tell whether a side varies by no more than rounding."""
+        for k in (0, 1):
+            size = float(traces[k]) + self._n * float(self._origins[k].square().sum())
+            if math.sqrt(biased[k, k]) <= ROUNDING**2 * size:
+                return True
+        return False
+
+
+#: Sides of each product, and of sums of one side weighted by the squared norms of another.
+PAIRS = ((0, 0), (0, 1), (1, 1))
+WEIGHTED = ((0, 0), (0, 1), (1, 0), (1, 1))
+
+
+def linear_alignment(x: Float64[Tensor, "n p"], y: Float64[Tensor, "n q"]) -> LinearAlignment:
+    """Return the alignment of two sets of features of the same examples.
+
+    >>> import torch
+    >>> x = torch.eye(5, 3, dtype=torch.float64)
+    >>> round(linear_alignment(x, -2 * x).debiased, 12)
+    1.0
+    """
+    moments = LinearMoments()
+    moments.add(x, y)
+    return moments.alignment()
+
+
+def kernel_alignment(
+    k: Float64[Tensor, "n n"], other: Float64[Tensor, "n n"]
+) -> tuple[float, float]:
+    """Return the biased and the debiased alignment of two kernel matrices of the same examples."""
+    n, sides = len(k), (k, other)
+    biased, unbiased = {}, {}
+    centred = [side - side.mean(0) - side.mean(1, keepdim=True) + side.mean() for side in sides]
+    hollow = [side - torch.diag(side.diagonal()) for side in sides]
+    rows = [side.sum(1) for side in hollow]
+    for i, j in PAIRS:
+        biased[i, j] = float((centred[i] * centred[j]).sum())
+        unbiased[i, j] = _unbiased(
+            n,
+            trace=float((hollow[i] * hollow[j]).sum()),
+            ones=[float(rows[m].sum()) for m in (i, j)],
+            between=float(rows[i] @ rows[j]),
+        )
+    return _ratio(biased), _ratio(unbiased)
+
+
+def _pairs(first: Tensor, second: Tensor) -> list[tuple[Tensor, Tensor]]:
+    return [(first, first), (first, second), (second, second)]
+
+
+def _unbiased(n: int, *, trace: float, ones: list[float], between: float) -> float:
+    r"""Return the unbiased estimate of HSIC from kernels K, L without their diagonals.
+
+    .. math:: \frac{1}{n (n - 3)} \Bigl( \mathrm{tr} K L +
+              \frac{1^T K 1 \; 1^T L 1}{(n - 1)(n - 2)} - \frac{2}{n - 2} 1^T K L 1 \Bigr)
+    """
+    if n < FEWEST:
+        return math.nan
+    whole = ones[0] * ones[1] / ((n - 1) * (n - 2))
+    return (trace + whole - 2 * between / (n - 2)) / (n * (n - 3))
+
+
+def _ratio(products: dict[tuple[int, int], float]) -> float:
+    norms = products[0, 0] * products[1, 1]
+    return products[0, 1] / math.sqrt(norms) if norms > 0 else math.nan
