@@ -12,6 +12,27 @@ from fuzz import data
 from fuzz.networks import Network
 from inscape.training import Trajectory, fit
 
+#: Instruments of two functions.
+PAIRS = frozenset({
+    "disagreement", "output_cross_entropy", "map_distance", "map_alignment", "map_transfer",
+    "slice_difference",
+})  # fmt: skip
+
+
+class Wrapped:
+    """A function around a module, which tells the module."""
+
+    def __init__(self, network: Network, module: nn.Module) -> None:
+        self.module, self._f = module, network.wrap(module)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._f(x)
+
+
+def _second(network: Network, module: nn.Module) -> Any:
+    """Return a second network, called as the first is."""
+    return module if network.wrap(module) is module else Wrapped(network, module)
+
 
 def extra(instrument: str, draw: Random, network: Network) -> dict[str, Any] | None:
     """Return further arguments of a call; None if they cannot be made."""
@@ -23,6 +44,8 @@ def extra(instrument: str, draw: Random, network: Network) -> dict[str, Any] | N
         return {"trajectory": trajectory, "data": (x, y)}
     if instrument == "interpolation":
         return {"other": _moved(network.module, draw)}
+    if instrument in PAIRS:
+        return {"other": _second(network, _moved(network.module, draw))}
     if instrument == "distance_from_init":
         return {"start": _moved(network.module, draw)}
     return {}

@@ -23,6 +23,7 @@ SUITED: dict[str, list[Builder]] = {
     "region_at": [networks.planar, networks.kinked],
     "region_bounds": [networks.kinked],
     "region_evolution": [networks.planar],
+    "slice_difference": [networks.planar],
     "tropical": [networks.kinked],
     "robustness": [networks.classifier],
     "slope_variation": [networks.one_input],
@@ -35,7 +36,8 @@ SUITED: dict[str, list[Builder]] = {
 PLANAR = frozenset({"one row", "two rows", "equal rows", "expanded", "zeros", "denormal"})
 #: Kinds of data that an instrument must refuse, or that say nothing: drawn one time in five.
 UNSUITED: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("boundary", "plane_regions", "grid_regions", "region_evolution"),
+    **dict.fromkeys(("boundary", "plane_regions", "grid_regions", "region_evolution",
+                     "slice_difference"),
                     PLANAR | {"first rows equal", "lattice"}),
     "line_regions": PLANAR | {"first rows equal", "lattice"},
     "extrapolation": PLANAR,
@@ -50,7 +52,7 @@ FEW = 12
 MANY = 150
 
 #: Points that an instrument needs at least; fewer are drawn one time in five.
-FEWEST = {"extrapolation": 4, "neighbours": 4}
+FEWEST = {"extrapolation": 4, "neighbours": 4, "map_alignment": 4, "map_transfer": 4}
 
 SEEDS = [0, 1, 7, 12345, 2**31, np.int64(3)]
 BAD_SEEDS = [-1, 1.5, math.nan, "0", None, 2**70, [1]]
@@ -116,6 +118,12 @@ LEGAL: dict[str, Choices] = {
     "spectral_norm": {},
     "conv_spectrum": {"steps": [2, 60], **SEED},
     "effective_rank": {"padding": ["circular", "own"]},
+    "disagreement": {"level": [0.0], **MEMORY},
+    "output_cross_entropy": {**MEMORY},
+    "map_distance": {"scale": ["signed", "absolute"], **MEMORY},
+    "map_alignment": {"centred": [True, True, False], **MEMORY},
+    "map_transfer": {"ridge": [0.0, 0.1], **MEMORY},
+    "slice_difference": {},
 }  # fmt: skip
 
 #: Settings that are drawn at every call, since the defaults would take too long.

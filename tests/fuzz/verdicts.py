@@ -20,10 +20,12 @@ SINGLE = frozenset({
     "gradient_norm", "path_length", "gradient_path_length", "gradient_deflection", "rugosity",
     "effective_length_scale", "fisher_rao_norm", "tangent_kernel", "neighbours", "kernel_drift",
     "weights_product", "interpolation", "extrapolation", "robustness", "magnitude_pruning",
+    "disagreement", "output_cross_entropy",
     "node_pruning", "channel_pruning", "exhaustive_pruning", "boolean_function", "spectral_norm",
 })  # fmt: skip
 #: Headline numbers that are not negative, and those that are proportions as well.
-PROPORTIONS = frozenset({"neighbours", "robustness", "magnitude_pruning", "node_pruning",
+PROPORTIONS = frozenset({"neighbours", "robustness", "disagreement", "map_transfer",
+                         "slice_difference", "magnitude_pruning", "node_pruning",
                          "channel_pruning"})  # fmt: skip
 
 
@@ -83,7 +85,8 @@ def _headline(call: Call, result: Any) -> str:
         return f"not finite: {summary}"
     if call.instrument in PROPORTIONS and not all(0 <= v <= 1 for v in (summary.value, *ends)):
         return f"a proportion out of [0, 1]: {summary}"
-    if call.instrument not in ("interpolation",) and min(summary.value, *ends, 0.0) < 0:
+    signed = call.instrument in ("interpolation", "map_alignment")
+    if not signed and min(summary.value, *ends, 0.0) < 0:
         return f"below zero: {summary}"
     if ends and not ends[0] <= summary.value <= ends[-1]:
         return f"an interval without its value: {summary}"

@@ -110,6 +110,7 @@ def map_alignment(
     checks.whole(1, memory=memory)
     if other is None:
         return NotApplicable(what="map_alignment", reason=NO_OTHER)
+    checks.points(x)
     if len(x) < FEWEST:
         reason = f"the debiased alignment needs at least {FEWEST} examples, found {len(x)}"
         return NotApplicable(what="map_alignment", reason=reason)

@@ -119,6 +119,9 @@ def map_transfer(
     checks.whole(1, memory=memory)
     if other is None:
         return NotApplicable(what="map_transfer", reason=NO_OTHER)
+    checks.points(x)
+    if y is not None:
+        checks.labels(y, x)
     if fit_on is None and len(x) < 4:
         reason = f"halves need at least four examples, found {len(x)}: pass fit_on"
         return NotApplicable(what="map_transfer", reason=reason)
@@ -140,7 +143,7 @@ def map_transfer(
         transferred=_classes(torch.einsum("ncd,nd->nc", predicted, inputs), level),
         own=_classes(torch.einsum("ncd,nd->nc", maps[0], inputs), level),
         target=_classes(torch.einsum("ncd,nd->nc", maps[1], inputs), level),
-        labels=None if y is None or y.is_floating_point() else y.reshape(len(x)).long().cpu(),
+        labels=_labels(y, pair.first.outputs),
         residuals=torch.stack([fit.residuals for fit in fits]).mean(0),
         fitted_on=fitted_on,
         determined=all(fit.determined for fit in fits),
@@ -185,6 +188,13 @@ def _least_squares(
 def _all_maps(pair: Pair, memory: int) -> list[Float64[Tensor, "n c D"]]:
     first, second = zip(*pair.maps(pair.rows(memory)), strict=True)
     return [torch.cat(first).cpu(), torch.cat(second).cpu()]
+
+
+def _labels(y: Tensor | None, outputs: int) -> Int64[Tensor, " n"] | None:
+    """Return class numbers; None for labels that are no classes."""
+    if y is None or y.is_floating_point():
+        return None
+    return checks.class_numbers(y, max(2, outputs)).long().cpu()
 
 
 def _classes(outputs: Float64[Tensor, "n c"], level: float) -> Int64[Tensor, " n"]:

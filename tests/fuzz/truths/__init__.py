@@ -7,6 +7,7 @@ from fuzz.truths import (
     lines,
     logic,
     norms,
+    pairs,
     planes,
     pruning,
     regions,
@@ -54,4 +55,10 @@ ORACLES: dict[str, Oracle] = {
     "plane_regions": planes.plane_regions,
     "boundary": planes.boundary,
     "region_evolution": planes.region_evolution,
+    "disagreement": pairs.disagreement,
+    "output_cross_entropy": pairs.output_cross_entropy,
+    "map_distance": pairs.map_distance,
+    "map_alignment": pairs.map_alignment,
+    "map_transfer": pairs.map_transfer,
+    "slice_difference": pairs.slice_difference,
 }
