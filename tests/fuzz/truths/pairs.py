@@ -1,0 +1,120 @@
+"""Two networks side by side: outputs, local maps and slices, one point at a time."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fuzz.calls import Call
+from fuzz.claims import Claim, Unverifiable, at_least, equal
+from fuzz.reference import Reference
+from fuzz.truths.common import points
+from inscape.piecewise.planes.frame import Frame
+
+
+def second(call: Call, f: Reference) -> Reference:
+    """Return the other network of a call as a reference."""
+    other = call.settings["other"]
+    state = getattr(other, "module", other).state_dict()
+    wide = {k: v.double() if v.is_floating_point() else v for k, v in state.items()}
+    return f.at(wide)
+
+
+def disagreement(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    both = [net.values(points(call)) for net in (f, second(call, f))]
+    for name, outputs, classes in zip(
+        ("classes", "other classes"), both, (result.classes, result.other_classes), strict=True
+    ):
+        yield _largest(name, outputs, classes)
+    if both[0].shape[1] == 1:
+        both = [torch.cat([torch.zeros_like(side), side], 1) for side in both]
+    p, q = (side.softmax(1) for side in both)
+    yield equal("distances", result.distances, (p - q).abs().sum(1) / 2, scale=1.0)
+
+
+def _largest(name: str, outputs: Tensor, classes: Tensor) -> Claim:
+    """Claim that the outputs of these classes are the largest of their points, up to rounding."""
+    if outputs.shape[1] == 1:
+        outputs = torch.cat([torch.zeros_like(outputs), outputs], 1)
+    reached = outputs.gather(1, classes.long()[:, None])[:, 0]
+    return at_least(name, reached, outputs.amax(1), scale=float(outputs.abs().max()))
+
+
+def output_cross_entropy(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    mine, theirs = (net.values(points(call)) for net in (f, second(call, f)))
+    scale = float(torch.cat([mine, theirs]).abs().max())
+    for name, found, logits in (
+        ("cross-entropies", result.cross_entropies, theirs),
+        ("entropies", result.entropies, mine),
+    ):
+        terms = torch.where(mine.softmax(1) > 0, mine.softmax(1) * logits.log_softmax(1), 0.0)
+        yield equal(name, found, -terms.sum(1), scale=scale)
+
+
+def _maps(net: Reference, x: Tensor) -> Tensor:
+    slopes = torch.stack([net.jacobian(point) for point in x])
+    intercepts = net.values(x) - torch.einsum("ncd,nd->nc", slopes, x.flatten(1))
+    return torch.cat([slopes, intercepts.unsqueeze(2)], 2)
+
+
+def map_distance(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    x = points(call)
+    sides = [_maps(net, x) for net in (f, second(call, f))]
+    absolute = call.settings.get("scale") == "absolute"
+    largest = torch.stack([(side.abs() if absolute else side).max() for side in sides])
+    yield equal("scales", result.scales, largest, scale=float(torch.cat(sides).abs().max()))
+    scaled = [side / scale for side, scale in zip(sides, largest, strict=True)]
+    gaps = (scaled[0] - scaled[1]).flatten(1).square().mean(1)
+    sizes = torch.stack([side.flatten(1).square().mean(1) for side in scaled])
+    yield equal("distances", result.distances, gaps, scale=float(sizes.max()))
+
+
+def map_alignment(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    x = points(call)
+    sides = [_maps(net, x) for net in (f, second(call, f))]
+    for j, found in enumerate(result.biased.tolist()):
+        moved = [side[:, j] - side[:, j].mean(0) for side in sides]
+        kernels = [side @ side.T for side in moved]
+        spread = [float(kernel.norm()) for kernel in kernels]
+        sizes = [float(side[:, j].square().sum()) for side in sides]
+        if any(s <= 1e-9 * size for s, size in zip(spread, sizes, strict=True)) or found != found:
+            continue  # maps that vary by little more than rounding
+        expected = float((kernels[0] * kernels[1]).sum()) / (spread[0] * spread[1])
+        growth = max(size / s for s, size in zip(spread, sizes, strict=True))
+        yield equal(f"alignment of output {j}", found, expected, scale=growth)
+
+
+def map_transfer(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    x = points(call)
+    both = [net.values(x) for net in (f, second(call, f))]
+    for name, outputs, classes in zip(
+        ("class", "other class"), both, (result.own, result.target), strict=True
+    ):
+        yield _largest(name, outputs, classes)
+    if not result.determined or call.settings.get("ridge"):
+        raise Unverifiable("which of several equally good maps is taken, or a penalty")
+    yield at_least("residuals", result.residuals, torch.zeros_like(result.residuals))
+
+
+def slice_difference(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    frame = Frame(origin=result.origin, axes=result.axes)
+    shape = (-1, *call.shape)
+    nets = (f, second(call, f))
+    middles = frame.at(result.centroids).reshape(shape)
+    for name, net, classes in zip(
+        ("classes", "other classes"), nets, (result.classes, result.other_classes), strict=True
+    ):
+        yield _largest(name, net.many_values(middles), classes)
+    corners = frame.at(result.places).reshape(shape)
+    both = [net.many_values(corners) for net in nets]
+    steep = max(float(net.jacobians(middles).abs().max()) for net in nets)
+    reach = float(frame.at(result.domain).abs().max())  # places are rounded in their window
+    scale = max(float(torch.cat(both).abs().max()), steep * reach)
+    yield equal("differences", result.differences, (both[0] - both[1]).norm(dim=1), scale=scale)
+    middle = result.domain - result.domain.mean(0)
+    following = middle.roll(-1, 0)
+    cross = middle[:, 0] * following[:, 1] - middle[:, 1] * following[:, 0]
+    whole = float(cross.sum()) / 2 * frame.area
+    if result.exact:
+        yield equal("area", float(result.areas.sum()), whole)
