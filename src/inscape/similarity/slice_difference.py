@@ -108,7 +108,7 @@ class _Both(nn.Module):
         self.f, self.other = f, other
 
     def forward(self, x: Tensor) -> Tensor:
-        both = [self.f(x).flatten(1), self.other(x).flatten(1)]
+        both = [net(x.clone()).flatten(1) for net in (self.f, self.other)]
         return torch.cat([*both, *map(_largest, both)], dim=1)
 
 
