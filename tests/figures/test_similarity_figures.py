@@ -15,7 +15,7 @@ def test_slice_shows_the_area_and_both_boundaries():
     *_, first, second = ax.collections
     assert len(first.get_segments()) == len(result.boundary("first"))
     assert len(second.get_segments()) == len(result.boundary("second"))
-    assert [text.get_text() for text in ax.get_legend().get_texts()][0] == "other class"
+    assert ax.get_legend().get_texts()[0].get_text() == "other class"
     assert ax.get_xlabel() == "first input"
     assert caption(result).startswith("Where two networks give different classes")
 
