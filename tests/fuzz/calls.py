@@ -31,7 +31,14 @@ REFUSING = frozenset({"interpolation", "extrapolation"})
 CLASSES_OF_ONE = 0.1
 #: Instruments that take as long without an export.
 SLOW = frozenset(
-    {"effective_length_scale", "hessian_extremes", "interpolation", "kernel_drift", "path_kernel"}
+    {
+        "effective_length_scale",
+        "hessian_extremes",
+        "interpolation",
+        "local_minimum",
+        "kernel_drift",
+        "path_kernel",
+    }
 )
 #: One slot for each instrument that takes long, five for each that does not.
 WHEEL = tuple(name for name in NAMES for _ in range(1 if name in EXPORTING | SLOW else 5))

@@ -73,6 +73,10 @@ LEGAL: dict[str, Choices] = {
     "path_kernel": {"mode": ["exact", "first-order"]},
     "tangent_kernel": {"outputs": ["full", "diagonal", "trace"], "normalised": [False, True]},
     "interpolation": {"loss": [None, "mse"]},
+    "local_minimum": {
+        "dense": [0, 200], "products": [5, 20], "tolerance": [1e-6, 1e-3], **SEED,
+    },
+    "stationarity": {"lr": [0.1, 1e-3]},
     "hessian_extremes": {
         "matrix": ["hessian", "gauss_newton"], "products": [5, 40], "dense": [0, 200],
         "tolerance": [1e-3, 1e-6], **SEED,

@@ -113,12 +113,15 @@ class LossFunction:
         if self.module_loss is not None:
             module_loss = self.module_loss
             return [Term(1.0, lambda: module_loss(self.model))], True
+        fits = len(self.x) * _graph_bytes(self.probed) <= self.memory // 2
+        return [self._term(span) for span in self.spans()], fits
+
+    def spans(self) -> list[slice]:
+        """Return the mini-batches into which the data are cut."""
         n = len(self.x)
         rows = self.probed.rows(self.memory // (2 * DOUBLE_BACKWARD), gradients=0)
         count = -(-n // rows)
-        spans = [slice(k * n // count, (k + 1) * n // count) for k in range(count)]
-        fits = n * _graph_bytes(self.probed) <= self.memory // 2
-        return [self._term(span) for span in spans], fits
+        return [slice(k * n // count, (k + 1) * n // count) for k in range(count)]
 
     def _term(self, span: slice) -> Term:
         return Term(
@@ -166,7 +169,7 @@ class LossFunction:
         return second
 
 
-def objective(
+def loss_function_of(
     model: nn.Module,
     x: Float[Tensor, "n *d"],
     y: Tensor | None,

@@ -14,7 +14,13 @@ from inscape._core.anytime import anytime
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape.landscape._ends import EndSearch, extreme_ends
-from inscape.landscape._loss_function import GRAPHS, LossFunction, Matrix, ModuleLoss, objective
+from inscape.landscape._loss_function import (
+    GRAPHS,
+    LossFunction,
+    Matrix,
+    ModuleLoss,
+    loss_function_of,
+)
 from inscape.training import Loss
 
 #: Reason where there is nothing to differentiate by.
@@ -149,7 +155,7 @@ def hessian_extremes(
         seed: Seed of the random starts.
         memory: Bytes that the vectors and graphs may take.
     """
-    problem = objective(
+    problem = loss_function_of(
         model,
         x,
         y,

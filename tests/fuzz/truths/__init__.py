@@ -39,6 +39,8 @@ ORACLES: dict[str, Oracle] = {
     "path_kernel": kernels.path_kernel,
     "interpolation": trials.interpolation,
     "hessian_extremes": curvature.hessian_extremes,
+    "local_minimum": curvature.local_minimum,
+    "stationarity": curvature.stationarity,
     "extrapolation": trials.extrapolation,
     "robustness": trials.robustness,
     "boolean_function": logic.boolean_function,

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fuzz.calls import Call
-from fuzz.claims import Claim, Unverifiable, at_most, equal
+from fuzz.claims import Claim, Unverifiable, at_least, at_most, equal, holds
 from fuzz.reference import Reference
 from fuzz.truths.common import labels, points
 
@@ -89,3 +89,36 @@ def hessian_extremes(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
         yield at_most("an eigenvalue within the residual", nearest, residual, scale=size)
     yield at_most("smallest is no less", values[0], result.smallest, scale=size)
     yield at_most("largest is no more", result.largest, values[-1], scale=size)
+
+
+@torch.enable_grad()
+def _loss_and_gradient(call: Call, f: Reference, name: str) -> tuple[Tensor, Tensor]:
+    """Return the mean loss and its gradient by all parameters."""
+    tensors = [p.requires_grad_() for p in f.module.parameters()]
+    losses, total = [], 0.0
+    for _, loss in sample_losses(call, f, name):
+        losses.append(loss.detach().double())
+        total = total + flat(loss, tensors, graph=False)
+    return torch.stack(losses).mean(), torch.as_tensor(total) / len(losses)
+
+
+def stationarity(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    loss, gradient = _loss_and_gradient(call, f, result.loss)
+    sizes = [p.numel() for p in f.module.parameters()]
+    yield equal("loss", result.value, loss)
+    yield equal("gradient", result.total, gradient.norm())
+    norms = torch.stack([part.norm() for part in torch.split(gradient, sizes)])
+    yield equal("gradient of each tensor", result.norms, norms, scale=float(gradient.norm()))
+
+
+def local_minimum(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    loss, gradient = _loss_and_gradient(call, f, result.loss)
+    yield equal("loss", result.losses[0], loss)
+    yield equal("gradient", result.gradients[0], gradient.norm())
+    lowered = result.verdict in ("not stationary", "saddle")
+    yield holds("a step is shown", lowered == bool(result.lowered[0] > 0))
+    yield at_most("the loss is not negative", result.lowered[0], loss)
+    if result.is_proved:
+        values = torch.linalg.eigvalsh(matrix(call, f, "hessian", result.loss))
+        size = float(values.abs().max())
+        yield at_least("no negative curvature", values[0], -1e-9 * size, scale=size)

@@ -1,0 +1,74 @@
+"""Steps that show what a point is not: down the gradient, and along negative curvature."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from inscape.landscape._loss_function import LossFunction
+
+#: Lengths of a trial along negative curvature, relative to the length of the parameters.
+LENGTHS = tuple(10.0**-k for k in range(6))
+#: Factors of the step that is best for the curvature along the gradient.
+FACTORS = (1.0, 2.0, 0.5, 0.1, 1e-2, 1e-4)
+#: Rounding of a mean loss, in machine epsilons of its size.
+ROUNDING = 256
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step from a point: its length and by how much it lowers the loss."""
+
+    length: float
+    lowered: float
+
+
+def gradient_step(
+    problem: LossFunction, loss: float, gradient: Float[Tensor, " p"], curved: Float[Tensor, " p"]
+) -> Step:
+    """Return the best of a few steps down the gradient; ``curved`` is the Hessian times it."""
+    squared, curvature = float(gradient @ gradient), float(gradient @ curved)
+    if squared == 0.0:
+        return Step(0.0, 0.0)
+    rate = squared / curvature if curvature > 0 else float(problem.vector().norm()) / squared**0.5
+    return _best(problem, loss, [-rate * factor * gradient for factor in FACTORS])
+
+
+def expected_gain(
+    problem: LossFunction, gradient: Float[Tensor, " p"], curved: Float[Tensor, " p"]
+) -> float:
+    """Return by how much a step down the gradient must lower the loss if it is smooth.
+
+    The best step of the quadratic model, or a short one where that is too long.
+    """
+    squared, curvature = float(gradient @ gradient), abs(float(gradient @ curved))
+    short = FACTORS[-1] * float(gradient.norm()) * max(1.0, float(problem.vector().norm()))
+    return min(short, squared / (2 * curvature) * squared) if curvature > 0 else short
+
+
+def curvature_step(
+    problem: LossFunction, loss: float, direction: Float[Tensor, " p"], gradient: Tensor
+) -> Step:
+    """Return the best of a few steps along a direction of negative curvature, down the slope."""
+    sign = -1.0 if float(direction @ gradient) > 0 else 1.0
+    size = max(1.0, float(problem.vector().norm()))
+    steps = [sign * side * length * size * direction for length in LENGTHS for side in (1, -1)]
+    return _best(problem, loss, steps)
+
+
+def loss_rounding(problem: LossFunction, loss: float) -> float:
+    """Return how far rounding may move a loss."""
+    return ROUNDING * float(torch.finfo(problem.tensors[0].dtype).eps) * abs(loss)
+
+
+def _best(problem: LossFunction, loss: float, steps: list[Tensor]) -> Step:
+    """Return the step that lowers the loss most; the parameters stay where they are."""
+    start, best = problem.vector(), Step(0.0, 0.0)
+    for step in steps:
+        problem.place(start + step)
+        lowered = loss - problem.value()
+        if lowered > best.lowered:
+            best = Step(float(step.norm()), lowered)
+    problem.place(start)
+    return best
