@@ -45,7 +45,7 @@ class EndSearch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ends:
+class SpectrumEnds:
     """Both ends, and what is known about them; vectors once they are verified."""
 
     smallest: float
@@ -77,7 +77,7 @@ class _Run:
     asymmetry: float
 
 
-def extreme_ends(problem: LossFunction, search: EndSearch) -> Iterator[Ends]:
+def extreme_ends(problem: LossFunction, search: EndSearch) -> Iterator[SpectrumEnds]:
     """Yield the ends after each product, and verified ones at last."""
     if problem.size <= search.dense:
         yield _dense_ends(problem.in_double(), search.matrix)
@@ -125,14 +125,14 @@ def _unit(vector: Tensor) -> Float64[Tensor, " p"]:
     return unit
 
 
-def _estimated(pairs: RitzPairs, runs: list[_Run], size: int, tolerance: float) -> Ends:
+def _estimated(pairs: RitzPairs, runs: list[_Run], size: int, tolerance: float) -> SpectrumEnds:
     """Return the ends so far with the residuals that the recurrence tells."""
     low = min([float(pairs.values[0]), *(run.values[0] for run in runs)])
     high = max([float(pairs.values[-1]), *(run.values[1] for run in runs)])
     steps = [pairs.unrestarted, *(run.unrestarted for run in runs)]
     rounding = max(pairs.asymmetry, LEAST_ROUNDING * EPSILON * max(abs(low), abs(high)))
     below, above = _probable(low, high, size, steps)
-    return Ends(
+    return SpectrumEnds(
         smallest=low,
         largest=high,
         residuals=(pairs.residual(0), pairs.residual(-1)),
@@ -160,7 +160,7 @@ def _probable(low: float, high: float, size: int, steps: list[int]) -> tuple[flo
     return low - margin, high + margin
 
 
-def _verified(problem: LossFunction, runs: list[_Run], search: EndSearch) -> Ends:
+def _verified(problem: LossFunction, runs: list[_Run], search: EndSearch) -> SpectrumEnds:
     """Return the outermost ends of all runs with true residuals, computed in float64."""
     exact = problem.in_double().products(search.matrix)
     lowest = min(runs, key=lambda run: run.values[0])
@@ -172,7 +172,7 @@ def _verified(problem: LossFunction, runs: list[_Run], search: EndSearch) -> End
     asymmetry = max(run.asymmetry for run in runs)
     own = float(torch.finfo(problem.tensors[0].dtype).eps)
     size = max(abs(low), abs(high))
-    return Ends(
+    return SpectrumEnds(
         smallest=low,
         largest=high,
         residuals=(low_residual, high_residual),
@@ -196,7 +196,7 @@ def rayleigh(product: HessianProducts, vector: Float64[Tensor, " p"]) -> tuple[f
     return quotient, float((image - quotient * vector).norm())
 
 
-def _dense_ends(problem: LossFunction, matrix: Matrix) -> Ends:
+def _dense_ends(problem: LossFunction, matrix: Matrix) -> SpectrumEnds:
     """Return the ends of the whole matrix, and prove them by inertia."""
     product = problem.products(matrix)
     dense = product.matrix().cpu()
@@ -210,7 +210,7 @@ def _dense_ends(problem: LossFunction, matrix: Matrix) -> Ends:
     above, other = inertia_below(-dense, -high - margin)
     error = max(error, other)
     proved = below == above == 0 and error <= margin
-    return Ends(
+    return SpectrumEnds(
         smallest=low,
         largest=high,
         residuals=(residuals[0], residuals[1]),

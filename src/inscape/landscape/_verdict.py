@@ -47,7 +47,7 @@ SLACK = 0.1
 
 
 @dataclass(frozen=True)
-class Verdict:
+class JudgeSettings:
     """The settings of ``local_minimum`` that the verdict depends on."""
 
     tolerance: float
@@ -79,7 +79,7 @@ class PointVerdict:
     unexplained: int = 0
 
 
-def point_verdict(problem: LossFunction, judge: Verdict) -> PointVerdict:
+def point_verdict(problem: LossFunction, judge: JudgeSettings) -> PointVerdict:
     """Return the verdict on the parameters as they are."""
     loss, gradient = problem.value(), problem.gradient()
     checks.finite(gradient, "parameters")
@@ -137,7 +137,7 @@ def _layers(problem: LossFunction) -> list[DenseLayer] | None:
 
 
 def _large(
-    problem: LossFunction, judge: Verdict, loss: float, gradient: Float64[Tensor, " p"]
+    problem: LossFunction, judge: JudgeSettings, loss: float, gradient: Float64[Tensor, " p"]
 ) -> PointVerdict:
     """Return the verdict where the Hessian does not fit: a saddle, or undecided."""
     search = EndSearch(

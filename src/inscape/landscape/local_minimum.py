@@ -12,7 +12,7 @@ from inscape._core import NotApplicable, Result, Row, Summary, checks, instrumen
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.landscape._loss_function import GRAPHS, ModuleLoss, loss_function_of
-from inscape.landscape._verdict import AFFINE, MODULO, PointVerdict, Verdict, point_verdict
+from inscape.landscape._verdict import AFFINE, MODULO, JudgeSettings, PointVerdict, point_verdict
 from inscape.landscape.hessian_extremes import NO_PARAMETERS
 from inscape.training import Loss
 
@@ -141,7 +141,7 @@ def local_minimum(
     )
     if problem is None:
         return NotApplicable(what="local_minimum", reason=NO_PARAMETERS)
-    judge = Verdict(tolerance, dense, products, seed, memory)
+    judge = JudgeSettings(tolerance, dense, products, seed, memory)
     bare = problem.without_decay()
     versions = [bare] if weight_decay == 0.0 else [bare, problem]
     points = [point_verdict(version, judge) for version in versions]
