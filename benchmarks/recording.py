@@ -3,7 +3,7 @@
     python benchmarks/recording.py
 
 One thread. Updates of the bare loop and of the recorded loop take turns, each with a network of its
-own; medians over updates without a checkpoint. Bars: where an update takes 5 ms or more at most 3%
+own; CPU time, the mean over updates without a checkpoint. Bars: where an update takes 5 ms or more at most 3%
 of it, else at most 0.15 ms. Batches are told by their values, the dearer way, and by number.
 """
 
@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 
 import bars
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from inscape.training import Recording, record_training
 
 #: Updates of each loop that are timed, and those before them.
-TIMED, BEFORE = 400, 20
+TIMED, BEFORE = 400, 40
 
 
 def perceptron() -> nn.Module:
@@ -57,13 +57,13 @@ class Loop:
         self.run: Recording | None = None
 
     def update(self, x: Tensor, y: Tensor, told: tuple[Tensor, ...]) -> float:
-        begin = time.perf_counter()
+        begin = time.process_time()
         self.optimizer.zero_grad()
         nn.functional.cross_entropy(self.model(x), y).backward()
         self.optimizer.step()
         if self.run is not None:
             self.run.step(*told)
-        return time.perf_counter() - begin
+        return time.process_time() - begin
 
 
 def cost(make: Callable[[], nn.Module], optimizer: str, batch: int, *, by_number: bool) -> None:
@@ -83,7 +83,7 @@ def cost(make: Callable[[], nn.Module], optimizer: str, batch: int, *, by_number
                 for loop in (bare, recorded) if step % 2 else (recorded, bare):
                     times[loop].append(loop.update(xb, yb, told))
         assert run.steps == TIMED + BEFORE, run.notes
-    alone, beside = (median(times[loop][BEFORE:]) for loop in (bare, recorded))
+    alone, beside = (fmean(times[loop][BEFORE:]) for loop in (bare, recorded))
     name = f"{make.__name__} {optimizer} batch {batch}, {'numbers' if by_number else 'values'}"
     print(f"{name}: bare {1e3 * alone:.3f} ms, recorded {1e3 * beside:.3f} ms; {run.verdict}")
     if alone >= 0.005:

@@ -13,12 +13,13 @@ from inscape.files.atomic import written
 from inscape.training.forward_watch import Forward
 from inscape.training.loop_log import LoggedBatch, LoopLog, rows_of_data
 from inscape.training.loop_record import IN_DATA, NOT_KEPT
-from inscape.training.row_index import DataIndex, RowIndex, Words, words
+from inscape.training.row_index import Content, DataIndex, RowIndex, content, same_ends, same_rows
 from inscape.training.trajectory import fingerprint
 
 #: Bytes of a transformed batch above which it is not kept.
 SMALL = 2**22
-#: Batches at the beginning, and every so many, all of whose rows are compared with the data.
+#: Batches at the beginning, and every so many, all of whose rows are compared with the data; all
+#: batches from the first on that has other values.
 FIRST, EVERY = 8, 16
 
 
@@ -38,6 +39,7 @@ class BatchFinder:
         self._own_x: list[Tensor] = []
         self._own_y: list[Tensor] = []
         self._batches = 0
+        self._always = False
         self.size: int | None = None
         self.fingerprint = ""
 
@@ -102,15 +104,16 @@ class BatchFinder:
             return self._collected(x, y)
         if self._index is None:
             self._index = DataIndex(*self._data)
-        numbers = self._index.numbers(x, y)
+        known = self._index.numbers_if_known(x, y, ends=not self._all_rows)
+        numbers = self._index.numbers(x, y) if known is None else known
         received = None if forward is None else forward.x
         if received is None or received.data_ptr() == x.data_ptr():
             received = x
         if received is not x and not _equal(received, x):
             return self._transformed(numbers, received, y)
-        unknown = numbers < 0
-        if not bool(unknown.any()):
+        if known is not None:
             return _in_data(numbers)
+        unknown = numbers < 0
         self._note(
             "some rows of batches are not in the data (an augmentation, or other values); they are "
             "kept in the recording where they are small."
@@ -157,6 +160,7 @@ class BatchFinder:
 
     def _transformed(self, rows: Tensor, x: Tensor, y: Tensor) -> LoggedBatch:
         """Return a batch whose values are not those of the data: kept if small, else its hash."""
+        self._always = True
         size = x.numel() * x.element_size()
         entry = _in_data(rows)
         if size <= SMALL and self._log.kept_bytes + size <= self._room:
@@ -183,16 +187,18 @@ class BatchFinder:
                 f"{tuple(x.shape[1:])} in {x.dtype} and {len(rows)} numbers: pass data=(x, y) in "
                 "that form."
             )
-        spacing = 1
-        if self._batches > FIRST and self._batches % EVERY:
-            spacing = max(len(rows) - 1, 1)
-        places = rows.numpy()[::spacing]
-        return bool((self._words.take(places, axis=0) == words(received[::spacing])).all())
+        compared = same_rows if self._all_rows else same_ends
+        return compared(self._inputs, rows.numpy(), content(received))
+
+    @property
+    def _all_rows(self) -> bool:
+        """Return whether all rows of this batch are compared with the data, or its ends alone."""
+        return self._always or self._batches <= FIRST or self._batches % EVERY == 0
 
     @cached_property
-    def _words(self) -> Words:
+    def _inputs(self) -> Content:
         assert self._data is not None
-        return words(self._data[0])
+        return content(self._data[0])
 
 
 def _in_data(rows: Tensor) -> LoggedBatch:

@@ -7,7 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from inscape.training.loop_update import random_state
+from inscape.training.random_state import global_generators, random_state
+
+#: Passes that drew random numbers, after which all are taken to do so.
+ALWAYS = 16
 
 
 @dataclass(eq=False)
@@ -29,6 +32,8 @@ class ForwardWatch:
         self._modes: frozenset[str] | None = None
         self.autocast: str | None = None
         self._device = next(model.parameters()).device
+        self._generators = global_generators(self._device)
+        self._drawing = 0
 
     @property
     def evaluated(self) -> tuple[str, ...]:
@@ -71,7 +76,9 @@ class ForwardWatch:
             return
         x = args[0] if args and isinstance(args[0], Tensor) else None
         own = x if module is self._model else None
-        self._forward = Forward(own, random_state(self._device))
+        self._forward = Forward(own, random_state(self._generators))
+        if self._drawing >= ALWAYS:
+            self._forward.drew = True
         if self._modes is None:
             self._modes = self._now()
             self.autocast = self._number_type()
@@ -79,8 +86,9 @@ class ForwardWatch:
     def _after(self, module: nn.Module, *_: Any) -> None:
         forward = self._forward
         if forward is not None and not forward.drew:
-            after = random_state(self._device)
+            after = random_state(self._generators)
             forward.drew = forward.state.numpy().tobytes() != after.numpy().tobytes()
+            self._drawing += forward.drew
 
     def _now(self) -> frozenset[str]:
         named = self._model.named_modules()

@@ -66,9 +66,9 @@ class GradientWatch:
             peak: Whether to keep the largest entry too, from which clipping by value is seen.
         """
         self._updates += 1
-        gradients = [p.grad for p in self._parameters]
-        versions = [-1 if g is None else g._version for g in gradients]
+        versions = [-1 if (g := p.grad) is None else g._version for p in self._parameters]
         if self._updates <= FIRST or peak:
+            gradients = [p.grad for p in self._parameters]
             entries = [float(g.abs().max()) for g in gradients if g is not None]
             self._peaks.append(max(entries, default=0.0))
         if self._updates <= FIRST:

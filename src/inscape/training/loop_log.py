@@ -109,23 +109,28 @@ def _sources(batch: LoggedBatch) -> Tensor:
 
 def rows_of_data(indices: Any, n: int) -> Tensor:
     """Return numbers of rows as a tensor; refuse those that the data do not have."""
-    rows = torch.as_tensor(indices).detach().cpu().flatten()
+    rows = torch.as_tensor(indices, device="cpu")
+    if rows.dtype is not torch.int64 or rows.ndim != 1:
+        rows = _flat_integers(rows)
+    numbers = rows.tolist()  # quicker than tensors at the size of a batch
+    if numbers and not (min(numbers) >= 0 and max(numbers) < n):
+        raise ValueError(
+            f"numbers of rows must lie between 0 and {n - 1}, found {min(numbers)} to "
+            f"{max(numbers)}: pass numbers of rows of data=(x, y)."
+        )
+    return rows
+
+
+def _flat_integers(rows: Tensor) -> Tensor:
+    """Return numbers of rows, or the places where a mask is true, as one row of integers."""
     if rows.dtype is torch.bool:
-        rows = rows.nonzero().flatten()
+        rows = rows.flatten().nonzero()
     if rows.is_floating_point() or rows.is_complex():
         raise TypeError(
             f"run.step(indices) needs the numbers of rows, found {rows.dtype}: pass integers, or "
             "the batch itself as run.step(xb, yb)."
         )
-    rows = rows.long()
-    numbers = rows.numpy()
-    low, high = (numbers.min(), numbers.max()) if len(numbers) else (0, 0)
-    if low < 0 or high >= n:
-        raise ValueError(
-            f"numbers of rows must lie between 0 and {n - 1}, found {low} to "
-            f"{high}: pass numbers of rows of data=(x, y)."
-        )
-    return rows
+    return rows.flatten().long()
 
 
 def plain_options(group: dict[str, Any]) -> dict[str, tuple[str, float]]:

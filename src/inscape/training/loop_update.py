@@ -12,7 +12,7 @@ from inscape.training.function_names import OWN, is_own
 from inscape.training.loop_record import Batch, LoopRecord
 from inscape.training.losses import Loss
 from inscape.training.optimizers import OptimizerFactory
-from inscape.training.random_state import private_random_state, random_states, set_random_states
+from inscape.training.random_state import private_random_state, set_random_states
 from inscape.training.trajectory import Trajectory
 from inscape.training.update import scalar
 
@@ -200,9 +200,3 @@ def autocast(loop: LoopRecord, device: torch.device) -> Iterator[None]:
         return
     with torch.autocast(device.type, dtype=getattr(torch, loop.autocast)):
         yield
-
-
-def random_state(device: torch.device) -> Tensor:
-    """Return the states of the generators that a module may draw from, one after the other."""
-    states = random_states(device)
-    return states[0] if len(states) == 1 else torch.cat(states)

@@ -5,7 +5,7 @@ So a step can be repeated without those before it, and no random state has to be
 a training the global generators are as if it had never been.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -16,17 +16,17 @@ MASK = 2**64 - 1
 @contextmanager
 def private_random_state(device: torch.device) -> Iterator[None]:
     """Restore the states of the global generators after the block, whatever it draws."""
-    states = [rng.get_state() for rng in _global_generators(device)]
+    states = [rng.get_state() for rng in global_generators(device)]
     try:
         yield
     finally:
-        for rng, state in zip(_global_generators(device), states, strict=True):
+        for rng, state in zip(global_generators(device), states, strict=True):
             rng.set_state(state)
 
 
 def seed_random_state(seed: int, step: int, device: torch.device) -> None:
     """Seed the global generators for one update, inside :func:`private_random_state` only."""
-    for rng in _global_generators(device):
+    for rng in global_generators(device):
         rng.manual_seed(step_seed(seed, step))
 
 
@@ -38,7 +38,7 @@ def step_seed(seed: int, step: int) -> int:
     return (mixed ^ (mixed >> 31)) >> 1
 
 
-def _global_generators(device: torch.device) -> list[torch.Generator]:
+def global_generators(device: torch.device) -> list[torch.Generator]:
     """Return the generators that a module on ``device`` may draw from."""
     if device.type == "cpu":
         return [torch.default_generator]
@@ -48,15 +48,17 @@ def _global_generators(device: torch.device) -> list[torch.Generator]:
     return [torch.default_generator, module.default_generators[device.index or 0]]
 
 
-def random_states(device: torch.device) -> list[torch.Tensor]:
-    """Return the states of the generators that a module on ``device`` may draw from."""
-    return [rng.get_state() for rng in _global_generators(device)]
+def random_state(generators: Sequence[torch.Generator]) -> torch.Tensor:
+    """Return the states of generators, one after the other."""
+    if len(generators) == 1:
+        return generators[0].get_state()
+    return torch.cat([rng.get_state() for rng in generators])
 
 
 def set_random_states(states: torch.Tensor, device: torch.device) -> None:
     """Set these generators to concatenated states, inside :func:`private_random_state` only."""
     start = 0
-    for rng in _global_generators(device):
+    for rng in global_generators(device):
         size = rng.get_state().numel()
         rng.set_state(states[start : start + size].clone())
         start += size

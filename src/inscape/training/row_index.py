@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-#: Bytes of rows as integers of 8 to 64 bits.
+#: Values of rows, flat, and their bytes as integers of 8 to 64 bits.
+Content = NDArray[Any]
 Words = NDArray[np.unsignedinteger[Any]]
 #: Kinds of words by their bytes, the longest first.
 WORDS = {8: np.uint64, 4: np.uint32, 2: np.uint16, 1: np.uint8}
 #: Rows of the data that are hashed at once.
 CHUNK = 4096
-#: Words of a row, evenly spaced, by which it is looked up before all of them are compared.
+#: Values of a row, evenly spaced, by which it is looked up before all of them are compared.
 SAMPLED = 32
 
 
@@ -65,48 +65,97 @@ class RowIndex:
 class DataIndex:
     """Looks up rows of batches in the training data.
 
-    A row is looked up by a few of its words, and then compared as a whole with the row that has
+    A row is looked up by a few of its values, and then compared as a whole with the row that has
     them. Where one of a batch differs, all its rows are looked up by the hash of all their words.
     """
 
     def __init__(self, x: Tensor, y: Tensor) -> None:
         self._data = x, y
-        self._x, self._y = words(x), words(y)
+        self._x, self._y = content(x), content(y)
         self._spacing = -(-self._x.shape[1] // SAMPLED)
-        sampled = self._x[:, :: self._spacing].shape[1]
-        self._x_factors, self._y_factors = _factors(sampled, 0), _factors(self._y.shape[1], 2**16)
         keys: list[int] = []
         for first in range(0, len(x), CHUNK):
             own = slice(first, first + CHUNK)
             keys += self._keys(self._x[own], self._y[own])
         self._first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+        self._ambiguous = not self._alike_where_keys_are(keys)
 
     def numbers(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the number of every row of a batch, -1 for those that are not in the data."""
-        x_words, y_words = words(x), words(y)
-        if not (_fit(x_words, self._x) and _fit(y_words, self._y)):
+        if (numbers := self.numbers_if_known(x, y)) is not None:
+            return numbers
+        if not (_fit(content(x), self._x) and _fit(content(y), self._y)):
             return torch.full((len(x),), -1)
-        places = map(self._first.get, self._keys(x_words, y_words), repeat(-1))
-        numbers = np.fromiter(places, np.int64, len(x_words))
-        if len(numbers) and numbers.min() >= 0 and self._equal(numbers, x_words, y_words):
-            return torch.from_numpy(numbers)
         return torch.tensor(self._full_index.numbers(self._full_index.hashes(x, y)))
 
-    def _equal(self, numbers: NDArray[np.int64], x: Words, y: Words) -> bool:
-        """Return whether words of inputs and targets are those of rows of the data."""
-        pairs = ((self._x, x), (self._y, y))
-        return all(bool((data.take(numbers, axis=0) == batch).all()) for data, batch in pairs)
+    def numbers_if_known(self, x: Tensor, y: Tensor, *, ends: bool = False) -> Tensor | None:
+        """Return the number of every row of a batch; None where one is not in the data.
 
-    def _keys(self, x: Words, y: Words) -> list[int]:
-        sampled = x[:, :: self._spacing].astype(np.uint64)
-        sums = _mixed_sums(sampled, self._x_factors)
-        sums += np.einsum("ij,j->i", y.astype(np.uint64), self._y_factors)
-        keys: list[int] = sums.tolist()
-        return keys
+        Args:
+            x: Inputs.
+            y: Targets.
+            ends: Whether only the first and the last row are compared as a whole. The others are
+                taken for those in the data that have the same few values, if these values tell
+                all rows of the data apart.
+        """
+        inputs, targets = content(x), content(y)
+        if not (_fit(inputs, self._x) and _fit(targets, self._y)):
+            return None
+        places = list(map(self._first.get, self._keys(inputs, targets)))
+        if None in places:
+            return None
+        numbers = np.array(places, dtype=np.int64)
+        same = self._equal(numbers, inputs, targets, ends)
+        return torch.from_numpy(numbers) if same else None
+
+    def _alike_where_keys_are(self, keys: list[int]) -> bool:
+        """Return whether rows with the same key have the same values."""
+        if len(self._first) == len(keys):
+            return True
+        firsts = [self._first[key] for key in keys]
+        later = [place for place, first in enumerate(firsts) if place != first]
+        for begin in range(0, len(later), CHUNK):
+            rows = later[begin : begin + CHUNK]
+            numbers = np.array([firsts[row] for row in rows])
+            if not self._equal(numbers, self._x[rows], self._y[rows], ends=False):
+                return False
+        return True
+
+    def _equal(self, places: NDArray[np.int64], x: Content, y: Content, ends: bool) -> bool:
+        """Return whether rows have the bytes of rows of the data; the first and last, or all."""
+        compared = same_ends if ends and not self._ambiguous else same_rows
+        return compared(self._x, places, x) and compared(self._y, places, y)
+
+    def _keys(self, x: Content, y: Content) -> list[int]:
+        """Return a hash of some values of every row."""
+        sampled = np.ascontiguousarray(x[:, :: self._spacing])
+        return list(map(hash, zip(_row_bytes(sampled), _row_bytes(y), strict=True)))
 
     @cached_property
     def _full_index(self) -> RowIndex:
         return RowIndex(*self._data)
+
+
+def _row_bytes(rows: Content) -> list[bytes]:
+    """Return the bytes of every row."""
+    size = rows.shape[1] * rows.itemsize
+    if not size:
+        return [b""] * len(rows)
+    row_bytes: list[bytes] = rows.view(f"V{size}").ravel().tolist()
+    return row_bytes
+
+
+def same_rows(data: Content, places: NDArray[np.int64], batch: Content) -> bool:
+    """Return whether rows of a batch have the bytes of some rows of the data."""
+    same = _words(data).take(places, axis=0) == _words(batch)
+    return bool(same.all())
+
+
+def same_ends(data: Content, places: NDArray[np.int64], batch: Content) -> bool:
+    """Return whether the first and the last row of a batch have the bytes of rows of the data."""
+    return not len(batch) or all(
+        data[places[end]].tobytes() == batch[end].tobytes() for end in (0, -1)
+    )
 
 
 def _factors(count: int, seed: int) -> NDArray[np.uint64]:
@@ -123,21 +172,21 @@ def _mixed_sums(words: NDArray[np.uint64], factors: NDArray[np.uint64]) -> NDArr
     return sums
 
 
-def _fit(a: Words, b: Words) -> bool:
+def _fit(a: Content, b: Content) -> bool:
     return a.dtype == b.dtype and a.shape[1] == b.shape[1]
 
 
-def _content(rows: Tensor) -> NDArray[Any]:
+def content(rows: Tensor) -> Content:
     """Return the values of every row, flat."""
     if rows.dtype is torch.bfloat16:  # NumPy does not know it
         rows = rows.view(torch.int16)
-    array = np.ascontiguousarray(rows.detach().cpu().numpy())
-    return array.reshape(rows.shape[0], math.prod(rows.shape[1:]))
+    simple = rows.device.type == "cpu" and not rows.requires_grad
+    array = np.ascontiguousarray(rows.numpy() if simple else rows.numpy(force=True))
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
-def words(rows: Tensor) -> Words:
+def _words(content: Content) -> Words:
     """Return the bytes of every row as the longest words of which they consist."""
-    content = _content(rows)
     size = content.shape[1] * content.itemsize
     kind = next(kind for length, kind in WORDS.items() if size % length == 0)
     return content.view(kind)
@@ -145,8 +194,8 @@ def words(rows: Tensor) -> Words:
 
 def _padded_words(rows: Tensor) -> NDArray[np.uint64]:
     """Return the bytes of every row as 64-bit words, the last one filled up with zeros."""
-    content = _content(rows).view(np.uint8)
-    rest = -content.shape[1] % 8
+    row_bytes = content(rows).view(np.uint8)
+    rest = -row_bytes.shape[1] % 8
     if rest:
-        content = np.pad(content, ((0, 0), (0, rest)))
-    return content.view(np.uint64)
+        row_bytes = np.pad(row_bytes, ((0, 0), (0, rest)))
+    return row_bytes.view(np.uint64)
