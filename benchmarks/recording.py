@@ -3,8 +3,9 @@
     python benchmarks/recording.py
 
 One thread. Updates of the bare loop and of the recorded loop take turns, each with a network of its
-own; CPU time, the mean over updates without a checkpoint. Bars: where an update takes 5 ms or more at most 3%
-of it, else at most 0.15 ms. Batches are told by their values, the dearer way, and by number.
+own; CPU time, the mean over updates without a checkpoint. Bars: where an update takes 5 ms or more
+at most 3% of it, else at most 0.15 ms. Batches are told by their values, the dearer way, and by
+number.
 """
 
 import tempfile

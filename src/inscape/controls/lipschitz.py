@@ -18,6 +18,7 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.anytime import anytime, most_rows
+from inscape._core.precision import to_precision
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_numbers
 from inscape.controls._linear_maps import Graph
@@ -126,7 +127,7 @@ def lipschitz(
     checks.module(model)
     probed = probe(model, x)
     probed.need_gradient()
-    exact = deepcopy(model).double()
+    exact = to_precision(deepcopy(model), torch.float64)
     data = x.detach()[draw_numbers(len(x), points, seed=seed).to(x.device)].double()
     double = probe(exact, data)
     bounds: dict[str, float] | None = None

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.checks import Function
+from inscape._core.precision import to_precision
 
 DTYPES = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
 
@@ -31,7 +32,7 @@ def in_precision(
     if isinstance(f, nn.Module) and (others or weights):
         checks.weights(f, torch.empty(0, dtype=next(iter(before))))
         f = deepcopy(f)
-        f = f.to(DTYPES[weights]).to(wanted) if weights else f.to(wanted)
+        f = to_precision(to_precision(f, DTYPES[weights]) if weights else f, wanted)
     return f, x.to(wanted), others[0] if others else None
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from inscape._core.precision import to_precision
 from inscape._core.unsupported_models import refuse_unreadable
 from inscape.errors import UnsupportedModelError
 from inscape.loaders.device import choose_device, choose_dtype
@@ -169,7 +170,7 @@ def _settled(
     if converts:
         kinds = ", ".join(sorted(str(item).removeprefix("torch.") for item in floats))
         notes.append(f"converted from {kinds} to {str(wanted).removeprefix('torch.')}{aside}")
-        model = model.to(wanted)
+        model = to_precision(model, wanted)
     if moves:
         notes.append(f"moved to {place}{aside}")
         model = model.to(place)

@@ -1,6 +1,7 @@
 """The outputs of a network: several by name or by place, and the one that is measured."""
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from torch import Tensor
@@ -80,6 +81,8 @@ def _parts(output: Any) -> dict[str, Any]:
         return dict(zip(output._fields, output, strict=True))
     if isinstance(output, tuple | list):
         return {str(place): value for place, value in enumerate(output)}
+    if is_dataclass(output) and not isinstance(output, type):
+        return {field.name: getattr(output, field.name, None) for field in fields(output)}
     return dict(vars(output)) if hasattr(output, "__dict__") else {}
 
 

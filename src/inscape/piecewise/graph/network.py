@@ -14,6 +14,7 @@ from torch import Tensor, fx, nn
 from inscape._core import checks
 from inscape._core.checks import Function
 from inscape._core.inference import no_grad
+from inscape._core.precision import to_precision
 from inscape.errors import UnsupportedModelError
 from inscape.piecewise.graph.cache import export
 from inscape.piecewise.graph.ops import (
@@ -206,7 +207,7 @@ def _in_double(f: Function, dtype: torch.dtype) -> tuple[Function, torch.dtype |
         return f, dtype if dtype != torch.float64 else None
     dtypes = {p.dtype for p in f.parameters() if p.is_floating_point()} - {torch.float64}
     checks.weights(f, torch.empty(0, dtype=next(iter(dtypes), torch.float64)))
-    return (deepcopy(f).double(), next(iter(dtypes))) if dtypes else (f, None)
+    return (to_precision(deepcopy(f), torch.float64), next(iter(dtypes))) if dtypes else (f, None)
 
 
 def _ops(program: Program) -> list[PiecewiseOp]:

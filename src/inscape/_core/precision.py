@@ -1,0 +1,32 @@
+"""Modules in another precision, complex weights included."""
+
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+def to_precision(module: Module, dtype: torch.dtype) -> Module:
+    """Convert a module, in place, and return it.
+
+    ``module.to(torch.float64)`` would drop the imaginary part of complex weights, and
+    ``module.double()`` would leave them in single precision.
+
+    Args:
+        module: The module; integers and booleans in it stay what they are.
+        dtype: A floating-point dtype; complex tensors get the complex one of that precision.
+
+    >>> layer = to_precision(nn.Linear(2, 1, dtype=torch.complex64), torch.float64)
+    >>> layer.weight.dtype
+    torch.complex128
+    """
+
+    def convert(tensor: Tensor) -> Tensor:
+        if tensor.is_complex():
+            return tensor.to(dtype.to_complex())
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    converted: Module = module._apply(convert)
+    return converted
