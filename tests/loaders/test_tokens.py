@@ -76,6 +76,21 @@ class OneHot(nn.Module):
         return self.head(embedded.flatten(1))
 
 
+class SequenceFirst(nn.Module):
+    """Turns (rows, length) into (length, rows), as recurrent layers of PyTorch have it."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(VOCABULARY, 5)
+        self.memory, self.head = nn.GRU(5, 7), nn.Linear(7, 2)
+
+    def forward(self, ids):
+        return self.head(self.memory(self.words(ids.t()))[0][-1])
+
+    def after(self, embedded, there=None):
+        return self.head(self.memory(embedded.transpose(0, 1))[0][-1])
+
+
 def table(net):
     if isinstance(net, OneHot):
         return torch.eye(VOCABULARY)
@@ -87,7 +102,7 @@ def seeded(kind, *args, **kwargs):
     return kind(*args, **kwargs).eval()
 
 
-@pytest.mark.parametrize("kind", [Transformer, Recurrent, OneHot])
+@pytest.mark.parametrize("kind", [Transformer, Recurrent, OneHot, SequenceFirst])
 def test_gradients_in_the_embedding_are_those_by_hand(kind):
     net, ids = seeded(kind), tokens(padded=kind is Transformer)
     adapted = adapt(net, embedding=True, inputs=ids)
@@ -150,6 +165,13 @@ def test_the_embedding_can_be_named_and_others_are_listed():
         adapt(net, embedding="wrds", inputs=ids)
     with pytest.raises(UnsupportedModelError, match="no lookup whose ids change with the input"):
         adapt(seeded(nn.Flatten), embedding=True, inputs=ids)
+
+
+def test_as_many_sequences_as_tokens_are_told_apart():
+    net = seeded(SequenceFirst)
+    ids = torch.arange(LENGTH * LENGTH).reshape(LENGTH, LENGTH) % VOCABULARY
+    adapted = adapt(net, embedding=True, inputs={"ids": ids})
+    assert_close(adapted(adapted.rows({"ids": ids})), net(ids))
 
 
 def test_sequences_of_another_length_than_the_examples():

@@ -1,5 +1,7 @@
 """Nested outputs, random draws that are not measured, categories: what applies, and why not."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 
@@ -84,3 +86,74 @@ def test_a_table_that_embeds_one_column_is_not_blamed_on_the_tokenizer():
         inscape.adapt(made(Tabular), inputs=inputs, embedding=True)
     model = inscape.adapt(made(Tabular), inputs=inputs)
     torch.testing.assert_close(model(model.rows(inputs)), made(Tabular)(**inputs))
+
+
+@dataclass(slots=True)
+class Detection:
+    """What a detector returns, without a ``__dict__``."""
+
+    scores: torch.Tensor
+    hidden: torch.Tensor
+
+
+class Detector(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = torch.nn.Linear(4, 5), torch.nn.Linear(5, 2)
+
+    def forward(self, x):
+        hidden = self.body(x).relu()
+        return Detection(self.head(hidden), hidden)
+
+
+def test_outputs_of_a_dataclass_with_slots_have_names():
+    model, x = made(Detector), draw(3, 4)
+    assert torch.equal(inscape.adapt(model, take="scores")(x), model(x).scores)
+    with pytest.raises(UnsupportedModelError, match=r"returns scores \(0\), hidden \(1\)"):
+        inscape.adapt(model, take="score")(x)
+
+
+class Remembering(torch.nn.Module):
+    """Changes its buffers in every call; ``uses`` tells whether the output depends on them."""
+
+    def __init__(self, uses=True):
+        super().__init__()
+        self.layer, self.uses = torch.nn.Linear(4, 3), uses
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.mean.mul_(0.9).add_(0.1 * x.mean(0))
+        return self.layer(x - self.mean if self.uses else x).relu()
+
+
+def test_a_buffer_that_every_call_changes_is_named():
+    with pytest.raises(ValueError, match="let its forward change 'mean' in training mode only"):
+        gradient_norm(made(Remembering), draw(3, 4))
+
+
+def test_a_buffer_that_the_output_does_not_use_is_no_obstacle_to_exact_maps():
+    model, x = made(lambda: Remembering(uses=False)), draw(3, 4)
+    maps = local_maps(model, x)
+    torch.testing.assert_close(maps.values, model(x))
+    jacobians = torch.func.vmap(torch.func.jacrev(lambda row: model.layer(row).relu()))(x)
+    torch.testing.assert_close(maps.jacobians, jacobians)
+
+
+class Gated(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+
+    def forward(self, x, mask):
+        return self.layer(x * mask).relu()
+
+
+def test_integers_in_rows_are_what_exact_maps_are_refused_for():
+    inputs = {"x": draw(3, 4), "mask": torch.ones(3, 4, dtype=torch.long)}
+    model = made(Gated)
+    several = inscape.adapt(model, inputs=inputs)
+    maps = local_maps(several, several.rows(inputs))
+    assert "pass those inputs as fixed={...} to inscape.adapt" in str(maps.note)
+    alone = inscape.adapt(model, inputs="x", fixed={"mask": inputs["mask"][:1]})
+    assert local_maps(alone, inputs["x"]).patterns is not None

@@ -8,6 +8,11 @@ from torch import Tensor, nn
 Module = TypeVar("Module", bound=nn.Module)
 
 
+def real_dtype(tensor: Tensor) -> torch.dtype:
+    """Return the dtype of a tensor, of a complex one that of its real part."""
+    return tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype
+
+
 def to_precision(module: Module, dtype: torch.dtype) -> Module:
     """Convert a module, in place, and return it.
 

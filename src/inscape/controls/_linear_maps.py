@@ -84,7 +84,7 @@ class Graph:
         values[program.input] = rows.new_zeros(len(rows), *self.shape)
         values[start] = rows.reshape(len(rows), *start.meta["val"].shape[1:])
         chosen = {a.node: (a, slope) for a, slope in zip(self.activations, slopes, strict=True)}
-        needed = program._needed([end], values)
+        needed = program.needed([end], values)
         for node in program.nodes:
             if node not in needed:
                 continue

@@ -9,7 +9,7 @@ import math
 
 import torch
 from jaxtyping import Float, Shaped
-from torch import Tensor
+from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.checks import Function
@@ -62,13 +62,25 @@ def refuse_mixing(
     if not all(_repeats(call, trial) for call in calls):
         raise ValueError(
             "the model must be deterministic, but two calls with the same batch "
-            "differ: remove random draws from its forward."
+            f"differ: {_cause(f, samples)}."
         )
     rounding = _rounding(f, samples, trial, again)
     if torch.finfo(trial.dtype).bits < 32:  # rounding may be more than a thousandth of an output
         agrees = agrees or _largest_difference(alone, trial[1:2]) <= float(rounding.max())
     if not agrees or not _rounding_explains_changes(f, samples, trial, rounding):
         raise _mixing_error()
+
+
+def _cause(f: Function, samples: Shaped[Tensor, "3 *d"]) -> str:
+    """Return what to do about a function whose calls differ."""
+    buffers = list(f.named_buffers()) if isinstance(f, nn.Module) else []
+    before = {name: buffer.clone() for name, buffer in buffers}
+    checks.call(f, samples.clone())
+    after = dict(f.named_buffers()) if isinstance(f, nn.Module) else {}
+    changed = [name for name, old in before.items() if not torch.equal(old, after.get(name, old))]
+    if changed:
+        return f"let its forward change {changed[0]!r} in training mode only"
+    return "remove random draws from its forward"
 
 
 @torch.no_grad()

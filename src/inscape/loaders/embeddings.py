@@ -35,6 +35,7 @@ class Embedding:
         size: Numbers of one token.
         parameter: Name of the table among the parameters and buffers; None where it is computed.
         reads_ids: Whether the model uses the ids for something else too, such as a mask.
+        sequence_first: Whether the model turns (rows, length) into (length, rows) before it.
     """
 
     source: Key
@@ -47,6 +48,7 @@ class Embedding:
     size: int
     parameter: str | None
     reads_ids: bool
+    sequence_first: bool = False
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.vocabulary:,} tokens, {self.size} numbers each)"
@@ -63,7 +65,7 @@ class Embedding:
             pass
         if watch.rows is None:
             raise _changed(self.name)
-        rows = watch.rows.detach()
+        rows = self._turned(watch.rows.detach())
         return rows if rows.is_floating_point() else rows.to(torch.get_default_dtype())
 
     def call(
@@ -71,8 +73,12 @@ class Embedding:
     ) -> Any:
         """Call the model with embedded tokens in the place of its own lookup."""
         ids = self._ids(model, embedded)
-        with Putting(self.place, embedded):
+        with Putting(self.place, self._turned(embedded)):
             return called(model, {self.source: ids, **inputs}, fixed)
+
+    def _turned(self, embedded: Tensor) -> Tensor:
+        """Return embedded tokens with the axes that the model has, of those of rows, and back."""
+        return embedded.transpose(0, 1) if self.sequence_first else embedded
 
     def embedded_parts(self, parts: Parts) -> Parts:
         """Return what inputs look like once the tokens among them are embedded."""
@@ -158,7 +164,8 @@ def find_embedding(
     if not choices:
         return None
     place, lookup = choices[0]
-    return _embedding(place, lookup, watching, inputs, names)
+    axis = _axis_of_rows(lookup, turned.lookups[place], inputs)
+    return _embedding(place, lookup, watching, inputs, names, sequence_first=axis == 1)
 
 
 def _watched(model: nn.Module, inputs: Inputs, fixed: Mapping[str, Any]) -> Watching:
@@ -170,14 +177,31 @@ def _watched(model: nn.Module, inputs: Inputs, fixed: Mapping[str, Any]) -> Watc
 
 def _follows(lookup: Lookup, turned: Lookup, inputs: Inputs) -> bool:
     """Tell ids that change with the rows from those that are the same for all, as positions are."""
+    return lookup.source is not None and _axis_of_rows(lookup, turned, inputs) is not None
+
+
+def _axis_of_rows(lookup: Lookup, turned: Lookup, inputs: Inputs) -> int | None:
+    """Return the axis of the ids along which the rows lie; None if they do not follow the rows."""
     ids, rows = lookup.indices, len(next(iter(inputs.values())))
-    if lookup.source is None or ids.ndim == 0 or len(ids) != rows:
-        return False
-    return ids.shape == turned.indices.shape and torch.equal(ids.flip(0), turned.indices)
+    if ids.shape != turned.indices.shape:
+        return None
+    axes = range(min(ids.ndim, 1 if lookup.kind == "bags" else 2))
+    follow = (
+        axis
+        for axis in axes
+        if ids.shape[axis] == rows and torch.equal(ids.flip(axis), turned.indices)
+    )
+    return next(follow, None)
 
 
 def _embedding(
-    place: int, lookup: Lookup, watching: Watching, inputs: Inputs, names: dict[int, list[str]]
+    place: int,
+    lookup: Lookup,
+    watching: Watching,
+    inputs: Inputs,
+    names: dict[int, list[str]],
+    *,
+    sequence_first: bool,
 ) -> Embedding:
     source = lookup.source
     assert source is not None  # _follows asks for it
@@ -189,11 +213,12 @@ def _embedding(
         place=place,
         kind=lookup.kind,
         vocabulary=lookup.vocabulary,
-        shape=tuple(lookup.indices.shape[1:]),
+        shape=tuple(lookup.indices.movedim(int(sequence_first), 0).shape[1:]),
         input_shape=tuple(inputs[source].shape[1:]),
         size=lookup.size,
         parameter=own[0] if own else None,
         reads_ids=bool(watching.read.get(source, set()) - {place}) or lookup.padded,
+        sequence_first=sequence_first,
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from inscape._core.precision import to_precision
+from inscape._core.precision import real_dtype, to_precision
 from inscape._core.unsupported_models import refuse_unreadable
 from inscape.errors import UnsupportedModelError
 from inscape.loaders.device import choose_device, choose_dtype
@@ -159,7 +159,7 @@ def _settled(
 ) -> tuple[nn.Module, tuple[str, ...]]:
     """Return the model in eval mode on its device, in one precision; a copy if it is the user's."""
     tensors = [*model.parameters(), *model.buffers()]
-    floats = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
+    floats = {kind for kind in map(real_dtype, tensors) if kind.is_floating_point}
     wanted = precision or (torch.float64 if torch.float64 in floats else torch.float32)
     trains = any(module.training for module in model.modules())
     converts, moves = floats - {wanted}, any(tensor.device != place for tensor in tensors)

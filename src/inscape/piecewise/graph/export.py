@@ -136,7 +136,7 @@ def _refuse_several(shown: torch.export.ExportedProgram) -> None:
 
 def refuse_random(program: Program) -> None:
     """Refuse a model that draws at random: it has no values to be exact about."""
-    needed = program._needed([program.output], {program.input: None, **program.constants})
+    needed = program.needed([program.output], {program.input: None, **program.constants})
     random_node = next((node for node in program.nodes if node in needed and is_random(node)), None)
     if random_node is not None:
         raise UnsupportedModelError(

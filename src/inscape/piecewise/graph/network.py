@@ -14,7 +14,7 @@ from torch import Tensor, fx, nn
 from inscape._core import checks
 from inscape._core.checks import Function
 from inscape._core.inference import no_grad
-from inscape._core.precision import to_precision
+from inscape._core.precision import real_dtype, to_precision
 from inscape.errors import UnsupportedModelError
 from inscape.piecewise.graph.cache import export
 from inscape.piecewise.graph.ops import (
@@ -40,6 +40,8 @@ _ADVICE = {
     "sigmoid": "where it is the last layer, analyse the logits, without it.",
     "batch_norm": _OF_THE_BATCH,
     "_native_batch_norm_legit": _OF_THE_BATCH,
+    "round": "it rounds. Integers in rows of several inputs are (masks, kinds): pass those inputs as "
+    "fixed={...} to inscape.adapt.",
     "to": "it rounds: keep one precision throughout.",
     "_to_copy": "it rounds: keep one precision throughout.",
 }
@@ -205,7 +207,8 @@ def _in_double(f: Function, dtype: torch.dtype) -> tuple[Function, torch.dtype |
     """Return a float64 copy of a module, and the precision that it had if that was another."""
     if not isinstance(f, nn.Module):
         return f, dtype if dtype != torch.float64 else None
-    dtypes = {p.dtype for p in f.parameters() if p.is_floating_point()} - {torch.float64}
+    dtypes = {kind for kind in map(real_dtype, f.parameters()) if kind.is_floating_point}
+    dtypes -= {torch.float64}
     checks.weights(f, torch.empty(0, dtype=next(iter(dtypes), torch.float64)))
     return (to_precision(deepcopy(f), torch.float64), next(iter(dtypes))) if dtypes else (f, None)
 
@@ -213,8 +216,13 @@ def _in_double(f: Function, dtype: torch.dtype) -> tuple[Function, torch.dtype |
 def _ops(program: Program) -> list[PiecewiseOp]:
     """Return the piecewise-linear operations in order, or refuse the first other nonlinear one."""
     moving, ops = {program.input}, []
+    used = program.needed([program.output], {})  # others only change buffers
     for node in program.nodes:
-        if name_of(node) in SHAPES or not any(arg in moving for arg in arguments(node)):
+        if (
+            node not in used
+            or name_of(node) in SHAPES
+            or not any(arg in moving for arg in arguments(node))
+        ):
             continue
         moving.add(node)
         if not keeps_batch(node, program.batch):

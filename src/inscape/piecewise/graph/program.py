@@ -24,7 +24,7 @@ class Program:
     def run(self, known: dict[fx.Node, Any], wanted: Iterable[fx.Node]) -> list[Any]:
         """Evaluate the nodes that ``wanted`` needs, given the values of ``known``."""
         values: dict[fx.Node, Any] = {**self.constants, **known}
-        needed = self._needed(wanted := list(wanted), values)
+        needed = self.needed(wanted := list(wanted), values)
         for node in self.nodes:
             if node in needed:
                 values[node] = self.step(node, values)
@@ -37,7 +37,8 @@ class Program:
         assert callable(node.target)
         return node.target(*args, **kwargs)
 
-    def _needed(self, wanted: list[fx.Node], known: dict[fx.Node, Any]) -> set[fx.Node]:
+    def needed(self, wanted: list[fx.Node], known: dict[fx.Node, Any]) -> set[fx.Node]:
+        """Return the nodes that some are computed from, themselves included, up to known ones."""
         needed: set[fx.Node] = set()
         stack = [node for node in wanted if node not in known]
         while stack:

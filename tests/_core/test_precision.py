@@ -1,0 +1,60 @@
+"""Complex weights keep their imaginary parts in every precision."""
+
+import pytest
+import torch
+from torch import nn
+
+from inscape._core.precision import to_precision
+from inscape.loaders import open_model
+from inscape.regions import local_maps
+from inscape.smoothness import gradient_norm
+
+
+class Spectrum(nn.Module):
+    """Real parts of a learnt complex transform, rectified."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(3, 4, dtype=torch.complex64)
+        self.register_buffer("count", torch.tensor(3))
+
+    def forward(self, x):
+        z = self.layer(torch.complex(x[:, :3], x[:, 3:]))
+        return torch.cat([z.real, z.imag], 1).relu()
+
+
+def test_every_tensor_gets_the_precision_of_its_kind():
+    model = Spectrum()
+    before = model.layer.weight.detach().clone()
+    assert to_precision(model, torch.float64) is model
+    assert model.layer.weight.dtype == torch.complex128
+    assert model.count.dtype == torch.int64
+    assert torch.equal(model.layer.weight, before.to(torch.complex128))
+    assert to_precision(model, torch.float32).layer.bias.dtype == torch.complex64
+
+
+def by_hand(model, x):
+    """Return outputs by the real and the imaginary parts of the weights, written out."""
+    w, b = model.layer.weight.to(torch.complex128), model.layer.bias.to(torch.complex128)
+    a, c = x[:, :3].double(), x[:, 3:].double()
+    real = a @ w.real.T - c @ w.imag.T + b.real
+    imaginary = a @ w.imag.T + c @ w.real.T + b.imag
+    return torch.cat([real, imaginary], 1).relu()
+
+
+def test_an_opened_model_is_the_same_function_in_double_precision():
+    model = Spectrum().eval()
+    x = torch.randn(5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    opened = open_model(model, dtype="float64").model
+    torch.testing.assert_close(opened(x), by_hand(model, x))
+    norms = gradient_norm(opened, x).norms
+    rows = [torch.func.jacrev(lambda z: by_hand(model, z[None])[0])(row).norm() for row in x]
+    torch.testing.assert_close(norms, torch.stack(rows))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_instruments_that_compute_in_double_precision_keep_the_imaginary_part(dtype):
+    model = to_precision(Spectrum().eval(), dtype)
+    x = torch.randn(5, 6, generator=torch.Generator().manual_seed(1)).to(dtype)
+    torch.testing.assert_close(local_maps(model, x).values.double(), by_hand(model, x))
