@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional
 from torch.testing import assert_close
 
+from inscape._core.precision import converted_copy
 from inscape.errors import DataError, UnsupportedModelError
 from inscape.loaders import fit_together, open_data, open_model
 from inscape.loaders.keras import comparison
@@ -237,3 +238,44 @@ def test_the_older_hard_sigmoid_is_that_of_keras_2(tmp_path):
         file.attrs["keras_version"] = "2.4.0"
         file.attrs["model_config"] = json.dumps(described(layers, (4,)))
     assert_close(opened(path)(x), (0.2 * x + 0.5).clamp(0, 1))
+
+
+class InMemory(torch.nn.Module):
+    """Stands for a model of Keras, which writes itself to a file, and whose copies train."""
+
+    __module__ = "keras.src.models.sequential"
+
+    def __init__(self, layers, shape):
+        super().__init__()
+        self.description = layers, shape
+
+    def save(self, path):
+        write_keras(path, *self.description)
+
+    def __deepcopy__(self, memo):
+        return InMemory(*self.description)
+
+    def forward(self, x):
+        return 2 * x
+
+
+def test_a_model_in_memory_becomes_a_plain_module(tmp_path):
+    model = InMemory(MLP, (4,))
+    found = open_model(model, dtype="float64")
+    assert "Keras's layers as PyTorch's, with a copy of their weights" in found.notes
+    x = torch.from_numpy(draw(5, 4, seed=9)).double()
+    assert torch.equal(found.model(x), opened(write_keras(tmp_path / "net.keras", MLP, (4,)))(x))
+
+
+def test_a_model_in_memory_with_unknown_layers_is_taken_as_it_is():
+    model = InMemory([("Lambda", {"name": "double"}, [])], (4,)).eval()
+    found = open_model(model)
+    assert found.model is model
+    assert "computed by Keras itself" in found.notes[0]
+    assert "'Lambda'" in found.notes[0]
+
+
+def test_a_copy_in_another_precision_keeps_the_mode():
+    model = InMemory(MLP, (4,)).eval()
+    assert copy.deepcopy(model).training
+    assert not converted_copy(model, torch.float64).training

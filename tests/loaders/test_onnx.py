@@ -190,7 +190,10 @@ BRANCH = helper.make_graph([], "branch", [], [helper.make_tensor_value_info("x",
             refused(node("Relu", "x", "y", domain="my.own")),
             "standard operators, found 'my.own.Relu",
         ),
-        (refused(node("Scaler", "x", "y", domain="ai.onnx.ml")), "'ai.onnx.ml.Scaler"),
+        (
+            refused(node("Scaler", "x", "y", domain="ai.onnx.ml")),
+            "'ai.onnx.ml.Scaler at node y': open the model that it was made from",
+        ),
         (
             refused(node("Loop", "x", "y", body=BRANCH)),
             "no control flow, found 'Loop at node y'",

@@ -62,6 +62,8 @@ CASES = [
     case("Softmax", IMAGE, opset=9, axis=2),
     with_weight("MatMul", draw(6, 3)),
     with_weight("Gemm", draw(6, 3)),
+    with_weight("Einsum", draw(6, 3), equation="ni, ij -> nj"),
+    with_weight("Einsum", draw(2, 3, 4), IMAGE, equation="nbcd,jkb->nkcd"),
     case("Gemm", inputs="x w b", weights={"w": draw(3, 6), "b": draw(3)}, transB=1),
     case("Gemm", inputs="x w b", weights={"w": draw(6, 3), "b": draw(3)}, alpha=0.5, beta=2.0),
     with_weight("Conv", W3, IMAGE),

@@ -1,5 +1,6 @@
 """Modules in another precision, complex weights included."""
 
+from copy import deepcopy
 from typing import TypeVar
 
 import torch
@@ -11,6 +12,17 @@ Module = TypeVar("Module", bound=nn.Module)
 def real_dtype(tensor: Tensor) -> torch.dtype:
     """Return the dtype of a tensor, of a complex one that of its real part."""
     return tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype
+
+
+def converted_copy(module: Module, dtype: torch.dtype) -> Module:
+    """Return a copy of a module in another precision, each of its parts in the mode that it has.
+
+    (Copies of Keras models come back in training mode.)
+    """
+    copied = deepcopy(module)
+    for part, original in zip(copied.modules(), module.modules(), strict=True):
+        part.training = original.training
+    return to_precision(copied, dtype)
 
 
 def to_precision(module: Module, dtype: torch.dtype) -> Module:
@@ -33,5 +45,5 @@ def to_precision(module: Module, dtype: torch.dtype) -> Module:
             return tensor.to(dtype.to_complex())
         return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
-    converted: Module = module._apply(convert)
+    converted: Module = module._apply(convert)  # type: ignore[no-untyped-call]
     return converted

@@ -1,7 +1,6 @@
 """Lipschitz constant: a bound that no slope exceeds, and the steepest place that was found."""
 
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +17,7 @@ from inscape._core import (
     instrument,
 )
 from inscape._core.anytime import anytime, most_rows
-from inscape._core.precision import to_precision
+from inscape._core.precision import converted_copy
 from inscape._core.result import NONNEGATIVE, Kind, Range
 from inscape._core.sampling import draw_numbers
 from inscape.controls._linear_maps import Graph
@@ -127,7 +126,7 @@ def lipschitz(
     checks.module(model)
     probed = probe(model, x)
     probed.need_gradient()
-    exact = to_precision(deepcopy(model), torch.float64)
+    exact = converted_copy(model, torch.float64)
     data = x.detach()[draw_numbers(len(x), points, seed=seed).to(x.device)].double()
     double = probe(exact, data)
     bounds: dict[str, float] | None = None

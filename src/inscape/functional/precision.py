@@ -1,7 +1,6 @@
 """A copy of a module in another precision: regions are distinguished by small differences."""
 
 from collections.abc import Iterator
-from copy import deepcopy
 from itertools import chain
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from inscape._core import checks
 from inscape._core.checks import Function
-from inscape._core.precision import to_precision
+from inscape._core.precision import converted_copy, to_precision
 
 DTYPES = {"float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
 
@@ -31,8 +30,8 @@ def in_precision(
     others = sorted(str(dtype).removeprefix("torch.") for dtype in before - {wanted})
     if isinstance(f, nn.Module) and (others or weights):
         checks.weights(f, torch.empty(0, dtype=next(iter(before))))
-        f = deepcopy(f)
-        f = to_precision(to_precision(f, DTYPES[weights]) if weights else f, wanted)
+        f = converted_copy(f, DTYPES[weights] if weights else wanted)
+        f = to_precision(f, wanted)
     return f, x.to(wanted), others[0] if others else None
 
 

@@ -18,6 +18,7 @@ from inscape.loaders.exported_program import exported_module
 from inscape.loaders.factory import SEEDED, build
 from inscape.loaders.files import short
 from inscape.loaders.hugging_face import is_hugging_face, open_hugging_face
+from inscape.loaders.keras import is_keras, opened_from_memory
 from inscape.loaders.labels import Name
 from inscape.loaders.saved_models import SUFFIXES, open_saved
 from inscape.loaders.weights import load_weights
@@ -106,6 +107,8 @@ def _opened(spec: object, *, trust: bool, max_size: int | None) -> tuple[Any, st
 def _as_module(candidate: Any, source: str) -> tuple[nn.Module, tuple[str, ...]]:
     if is_estimator(candidate):
         return convert(candidate)
+    if is_keras(candidate):
+        return opened_from_memory(candidate)
     if isinstance(candidate, torch.export.ExportedProgram):
         return exported_module(candidate), ()
     if not isinstance(candidate, nn.Module):

@@ -1,7 +1,6 @@
 """A function of one input on an interval: its knots, values and slopes, exact where it can be."""
 
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from inscape._core import NotApplicable, Result, UnsupportedModelError, checks
 from inscape._core.anytime import most_rows, stoppable
 from inscape._core.checks import Function
-from inscape._core.precision import to_precision
+from inscape._core.precision import converted_copy
 from inscape.functional.jacobians import chunks, jacobians, norm, probe
 from inscape.piecewise import Cut, cut, export
 from inscape.piecewise.graph.network import piecewise
@@ -85,7 +84,7 @@ def _precise(f: Function, x: Tensor) -> tuple[Function, torch.dtype]:
     """Return a float64 copy of a module, if it runs in float64, else the function as it is."""
     if isinstance(f, nn.Module):
         try:
-            return probe(to_precision(deepcopy(f), torch.float64), x.double()).f, torch.float64
+            return probe(converted_copy(f, torch.float64), x.double()).f, torch.float64
         except UnsupportedModelError:
             pass
     return probe(f, x).f, x.dtype

@@ -1,13 +1,12 @@
 """Covariance functions of Gaussian processes: RBF, and the tangent kernel of a network."""
 
-import copy
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
-from inscape._core.precision import to_precision
+from inscape._core.precision import converted_copy
 from inscape.errors import UnsupportedModelError
 from inscape.kernels.tangent_kernel import TangentKernel, tangent_kernel
 
@@ -59,7 +58,7 @@ class Tangent:
         return self._kernel(x, x[:1].double()).gradient_norms.square()
 
     def _kernel(self, x: Tensor, z: Tensor | None) -> TangentKernel:
-        body = to_precision(copy.deepcopy(self.model), torch.float64)
+        body = converted_copy(self.model, torch.float64)
         result = tangent_kernel(body, x.double(), others=z, outputs="trace", projections=0)
         if not isinstance(result, TangentKernel):
             raise UnsupportedModelError(

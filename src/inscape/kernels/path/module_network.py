@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from inscape._core.precision import to_precision
+from inscape._core.precision import converted_copy
 from inscape.kernels.path.chain_gradients import DENSE_BYTES
 from inscape.kernels.path.weight_batch import supports_weight_batch
 from inscape.kernels.path.weight_segment import Segment, breakpoints
@@ -111,7 +111,7 @@ class ModuleNetwork:
         self._trained = copy.deepcopy(model).eval()
         for name, parameter in self._trained.named_parameters():
             parameter.requires_grad_(name in trainable)
-        self._model = to_precision(copy.deepcopy(self._trained), torch.float64)
+        self._model = converted_copy(self._trained, torch.float64)
         if outputs is not None:
             columns = list(outputs)
             self._model.register_forward_hook(lambda _, __, y: y.flatten(1)[:, columns])

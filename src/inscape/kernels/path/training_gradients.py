@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 
 from inscape._core import checks
-from inscape._core.precision import to_precision
+from inscape._core.precision import converted_copy
 from inscape.errors import UnsupportedModelError
 from inscape.functional.batch_independence import TRIAL, refuse_mixing, trial_samples
 from inscape.functional.substitution import checked_copy
@@ -145,7 +145,7 @@ def refuse_shape(queries: Tensor, x: Tensor) -> None:
 
 def in_float64(model: nn.Module, x: Tensor) -> nn.Module:
     """Return a copy of a module in float64, or raise if it does not run in float64."""
-    body = to_precision(copy.deepcopy(model), torch.float64)
+    body = converted_copy(model, torch.float64)
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             copy.deepcopy(body)(x[:1].to(torch.float64, copy=True))

@@ -1,6 +1,7 @@
 """Models from Keras files (.keras, .h5): read here, layer by layer, without Keras."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -17,7 +18,7 @@ from inscape.loaders.keras.hdf5 import SIGNATURE, File
 from inscape.loaders.keras.network import KNOWN, KerasNetwork
 from inscape.loaders.keras.weights import Table, from_archive, from_groups
 
-__all__ = ["KerasNetwork", "open_keras"]
+__all__ = ["KerasNetwork", "is_keras", "open_keras", "opened_from_memory"]
 
 _MEMBERS = ("config.json", "metadata.json", "model.weights.h5")
 #: Bytes of a description: Python takes some 16 times as many.
@@ -40,6 +41,30 @@ def open_keras(
             raise
         return loaded_by_keras(path, str(error))
     return network, compared(network, text, table)
+
+
+def is_keras(candidate: object) -> bool:
+    """Tell a model of Keras in memory, without importing Keras."""
+    homes = {kind.__module__.partition(".")[0] for kind in type(candidate).__mro__}
+    return "keras" in homes and callable(getattr(candidate, "save", None))
+
+
+def opened_from_memory(candidate: Any) -> tuple[nn.Module, tuple[str, ...]]:
+    """Return a model of Keras as a plain module with its own weights, and notes.
+
+    Keras itself computes in the one precision that it was made in, and copies of its models are in
+    training mode. A model with layers that are not known here is taken as it is, if it is a module.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.keras"
+        candidate.save(path)
+        try:
+            network, notes = open_keras(path, trust=False)
+        except UnsupportedModelError as error:
+            if not isinstance(candidate, nn.Module):
+                raise
+            return candidate, (f"computed by Keras itself, in its own precision ({error})",)
+    return network, ("Keras's layers as PyTorch's, with a copy of their weights", *notes)
 
 
 def _built(path: Path, model: Model, table: Table) -> KerasNetwork:

@@ -30,6 +30,13 @@ def _matmul(_: Node, a: Tensor, b: Tensor) -> Tensor:
     return torch.matmul(a, b)
 
 
+def _einsum(node: Node, *tensors: Tensor) -> Tensor:
+    equation = node.text("equation", "").replace(" ", "")
+    if not equation:
+        node.refuse("an equation", "none")
+    return torch.einsum(equation, *tensors)
+
+
 class OnnxWindow:
     """Kernel, strides, dilations and pads of a window, as checked."""
 
@@ -194,6 +201,7 @@ LAYERS: dict[str, Operator] = {
     "BatchNormalization": _batch_norm,
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
+    "Einsum": _einsum,
     "Gemm": _gemm,
     "GlobalAveragePool": _global_average,
     "GlobalMaxPool": _global_max,

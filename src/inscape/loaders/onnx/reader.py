@@ -137,7 +137,10 @@ class _StepReader:
 def _node(path: Path, step: Any, opset: int, tensors: TensorReader) -> Node:
     named = step.name or (step.output[0] if len(step.output) else "")
     if step.domain not in _STANDARD:
-        _refuse(path, "standard operators", f"{step.domain}.{step.op_type} at node {named}")
+        operator = f"{step.domain}.{step.op_type} at node {named}"
+        if step.domain == "ai.onnx.ml":  # forests, encoders and scalers of scikit-learn
+            _refuse(path, "standard operators", operator, "open the model that it was made from")
+        _refuse(path, "standard operators", operator)
     if step.op_type in _CONTROL:
         _refuse(path, "no control flow", f"{step.op_type} at node {named}")
     if step.op_type not in (*KNOWN, "If"):
@@ -232,8 +235,10 @@ def _check_steps(path: Path, nodes: tuple[Node, ...], known: set[str]) -> None:
         known.update(node.outputs)
 
 
-def _refuse(path: Path, expected: str, value: str) -> NoReturn:
+_AS_PT2 = "export the model another way, for example as .pt2"
+
+
+def _refuse(path: Path, expected: str, value: str, advice: str = _AS_PT2) -> NoReturn:
     raise UnsupportedModelError(
-        f"{path} must be an ONNX file with {expected}, found {shown(value)}: export the model "
-        "another way, for example as .pt2."
+        f"{path} must be an ONNX file with {expected}, found {shown(value)}: {advice}."
     )

@@ -1,7 +1,6 @@
 """A network as affine maps between its piecewise-linear operations, in float64."""
 
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -14,7 +13,7 @@ from torch import Tensor, fx, nn
 from inscape._core import checks
 from inscape._core.checks import Function
 from inscape._core.inference import no_grad
-from inscape._core.precision import real_dtype, to_precision
+from inscape._core.precision import converted_copy, real_dtype
 from inscape.errors import UnsupportedModelError
 from inscape.piecewise.graph.cache import export
 from inscape.piecewise.graph.ops import (
@@ -40,7 +39,7 @@ _ADVICE = {
     "sigmoid": "where it is the last layer, analyse the logits, without it.",
     "batch_norm": _OF_THE_BATCH,
     "_native_batch_norm_legit": _OF_THE_BATCH,
-    "round": "it rounds. Integers in rows of several inputs are (masks, kinds): pass those inputs as "
+    "round": "it rounds integers, such as masks, in rows of several inputs: pass those inputs as "
     "fixed={...} to inscape.adapt.",
     "to": "it rounds: keep one precision throughout.",
     "_to_copy": "it rounds: keep one precision throughout.",
@@ -210,7 +209,7 @@ def _in_double(f: Function, dtype: torch.dtype) -> tuple[Function, torch.dtype |
     dtypes = {kind for kind in map(real_dtype, f.parameters()) if kind.is_floating_point}
     dtypes -= {torch.float64}
     checks.weights(f, torch.empty(0, dtype=next(iter(dtypes), torch.float64)))
-    return (to_precision(deepcopy(f), torch.float64), next(iter(dtypes))) if dtypes else (f, None)
+    return (converted_copy(f, torch.float64), next(iter(dtypes))) if dtypes else (f, None)
 
 
 def _ops(program: Program) -> list[PiecewiseOp]:
