@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from inscape.training.batch_finder import BatchFinder
+from inscape.training.loop_log import LoopLog
 from inscape.training.row_index import SAMPLED, DataIndex, RowIndex
 
 
@@ -59,3 +61,26 @@ def test_rows_of_another_size_or_with_other_targets_are_not_found():
     assert index.numbers(x[:3], y[:3] + 1).tolist() == [-1, -1, -1]
     assert index.numbers(x[:3].flip(-1), y[:3]).tolist() == [-1, -1, -1]
     assert index.numbers(x[:0], y[:0]).tolist() == []
+
+
+def test_rows_of_black_images_are_known_by_as_many_values_as_it_takes():
+    x, y = torch.zeros(50, 1, 28, 28), torch.zeros(50, dtype=torch.int64)
+    x.view(50, -1)[torch.arange(50), 7 * torch.arange(50) + 3] = 1.0  # between the sampled ones
+    index, rows = DataIndex(x, y), torch.tensor([7, 49, 0, 7])
+    for ends in (False, True):
+        assert torch.equal(index.numbers_if_known(x[rows], y[rows], ends=ends), rows)
+    assert index.numbers_if_known(x[rows].flip(-1), y[rows]) is None
+
+
+def test_a_batch_whose_rows_are_all_in_the_data_is_not_taken_for_an_augmentation():
+    x, y = torch.randn(30, 4), torch.arange(30) % 3
+    notes, log = [], LoopLog()
+    finder = BatchFinder((x, y), log, notes.append, 10**6)
+    moved = finder.logged((x[:3] + 1, y[:3]), None)
+    assert any("not in the data" in note for note in notes)
+    assert moved.sources is not None
+    notes.clear()
+    batch = finder.logged((x[5:9], y[5:9]), None)
+    assert batch.rows.tolist() == [5, 6, 7, 8]
+    assert batch.sources is None
+    assert not notes

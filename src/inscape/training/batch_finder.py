@@ -111,9 +111,9 @@ class BatchFinder:
             received = x
         if received is not x and not _equal(received, x):
             return self._transformed(numbers, received, y)
-        if known is not None:
-            return _in_data(numbers)
         unknown = numbers < 0
+        if known is not None or not bool(unknown.any()):
+            return _in_data(numbers)
         self._note(
             "some rows of batches are not in the data (an augmentation, or other values); they are "
             "kept in the recording where they are small."

@@ -73,12 +73,8 @@ class DataIndex:
         self._data = x, y
         self._x, self._y = content(x), content(y)
         self._spacing = -(-self._x.shape[1] // SAMPLED)
-        keys: list[int] = []
-        for first in range(0, len(x), CHUNK):
-            own = slice(first, first + CHUNK)
-            keys += self._keys(self._x[own], self._y[own])
-        self._first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-        self._ambiguous = not self._alike_where_keys_are(keys)
+        while not self._tells_rows_apart() and self._spacing > 1:
+            self._spacing //= 2
 
     def numbers(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the number of every row of a batch, -1 for those that are not in the data."""
@@ -95,8 +91,8 @@ class DataIndex:
             x: Inputs.
             y: Targets.
             ends: Whether only the first and the last row are compared as a whole. The others are
-                taken for those in the data that have the same few values, if these values tell
-                all rows of the data apart.
+                taken for those in the data that have the same few values, which tell all rows
+                of the data apart.
         """
         inputs, targets = content(x), content(y)
         if not (_fit(inputs, self._x) and _fit(targets, self._y)):
@@ -108,8 +104,13 @@ class DataIndex:
         same = self._equal(numbers, inputs, targets, ends)
         return torch.from_numpy(numbers) if same else None
 
-    def _alike_where_keys_are(self, keys: list[int]) -> bool:
-        """Return whether rows with the same key have the same values."""
+    def _tells_rows_apart(self) -> bool:
+        """Give every row its key; return whether rows of the same key have the same values."""
+        keys: list[int] = []
+        for first in range(0, len(self._x), CHUNK):
+            own = slice(first, first + CHUNK)
+            keys += self._keys(self._x[own], self._y[own])
+        self._first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
         if len(self._first) == len(keys):
             return True
         firsts = [self._first[key] for key in keys]
@@ -123,7 +124,7 @@ class DataIndex:
 
     def _equal(self, places: NDArray[np.int64], x: Content, y: Content, ends: bool) -> bool:
         """Return whether rows have the bytes of rows of the data; the first and last, or all."""
-        compared = same_ends if ends and not self._ambiguous else same_rows
+        compared = same_ends if ends else same_rows
         return compared(self._x, places, x) and compared(self._y, places, y)
 
     def _keys(self, x: Content, y: Content) -> list[int]:
