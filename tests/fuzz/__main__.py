@@ -2,16 +2,19 @@
 
 One call again: ``python -m fuzz --call NUMBER --instrument NAME``. Failures are written to
 ``--log`` as they come, one JSON line each; calls that are in the log of a run that was stopped are
-not made again.
+not made again, or with ``--afresh`` only if other code was judged: each line holds its commit.
+``--even`` calls all instruments equally often; otherwise those that take long are called less.
 """
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -44,6 +47,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--instrument", choices=NAMES, help="only this one")
     parser.add_argument("--call", type=int, help="one call, by its number")
     parser.add_argument("--kind", action="append", default=[], help="only calls of this kind")
+    parser.add_argument("--even", action="store_true", help="all instruments equally often")
+    parser.add_argument("--afresh", action="store_true", help="repeat what older code answered")
     parser.add_argument("--log", type=Path, help="file of all outcomes; a run goes on from it")
     return parser.parse_args()
 
@@ -52,14 +57,17 @@ def _run(options: argparse.Namespace) -> tuple[dict[str, Counter[str]], Counter[
     """Make all calls, and count outcomes for each instrument and failures for each kind."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
     kinds: Counter[str] = Counter()
-    done, wanted = _done(options.log), set(options.kind)
+    done, wanted = _done(options.log, afresh=options.afresh), set(options.kind)
+    cut = "\n" if options.log and _is_cut(options.log) else ""
     with options.log.open("a") if options.log else Path("/dev/null").open("w") as log:
         for number in range(options.seed * 10**7, options.seed * 10**7 + options.calls):
-            if wanted and not wanted <= set(call(number, options.instrument).kinds):
+            name = NAMES[number % len(NAMES)] if options.even else options.instrument
+            if wanted and not wanted <= set(call(number, name).kinds):
                 continue
-            row = done.get(number) or _row(number, options.instrument)
+            row = done.get(number) or _row(number, name)
             if number not in done:
-                log.write(json.dumps(row) + "\n")
+                log.write(cut + json.dumps(row) + "\n")
+                cut = ""
                 log.flush()
                 _show(row)
             table[row["instrument"]][row["outcome"]] += 1
@@ -68,11 +76,25 @@ def _run(options: argparse.Namespace) -> tuple[dict[str, Counter[str]], Counter[
     return table, kinds
 
 
-def _done(log: Path | None) -> dict[int, dict]:
+def _done(log: Path | None, *, afresh: bool) -> dict[int, dict]:
+    """Return the last outcome of each call in a log; a line that was cut off is passed over."""
     if log is None or not log.exists():
         return {}
-    rows = map(json.loads, log.read_text().splitlines())
-    return {row["number"]: row for row in rows}
+    lines = log.read_text().splitlines(keepends=True)
+    rows = [json.loads(line) for line in lines if line.endswith("}\n")]
+    return {row["number"]: row for row in rows if not afresh or row.get("commit") == commit()}
+
+
+def _is_cut(log: Path) -> bool:
+    return log.exists() and log.read_text()[-1:] not in ("", "\n")
+
+
+@cache
+def commit() -> str:
+    """Return the commit that is judged, with a plus if its sources were changed; else nothing."""
+    words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _row(number: int, instrument: str | None) -> dict:
@@ -90,6 +112,7 @@ def _row(number: int, instrument: str | None) -> dict:
         "kinds": list(made.kinds),
         "outcome": verdict.outcome,
         "text": verdict.text,
+        "commit": commit(),
         "seconds": round(time.perf_counter() - begin, 4),
     }
 

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jaxtyping import config
 
+from fuzz import __main__ as program
 from fuzz import calls
 from fuzz.__main__ import report
 from fuzz.calls import NAMES, call
@@ -123,3 +124,29 @@ def test_the_table_counts_outcomes_by_instrument():
     text = report({"a": Counter(answered=3, wrong=1)}, Counter({"meta": 1}))
     assert "answered: 75.0% of all calls" in text
     assert "failures with meta: 1" in text
+
+
+def test_a_log_is_gone_on_with_and_older_code_is_judged_again(monkeypatch, tmp_path, capsys):
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["fuzz", "--log", str(log), "--even", *words])
+        assert program.main() == 0
+        return capsys.readouterr().out
+
+    def row(number, instrument):
+        made.append((number, instrument))
+        return {"number": number, "instrument": instrument, "outcome": "answered", "kinds": [],
+                "commit": program.commit()}  # fmt: skip
+
+    log, made = tmp_path / "log.jsonl", []
+    monkeypatch.setattr(program, "_row", row)
+    monkeypatch.setattr(program, "commit", lambda: "old")
+    run("--calls", "3")
+    assert made == [(number, NAMES[number]) for number in range(3)]
+    with log.open("a") as file:
+        file.write('{"number": 3, "instr')  # killed amid a line
+    monkeypatch.setattr(program, "commit", lambda: "new")
+    run("--calls", "3")
+    assert len(made) == 3
+    assert f"all{3:29}{3:16}" in run("--calls", "3", "--afresh")
+    assert len(made) == 6
+    assert len(log.read_text().splitlines()) == 7
