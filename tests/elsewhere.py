@@ -2,11 +2,16 @@
 
     python tests/elsewhere.py                # every setting, two at a time
     python tests/elsewhere.py --only MKL     # those whose name holds a word
+    python tests/elsewhere.py --combined     # those of several libraries at once: five runs
     python tests/elsewhere.py tests/spectra  # these tests alone
 
 Libraries choose their kernels by the processor, and environment variables make them choose those of
 another. Each setting has one process of its own, since a library reads them once. A setting that
 this processor cannot run is named and skipped. Ends in a table, and with 1 if any test failed.
+
+Beside two busy processes, and behind all others, run the tests that a slow machine may decide
+(``LOADED``) instead of those that rounding may decide: with a third of a core those would take as
+long as all other settings together.
 """
 
 import argparse
@@ -16,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import ChainMap
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -37,6 +43,25 @@ ROUNDING = (
     "training",
 )
 
+#: Tests of time budgets, of threads and processes that wait for each other, and of what a kill at
+#: any moment leaves: those that a machine under load may decide.
+LOADED = (
+    "_core/test_anytime.py",
+    "data/test_download.py",
+    "ensembles/test_lanes_bits.py",
+    "files/test_leftovers.py",
+    "lab/test_faults.py",
+    "lab/test_runner.py",
+    "piecewise/planes/test_threads.py",
+    "piecewise/planes/test_two_phase.py",
+    "regions/test_line_budget.py",
+    "regions/test_plane_budget.py",
+    "report/look/test_reserve.py",
+    "report/look/test_schedule.py",
+    "report/look/test_watch.py",
+    "runtime",
+)
+
 #: A process that is busy, and as nice as the tests beside it: one of higher priority would leave
 #: them a hundredth of a core.
 BUSY = ("nice", "-n", "19", sys.executable, "-c", "while True: pass")
@@ -56,6 +81,7 @@ class Setting:
         needs: Flags that the processor must have (as Linux names them).
         prefix: Command that starts the tests: on one core, or after all others.
         beside: Busy processes that run all the while.
+        tests: Folders and files that run under it; none takes the tests marked ``rounding``.
     """
 
     name: str
@@ -63,6 +89,7 @@ class Setting:
     needs: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()
     beside: int = 0
+    tests: tuple[str, ...] = ()
 
 
 def variable(name: str, value: str, *needs: str) -> Setting:
@@ -83,8 +110,40 @@ SETTINGS = (
     variable("NPY_DISABLE_CPU_FEATURES", "X86_V4 AVX512_ICL AVX512_SPR", "avx2"),
     variable("ONEDNN_MAX_CPU_ISA", "AVX2", "avx2"),
     Setting(name="one core", prefix=("taskset", "--cpu-list", "{core}")),
-    Setting(name="nice 19 beside two busy processes", prefix=("nice", "-n", "19"), beside=2),
+    Setting(
+        name="nice 19 beside two busy processes",
+        prefix=("nice", "-n", "19"),
+        beside=2,
+        tests=LOADED,
+    ),
 )
+
+
+def combined(settings: Sequence[Setting]) -> list[Setting]:
+    """Return few settings that hold each of the given ones: the first of each variable, and so on.
+
+    >>> two = variable("A", "1"), variable("A", "2"), variable("B", "1")
+    >>> [setting.name for setting in combined(two)]
+    ['A=1 B=1', 'A=2']
+    """
+    rounds: list[list[Setting]] = []
+    for setting in settings:
+        name = next(iter(setting.variables), None)
+        at = sum(name in other.variables for taken in rounds for other in taken)
+        if name is None or at == len(rounds):
+            rounds.append([])
+        rounds[-1 if name is None else at].append(setting)
+    return [_merged(taken) for taken in rounds]
+
+
+def _merged(settings: Sequence[Setting]) -> Setting:
+    first, *others = settings
+    if not others:
+        return first
+    name = " ".join(setting.name for setting in settings)
+    variables = dict(ChainMap(*(setting.variables for setting in settings)))
+    needs = tuple(dict.fromkeys(flag for setting in settings for flag in setting.needs))
+    return Setting(name=name, variables=variables, needs=needs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +164,7 @@ class Outcome:
 
 
 def marked() -> list[str]:
-    """Return the folders and files that hold the marked tests."""
+    """Return the folders and files that hold the tests marked ``rounding``."""
     tests = ROOT / "tests"
     by_hand = [path for path in tests.rglob("test_*.py") if "mark.rounding" in path.read_text()]
     return [str(tests / place) for place in ROUNDING] + sorted(map(str, by_hand))
@@ -130,11 +189,13 @@ def reason_to_skip(setting: Setting, flags: frozenset[str]) -> str | None:
 
 
 def command(setting: Setting, tests: Sequence[str]) -> list[str]:
-    """Return the command that runs the tests under a setting, in one process."""
+    """Return the command that runs given tests, or its own, under a setting, in one process."""
     core = str(min(os.sched_getaffinity(0))) if "{core}" in setting.prefix else ""
     start = [core if word == "{core}" else word for word in setting.prefix]
-    options = ["-q", "-m", "rounding", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=short"]
-    return [*start, sys.executable, "-m", "pytest", *options, "--show-capture=no", *tests]
+    marker = [] if setting.tests else ["-m", "rounding"]
+    options = ["-q", *marker, "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=short"]
+    chosen = tests or [str(ROOT / "tests" / place) for place in setting.tests] or marked()
+    return [*start, sys.executable, "-m", "pytest", *options, "--show-capture=no", *chosen]
 
 
 def counts(output: str) -> dict[str, int]:
@@ -190,14 +251,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tests", nargs="*", help="tests to choose from; none takes all")
     parser.add_argument("--only", default="", help="settings whose name holds this")
+    parser.add_argument("--combined", action="store_true", help="several libraries at once")
     parser.add_argument("--jobs", type=int, default=2, help="settings that run at once")
     options = parser.parse_args()
-    chosen = [setting for setting in SETTINGS if options.only in setting.name]
+    settings = combined(SETTINGS) if options.combined else SETTINGS
+    chosen = [setting for setting in settings if options.only in setting.name]
     logs = Path(tempfile.mkdtemp(prefix="elsewhere-"))
     head = f"{'setting':62} {'passed':>7} {'failed':>7} {'skipped':>8} {'time':>10}"
-    tests, outcomes = options.tests or marked(), []
+    outcomes = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda setting: run(setting, tests, logs), chosen):
+        for outcome in pool.map(lambda setting: run(setting, options.tests, logs), chosen):
             print(line(outcome), flush=True)  # noqa: T201
             outcomes.append(outcome)
     print("\n".join(["", head, *map(line, outcomes)]))  # noqa: T201

@@ -94,6 +94,12 @@ def test_words_of_the_command():
     one_core = next(setting for setting in elsewhere.SETTINGS if setting.name == "one core")
     assert elsewhere.command(one_core, [])[:2] == ["taskset", "--cpu-list"]
     assert elsewhere.command(one_core, [])[2].isdigit()
+    assert elsewhere.command(one_core, [])[-len(elsewhere.marked()) :] == elsewhere.marked()
+    assert "rounding" in elsewhere.command(one_core, ["tests/spectra"])
+    loaded = elsewhere.command(elsewhere.SETTINGS[-1], [])
+    assert "rounding" not in loaded
+    assert loaded[-1] == str(TESTS / "runtime")
+    assert elsewhere.command(elsewhere.SETTINGS[-1], ["tests/spectra"])[-1] == "tests/spectra"
     assert counts("") == {"failed": 0, "passed": 0, "skipped": 0}
     names = [setting.name for setting in elsewhere.SETTINGS]
     assert len(set(names)) == len(names) == 12
@@ -101,5 +107,17 @@ def test_words_of_the_command():
 
 
 def test_all_places_of_marked_tests_exist():
-    missing = [place for place in elsewhere.ROUNDING if not (TESTS / place).exists()]
+    places = elsewhere.ROUNDING + elsewhere.LOADED
+    missing = [place for place in places if not (TESTS / place).exists()]
     assert missing == []
+
+
+def test_combined_settings_hold_each_one_once():
+    few = elsewhere.combined(elsewhere.SETTINGS)
+    assert [setting.name for setting in few[-2:]] == [s.name for s in elsewhere.SETTINGS[-2:]]
+    pairs = [pair for setting in few for pair in setting.variables.items()]
+    assert sorted(pairs) == sorted(p for s in elsewhere.SETTINGS for p in s.variables.items())
+    assert few[0].variables["MKL_CBWR"] == "COMPATIBLE"
+    assert few[0].variables["ATEN_CPU_CAPABILITY"] == "default"
+    assert set(few[2].needs) == set(elsewhere.AVX512)
+    assert len(few) == 5

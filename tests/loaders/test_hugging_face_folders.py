@@ -1,6 +1,7 @@
 """Folders of Hugging Face: opened by transformers, without code of theirs."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ from torch.testing import assert_close
 
 from inscape.errors import DataError, UnsupportedModelError
 from inscape.loaders import open_model
+from inscape.loaders.hugging_face import _refuse_large, open_hugging_face
 
 
 def folder(path, *, weights="model.safetensors", **config):
@@ -62,6 +64,26 @@ def test_sizes_that_no_model_has_are_refused(tmp_path, key, value, most):
     path = folder(tmp_path / "net", text_config={key: value})
     with pytest.raises(UnsupportedModelError, match=rf"'{key}' of at most {most}, found {value}"):
         open_model(path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "generation_config.json"])
+def test_a_pipe_in_the_folder_is_refused_before_it_is_read(tmp_path, name):
+    path = folder(tmp_path / "net")
+    (path / name).unlink(missing_ok=True)
+    os.mkfifo(path / name)
+    with pytest.raises(
+        (DataError, OSError, ValueError), match=rf"{name}, a pipe, socket or device"
+    ):
+        open_hugging_face(path, trust=False)
+
+
+def test_a_description_of_any_depth_is_searched_for_sizes(tmp_path):
+    path = folder(tmp_path / "net")
+    config = {"hidden_size": 10**12}
+    for _ in range(2000):
+        config = [config]
+    with pytest.raises(UnsupportedModelError, match=r"'hidden_size' of at most 10,000,000"):
+        _refuse_large(path, {"a": config})
 
 
 def test_tensors_of_other_folders_are_refused(tmp_path):

@@ -5,15 +5,17 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from faults import Disk, failing
 from inscape.errors import DataError
-from inscape.training import Trajectory, record_training
+from inscape.training import Trajectory, record_training, replay
 from inscape.training.recording import Recording
 from inscape.training.recording_checks import bare_model, bare_optimizer
 from recorded_loops import batches, data, plain, trained
@@ -276,9 +278,17 @@ def test_a_folder_in_use_is_never_deleted(tmp_path):
 
 def spoilt(folder, name, change):
     path = folder / name
-    path.write_bytes(change(path.read_bytes()))
+    before = path.read_bytes()
+    path.write_bytes(change(before))
+    assert path.read_bytes() != before
 
 
+def swap(old, new):
+    """Return a change of a text that must be there."""
+    return lambda content: content.replace(*(text.encode() for text in (old, new)))
+
+
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("name", "change", "text"),
     [
@@ -288,6 +298,10 @@ def spoilt(folder, name, change):
         ("about.json", lambda b: b"[" * 100_000, "found something else"),
         ("checkpoint-000000004.npz", lambda b: b[:200], "found something else"),
         ("steps-000000000.npz", lambda b: b[:100], "found something else"),
+        ("about.json", swap('"autocast": null', '"autocast": "save"'), "autocast ="),
+        ("about.json", swap('"accumulate": 1', '"accumulate": "x"'), "accumulate ="),
+        ("about.json", swap('"dampening"', '"params"'), "options of no optimizer"),
+        ("about.json", swap('[["1.weight"', '[["3.weight"'), "other parameters in the groups"),
     ],
 )
 def test_a_damaged_recording_is_refused(name, change, text, tmp_path):
@@ -296,6 +310,59 @@ def test_a_damaged_recording_is_refused(name, change, text, tmp_path):
     spoilt(run.path, name, change)
     with pytest.raises(DataError, match=text):
         Trajectory.load(run.path)
+
+
+def rewritten(path, **changes):
+    """Write some arrays of an npz anew."""
+    arrays = dict(np.load(path))
+    assert changes.keys() <= arrays.keys()
+    np.savez(path, **{name: changes.get(name, array) for name, array in arrays.items()})
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("file", "name", "change", "text"),
+    [
+        ("checkpoint-000000004.npz", "states/1.weight", lambda a: a[:, 1:], "other weights than"),
+        ("checkpoint-000000004.npz", "states/1.weight", lambda a: a.astype("f4"), "other weights"),
+        ("steps-000000004.npz", "rows", lambda a: a[None], "same number of dimensions"),
+        ("steps-000000000.npz", "options", lambda a: a.astype("c16"), "do not fit each other"),
+        ("steps-000000000.npz", "rows", lambda a: a - 9, "do not fit each other"),
+        ("steps-000000000.npz", "counts", lambda a: a.astype("f8"), "do not fit each other"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(file, name, change, text, tmp_path):
+    model = plain()
+    run = trained(model, SGD(model.parameters(), lr=0.1), tmp_path / "run")
+    path = run.path / file
+    rewritten(path, **{name: change(np.load(path)[name])})
+    with pytest.raises(DataError, match=text):
+        Trajectory.load(run.path)
+
+
+def test_the_sizes_of_all_files_are_added_before_one_is_unpacked(tmp_path):
+    model = plain()
+    run = trained(model, SGD(model.parameters(), lr=0.1), tmp_path / "run")
+    for number in (4, 8):  # each alone would fit
+        path = run.path / f"checkpoint-{number:09d}.npz"
+        np.savez_compressed(path, **{**np.load(path), "states/more": np.zeros(10**6)})
+        assert path.stat().st_size < 40_000
+    text = r"must unpack to at most 10 MB, found 16 MB"
+    with pytest.raises(DataError, match=text):
+        Trajectory.load(run.path, max_size=10_000_000)
+
+
+def test_samples_beyond_the_data_and_options_of_no_optimizer_are_refused_in_a_replay(tmp_path):
+    model = plain()
+    run = trained(model, torch.optim.Adam(model.parameters(), lr=0.1), tmp_path / "run")
+    x, y = data()
+    trajectory = run.trajectory
+    far = replace(trajectory, loop=replace(trajectory.loop, rows=trajectory.loop.rows + len(x)))
+    with pytest.raises(ValueError, match=r"a replay needs batches of the 40 samples of the train"):
+        replay(far, model, x, y, 3)
+    odd = replace(trajectory.loop, options=trajectory.loop.options * 1e6)  # betas above one
+    with pytest.raises(ValueError, match=r"a replay needs options and state of adam, found others"):
+        replay(replace(trajectory, loop=odd), model, x, y, 3)
 
 
 def test_a_folder_that_is_no_recording_is_refused(tmp_path):

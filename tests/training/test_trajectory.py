@@ -34,11 +34,16 @@ def way(**changes):
     made = Trajectory(
         states={
             "0.weight": torch.arange(8.0).reshape(4, 1, 2),
+            "late": torch.zeros(4),
             "count": torch.tensor([0, 4, 8, 9]),
         },
         memory={
+            "0.step": torch.tensor([4.0, 8.0, 9.0]),
             "0.exp_avg": torch.arange(6.0).reshape(3, 1, 2),
-            "1.late": torch.tensor([7.0, 8.0]),
+            "0.exp_avg_sq": torch.ones(3, 1, 2),
+            "1.step": torch.tensor([1.0, 2.0]),
+            "1.exp_avg": torch.tensor([7.0, 8.0]),
+            "1.exp_avg_sq": torch.ones(2),
         },
         checkpoints=torch.tensor([0, 4, 8, 9]),
         rates=torch.linspace(1, 0.2, 9, dtype=torch.float64),
@@ -71,8 +76,8 @@ def test_the_optimizers_memory_belongs_to_the_last_checkpoints():
     assert list(way().optimizer_state(4)) == [0]
     late = way().optimizer_state(8)
     assert late[0]["exp_avg"].tolist() == [[2.0, 3.0]]
-    assert late[1]["late"] == 7.0
-    assert way().optimizer_state(9)[1]["late"] == 8.0
+    assert late[1]["exp_avg"] == 7.0
+    assert way().optimizer_state(9)[1]["exp_avg"] == 8.0
 
 
 def test_rows_are_the_batch_of_each_step():
@@ -173,6 +178,48 @@ def test_a_bad_file_is_named(tmp_path, kind):
     with pytest.raises(
         DataError, match=r"way\.npz must be a trajectory saved by Inscape, found some"
     ):
+        Trajectory.load(path)
+
+
+ONES = np.ones(3, np.float32)
+MISFITS = [
+    ({"checkpoints": np.array([0, 4, 4, 9])}, {}, "checkpoints that do not increase"),
+    ({"checkpoints": np.zeros(4)}, {}, "checkpoints that are no list of integers"),
+    ({"checkpoints": np.zeros(0, np.int64)}, {}, "checkpoints that are no list of integers"),
+    ({"rates": np.ones(9, np.float32)}, {}, "learning rates that are no list of numbers"),
+    ({"order": np.full((3, 5), 5)}, {}, "an order of the data that is none"),
+    ({"order": np.zeros((3, 5))}, {}, "an order of the data that is none"),
+    ({}, {"trainable": ["0.weight", "other"]}, "no weights of 'other'"),
+    ({}, {"trainable": ["0.weight", 3]}, "names that are no text"),
+    ({}, {"data": 3}, "names that are no text"),
+    ({"states/count": np.array(3)}, {}, "another number of checkpoints of 'count'"),
+    ({"memory/2.step": ONES}, {}, r"'2\.step' in the optimiser state"),
+    ({"memory/x": ONES}, {}, "'x' in the optimiser state"),
+    ({"memory/0.step": np.ones(5)}, {}, r"too many rows of '0\.step'"),
+    ({"memory/0.step": -ONES}, {}, r"another shape or type of '0\.step'"),
+    ({"memory/0.exp_avg": np.ones((3, 2))}, {}, r"another shape or type of '0\.exp_avg'"),
+    ({"memory/0.exp_avg": np.ones((3, 1, 2))}, {}, r"another shape or type of '0\.exp_avg'"),
+    ({"memory/1.step": ONES}, {}, "a part of the optimiser state of 'late' only"),
+    ({"memory/1.step": None}, {}, "a part of the optimiser state of 'late' only"),
+    ({}, {"lr": "fast"}, "the setting lr = 'fast'"),
+    ({}, {"betas": [1, 2, 3]}, r"the setting betas = \(1, 2, 3\)"),
+    ({}, {"batch": 0}, "the setting batch = 0"),
+    ({}, {"seed": 2.5}, r"the setting seed = 2\.5"),
+    ({}, {"penalties": [[None, "l2"]]}, "the setting penalties = "),
+]
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(("arrays", "facts", "text"), MISFITS, ids=[text for *_, text in MISFITS])
+def test_parts_that_do_not_fit_are_named(tmp_path, arrays, facts, text):
+    path = way().save(tmp_path / "way.npz")
+    stored = {**np.load(path), **arrays}
+    about = json.loads(stored["about"].item())
+    for name, value in facts.items():
+        (about["settings"] if name in about["settings"] else about)[name] = value
+    stored["about"] = np.array(json.dumps(about))
+    np.savez(path, **{name: array for name, array in stored.items() if array is not None})
+    with pytest.raises(DataError, match=rf"found something else \(ValueError: {text}"):
         Trajectory.load(path)
 
 

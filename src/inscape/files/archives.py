@@ -54,10 +54,19 @@ def opened_zip(
 
 def member_names(path: Path) -> list[str]:
     """Return the names of the members of a zip archive, unpacking nothing."""
+    return [member.filename for member in _members(path)]
+
+
+def declared_size(path: Path) -> int:
+    """Return the bytes that the members of a zip archive declare, unpacking nothing."""
+    return sum(member.file_size for member in _members(path))
+
+
+def _members(path: Path) -> list[zipfile.ZipInfo]:
     try:
         _check_directory(path)
         with zipfile.ZipFile(path) as archive:
-            return archive.namelist()
+            return archive.infolist()
     except Exception as error:  # damage may raise nearly anything
         raise zipfile.BadZipFile(str(error) or type(error).__name__) from error
 

@@ -44,8 +44,8 @@ from inscape.kernels.path.update_rule import refuse_options
 from inscape.runtime.progress import Bar, progress
 from inscape.training.losses import Loss
 from inscape.training.penalties import Penalty
-from inscape.training.replay import loss_of, stand_at
-from inscape.training.trajectory import Trajectory, fingerprint
+from inscape.training.replay import loss_of, refuse_other_data, stand_at
+from inscape.training.trajectory import Trajectory
 
 #: Default bytes for gradients of queries.
 MEMORY = 2**30
@@ -169,11 +169,7 @@ def _check_arguments(model: nn.Module, x: Tensor, y: Tensor, options: PathOption
 def _check_trajectory(trajectory: Trajectory, x: Tensor, y: Tensor) -> None:
     """Raise unless the recorded training is complete, supported, and of these data."""
     refuse_unknown(trajectory.settings.optimizer)
-    if fingerprint(x, y) != trajectory.data:
-        raise ValueError(
-            "the path kernel needs the very data of the training, found other values, types or "
-            "shapes: pass the x and y that were given to fit."
-        )
+    refuse_other_data("the path kernel", trajectory, x, y)
     refuse_gaps(trajectory)
     refuse_options(trajectory)
 

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from inscape.errors import UnsupportedModelError
+from inscape.files.atomic import check_regular
 from inscape.files.size_limits import check_size
 from inscape.loaders.files import short
 from inscape.runtime.extras import need
@@ -36,6 +37,9 @@ def open_hugging_face(
     path: Path, *, trust: bool, max_size: int | None = None
 ) -> tuple[nn.Module, tuple[str, ...]]:
     """Return the model in a folder, and what there is to say about it."""
+    for item in path.iterdir():
+        if not item.is_dir():
+            check_regular(item, "a file of the model")
     config = _config(path)
     if not trust:
         _refuse_code(path, config)
@@ -92,6 +96,7 @@ def _check_files(path: Path, *, trust: bool, max_size: int | None) -> None:
 
 
 def _check_index(path: Path, index: Path) -> None:
+    check_size(index, index.stat().st_size, max_size=_LONGEST)
     try:
         shards = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
@@ -106,20 +111,21 @@ def _check_index(path: Path, index: Path) -> None:
             )
 
 
-def _refuse_large(path: Path, config: Any, key: str = "") -> None:
+def _refuse_large(path: Path, config: Mapping[str, Any]) -> None:
     """Refuse sizes that no model has, before anything is built of them."""
-    if isinstance(config, Mapping):
-        for inner, value in config.items():
-            _refuse_large(path, value, str(inner))
-    elif isinstance(config, list):
-        for value in config:
-            _refuse_large(path, value, key)
-    most = _MOST if "layers" in key or key.startswith("num_") else _LARGEST
-    if type(config) is int and abs(config) > most:
-        raise UnsupportedModelError(
-            f"{path / CONFIG} must have {key[:60]!r} of at most {most:,}, found {config}: say "
-            "--trust (trust=True) if that is what the model has."
-        )
+    waiting: list[tuple[str, Any]] = [("", config)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting += ((str(inner), part) for inner, part in value.items())
+        elif isinstance(value, list):
+            waiting += ((key, part) for part in value)
+        most = _MOST if "layers" in key or key.startswith("num_") else _LARGEST
+        if type(value) is int and abs(value) > most:
+            raise UnsupportedModelError(
+                f"{path / CONFIG} must have {key[:60]!r} of at most {most:,}, found "
+                f"{str(value)[:60]}: say --trust (trust=True) if that is what the model has."
+            )
 
 
 def _check_parameters(

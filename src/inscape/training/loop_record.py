@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float64, Int64, UInt8
 from torch import Tensor
 
+from inscape.training.trajectory_form import loop_forms_fit
+
 #: Sources of a row: the data themselves, or values that nobody has kept.
 IN_DATA, NOT_KEPT = -1, -2
 #: Number of a row that is not in the data.
@@ -177,7 +179,7 @@ class LoopRecord:
     def _check(self) -> None:
         """Refuse arrays that do not fit each other."""
         stored = 0 if self.kept_x is None else len(self.kept_x)
-        fits = (
+        fits = loop_forms_fit(self) and (
             int(self.counts.sum()) == len(self.sizes) == len(self.random_of) == len(self.hashes)
             and int(self.sizes.sum()) == len(self.rows) == len(self.sources)
             and len(self.options) == len(self.norms) == len(self.scales) == self.steps

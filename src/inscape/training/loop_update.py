@@ -90,7 +90,19 @@ class LoopUpdate:
                     if p.grad is not None:
                         p.grad.mul_(1 / scale)
             self.clip = self._clip(float(self._loop.norms[step]))
+            self._step()
+
+    def _step(self) -> None:
+        """Let the optimizer move; its options and state may come from a file."""
+        try:
             self.optimizer.step()
+        except Exception as error:
+            if is_own(self._trajectory.settings.optimizer):
+                raise
+            raise ValueError(
+                f"a replay needs options and state of {self._trajectory.settings.optimizer}, found "
+                f"others, with which it raises {type(error).__name__}: train and record again."
+            ) from error
 
     def loss(self, batch: Batch) -> Tensor:
         """Return the loss of a batch, with the random draws that the training made."""

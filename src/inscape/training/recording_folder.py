@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from inscape.errors import DataError
-from inscape.files.archives import read_npz
+from inscape.files.archives import declared_size, read_npz
 from inscape.files.atomic import write, written
 from inscape.files.size_limits import check_size
 from inscape.training.loop_record import LoopRecord, joined
@@ -118,7 +118,6 @@ def read_checkpoints(
         max_size: Bytes that they may take.
     """
     files = {step: file for step, file in _numbered(path, _CHECKPOINT).items() if step <= last}
-    check_size(path, sum(file.stat().st_size for file in files.values()), max_size=max_size)
     if 0 not in files:
         raise DataError(
             f"{path} must hold the checkpoint before the first update, found none: the recording "
@@ -126,12 +125,14 @@ def read_checkpoints(
         )
     if only is not None:
         files = {step: file for step, file in files.items() if step in only}
+    check_size(path, sum(map(declared_size, files.values())), max_size=max_size)
     shelves: dict[str, list[Tensor]] = {}
     for number, file in enumerate(files[step] for step in sorted(files)):
         arrays = _read(file, max_size)
         for name, array in arrays.items():
             shelf = shelves.setdefault(name, [])
-            if name.startswith("states/") and len(shelf) != number:
+            late = name.startswith("states/") and len(shelf) != number
+            if late or (shelf and not _alike(shelf[0], array)):
                 raise DataError(f"{file} has other weights than the checkpoints before it.")
             shelf.append(array)
     stacked = {name: torch.stack(shelf) for name, shelf in shelves.items()}
@@ -142,7 +143,7 @@ def read_steps(path: Path, *, max_size: int | None = None) -> dict[str, Tensor]:
     """Return what the updates did, up to the first that is missing; empty if there are none."""
     parts: list[dict[str, Tensor]] = []
     files = _numbered(path, _STEPS)
-    check_size(path, sum(file.stat().st_size for file in files.values()), max_size=max_size)
+    check_size(path, sum(map(declared_size, files.values())), max_size=max_size)
     step = 0
     for first in sorted(files):
         if first != step:
@@ -160,6 +161,10 @@ def last_whole(path: Path, steps: int) -> int:
 def loop_of(about: Mapping[str, Any], arrays: Mapping[str, Tensor], last: int) -> LoopRecord:
     """Return the updates up to a checkpoint."""
     return LoopRecord.of(about, arrays).cut(last)
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and one.dtype is other.dtype
 
 
 def _numbered(path: Path, pattern: re.Pattern[str]) -> dict[int, Path]:

@@ -90,13 +90,27 @@ def walk(
     first = trajectory.before(start)
     trajectory.before(stop)
     checks.at_least(start, stop=stop)
-    if fingerprint(x, y) != trajectory.data:
-        raise ValueError(
-            "a replay needs the very data of the training, found other values, types or shapes: "
-            "pass the x and y that were given to fit."
-        )
+    refuse_other_data("a replay", trajectory, x, y)
     update = _restored(trajectory, model, x, y, first, stop, loss, optimizer, penalties)
     return _states(update, range(first, stop + 1), start)
+
+
+def refuse_other_data(reader: str, trajectory: Trajectory, x: Tensor, y: Tensor) -> None:
+    """Raise unless these are the data of a training, and hold all samples of its batches."""
+    if fingerprint(x, y) != trajectory.data:
+        raise ValueError(
+            f"{reader} needs the very data of the training, found other values, types or shapes: "
+            "pass the x and y that were given to fit."
+        )
+    order, loop = trajectory.order, trajectory.loop
+    fits = order is None or order.shape[1] == len(x)
+    if loop is not None and len(loop.rows):
+        fits = fits and int(loop.rows.max()) < len(x)
+    if not fits:
+        raise ValueError(
+            f"{reader} needs batches of the {len(x)} samples of the training, found other samples "
+            "in its record: train and record again."
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

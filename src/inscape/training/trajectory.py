@@ -35,6 +35,7 @@ from inscape.training.recording_folder import (
     read_steps,
 )
 from inscape.training.settings import FitSettings
+from inscape.training.trajectory_form import check_form
 
 SCHEMA = 1
 
@@ -168,12 +169,15 @@ class Trajectory:
             LookupError,
             TypeError,
             AttributeError,
+            RuntimeError,
             RecursionError,
             BadZipFile,
         ) as error:
+            fault = str(error).partition("\n")[0]
             raise DataError(
                 f"{path} must be a trajectory saved by Inscape, found something else "
-                f"({type(error).__name__}): save it again with trajectory.save('name.npz')."
+                f"({type(error).__name__}: {fault:.200}): save it again with "
+                "trajectory.save('name.npz')."
             ) from error
 
     @classmethod
@@ -215,7 +219,7 @@ class Trajectory:
             raise KeyError(f"settings {sorted(missing)}")
         settings["betas"] = tuple(settings["betas"])
         settings["penalties"] = tuple((c, name) for c, name in settings["penalties"])
-        return cls(
+        trajectory = cls(
             states=_under("states/", tensors),
             memory=_under("memory/", tensors),
             checkpoints=tensors["checkpoints"],
@@ -228,6 +232,8 @@ class Trajectory:
             if "loop" in about
             else None,
         )
+        check_form(trajectory)
+        return trajectory
 
     def _index(self, step: int) -> int:
         self._check(step, self.steps)
