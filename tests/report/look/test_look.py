@@ -179,8 +179,8 @@ def test_a_look_is_repeated_by_the_work_that_it_took(network, regression):
 
 def test_a_longer_look_extends_a_shorter_one(network, regression):
     only = ["path_length", "gradient_norm"]
-    few = look(network, regression, only=only, quiet=True, work="batch=10,path_length=2")
-    more = look(network, regression, only=only, quiet=True, work="batch=10,path_length=4")
+    few = look(network, regression, only=only, quiet=True, work="batch=10,path_length=2/2/2/2/2")
+    more = look(network, regression, only=only, quiet=True, work="batch=10,path_length=4/4/4/4/4")
     short, long = by_name(few)["path_length"].result, by_name(more)["path_length"].result
     assert 0 < len(short.lengths) < len(long.lengths)
     assert torch.equal(short.lengths, long.lengths[: len(short.lengths)])
