@@ -6,12 +6,10 @@ for each seed, so that also measures that use all points have something to estim
 
 import math
 import sys
-from collections.abc import Iterator
 from dataclasses import fields
 
 import pytest
 import torch
-from jaxtyping import config
 
 from inscape._core import generator
 from inscape._core.anytime import batches
@@ -30,24 +28,11 @@ from inscape.smoothness import (
 from inscape.smoothness._length_scale_intervals import bootstrap_interval
 from inscape.smoothness._line_moments import Moments, concatenated, line_moments, scale
 from inscape.spectra import fisher_rao_norm
+from repeated import repeated
 
 SEEDS = 200
 #: How many samples a run has when it is stopped early, in the middle, and late.
 STOPS = (8, 24, 64)
-
-
-def seeded() -> Iterator[int]:
-    """Yield all seeds; annotations are checked in the runs of the first alone."""
-    config.update("jaxtyping_disable", False)
-    yield 0
-    config.update("jaxtyping_disable", True)
-    yield from range(1, SEEDS)
-
-
-@pytest.fixture(autouse=True)
-def _checked_again():
-    yield
-    config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(autouse=True)
@@ -174,7 +159,7 @@ def covered(name):
     """Return in which fraction of the runs the interval holds the truth, at each stop."""
     make, rows = ESTIMATORS[name]
     hits = dict.fromkeys(STOPS, 0)
-    for seed in seeded():
+    for seed in repeated(range(SEEDS)):
         with batches(8 * rows):
             steps, truth = make(seed)
             results = {samples_in(result): result for result in steps}
@@ -200,7 +185,7 @@ def test_intervals_of_length_scales_cover_that_of_very_many_lines():
     truth = scale(every.lengths, every.variances, every.slopes, knots, longest)
     for stop in STOPS:
         hits = 0
-        for seed in seeded():
+        for seed in repeated(range(SEEDS)):
             own = slice(200 * seed, 200 * seed + stop)
             lines = Moments(**{part.name: getattr(every, part.name)[own] for part in fields(every)})
             value = scale(lines.lengths, lines.variances, lines.slopes, knots, longest)
@@ -223,7 +208,7 @@ def test_intervals_of_extrapolation_cover_the_error_far_from_the_data(kind):
     labels, truth = FARTHEST[kind]
     stops, hits = (32, 96, 256), dict.fromkeys((32, 96, 256), 0)
     f = (lambda x: x) if kind == "real" else (lambda x: x.abs() * 0 + 1)
-    for seed in seeded():
+    for seed in repeated(range(SEEDS)):
         draw = torch.Generator().manual_seed(seed)
         queries = 6 * torch.rand(256, 1, generator=draw, dtype=torch.float64) - 3
         ask = {"queries": queries, "answers": labels(queries), "baselines": ()}

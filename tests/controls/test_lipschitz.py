@@ -18,6 +18,7 @@ from inscape.controls._activation_slopes import SLOPES
 from inscape.controls._linear_maps import Graph
 from inscape.controls._lipschitz_bounds import longest, upper_bounds
 from inscape.controls._steepest_chord import Chord
+from repeated import repeated
 
 
 def test_exact_for_linear_maps():
@@ -303,7 +304,7 @@ def test_every_refinement_has_the_constant_between_its_bounds(monkeypatch):
     monkeypatch.setattr(_steepest_chord, "STEPS", 4)
     monkeypatch.setattr(_steepest_chord, "DRAWN", 60)
     early = []
-    for seed in range(200):
+    for seed in repeated(range(200)):
         draw = torch.Generator().manual_seed(seed)
         x = torch.randn(12, 1, generator=draw, dtype=torch.float64)
         with batches(8):

@@ -7,6 +7,7 @@ from inscape.functional.jacobians import probe
 from inscape.kernels import tangent_kernel
 from inscape.regions import local_maps
 from inscape.smoothness import gradient_norm, path_length
+from repeated import repeated
 
 MIXED = "must act on each sample independently"
 
@@ -184,7 +185,7 @@ def test_random_outputs_of_few_bits_are_not_taken_for_repeated(dtype):
     def noisy(z):  # one number for each call: three rows show no more bits than one
         return z[:, :1] * (1 + torch.rand(()).to(dtype))
 
-    for seed in range(400):  # one in a hundred repeats its bits by chance in one call
+    for seed in repeated(range(400)):  # one in a hundred repeats its bits by chance in one call
         torch.manual_seed(seed)
         with pytest.raises(ValueError, match="two calls with the same batch differ"):
             probe(noisy, x)

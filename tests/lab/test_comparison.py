@@ -15,6 +15,7 @@ from inscape.lab.comparison import (
     rank_correlation,
     welch_difference,
 )
+from repeated import repeated
 
 
 def quantity(samples, sampling="seed 0") -> Quantity:
@@ -127,7 +128,7 @@ def test_intervals_of_tau_cover(n, rho, monkeypatch):
     monkeypatch.setattr(comparison, "DRAWS", 400)
     rng = np.random.default_rng(6)
     truth, covered = 2 / math.pi * math.asin(rho), 0
-    for seed in range(150):
+    for seed in repeated(range(150)):
         x = rng.normal(size=n)
         y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n)
         result = rank_correlation(x, y, seed=seed)

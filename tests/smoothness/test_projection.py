@@ -10,6 +10,7 @@ from cases import dense, points
 from inscape._core.anytime import batches
 from inscape.smoothness import gradient_norm, gradient_path_length, rugosity
 from inscape.smoothness._projection import bias, projections_for, unbiased
+from repeated import repeated
 
 SEEDS = 200
 
@@ -75,7 +76,7 @@ def test_one_projection_is_refused():
 def test_projected_norms_are_those_of_the_jacobian_on_average(d):
     f, x = many_outputs(d=d), points(3, d)
     exact = gradient_norm(f, x, projections=0).norms
-    runs = torch.stack([gradient_norm(f, x, seed=seed).norms for seed in range(SEEDS)])
+    runs = torch.stack([gradient_norm(f, x, seed=seed).norms for seed in repeated(range(SEEDS))])
     error = runs.std(0) / SEEDS**0.5
     assert bool(((runs.mean(0) - exact).abs() <= 5 * error + bias(8) * exact).all())
 
@@ -96,9 +97,9 @@ def test_projected_rugosity_is_right_on_average():
     f, x = many_outputs(), points(30, 5)
     exact = rugosity(f, x, projections=0).changes
     seeds = range(40)
-    runs = torch.stack([rugosity(f, x, seed=seed).changes.mean() for seed in seeds])
+    runs = torch.stack([rugosity(f, x, seed=seed).changes.mean() for seed in repeated(seeds)])
     # other seeds draw other directions of the steps, too
-    whole = [rugosity(f, x, projections=0, seed=seed).changes.mean() for seed in seeds]
+    whole = [rugosity(f, x, projections=0, seed=seed).changes.mean() for seed in repeated(seeds)]
     error = (runs.var() + torch.stack(whole).var()).sqrt() / len(seeds) ** 0.5
     assert exact.shape == (30,)
     assert abs(runs.mean() - torch.stack(whole).mean()) <= 5 * error + bias(8) * exact.mean()
@@ -120,7 +121,7 @@ def test_intervals_cover_the_mean_of_the_whole_jacobians(measure):
     large = {"pairs": 4000, "knots": 3} if measure is gradient_path_length else {"points": 4000}
     truth = measure(f, x, projections=0, seed=SEEDS, **large).summary().value
     for k in (2, 8):
-        results = [measure(f, x, projections=k, seed=s, **settings) for s in range(SEEDS)]
+        results = [measure(f, x, projections=k, seed=s, **settings) for s in repeated(range(SEEDS))]
         covers = [r.summary().low <= truth <= r.summary().high for r in results]
         assert 0.90 <= sum(covers) / SEEDS <= 0.99, k
 
