@@ -67,7 +67,7 @@ def test_twenty_kills_and_restarts_give_the_records_of_one_run(toy, tmp_path, mo
     monkeypatch.setenv("TOY_SLEEP", "0.02")
     served = toy.start()
     for kill in range(KILLS):
-        if kill % 5 == 4:
+        if kill % 10 == 4:
             pids |= killed_with_its_workers(toy, rough.root, moments.uniform(0.0, 0.2))
             continue
         served.stdin.write(f"{toy.table}\t{rough.root}\tserial\tlaptop\n")
