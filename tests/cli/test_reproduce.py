@@ -32,13 +32,15 @@ def test_verdicts_page_and_command(run, installed):
     out = lines(done.stdout)
     assert out[0] == "item claim paper ours 95% interval verdict"
     assert "table-1.1 mean-1 1.12 1.1 0.852 to 1.35 reproduced" in out
-    assert "table-1.1 mean-2 2.5 2.1 1.85 to 2.35 same trend" in out
+    assert "table-1.1 mean-2 2.5 2.1 1.85 to 2.35 inconclusive, same trend" in out
     assert "table-1.1 grows above 0 2.01 1.99 to 2.03 reproduced" in out
     assert "table-1.1 huge above 0 not run" in out
     assert "table-1.1, huge: not run: the records give no 'size'." in out
     assert "table-1.1: There are 9 sums." in out
     assert not any("paper-3" in line for line in out)  # it is about another scale
-    assert out[-1].startswith("claims: 3 reproduced, 1 same trend and 1 not run; 9 cells computed")
+    assert out[-1].startswith(
+        "claims: 3 reproduced, 1 inconclusive and 1 not run; 9 cells computed"
+    )
     assert lines(done.stderr) == [
         "1 experiment at scale laptop: 9 cells, 9 to compute, about 18 s with 1 at a time",
         "page: results/fake.html",
@@ -185,7 +187,8 @@ def test_json(run, installed):
     table, counting = printed["experiments"]
     assert (table["experiment"], table["scale"], table["cells"]) == (TABLE, "laptop", 9)
     claims = {claim["name"]: claim for claim in table["claims"]}
-    assert claims["mean-2"]["verdict"] == "same trend"
+    assert claims["mean-2"]["verdict"] == "inconclusive"
+    assert claims["mean-2"]["same_trend"]
     assert claims["mean-2"]["ours"]["value"] == pytest.approx(2.1)
     assert claims["huge"]["ours"] is None
     assert table["quantities"]["mean/1"]["n"] == 3

@@ -63,7 +63,7 @@ def test_verdicts_and_quantities_in_numbers(store):
     assert result.quantities["mean/2"].value == pytest.approx(2.1)
     assert verdicts(result) == {
         "mean-1": "reproduced",
-        "mean-2": "same trend",
+        "mean-2": "inconclusive",
         "mean-3": "reproduced",
         "paper-3": "not run",
         "grows": "reproduced",

@@ -34,11 +34,12 @@ def test_verdicts_records_and_numbers():
         "low": pytest.approx(0.8515862),
         "high": pytest.approx(1.3484138),
         "verdict": "reproduced",
+        "same trend": False,
         "reason": by_claim["mean-1"]["reason"],
     }
     assert by_claim["grows"]["published"] is None  # a trend has no published number
     assert by_claim["huge"]["ours"] is None
-    assert done.counts == {"reproduced": 3, "same trend": 1, "not run": 1}
+    assert done.counts == {"reproduced": 3, "inconclusive": 1, "not run": 1}
     assert len(done.records[TABLE]) == 9
     assert (done.computed, done.errors, done.scale) == (9, (), "laptop")
     assert done.command == f"inscape.lab.reproduce(['{TABLE}'], scale='laptop')"
@@ -66,8 +67,8 @@ def test_the_same_as_on_the_command_line(capsys):
 def test_repr_and_html_are_short():
     done = reproduce([TABLE, COUNTING])
     assert repr(done) == (
-        "Reproduction(2 experiments at scale laptop; claims: 3 reproduced, 1 same trend, "
-        "1 not reproduced, 1 not run)"
+        "Reproduction(2 experiments at scale laptop; claims: 3 reproduced, "
+        "1 not reproduced, 1 inconclusive, 1 not run)"
     )
     html = done._repr_html_()
     assert html.startswith("<p><b>Reproduction(2 experiments")

@@ -7,9 +7,11 @@ claims, the page shows both.
 import hashlib
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
+
+from inscape.lab.margins import QuantityKind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +33,24 @@ CellsRun = Iterator[tuple[int, CellValues | Exception]]
 Axes = Mapping[str, Sequence[Any]]
 
 
+#: How an interval was made, which decides how many units it needs; nothing where nobody knows.
+IntervalKind = Literal[
+    "",
+    "exact",
+    "t",
+    "studentised",
+    "normal",
+    "percentile",
+    "sign",
+    "permutation",
+    "binomial",
+    "none",
+]
+
+#: Whose claim it is: the paper's, that of the raw results which came with it, or ours.
+Origin = Literal["paper", "raw data", "ours"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     """A number from an analysis of records, with its 95% interval.
@@ -43,6 +63,8 @@ class Estimate:
         n: How many independent things (data sets, networks) it was taken over.
         exact: Whether there is no sampling in it.
         method: How the interval was made, in a few words.
+        interval: What kind of interval it is; nothing counts as the weakest kind.
+        units: The number of each independent thing, where the value is their mean.
     """
 
     value: float
@@ -52,10 +74,56 @@ class Estimate:
     n: int
     exact: bool = False
     method: str = ""
+    interval: IntervalKind = ""
+    units: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Value:
+class Standing:
+    """What a claim is judged by beyond its wording; no part of its hash.
+
+    Attributes:
+        origin: Whose claim it is.
+        kind: What the quantity is: it decides the margin where there is no tolerance.
+        published_n: Over how many independent things the published number was taken.
+        published_of: The number of runs that a published count or proportion is out of.
+        published_units: The published number of each data set, in the order of our units: the
+            comparison is then paired.
+        corrected: The number that is judged where the printed one is an erratum.
+        erratum: Its identifier.
+        by_construction: Why the claim cannot fail; it is then not counted.
+        struck: Why the claim was struck out after its records were made.
+        added: Why the claim was written after the records that it is judged by, if it was.
+        null: What the quantity is without the effect that the claim is about.
+        effect: The setting that the effect is of: permuted among the records, the claim must fail.
+        baseline: A quantity that must be above ``chance`` by 2 margins, or nothing can be said.
+        chance: What guessing gives.
+        covers: Claims of the paper that it stands for, by their ids.
+    """
+
+    origin: Origin = "paper"
+    kind: QuantityKind = "number"
+    published_n: int | None = None
+    published_of: int | None = None
+    published_units: tuple[float, ...] = ()
+    corrected: float | None = None
+    erratum: str = ""
+    by_construction: str = ""
+    struck: str = ""
+    added: str = ""
+    null: float | None = None
+    effect: str = ""
+    baseline: str = ""
+    chance: float = 0.0
+    covers: tuple[str, ...] = ()
+
+
+#: Names of what may change about a claim without making it another.
+STANDING = frozenset(part.name for part in fields(Standing))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value(Standing):
     """A claim that a number is what the paper printed.
 
     Attributes:
@@ -85,17 +153,14 @@ class Value:
     source: str = ""
     scales: tuple[ScaleName, ...] = ("laptop", "paper")
 
-    def __post_init__(self) -> None:
-        """Refuse a claim without a standard error or a tolerance to judge it by."""
-        if self.published_se is None and self.tolerance is None:
-            raise ValueError(
-                f"claim {self.name!r} needs published_se or tolerance, found neither: without "
-                "one of them it is undefined whether a number agrees."
-            )
+    @property
+    def number(self) -> float:
+        """Return the number that ours is compared with: the printed one, or what corrects it."""
+        return self.published if self.corrected is None else self.corrected
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trend:
+class Trend(Standing):
     """A claim that a quantity lies on one side of a bound: a slope, a difference, a correlation.
 
     Attributes:
@@ -133,8 +198,12 @@ Claim = Value | Trend
 
 
 def claim_hash(claim: Claim) -> str:
-    """Return the fingerprint of a claim: another word in it, another hash."""
-    text = json.dumps({type(claim).__name__: asdict(claim)}, sort_keys=True)
+    """Return the fingerprint of a claim: another word in it, another hash.
+
+    What it is judged by beyond its words (``Standing``) is no part of it.
+    """
+    words = {name: value for name, value in asdict(claim).items() if name not in STANDING}
+    text = json.dumps({type(claim).__name__: words}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -184,6 +253,8 @@ class Experiment:
         claims: What the paper says, written before the run.
         errata: Identifiers of errata that matter here.
         notes: What a reader of the page should know, one sentence each.
+        outside: For each scale whose settings lie outside of the paper's range in what the claims
+            are about, which ones; there is then no verdict.
     """
 
     shows: str
@@ -208,6 +279,7 @@ class Experiment:
     claims: tuple[Claim, ...] = ()
     errata: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    outside: Mapping[ScaleName, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse an experiment without a source of records, or with several."""

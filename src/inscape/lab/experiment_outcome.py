@@ -52,6 +52,24 @@ class ExperimentOutcome:
         return [judged for judged in self.judgements if scale in judged.claim.scales]
 
     @property
+    def label(self) -> str:
+        """Return the scale in a word: ``laptop`` only where its settings are not the paper's."""
+        runs = catalogue.experiment(catalogue.source(self.id))
+        if self.scale == "laptop" and runs.cells(runs.laptop) == runs.cells(runs.paper):
+            return "paper"
+        return self.scale or ""
+
+    @property
+    def counted(self) -> list[Judgement]:
+        """Return the verdicts that are counted: what only the paper's settings can tell, too."""
+        comparable = {judged.claim.name for judged in self.comparable}
+        return [
+            judged
+            for judged in self.judgements
+            if judged.claim.name in comparable or "paper" in judged.claim.scales
+        ]
+
+    @property
     def at_other_scales(self) -> list[Judgement]:
         """Return the claims that are about another scale only."""
         names = {judged.claim.name for judged in self.comparable}
@@ -79,7 +97,9 @@ def stored_outcome(id: str, store: Store, scale: ScaleName | None = None) -> Exp
     for name in choices:
         available, wanted = cells[name]
         if 0 < available == wanted:
-            return replace(outcome_of_records(id, experiment, name, records[name]), cells=cells)
+            smaller = _smaller(id, name, records, cells)
+            outcome = outcome_of_records(id, experiment, name, records[name], smaller=smaller)
+            return replace(outcome, cells=cells)
     return ExperimentOutcome(
         id=id,
         experiment=experiment,
@@ -95,19 +115,43 @@ def outcome_of_records(
     scale: ScaleName,
     records: Sequence[Record],
     changed: Sequence[str] = (),
+    smaller: Sequence[Record] = (),
 ) -> ExperimentOutcome:
-    """Analyse records of an experiment and judge each of its claims."""
+    """Analyse records of an experiment and judge each of its claims.
+
+    Args:
+        id: The experiment.
+        experiment: The experiment itself.
+        scale: The scale of the records.
+        records: The records.
+        changed: Settings that the user has changed; with any there is no verdict.
+        smaller: Records of the next smaller scale: where a sign differs there is no verdict.
+    """
     quantities = experiment.analyse(records) if experiment.analyse and records else {}
+    before = experiment.analyse(smaller) if experiment.analyse and smaller else None
     return ExperimentOutcome(
         id=id,
         experiment=experiment,
         scale=scale,
         records=tuple(records),
         quantities=quantities,
-        judgements=tuple(judge(experiment, quantities, scale, changed=changed)),
+        judgements=tuple(judge(experiment, quantities, scale, changed=changed, smaller=before)),
         changed=tuple(changed),
         conclusions=tuple(experiment.conclude(records) if experiment.conclude and records else ()),
     )
+
+
+def _smaller(
+    id: str,
+    scale: ScaleName,
+    records: Mapping[ScaleName, Sequence[Record]],
+    cells: Mapping[ScaleName, tuple[int, int]],
+) -> Sequence[Record]:
+    """Return the records of the laptop scale, where all are there and others than the paper's."""
+    runs = catalogue.experiment(catalogue.source(id))
+    if scale != "paper" or cells["laptop"][0] != cells["laptop"][1]:
+        return ()
+    return () if runs.cells(runs.laptop) == runs.cells(runs.paper) else records["laptop"]
 
 
 def changed_claims(id: str, records: Sequence[Record]) -> dict[str, int]:

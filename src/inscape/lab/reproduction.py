@@ -163,6 +163,7 @@ def _verdict(outcome: ExperimentOutcome, judgement: Judgement) -> Row:
         "low": None if ours is None else ours.low,
         "high": None if ours is None else ours.high,
         "verdict": judgement.verdict,
+        "same trend": judgement.same_trend,
         "reason": judgement.reason,
     }
 

@@ -72,8 +72,8 @@ def test_citation_lead_and_rule(parsed):
     assert "On <small> & large numbers" in text
     assert "Ada Adder, Carl Counter. Journal of Sums 2020." in text
     assert "0 of 2 tables and figures with claims have all of them reproduced." in text
-    counted = "3 reproduced, 1 same trend, 1 not reproduced and 1 not run"
-    assert f"Of 6 claims of the paper: {counted}." in text
+    counted = "3 reproduced, 1 not reproduced, 1 inconclusive and 2 not run"
+    assert f"Of 7 claims of the paper: {counted}." in text
     assert "From records at scale laptop." in text
     assert RULE in text
     assert "inscape reproduce fake" in text
@@ -81,13 +81,13 @@ def test_citation_lead_and_rule(parsed):
 
 def test_the_bars_have_words_and_shares(parsed):
     items, claims = [a for _, a in parsed.tags if a.get("class") == "tally"]
-    counted = "each by its weakest claim: 1 not reproduced, 1 not run"
+    counted = "each by its weakest claim: 1 not reproduced, 1 inconclusive"
     assert items["aria-label"] == f"Tables and figures, {counted}"
     assert claims["aria-label"].endswith(
-        ": 3 reproduced, 1 same trend, 1 not reproduced, 1 not run"
+        ": 3 reproduced, 1 not reproduced, 1 inconclusive, 2 not run"
     )
     shares = [a["style"] for _, a in parsed.tags if (a.get("style") or "").startswith("flex")]
-    assert shares[2:] == ["flex-grow:3", "flex-grow:1", "flex-grow:1", "flex-grow:1"]
+    assert shares[2:] == ["flex-grow:3", "flex-grow:1", "flex-grow:1", "flex-grow:2"]
 
 
 def test_table_in_the_form_of_the_paper(written, parsed):
@@ -97,15 +97,16 @@ def test_table_in_the_form_of_the_paper(written, parsed):
         for row in re.findall(r"<tr>.*?</tr>", table, re.S)
     ]
     assert rows[0] == "mean"
-    assert rows[1] == "size 1 1.1 ± 0.1 0.852 to 1.35 paper 1.12"
-    assert rows[2] == "size 2 2.1 ± 0.1 1.85 to 2.35 paper 2.5"
-    assert rows[3] == "size 3 3.1 ± 0.1 2.85 to 3.35 paper 3.1"  # not the claim at scale paper
+    assert rows[1] == "size 1 1.1 0.852 to 1.35 paper 1.12 ± 0.02"
+    assert rows[2] == "size 2 2.1 1.85 to 2.35 paper 2.5"
+    assert rows[3] == "size 3 3.1 2.85 to 3.35 paper 3.1 printed 3.15"
     assert re.findall(r'role="img" aria-label="([^"]+)"', table) == [
         "reproduced",
+        "inconclusive",
         "same trend",
         "reproduced",
     ]
-    assert "standard deviation over data sets with its mark, its 95% interval" in parsed.text
+    assert "Each cell: our number with its mark, its 95% interval, and the published" in parsed.text
     assert "Paper: table 1.1." in parsed.text
 
 
@@ -117,9 +118,9 @@ def test_claims_with_test_estimate_verdict_and_reason(parsed):
     )
     assert "Test: above 0; t interval. Interval: t interval over 3 values." in text
     assert "It is huge. not run The records give no 'size'." in text
-    assert "not reproduced 1 exact 1, exact, is not above 5." in text
-    assert "Test: published 1.12, standard error 0.02." in text
-    assert "differ by 0.4, more than 0.1 (the tolerance written before the run)" in text
+    assert "not reproduced 1 exact 1, exact, not above 5." in text
+    assert "Test: published 1.12, standard error 0.02, tolerance 0.5." in text
+    assert "from both intervals) lies within the margin of 0.5" in text
     assert "Claims about other scales (1), not judged here" in text
     assert "The mean at size 3 is 3.15. Scale paper; published 3.15, tolerance 0.01." in text
 
@@ -178,7 +179,8 @@ def test_button_holds_the_quantities(parsed):
     assert frame.value["mean-2"] == pytest.approx(2.1)
     assert frame.published["mean-2"] == 2.5
     assert frame.published_se["mean-1"] == 0.02
-    assert frame.verdict["mean-2"] == "same trend"
+    assert frame.verdict["mean-2"] == "inconclusive"
+    assert frame.same_trend["mean-2"] in (True, "True")
     assert frame.n["grows"] == 3
 
 
@@ -192,7 +194,7 @@ def test_a_paper_that_was_not_run(tmp_path, monkeypatch):
     assert text.count("there are 0 of 12 cells at paper and 0 of 9 cells at laptop.") == 1
     smoke = Structure(paper_page("fake", store, "smoke")).text
     assert "All 2 cells of scale smoke: they only show that the code runs. No verdict." in smoke
-    assert "Of 6 claims of the paper: 6 not run" in smoke
+    assert "Of 7 claims of the paper: 7 not run" in smoke
 
 
 def test_the_largest_whole_scale_is_named(store):
@@ -217,7 +219,7 @@ def test_pages_and_their_index(store, tmp_path):
     assert write_pages(store, out) == [out / "index.html", out / "fake.html"]
     index = Structure((out / "index.html").read_text())
     assert "fake.html" in [a["href"] for a in index.all("a")]
-    assert "Of 6 claims of the paper: 3 reproduced" in index.text
+    assert "Of 7 claims of the paper: 3 reproduced" in index.text
     assert (out / "fake.html").read_text() == paper_page("fake", store)
     assert not list(out.glob(".*"))
 
@@ -240,8 +242,10 @@ def test_small_words():
     assert interval(Estimate(value=1.0, low=-inf, high=inf, se=inf, n=1)) == "no interval"
 
 
-def estimate(value, *, se=0.1, n=4, method="t interval over 4 values"):
-    return Estimate(value=value, low=value - 0.2, high=value + 0.2, se=se, n=n, method=method)
+def estimate(value, *, se=0.1, n=4, method="t interval over 4 values", interval="t"):
+    return Estimate(
+        value=value, low=value - 0.2, high=value + 0.2, se=se, n=n, method=method, interval=interval
+    )
 
 
 def value(at, published, of, **more):
@@ -262,13 +266,14 @@ def finding_of(claims, quantities, scale="laptop"):
 
 
 def test_numbers_that_the_paper_does_not_print_are_called_raw(store):
-    raw = value(("GN", "tau"), 0.5344, "tau/GN", source="the thesis' raw results on equal sizes")
+    source = "the thesis' raw results on equal sizes"
+    raw = value(("GN", "tau"), 0.5344, "tau/GN", source=source, origin="raw data")
     also = value(("PL", "tau"), 0.7, "tau/PL", source="printed number; error from raw results")
     result = finding_of([raw, also], {"tau/GN": estimate(0.5123456), "tau/PL": estimate(0.7)})
     written = page_of("fake", [result], command="inscape reproduce fake/table-1.1")
     text = Structure(written).text
-    assert "0.512 ± 0.2 0.312 to 0.712 raw 0.53" in text
-    assert "paper 0.7" in text
+    assert "0.512 ± 0.1 0.312 to 0.712 raw 0.53 ± 0.1" in text
+    assert "paper 0.7 ± 0.1" in text
     assert "Raw: the thesis' raw results on equal sizes." in text
     assert 'title="the thesis&#39; raw results on equal sizes"' in written
 
@@ -278,8 +283,10 @@ def test_printed_digits_and_spread_come_from_the_list_of_results():
     (judged,) = finding_of([value(("GN", "tau"), 0.1514, "tau/GN")], {}).judgements
     shown = claim(judged, entry)
     assert (shown["published"], shown["printed_spread"]) == ("0.15", "0.3")
+    assert shown["deviation"]
     bare = claim(judged, {})
-    assert (bare["published"], bare["printed_spread"]) == ("0.1514", "")
+    assert (bare["published"], bare["printed_spread"]) == ("0.1514", "0.1")  # its error instead
+    assert not bare["deviation"]
 
 
 def test_columns_of_numbers_are_a_table_and_a_lone_number_is_none(store):
@@ -299,7 +306,7 @@ def test_columns_of_numbers_are_a_table_and_a_lone_number_is_none(store):
     assert [one["name"] for one in made.claims] == ["lost of 180"]
     assert len(made.values) == 4
     spreads = [table.cells[table.rows[0], table.columns[0]]["spread"] for table in made.tables]
-    assert spreads == ["0.2", ""]
+    assert spreads == ["0.1", ""]
 
 
 def test_numbers_of_another_scale_have_ours_beside_them_without_a_verdict(store):
@@ -340,16 +347,51 @@ def test_quantities_beyond_the_table_stand_below_it(store):
     assert "Beyond the printed table tau of ours 95% interval GN" in text
 
 
-def test_expectations_of_our_own_are_counted_apart(store):
-    sources = ("section 1", "asked by the author", "figure 2; the comparison is our reading")
+def test_claims_are_counted_by_whose_they_are(store):
+    origins = ("paper", "ours", "paper", "raw data", "ours")
     claims = [
-        Trend(name=source, says="It grows.", of="a", side="above", source=source)
-        for source in (*sources, "yours and course")
+        Trend(name=str(k), says="It grows.", of="a", side="above", origin=origin, source="ours")
+        for k, origin in enumerate(origins)
     ]
-    text = Structure(page_of("fake", [finding_of(claims, {"a": estimate(1.0)})], command="x")).text
+    sure = replace(estimate(1.0), exact=True, interval="exact")
+    text = Structure(page_of("fake", [finding_of(claims, {"a": sure})], command="x")).text
     assert "1 of 1 table or figure with claims has all of them reproduced." in text
     assert "Of 2 claims of the paper: 2 reproduced." in text
+    assert "Of 1 number of its raw data: 1 reproduced." in text
     assert "Of 2 expectations of our own: 2 reproduced." in text
+    assert "by chance alone" not in text  # exact numbers have no chance in them
+
+
+def test_wrong_verdicts_by_chance_and_those_left_open_are_counted(store):
+    claims = [
+        Trend(name="up", says="It grows.", of="a", side="above"),
+        Trend(name="left", says="It grows.", of="a", side="above", struck="it cannot fail."),
+        Trend(name="sum", says="It adds.", of="a", side="above", by_construction="it adds."),
+    ]
+    many = replace(estimate(1.0), n=9)
+    text = Structure(page_of("fake", [finding_of(claims, {"a": many})], command="x")).text
+    assert "Of 3 claims of the paper: 1 reproduced, 1 no verdict and 1 by construction." in text
+    assert "Of 1 verdicts with an interval at most 0.0 are expected to be wrong" in text
+    assert "Where there is no verdict, the numbers alone would give 1 reproduced." in text
+    assert "Struck out: it cannot fail." in text
+
+
+def test_a_corrected_number_stands_beside_the_printed_one(store):
+    claims = [
+        value(("GN", "tau"), 0.64, "tau/GN", corrected=0.65, erratum="F1"),
+        value(("PL", "tau"), 0.7, "tau/PL"),
+    ]
+    known = {"tau/GN": estimate(0.65), "tau/PL": estimate(0.7)}
+    written = page_of("fake", [finding_of(claims, known)], command="x")
+    assert "<s>0.64</s> 0.65 (F1)" in written
+
+
+def test_an_empty_column_is_left_out(store):
+    claims = [value(("GN", "tau"), 0.5, "tau/GN"), value(("PL", "tau"), 0.7, "tau/PL")]
+    entry = {"id": "t", "columns": ["m", "tau_mean", "error"], "rows": [["other", 0.5, 0.1]]}
+    known = {"tau/GN": estimate(0.5), "tau/PL": estimate(0.7)}
+    (table,) = section(finding_of(claims, known), entry, {}, 0).tables
+    assert table.columns == ("tau",)
 
 
 def test_a_figure_of_other_records_confesses_their_departures(store):
@@ -377,5 +419,6 @@ def test_indices_and_exponents():
 
 def test_only_a_mean_has_a_spread():
     assert spread(estimate(1.0)) == "0.2"
-    assert spread(estimate(1.0, method="bootstrap over 4 data sets")) == ""
+    assert spread(estimate(1.0), deviation=False) == "0.1"
+    assert spread(estimate(1.0, interval="percentile")) == ""
     assert spread(estimate(1.0, se=0.0)) == ""

@@ -18,4 +18,5 @@ def difference(ones: Sequence[bool], others: Sequence[bool]) -> Estimate:
         se=hypot(a.se, b.se),
         n=min(a.n, b.n),
         method=f"Newcombe's interval over {a.n} and {b.n} networks",
+        interval="binomial",
     )

@@ -183,6 +183,7 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.99,
             at=("two peaks", "accuracy on all inputs"),
             source="section 6.3",
+            kind="proportion",
         ),
         Trend(
             name="groups-apart",
@@ -193,6 +194,7 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.95,
             test=over,
             source="section 6.3, figure 12",
+            kind="proportion",
         ),
         Trend(
             name="groups-found",
@@ -202,6 +204,7 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.8,
             test=over,
             source="section 6.3, figure 12",
+            kind="proportion",
         ),
         Trend(
             name="three",
@@ -212,6 +215,7 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.5,
             test=over,
             source="section 6.3, figure 12",
+            kind="proportion",
         ),
         Trend(
             name="one-peak",
@@ -222,6 +226,8 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.95,
             test=over,
             source="section 6.3",
+            kind="proportion",
+            struck="it holds for all inputs before training: it says nothing of training.",
         ),
     )
 
@@ -239,6 +245,7 @@ def _of_more() -> tuple[Claim, ...]:
                 bound=0.01,
                 test="t interval over networks",
                 source="section 6.3",
+                kind="proportion",
             ),
             Trend(
                 name=f"adam-fixes-{case}",
@@ -248,6 +255,7 @@ def _of_more() -> tuple[Claim, ...]:
                 bound=0.99,
                 test="t interval over networks",
                 source="section 6.3",
+                kind="proportion",
             ),
             Trend(
                 name=f"adam-better-{case}",
@@ -256,6 +264,7 @@ def _of_more() -> tuple[Claim, ...]:
                 side="above",
                 test="paired t interval over networks",
                 source="section 6.3",
+                kind="proportion",
             ),
         ]
     return tuple(found)

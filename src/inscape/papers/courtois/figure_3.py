@@ -70,6 +70,7 @@ EXPERIMENT = Experiment(
             bound=0.9,
             test="t interval over networks",
             source="section 5.1.3, figure 3",
+            kind="proportion",
         ),
         Value(
             name="features",
@@ -79,6 +80,7 @@ EXPERIMENT = Experiment(
             tolerance=0.0,
             at=("ball against sphere", "SVM accuracy on features"),
             source="section 5.1.3",
+            kind="proportion",
         ),
         Trend(
             name="boundary",
@@ -89,6 +91,7 @@ EXPERIMENT = Experiment(
             bound=0.95,
             test="t interval over networks",
             source="section 5.1.3",
+            kind="proportion",
         ),
     ),
     errata=("C5",),

@@ -259,6 +259,7 @@ EXPERIMENT = Experiment(
             bound=0.1,
             test="share of trainings over all r < 8, Wilson's interval",
             source="section 6.1.3",
+            kind="proportion",
         ),
         Trend(
             name="near-converges",
@@ -269,6 +270,7 @@ EXPERIMENT = Experiment(
             bound=0.5,
             test="share of trainings over all r < 8, Wilson's interval",
             source="section 6.1.3",
+            kind="proportion",
         ),
         Trend(
             name="near-helps",
@@ -277,6 +279,7 @@ EXPERIMENT = Experiment(
             side="above",
             test="difference of shares, Newcombe's interval",
             source="section 6.1.3",
+            kind="proportion",
         ),
         Trend(
             name="many-converge",
@@ -286,6 +289,7 @@ EXPERIMENT = Experiment(
             bound=0.5,
             test="share of trainings over all r >= 8, Wilson's interval",
             source="section 6.1.3",
+            kind="proportion",
         ),
         Trend(
             name="width-decides",
@@ -294,6 +298,7 @@ EXPERIMENT = Experiment(
             side="above",
             test="difference of shares, Newcombe's interval",
             source="section 6.1.3",
+            kind="proportion",
         ),
         Trend(
             name="transfer",
@@ -314,6 +319,7 @@ EXPERIMENT = Experiment(
             bound=0.2,
             test="share of trainings over all r >= 8, Wilson's interval",
             source="section 6.1.3",
+            kind="proportion",
         ),
         Trend(
             name="enlarged-breaks",
@@ -322,6 +328,7 @@ EXPERIMENT = Experiment(
             side="below",
             test="difference of shares, Newcombe's interval",
             source="section 6.1.3",
+            kind="proportion",
         ),
         *(
             Value(

@@ -10,9 +10,9 @@ from inscape._core.result import CORRELATION, REAL, Range
 from inscape.lab.experiment import Estimate
 from inscape.lab.statistics import (
     bootstrap_estimate,
-    exact_estimate,
     mean_estimate,
     paired_difference,
+    unrepeated,
 )
 from inscape.lab.store import Record
 
@@ -112,7 +112,7 @@ def gain(sweep: Sweep, plain: Sweep) -> tuple[Estimate, float | None]:
     clean, robust = (_means(sweep.tables[name]) for name in ("clean", "robust"))
     keeps = clean >= float(np.nanmean(plain.tables["clean"])) - LOSS
     if not keeps.any():
-        return exact_estimate(0.0), None
+        return unrepeated(0.0, "no knob keeps the clean accuracy"), None
     best = int(np.argmax(np.where(keeps, robust, -1.0)))
     pair = sweep.tables["robust"][best], plain.tables["robust"][0]
     good = np.isfinite(pair[0]) & np.isfinite(pair[1])

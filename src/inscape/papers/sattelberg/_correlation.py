@@ -73,4 +73,5 @@ def estimate(value: float, drawn: Array, n: int) -> Estimate | None:
         se=float(good.std(ddof=1)),
         n=n,
         method=f"bootstrap over {n} functions, {len(drawn):,} draws",
+        interval="percentile",
     )

@@ -125,6 +125,7 @@ def _from_draws(value: float, drawn: npt.NDArray[Any], n: int) -> Estimate:
         se=float(drawn.std(ddof=1)),
         n=n,
         method="draws from Jeffreys' beta law of each probability",
+        interval="binomial",
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Estimate
+from inscape.lab.experiment import Estimate, IntervalKind
 from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
@@ -80,6 +80,7 @@ def spread(group: Group, name: str) -> Estimate:
         n=n,
         exact=n == 1 and name in FOURIER,
         method=method,
+        interval="binomial" if name == "success" else "normal",
     )
 
 
@@ -109,7 +110,13 @@ def _combined(parts: Sequence[tuple[float, Estimate]]) -> Estimate:
         n=min(part.n for _, part in parts),
         exact=all(part.exact for _, part in parts),
         method="difference of means, normal interval" if se else "no spread",
+        interval=_kind([part for _, part in parts]),
     )
+
+
+def _kind(parts: Sequence[Estimate]) -> IntervalKind:
+    """Return the kind of interval of a sum: binomial where all of its parts are."""
+    return "binomial" if all(part.interval == "binomial" for part in parts) else "normal"
 
 
 def or_entropy(n: int) -> Estimate:

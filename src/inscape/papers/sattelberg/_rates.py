@@ -112,6 +112,7 @@ def mean(cells: Sequence[tuple[int, int]], signs: Sequence[float] | None = None)
         se=se,
         n=sum(n for _, n in cells),
         method="binomial spread of every cell",
+        interval="binomial",
     )
 
 

@@ -13,6 +13,8 @@ from inscape.papers.sattelberg._npn_metrics import METRICS
 Array = npt.NDArray[Any]
 
 FOLDS = 10
+#: Functions of four inputs up to symmetry, those that are drawn.
+CLASSES = 222
 REPEATS = 20
 
 #: A share for all functions, and one for each draw of them.
@@ -84,8 +86,9 @@ def with_interval(value: float, drawn: Array) -> Estimate:
         low=min(low, value),
         high=max(high, value),
         se=float(drawn.std(ddof=1)),
-        n=len(drawn),
+        n=CLASSES,
         method=f"bootstrap over classes, {len(drawn)} draws",
+        interval="percentile",
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
-from inscape.lab.statistics import exact_estimate
+from inscape.lab.statistics import resampled_statistic
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def cell(hidden: Sequence[int], n: int, networks: int, epochs: int, seed: int) -
 
 def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the best accuracy of each shape."""
-    return {_name(r.settings): exact_estimate(max(r.values["accuracies"])) for r in records}
+    return {_name(r.settings): resampled_statistic(r.values["accuracies"], max) for r in records}
 
 
 def _name(settings: Settings) -> str:

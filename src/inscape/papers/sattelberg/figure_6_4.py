@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
-from inscape.lab.statistics import exact_estimate, proportion_of
+from inscape.lab.statistics import proportion_of, resampled_statistic
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._toy import SETTINGS_NOTE, SOLVED
 
@@ -80,7 +80,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     found: dict[str, Estimate] = {}
     two = [r.values["accuracy"] for r in records if r.settings["width"] == 2]
     if two:
-        found["best of two units"] = exact_estimate(max(two))
+        found["best of two units"] = resampled_statistic(two, max)
     three = [r.values["accuracy"] >= SOLVED for r in records if r.settings["width"] == 3]
     if three:
         found["solved by three units"] = proportion_of(three)

@@ -168,6 +168,7 @@ EXPERIMENT = Experiment(
                 side="above",
                 test=_PREDICTED,
                 source="our question: is any metric enough?",
+                origin="ours",
             )
             for leak, name in SHORT.items()
         ),
@@ -178,6 +179,7 @@ EXPERIMENT = Experiment(
             side="above",
             test=_PREDICTED,
             source="section 3.4.2: hard ReLU problems are unbalanced; our test",
+            origin="ours",
         ),
     ),
     errata=("S1", "S2"),

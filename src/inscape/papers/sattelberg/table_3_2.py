@@ -1,13 +1,13 @@
 """Table 3.2: to which stationary points gradient descent brings a network with two ReLU units."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Value
-from inscape.lab.statistics import exact_estimate, proportion_estimate
+from inscape.lab.statistics import proportion_estimate, resampled, unrepeated
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -112,18 +112,42 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
 
     runs, values = record.settings["runs"], record.values
     at_level = sum(values["levels"])
-    common = [values["losses"][name] for name, _ in Counter(values["counts"]).most_common(7)]
     found = {
         "near a level": proportion_estimate(at_level, runs),
-        "distinct": exact_estimate(float(len(values["counts"]))),
-        "most common": exact_estimate(common[0] if common else float("nan")),
-        "one unit": exact_estimate(float(sum(abs(loss - 8 / 3) < NEAR for loss in common))),
+        "distinct": _again(values, lambda counts: float((counts > 0).sum())),
+        "most common": _again(values, lambda counts: _loss_of_each(values)[counts.argmax()]),
+        "one unit": _again(values, lambda counts: _one_unit(values, counts)),
     }
     by_form = forms(values)
     for form in PRINTED:
         count = by_form.get(form, 0)
         found[f"form/{form}"] = _per_thousand(proportion_estimate(count, runs))
     return found
+
+
+def _loss_of_each(values: Mapping[str, Any]) -> Array:
+    """Return the loss of each solution."""
+    import numpy as np
+
+    return np.array([values["losses"][name] for name in values["counts"]])
+
+
+def _one_unit(values: Mapping[str, Any], counts: Array) -> float:
+    """Return how many of the seven most common solutions have the loss of one active unit."""
+    common = _loss_of_each(values)[(-counts).argsort(kind="stable")[:7]]
+    return float((abs(common - 8 / 3) < NEAR).sum())
+
+
+def _again(values: Mapping[str, Any], statistic: Callable[[Array], float]) -> Estimate:
+    """Return a statistic of the counts of solutions, and of those of resampled networks."""
+    import numpy as np
+
+    counts = np.array(list(values["counts"].values()))
+    if not counts.size:
+        return unrepeated(float("nan"), "no network came to a known solution")
+    runs = int(counts.sum())
+    draws = np.random.default_rng(0).multinomial(runs, counts / runs, size=1000)
+    return resampled(float(statistic(counts)), map(statistic, draws), runs)
 
 
 def judged(records: Sequence[Record]) -> Record | None:
@@ -148,6 +172,7 @@ def _per_thousand(part: Estimate) -> Estimate:
         se=1000 * part.se,
         n=part.n,
         method=part.method,
+        interval=part.interval,
     )
 
 
@@ -258,6 +283,8 @@ def _counts() -> tuple[Claim, ...]:
                 published_se=members * spread,
                 at=(form, "times found"),
                 source=f"table 3.2{some}",
+                kind="count",
+                published_of=1000,
             )
         )
     return tuple(found)
@@ -286,6 +313,7 @@ EXPERIMENT = Experiment(
             bound=0.5,
             at=("all runs", "share within 0.05 of a level"),
             source="section 3.4.1",
+            kind="proportion",
         ),
         Value(
             name="most common",

@@ -1,14 +1,16 @@
 """Table 3.3: the ten four-input problems that are hardest to learn over all sizes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inscape.lab.experiment import Estimate, Experiment, Trend, Value
-from inscape.lab.statistics import exact_estimate
+from inscape.lab.statistics import resampled
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._difficulty import (
+    DRAWS,
     LEAKY,
     NAMES,
     RELU,
@@ -64,13 +66,12 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         if leak in counts:
             found |= {f"{key}/{name}": one for key, one in _of_one(counts[leak], leak).items()}
     if len(counts) == len(NAMES):
-        found["vanishing"] = _exact(len(vanishing(counts)), "counted in our two lists of ten")
+        found["vanishing"] = _vanishing(counts)
     return known(found)
 
 
 def _of_one(counts: Counts, leak: float) -> dict[str, Estimate]:
     parity = classes().index(PARITY)
-    ours = {classes()[k] for k in at_least_tenth(hardest(counts.successes, counts.trials))}
 
     def hard(successes: Any) -> Any:
         return hardest(successes, counts.trials)
@@ -79,10 +80,27 @@ def _of_one(counts: Counts, leak: float) -> dict[str, Estimate]:
         "rank of parity": redrawing(counts, lambda s: rank(hard(s), parity)),
         "count of parity": redrawing(counts, lambda s: hard(s)[..., parity]),
         "second": redrawing(counts, lambda s: after_parity(hard(s), parity)),
-        "shared": _exact(
-            len(ours & set(PRINTED[leak])), "counted; ours with all that tie with the tenth"
+        "shared": resampled(
+            _shared(hard(counts.successes), leak),
+            (_shared(hard(drawn), leak) for drawn in counts.redrawn),
+            counts.trials,
         ),
     }
+
+
+def _shared(hard: Any, leak: float) -> float:
+    """Return how many printed classes are among ours, with all that tie with the tenth."""
+    return float(len({classes()[k] for k in at_least_tenth(hard)} & set(PRINTED[leak])))
+
+
+def _vanishing(counts: Mapping[float, Counts]) -> Estimate:
+    """Return how many problems are on the list without a leak alone, over redrawn counts."""
+    drawn = (
+        {leak: replace(one, successes=one.redrawn[k]) for leak, one in counts.items()}
+        for k in range(DRAWS)
+    )
+    again = (float(len(vanishing(one))) for one in drawn)
+    return resampled(float(len(vanishing(counts))), again, counts[RELU].trials)
 
 
 def after_parity(counts: Any, parity: int) -> Any:
@@ -111,10 +129,6 @@ def vanishing(counts: Mapping[float, Counts]) -> list[int]:
     half = 2 ** (INPUTS - 1)
     gone = set(ten(counts[RELU])) - set(ten(counts[LEAKY]))
     return sorted(classes()[k] for k in gone if tables()[k].sum() != half)
-
-
-def _exact(value: float, method: str) -> Estimate:
-    return exact_estimate(value, TEN, method=method)
 
 
 def conclude(records: Sequence[Record]) -> list[str]:

@@ -5,7 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
-from inscape.lab.statistics import exact_estimate, proportion_estimate, proportion_of
+from inscape.lab.statistics import (
+    proportion_estimate,
+    proportion_of,
+    resampled_statistic,
+    unrepeated,
+)
 from inscape.lab.store import Record
 from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
 
@@ -112,10 +117,13 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return the fewest units left, which printed shapes are reached, and the rates of the text."""
     ends = {parts(start)[0]: found for start, found in shapes(records).items() if start in STARTS}
     ends = {digits: found for digits, found in ends.items() if found}
-    results = {f"units/{n}": exact_estimate(min(sum(shape) for shape in ends[n])) for n in ends}
+    results = {
+        f"units/{n}": resampled_statistic([sum(shape) for shape in found.elements()], min)
+        for n, found in ends.items()
+    }
     if ends:
         reached = [reaches(digits, found) for digits, found in ends.items()]
-        results["reached"] = exact_estimate(sum(reached) / len(reached))
+        results["reached"] = unrepeated(sum(reached) / len(reached), "one set of prunings")
     single = [len(shape) == 1 for n, found in ends.items() if n > 3 for shape in found.elements()]
     if single:
         results["single"] = proportion_of(single)
@@ -238,6 +246,7 @@ EXPERIMENT = Experiment(
             tolerance=0,
             at=("4 to 6 digits", "share of prunings that end with one hidden layer"),
             source="section 3.4.4",
+            kind="proportion",
         ),
         Trend(
             name="small-solves",
@@ -247,6 +256,7 @@ EXPERIMENT = Experiment(
             bound=0.8,
             test="share of networks, Wilson's interval",
             source="section 3.4.4",
+            kind="proportion",
         ),
         Value(
             name="small-reaches",
@@ -256,6 +266,7 @@ EXPERIMENT = Experiment(
             tolerance=0.1,
             at=("15 x 4, four digits", "share that some pruning takes to 2 x 2"),
             source="section 3.4.4; 'approximately'",
+            kind="proportion",
         ),
         Value(
             name="direct",
@@ -265,6 +276,7 @@ EXPERIMENT = Experiment(
             tolerance=0.0075,
             at=("2 x 2, four digits", "share that succeeds"),
             source="section 3.4.4; 'approximately'",
+            kind="proportion",
         ),
     ),
     notes=(

@@ -85,6 +85,7 @@ def _measured(record: Record) -> Estimate:
         se=se,
         n=1,
         method=f"one network; binomial over {count:,} test images",
+        interval="none",
     )
 
 
@@ -170,6 +171,7 @@ EXPERIMENT = Experiment(
                 at=(f"{net} {copy}", f"{NAMES[optimizer]} {NAMES[data]}"),
                 source="printed table; the tolerance is about five times what copies differ by",
                 scales=("laptop", "paper") if data == "mnist" else ("paper",),
+                kind="percentage",
             )
             for (net, copy), numbers in PRINTED.items()
             for (optimizer, data), number in zip(COLUMNS, numbers, strict=True)
@@ -182,6 +184,7 @@ EXPERIMENT = Experiment(
                 side="above",
                 test="paired t interval over copies and optimizers",
                 source="section 6.1, table 6.1",
+                kind="percentage",
             )
             for data in ("mnist", "cifar10")
             for name, says, of in (

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ from torch import nn
 from inscape.lab.experiment import CellValues, Estimate, Settings
 from inscape.lab.statistics import (
     bootstrap_estimate,
-    exact_estimate,
     kendall_tau,
     mean_estimate,
     paired_difference,
+    proportion_estimate,
 )
 from inscape.lab.store import Record
 from inscape.papers.volhejn._growing import own_seed
@@ -187,10 +188,13 @@ def _gap(tau: Mapping[str, Mapping[int, float]]) -> Estimate:
 
 
 def _unconverged(records: Sequence[Record]) -> Estimate:
-    """Return how many settings have no network that converged, as an exact count."""
+    """Return how many settings have no network that converged, as a count."""
     nets = [record for record in records if record.settings["kind"] == "network"]
     count = float(sum(not any(record.values["converged"]) for record in nets))
-    return exact_estimate(count, len(nets))
+    part = proportion_estimate(int(count), len(nets), over=f"{len(nets)} settings")
+    return replace(
+        part, value=count, low=part.low * part.n, high=part.high * part.n, se=part.se * part.n
+    )
 
 
 def _plateau(nets: Rows, measure: str) -> Estimate:

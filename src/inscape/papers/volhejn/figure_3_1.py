@@ -78,6 +78,7 @@ def analyse(records: Sequence[Record]) -> Mapping[str, Estimate]:
             n=1,
             exact=record.values["exact"],
             method="all knots of the network, in float64",
+            interval="exact" if record.values["exact"] else "",
         )
         for record in records
         for measure in ("PL0", "PL1")

@@ -24,10 +24,17 @@ def claims(outcome: ExperimentOutcome, entry: Mapping[str, Any]) -> list[dict[st
     used = {
         judgement.claim.at for judgement in outcome.comparable if isinstance(judgement.claim, Value)
     }
+    printed_there = {
+        judgement.claim.at: claim(judgement, entry)
+        for judgement in outcome.at_other_scales
+        if isinstance(judgement.claim, Value) and judgement.claim.at in used
+    }
     reasons = _reasons_of_section(outcome)
     shown = []
     for judgement in outcome.judgements:
         entry_shown = claim(judgement, entry)
+        if other := printed_there.get(entry_shown["at"]):
+            entry_shown |= {"printed_there": other["published"], "there": other["printed_spread"]}
         if judgement.claim.name in comparable:
             shown.append(
                 {**entry_shown, "reason": ""} if judgement.reason in reasons else entry_shown
@@ -56,9 +63,13 @@ def claim(judgement: Judgement, entry: Mapping[str, Any] | None = None) -> dict[
         "source": claim.source,
         "scales": listed(claim.scales),
         "verdict": judgement.verdict,
+        "same_trend": judgement.same_trend,
+        "origin": claim.origin,
+        "added": claim.added,
+        "corrected": "",
+        "printed_there": "",
         "reason": judgement.reason[:1].upper() + judgement.reason[1:],
         "ours": "" if ours is None else number(ours.value, 3),
-        "spread": "" if ours is None else spread(ours),
         "interval": "" if ours is None else interval(ours),
         "method": "" if ours is None else ours.method,
         "n": None if ours is None else ours.n,
@@ -67,41 +78,47 @@ def claim(judgement: Judgement, entry: Mapping[str, Any] | None = None) -> dict[
         place = number(claim.bound, 3)
         if claim.side == "between" and claim.upper is not None:
             place += f" and {number(claim.upper, 3)}"
-        return {**known, "at": ("", ""), "test": f"{claim.side} {place}; {claim.test}"}
+        return {
+            **known,
+            "at": ("", ""),
+            "spread": "",
+            "test": f"{claim.side} {place}; {claim.test}",
+        }
     published_value, beside = published(claim, entry or {})
-    by = (
-        f"tolerance {number(claim.tolerance or 0.0)}"
-        if claim.published_se is None
-        else f"standard error {number(claim.published_se, 2)}"
-    )
+    error = "" if claim.published_se is None else number(claim.published_se, 2)
+    by = f", standard error {error}" if error else ""
+    by += f", tolerance {number(claim.tolerance)}" if claim.tolerance is not None else ""
     return {
         **known,
         "at": claim.at,
-        "label": label_of(claim),
+        "label": "raw" if claim.origin == "raw data" else "paper",
         "published": published_value,
-        "printed_spread": beside,
-        "test": f"published {published_value}, {by}",
+        "corrected": "" if claim.corrected is None else number(claim.corrected, 3),
+        "erratum": claim.erratum,
+        "spread": "" if ours is None else spread(ours, deviation=bool(beside)),
+        "printed_spread": beside or error,
+        "deviation": bool(beside),
+        "test": f"published {published_value}{by}",
     }
-
-
-def label_of(claim: Value) -> str:
-    """Return whose number it is: of the paper, or of the raw results that came with it."""
-    raw = "raw results" in claim.source and not claim.source.startswith("printed")
-    return "raw" if raw else "paper"
 
 
 def published(claim: Value, entry: Mapping[str, Any]) -> tuple[str, str]:
     """Return a number as it is printed, or with the digits it needs, and its standard deviation."""
-    if label_of(claim) == "paper":
+    if claim.origin != "raw data":
         return printed(entry, claim.at[0], claim.published)
     return number(claim.published, 3 if abs(claim.published) >= 1 else 2), ""
 
 
-def spread(ours: Estimate) -> str:
-    """Return the standard deviation of the values behind a mean, where it is one."""
-    if "t interval over" not in ours.method or not 0 < ours.se < math.inf:
+def spread(ours: Estimate, *, deviation: bool = True) -> str:
+    """Return the standard deviation of the values behind a mean, where it is one, or its error.
+
+    Args:
+        ours: The mean.
+        deviation: Whether the standard deviation is asked for; else it is the standard error.
+    """
+    if ours.interval != "t" or not 0 < ours.se < math.inf:
         return ""
-    return number(ours.se * math.sqrt(ours.n), 2)
+    return number(ours.se * (math.sqrt(ours.n) if deviation else 1), 2)
 
 
 def interval(ours: Estimate) -> str:

@@ -1,6 +1,5 @@
 """The page of a paper: every table and figure beside ours, made from records alone."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,10 +7,10 @@ from typing import Any
 
 from inscape import __version__
 from inscape.lab.catalogue import experiments, name_of, paper_facts, papers
-from inscape.lab.experiment import ScaleName
+from inscape.lab.experiment import Origin, ScaleName
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
 from inscape.lab.store import Store
-from inscape.lab.verdict import RULE, VERDICTS, Judgement, Verdict
+from inscape.lab.verdict import RULE, RULE_VERSION, VERDICTS, Judgement, Verdict
 from inscape.report.html import LIMIT, rendered_page, stylesheet, write
 from inscape.report.paper.section import Section, section, untouched
 from inscape.report.words import listed
@@ -56,6 +55,7 @@ def page_of(
             sections=sections,
             further=further,
             rule=RULE,
+            rule_version=RULE_VERSION,
             command_line=command,
             version=__version__,
             style=stylesheet("style.css", "paper.css"),
@@ -91,49 +91,57 @@ def write_pages(store: Store, out: Path) -> list[Path]:
 def citation(paper: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return title, authors, venue and code of a paper, with nothing for what is not known."""
     code = facts.get("code", {})
-    empty = {"title": paper, "authors": (), "venue": "", "repo": "", "commit": ""}
+    empty = {"title": paper, "authors": (), "venue": "", "repo": "", "commit": "", "url": ""}
     known = {"repo": code.get("repo") or "", "commit": (code.get("commit") or "")[:7]}
     return {**empty, **known, **facts.get("paper", {})}
 
 
-def is_ours(judgement: Judgement) -> bool:
-    """Tell whether a claim is an expectation of our own, by what it says of its source."""
-    source = judgement.claim.source
-    return source.startswith("asked by") or bool(re.search(r"\bours?\b", source))
-
-
 def weakest(judgements: Sequence[Judgement]) -> Verdict:
     """Return the verdict on a whole table or figure: that on its weakest claim."""
-    order: tuple[Verdict, ...] = ("not reproduced", "not run", "same trend", "reproduced")
+    order: tuple[Verdict, ...] = (
+        "not reproduced", "inconclusive", "no verdict", "not run", "reproduced"
+    )  # fmt: skip
     return min((judgement.verdict for judgement in judgements), key=order.index)
 
 
+#: What is counted, by whose claim it is.
+OF_ORIGIN: Mapping[Origin, str] = {
+    "paper": "claim of the paper",
+    "raw data": "number of its raw data",
+    "ours": "expectation of our own",
+}
+#: What the bars are called.
+BARS = {
+    "table or figure": "Tables and figures, each by its weakest claim",
+    "claim of the paper": "Claims of the paper, every number of its tables among them",
+    "number of its raw data": "Numbers that follow from its raw data",
+    "expectation of our own": "Expectations of our own",
+}
+
+
 def counts(outcomes: Sequence[ExperimentOutcome]) -> dict[str, Counter[Verdict]]:
-    """Return how often each verdict was given: by item, by claim of the paper, and by ours."""
-    items = [
-        own for outcome in outcomes if (own := [j for j in outcome.comparable if not is_ours(j)])
-    ]
-    judgements = [judgement for outcome in outcomes for judgement in outcome.comparable]
-    counted = {
-        "table or figure": Counter(weakest(own) for own in items),
-        "claim of the paper": Counter(judgement.verdict for own in items for judgement in own),
-        "expectation of our own": Counter(
-            judgement.verdict for judgement in judgements if is_ours(judgement)
-        ),
-    }
+    """Return how often each verdict was given: by item, and by whose claim it is.
+
+    What holds by construction is counted as such among the claims, and not at all in an item.
+    """
+    counted: dict[str, Counter[Verdict]] = {name: Counter() for name in BARS}
+    for outcome in outcomes:
+        for judgement in outcome.counted:
+            counted[OF_ORIGIN[judgement.claim.origin]][judgement.verdict] += 1
+        if own := [
+            judgement
+            for judgement in outcome.counted
+            if judgement.claim.origin != "ours" and judgement.verdict != "by construction"
+        ]:
+            counted["table or figure"][weakest(own)] += 1
     return {kind: counter for kind, counter in counted.items() if counter}
 
 
 def bars(outcomes: Sequence[ExperimentOutcome]) -> list[dict[str, Any]]:
-    """Return the counts of each verdict: by item, by claim of the paper, and by ours."""
-    words = {
-        "table or figure": "Tables and figures, each by its weakest claim",
-        "claim of the paper": "Claims of the paper, every number of its tables among them",
-        "expectation of our own": "Expectations of our own",
-    }
+    """Return the counts of each verdict: by item, and by whose claim it is."""
     return [
         {
-            "label": words[kind],
+            "label": BARS[kind],
             "tally": [
                 {"verdict": verdict, "count": counter[verdict]}
                 for verdict in VERDICTS
@@ -142,6 +150,25 @@ def bars(outcomes: Sequence[ExperimentOutcome]) -> list[dict[str, Any]]:
         }
         for kind, counter in counts(outcomes).items()
     ]
+
+
+def by_chance(outcomes: Sequence[ExperimentOutcome]) -> str:
+    """Say how many verdicts may be wrong by chance alone, and what those left open would be."""
+    judgements = [judgement for outcome in outcomes for judgement in outcome.counted]
+    decided = [judgement for judgement in judgements if judgement.by_chance]
+    sentences = []
+    if decided:
+        expected = sum(judgement.by_chance for judgement in decided)
+        sentences.append(
+            f"Of {len(decided)} verdicts with an interval at most {expected:.1f} are expected to "
+            "be wrong by chance alone."
+        )
+    if left := Counter(judged.otherwise for judged in judgements if judged.otherwise):
+        parts = [f"{left[verdict]} {verdict}" for verdict in VERDICTS if left[verdict]]
+        sentences.append(
+            f"Where there is no verdict, the numbers alone would give {listed(parts)}."
+        )
+    return " ".join(sentences)
 
 
 def lead(outcomes: Sequence[ExperimentOutcome]) -> str:
@@ -163,11 +190,10 @@ def lead(outcomes: Sequence[ExperimentOutcome]) -> str:
         parts = [f"{counter[verdict]} {verdict}" for verdict in VERDICTS if counter[verdict]]
         many = kind if counter.total() == 1 else kind.replace(" of ", "s of ", 1)
         clauses.append(f"Of {counter.total()} {many}: {listed(parts)}.")
-    scales = [
-        name for name in ("paper", "laptop", "smoke") if any(f.scale == name for f in outcomes)
-    ]
+    scales = [name for name in ("paper", "laptop", "smoke") if name in {f.label for f in outcomes}]
     if scales:
         clauses.append(f"From records at scale {listed(scales)}.")
+    clauses += [sentence] if (sentence := by_chance(outcomes)) else []
     return " ".join(clauses)
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from inscape.lab.catalogue import experiment as experiment_of
 from inscape.lab.catalogue import name_of, source
 from inscape.lab.experiment import Estimate, Experiment, Value
 from inscape.lab.experiment_outcome import ExperimentOutcome, changed_claims
-from inscape.lab.verdict import Judgement
+from inscape.lab.verdict import VERDICTS, Judgement
 from inscape.report.html import csv_text
 from inscape.report.paper.claims import claim, claims, formula, interval
 from inscape.report.paper.table import NOT_COMPARED, PaperTable, beyond, tables
@@ -105,9 +106,9 @@ def section(
         kicker=kicker(entry) if entry else experiment.shows,
         title=experiment.title or entry.get("title", ""),
         outcome=outcome,
-        scale=outcome.scale or "",
+        scale=outcome.label,
         state=state(outcome),
-        tally=_tally(outcome.comparable),
+        tally=_tally(outcome.counted),
         tables=paper_tables,
         beyond=_beyond(outcome, paper_tables),
         values=tuple(row for row in judged if row not in single),
@@ -188,6 +189,8 @@ def state(outcome: ExperimentOutcome) -> str:
     count = len(outcome.records)
     words = f"All {count:,} cells" if count > 1 else "The one cell"
     sentence = f"{words} of scale {outcome.scale}"
+    if outcome.label != outcome.scale:
+        sentence += ", whose settings are the paper's own"
     if outcome.changed:
         return f"{sentence}, with changed settings: {listed(outcome.changed)}. No verdict."
     if outcome.scale == "smoke":
@@ -274,10 +277,18 @@ def _numbers(ours: Estimate) -> dict[str, Any]:
 
 
 def _published(judgement: Judgement | None) -> dict[str, Any]:
-    empty: dict[str, Any] = dict.fromkeys(("claim", "published", "published_se", "verdict"), "")
+    empty: dict[str, Any] = dict.fromkeys(
+        ("claim", "origin", "published", "published_se", "verdict", "same_trend"), ""
+    )
     if judgement is None:
         return empty
-    known = {**empty, "claim": judgement.claim.name, "verdict": judgement.verdict}
+    known = {
+        **empty,
+        "claim": judgement.claim.name,
+        "origin": judgement.claim.origin,
+        "verdict": judgement.verdict,
+        "same_trend": judgement.same_trend,
+    }
     if isinstance(judgement.claim, Value):
         known["published"] = judgement.claim.published
         known["published_se"] = judgement.claim.published_se
@@ -285,7 +296,6 @@ def _published(judgement: Judgement | None) -> dict[str, Any]:
 
 
 def _tally(judgements: Sequence[Judgement]) -> tuple[tuple[str, int], ...]:
-    counts: dict[str, int] = {}
-    for judgement in judgements:
-        counts[judgement.verdict] = counts.get(judgement.verdict, 0) + 1
-    return tuple(counts.items())
+    """Return how often each verdict was given, in the order of all pages."""
+    counts = Counter(judgement.verdict for judgement in judgements)
+    return tuple((verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict])

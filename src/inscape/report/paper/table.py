@@ -152,6 +152,8 @@ def _table(
         for claim in cells
     }
     for (column, place), values in brackets.items():
+        if not any(row in values for row in rows):  # an empty column tells nothing
+            continue
         columns.insert(place, column)
         filled |= {(row, column): {"given": values[row]} for row in rows if row in values}
     notes = _notes([claim for claim in filled.values() if "given" not in claim])
@@ -160,9 +162,15 @@ def _table(
 
 def _notes(cells: Sequence[Shown]) -> tuple[str, ...]:
     """Say what stands in a cell, where the numbers are from, and why some are not compared."""
-    spread = any(claim["spread"] for claim in cells)
-    ours = "our mean ± its standard deviation over data sets" if spread else "our number"
-    sentences = [f"Each cell: {ours} with its mark, its 95% interval, and the published one."]
+    kinds = {claim.get("deviation") for claim in cells if claim["spread"]}
+    ours = "our number"
+    if len(kinds) == 1:
+        ours = f"our mean ± its standard {'deviation' if kinds.pop() else 'error'} over data sets"
+    sentences = [
+        f"Each cell: {ours} with its mark, its 95% interval, and the published one with the same."
+        if ours != "our number"
+        else "Each cell: our number with its mark, its 95% interval, and the published one."
+    ]
     for label in dict.fromkeys(claim["label"] for claim in cells):
         sources = dict.fromkeys(o["source"] for o in cells if o["label"] == label and o["source"])
         if sources:

@@ -76,7 +76,7 @@ def reproduction_dict(reproduction: Reproduction, pages: Sequence[Path]) -> dict
 def _reasons(judged: Judged) -> Iterator[str]:
     """Yield why a claim was missed, or could not be judged."""
     for outcome, judgement in judged:
-        if judgement.verdict in ("not reproduced", "not run"):
+        if judgement.verdict not in ("reproduced", "by construction"):
             reason = f"{judgement.verdict}: {judgement.reason}"
             yield f"{_item(outcome)}, {judgement.claim.name}: {reason}"
 
@@ -102,7 +102,7 @@ def _verdict(outcome: ExperimentOutcome, judgement: Judgement) -> Row:
         "paper": paper,
         "ours": "" if ours is None else number(ours.value, 3),
         "95% interval": "" if ours is None else interval(ours),
-        "verdict": judgement.verdict,
+        "verdict": judgement.verdict + (", same trend" if judgement.same_trend else ""),
     }
 
 
@@ -133,6 +133,10 @@ def _row(outcome: ExperimentOutcome) -> Row:
             {
                 **asdict(judgement.claim),
                 "verdict": judgement.verdict,
+                "same_trend": judgement.same_trend,
+                "seeds": judgement.seeds,
+                "otherwise": judgement.otherwise,
+                "rule": judgement.rule,
                 "reason": judgement.reason,
                 "ours": judgement.ours and asdict(judgement.ours),
             }
