@@ -16,6 +16,10 @@ def pages(
     out: Annotated[
         Path, typer.Option("--out", metavar="FOLDER", help="Folder of the pages.")
     ] = Path("reports"),
+    verdicts: Annotated[
+        Path | None,
+        typer.Option("--verdicts", metavar="FILE", help="Also list the verdicts that changed."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write the page of every paper and an index of them; computes nothing."""
@@ -31,7 +35,7 @@ def pages(
             f"--results must be a folder of records, found {content} at {results}: run inscape "
             "reproduce first, or name another folder."
         )
-    paths = write_pages(store, out)
+    paths = write_pages(store, out, verdicts=verdicts)
     notices = [*store.take_notices()]
     if own := [name for name in names if name.startswith(OWN)]:
         notices.append(

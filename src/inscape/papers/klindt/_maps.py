@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.experiment import Estimate
-from inscape.lab.statistics import bootstrap_estimate
+from inscape.lab.intervals import log_ratio_of_means, studentised
+from inscape.lab.statistics import STUDENTISED, bootstrap_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
@@ -90,13 +91,23 @@ def by_seed(records: Sequence[Record], name: str, **settings: Any) -> dict[int, 
 
 
 def log_ratio(one: dict[int, float], two: dict[int, float]) -> Estimate | None:
-    """Return log10 of the ratio of two means over seeds, bootstrapped over the seeds."""
+    """Return log10 of the ratio of two means over seeds, over paired seeds."""
     seeds = sorted(one.keys() & two.keys())
     if not seeds or any(not (one[s] > 0 and two[s] > 0) for s in seeds):
         return None
 
-    def ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    pairs = np.array([(one[seed], two[seed]) for seed in seeds])
+    if len(seeds) >= STUDENTISED:
+        low, high, se = (end / np.log(10) for end in studentised(pairs, log_ratio_of_means))
+        value = float(np.log10(pairs[:, 0].mean() / pairs[:, 1].mean()))
+        method = f"studentised bootstrap over {len(seeds)} seeds"
+        return Estimate(
+            value=value, low=low, high=high, se=se, n=len(seeds), method=method,
+            interval="studentised",
+        )  # fmt: skip
+
+    def ratio(pairs: Sequence[npt.NDArray[Any]]) -> float:
         above, below = np.mean(np.array(pairs), axis=0)
         return float(np.log10(above / below))
 
-    return bootstrap_estimate([(one[seed], two[seed]) for seed in seeds], ratio, draws=1000)
+    return bootstrap_estimate(list(pairs), ratio, draws=1000)

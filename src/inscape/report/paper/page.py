@@ -7,6 +7,7 @@ from typing import Any
 
 from inscape import __version__
 from inscape.lab.catalogue import experiments, name_of, paper_facts, papers
+from inscape.lab.changed_verdicts import BEFORE, changed_verdicts, read_before
 from inscape.lab.experiment import Origin, ScaleName
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
 from inscape.lab.store import Store
@@ -65,12 +66,19 @@ def page_of(
     return text
 
 
-def write_pages(store: Store, out: Path) -> list[Path]:
-    """Write the page of every paper, and an index of them, into a folder; return their paths."""
-    written = []
-    rows = []
+def write_pages(store: Store, out: Path, *, verdicts: Path | None = None) -> list[Path]:
+    """Write the page of every paper, and an index of them, into a folder; return their paths.
+
+    Args:
+        store: Where the records are.
+        out: The folder of the pages.
+        verdicts: Where to list the verdicts that version 1 of the rule gave otherwise, if wanted.
+    """
+    written, rows = [], []
+    judged: list[ExperimentOutcome] = []
     for paper in papers():
         outcomes = [stored_outcome(listing.id, store) for listing in experiments(paper)]
+        judged += outcomes
         text = page_of(paper, outcomes, command=f"inscape reproduce {paper}", complete=True)
         written.append(out / f"{paper}.html")
         write(written[-1], text.encode())
@@ -85,6 +93,10 @@ def write_pages(store: Store, out: Path) -> list[Path]:
     style = stylesheet("style.css", "paper.css")
     text = rendered_page("papers.html.j2", papers=rows, rule=RULE, version=__version__, style=style)
     write(out / "index.html", text.encode())
+    if verdicts is not None:
+        before = read_before(store.root / BEFORE)
+        write(verdicts, changed_verdicts(judged, before).encode())
+        written.append(verdicts)
     return [out / "index.html", *written]
 
 
