@@ -134,7 +134,7 @@ def test_gain_is_that_of_the_best_knob_that_keeps_clean_accuracy():
     assert (gained.value, knob) == (pytest.approx(0.25), 1.0)
     tables["clean"] = tables["clean"] - 0.5
     gained, knob = trends.gain(sweep([[1.0, 1.0]] * 3, **tables), plain)
-    assert (gained.value, gained.exact, knob) == (0.0, True, None)
+    assert (gained.value, gained.exact, gained.n, knob) == (0.0, False, 1, None)
 
 
 def test_the_nearest_law_is_that_of_the_worst_depth_of_the_best_control():

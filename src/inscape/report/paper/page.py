@@ -10,6 +10,7 @@ from inscape.lab.catalogue import experiments, name_of, paper_facts, papers
 from inscape.lab.changed_verdicts import BEFORE, changed_verdicts, read_before
 from inscape.lab.experiment import Origin, ScaleName
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
+from inscape.lab.published import coverage
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, RULE_VERSION, VERDICTS, Judgement, Verdict
 from inscape.report.html import LIMIT, rendered_page, stylesheet, write
@@ -52,7 +53,7 @@ def page_of(
             "paper.html.j2",
             facts=citation(paper, facts),
             bars=bars(outcomes),
-            lead=lead(outcomes),
+            lead=f"{lead(outcomes)} {coverage(paper) if complete else ''}".strip(),
             sections=sections,
             further=further,
             rule=RULE,
