@@ -65,7 +65,7 @@ def test_the_same_command_again_computes_nothing(run, installed):
 def test_a_claim_that_is_not_reproduced_ends_with_3(run, installed):
     done = run("reproduce", COUNTING)
     assert done.exit_code == 3
-    assert "counting, tall: not reproduced: 1, exact, is not above 5." in lines(done.stdout)
+    assert "counting, tall: not reproduced: 1, exact, not above 5." in lines(done.stdout)
     assert "page: results/fake.html" in done.stderr
 
 

@@ -19,6 +19,7 @@ from inscape.errors import did_you_mean
 from inscape.index import PAPERS, Listing, item_of
 from inscape.index import source as source_of
 from inscape.lab.experiment import Claim, Experiment, claim_hash
+from inscape.lab.standing import with_standing
 
 OWN = "own-"
 
@@ -61,7 +62,8 @@ def experiment(id: str) -> Experiment:
             f"{path.name} must define EXPERIMENT, an inscape.lab.Experiment, found "
             f"{type(defined).__name__}: write EXPERIMENT = Experiment(...) at the end of the file."
         )
-    return defined
+    paper, _, item = id.partition("/")
+    return defined if is_own(id) or id in OF_VERBS else with_standing(defined, PAPERS / paper, item)
 
 
 def paper_facts(paper: str) -> dict[str, Any]:

@@ -143,6 +143,11 @@ def judge(
     return judgements
 
 
+def verdict_on(claim: Claim, ours: Estimate) -> Verdict:
+    """Return the verdict on a claim by its numbers alone."""
+    return _judged(claim, ours).verdict
+
+
 def _why_not_run(claim: Claim, scale: ScaleName, changed: Sequence[str]) -> str:
     """Return why a claim is not judged by these records, or nothing if it is."""
     if scale == "smoke":

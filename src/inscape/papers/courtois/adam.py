@@ -162,8 +162,6 @@ def _claims() -> tuple[Claim, ...]:
             bound=1e-10,
             test="largest relative residual",
             source="ours: section 6.3 could not derive it for Adam",
-            origin="ours",
-            by_construction="the formula is an identity: this only checks our code.",
         )
     ]
     for peaks, word in ((2, "two"), (4, "four")):
@@ -175,7 +173,6 @@ def _claims() -> tuple[Claim, ...]:
                 side="above" if side == "above" else "below",
                 test="paired t interval over networks",
                 source="our guess before the run",
-                origin="ours",
             )
             for name, (_, side, text) in MEASURES.items()
         ]
@@ -189,7 +186,6 @@ def _claims() -> tuple[Claim, ...]:
                 bound=1.0,
                 test="t interval over networks of the ratio to chance",
                 source="our guess before the run",
-                origin="ours",
             )
             for optimizer in STEPS
         ]
@@ -202,7 +198,6 @@ def _claims() -> tuple[Claim, ...]:
                 side="above",
                 test="t interval over networks of the difference of correlations",
                 source="our guess before the run",
-                origin="ours",
             )
         )
     return tuple(found)

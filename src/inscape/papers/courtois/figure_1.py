@@ -113,7 +113,6 @@ EXPERIMENT = Experiment(
             bound=0.99,
             at=("ball against sphere", "training accuracy"),
             source="section 5.1.1",
-            kind="proportion",
         ),
         Value(
             name="radius",
@@ -135,7 +134,6 @@ EXPERIMENT = Experiment(
             bound=0.99,
             at=("ball against sphere", "accuracy on 1024 unseen points"),
             source="section 5.1.1",
-            kind="proportion",
         ),
     ),
     errata=("C5",),

@@ -183,7 +183,6 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.99,
             at=("two peaks", "accuracy on all inputs"),
             source="section 6.3",
-            kind="proportion",
         ),
         Trend(
             name="groups-apart",
@@ -194,7 +193,6 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.95,
             test=over,
             source="section 6.3, figure 12",
-            kind="proportion",
         ),
         Trend(
             name="groups-found",
@@ -204,7 +202,6 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.8,
             test=over,
             source="section 6.3, figure 12",
-            kind="proportion",
         ),
         Trend(
             name="three",
@@ -215,7 +212,6 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.5,
             test=over,
             source="section 6.3, figure 12",
-            kind="proportion",
         ),
         Trend(
             name="one-peak",
@@ -226,8 +222,6 @@ def _of_two() -> tuple[Claim, ...]:
             bound=0.95,
             test=over,
             source="section 6.3",
-            kind="proportion",
-            struck="it holds for all inputs before training: it says nothing of training.",
         ),
     )
 
@@ -245,7 +239,6 @@ def _of_more() -> tuple[Claim, ...]:
                 bound=0.01,
                 test="t interval over networks",
                 source="section 6.3",
-                kind="proportion",
             ),
             Trend(
                 name=f"adam-fixes-{case}",
@@ -255,7 +248,6 @@ def _of_more() -> tuple[Claim, ...]:
                 bound=0.99,
                 test="t interval over networks",
                 source="section 6.3",
-                kind="proportion",
             ),
             Trend(
                 name=f"adam-better-{case}",
@@ -264,7 +256,6 @@ def _of_more() -> tuple[Claim, ...]:
                 side="above",
                 test="paired t interval over networks",
                 source="section 6.3",
-                kind="proportion",
             ),
         ]
     return tuple(found)

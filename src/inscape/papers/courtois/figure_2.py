@@ -67,7 +67,6 @@ EXPERIMENT = Experiment(
             bound=0.5,
             test="t interval over networks, means over directions and lambdas",
             source="section 5.1.2",
-            struck="untrained networks have 0.72 already: it says nothing of training.",
         ),
         Trend(
             name="not-identical",

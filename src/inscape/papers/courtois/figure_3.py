@@ -70,7 +70,6 @@ EXPERIMENT = Experiment(
             bound=0.9,
             test="t interval over networks",
             source="section 5.1.3, figure 3",
-            kind="proportion",
         ),
         Value(
             name="features",
@@ -80,7 +79,6 @@ EXPERIMENT = Experiment(
             tolerance=0.0,
             at=("ball against sphere", "SVM accuracy on features"),
             source="section 5.1.3",
-            kind="proportion",
         ),
         Trend(
             name="boundary",
@@ -91,7 +89,6 @@ EXPERIMENT = Experiment(
             bound=0.95,
             test="t interval over networks",
             source="section 5.1.3",
-            kind="proportion",
         ),
     ),
     errata=("C5",),

@@ -95,7 +95,6 @@ EXPERIMENT = Experiment(
             bound=0.99,
             at=("half-plane", "training accuracy"),
             source="section 5.2",
-            kind="proportion",
         ),
     ),
     notes=(

@@ -119,7 +119,6 @@ EXPERIMENT = Experiment(
             bound=0.999,
             test="counted over all shapes",
             source="section 6",
-            by_construction="our shapes are drawn so: this only checks the generator.",
         ),
         Trend(
             name="inside",
@@ -129,7 +128,6 @@ EXPERIMENT = Experiment(
             bound=0.999,
             test="counted over all shapes",
             source="section 6",
-            by_construction="our shapes are drawn so: this only checks the generator.",
         ),
         Trend(
             name="not-convex",
@@ -148,7 +146,6 @@ EXPERIMENT = Experiment(
             bound=0.999,
             test="counted over all shapes",
             source="section 6, with erratum C8",
-            by_construction="our shapes are drawn so: this only checks the generator.",
         ),
     ),
     errata=("C8",),

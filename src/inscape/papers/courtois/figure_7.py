@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from inscape.lab.experiment import Experiment, Trend, Value
 from inscape.lab.store import Record
 from inscape.papers.courtois._unet import analyse, conclude, gallery
-from inscape.papers.courtois.section_6_2_3 import CHOICES, OUTSIDE
+from inscape.papers.courtois.section_6_2_3 import CHOICES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +24,6 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    outside=OUTSIDE,
     claims=(
         Value(
             name="example",

@@ -116,7 +116,6 @@ EXPERIMENT = Experiment(
             tolerance=0.0,
             at=("p = 128", "convolutions"),
             source="section 6.1.2",
-            by_construction="our network was built with so many.",
         ),
         Value(
             name="nonlinearities",
@@ -126,7 +125,6 @@ EXPERIMENT = Experiment(
             tolerance=0.0,
             at=("p = 128", "non-linearities"),
             source="section 6.1.2",
-            by_construction="our network was built with so many.",
         ),
         Value(
             name="downsamplings",
@@ -136,7 +134,6 @@ EXPERIMENT = Experiment(
             tolerance=0.0,
             at=("p = 128", "downsamplings"),
             source="section 6.1.2",
-            by_construction="our network was built with so many.",
         ),
         Trend(
             name="two-needed",

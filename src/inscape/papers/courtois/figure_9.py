@@ -83,7 +83,6 @@ EXPERIMENT = Experiment(
             tolerance=0.0,
             at=("U-Net", "scales"),
             source="figure 9",
-            by_construction="our network was built with so many.",
         ),
     ),
     notes=CHOICES[1:],

@@ -168,7 +168,6 @@ def _claims() -> tuple[Claim, ...]:
             upper=high,
             test="t interval over networks of the slope in logarithms",
             source="ours: section 5 announces the measurement",
-            origin="ours",
         )
         for line, (side, low, high, text) in GUESSES.items()
     )
@@ -180,8 +179,6 @@ def _claims() -> tuple[Claim, ...]:
         bound=1e-12,
         test="largest relative residual of all networks",
         source="ours",
-        origin="ours",
-        by_construction="the formula is an identity: this only checks our code.",
     )
     close = Trend(
         name="close",

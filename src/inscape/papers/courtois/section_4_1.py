@@ -82,7 +82,6 @@ def _claims() -> tuple[Claim, ...]:
             bound=1e-12,
             test="largest difference over all pairs and data sets; relative for the residual",
             source="section 4.1",
-            by_construction="a theorem says so for every network: this only checks our code.",
         )
         for name, says in ERRORS.items()
     )

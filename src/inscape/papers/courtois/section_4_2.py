@@ -130,7 +130,6 @@ EXPERIMENT = Experiment(
             bound=1e-12,
             test="largest relative difference over points and networks",
             source="section 4.2",
-            by_construction="a theorem says so for every network: this only checks our code.",
         ),
         Value(
             name="plane",
@@ -150,7 +149,6 @@ EXPERIMENT = Experiment(
             tolerance=0.0,
             at=("networks with 100% accuracy", "accuracy of the SVM"),
             source="section 4.2",
-            kind="proportion",
         ),
     ),
     notes=(

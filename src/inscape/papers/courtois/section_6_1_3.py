@@ -259,7 +259,6 @@ EXPERIMENT = Experiment(
             bound=0.1,
             test="share of trainings over all r < 8, Wilson's interval",
             source="section 6.1.3",
-            kind="proportion",
         ),
         Trend(
             name="near-converges",
@@ -270,7 +269,6 @@ EXPERIMENT = Experiment(
             bound=0.5,
             test="share of trainings over all r < 8, Wilson's interval",
             source="section 6.1.3",
-            kind="proportion",
         ),
         Trend(
             name="near-helps",
@@ -279,7 +277,6 @@ EXPERIMENT = Experiment(
             side="above",
             test="difference of shares, Newcombe's interval",
             source="section 6.1.3",
-            kind="proportion",
         ),
         Trend(
             name="many-converge",
@@ -289,7 +286,6 @@ EXPERIMENT = Experiment(
             bound=0.5,
             test="share of trainings over all r >= 8, Wilson's interval",
             source="section 6.1.3",
-            kind="proportion",
         ),
         Trend(
             name="width-decides",
@@ -298,7 +294,6 @@ EXPERIMENT = Experiment(
             side="above",
             test="difference of shares, Newcombe's interval",
             source="section 6.1.3",
-            kind="proportion",
         ),
         Trend(
             name="transfer",
@@ -319,7 +314,6 @@ EXPERIMENT = Experiment(
             bound=0.2,
             test="share of trainings over all r >= 8, Wilson's interval",
             source="section 6.1.3",
-            kind="proportion",
         ),
         Trend(
             name="enlarged-breaks",
@@ -328,7 +322,6 @@ EXPERIMENT = Experiment(
             side="below",
             test="difference of shares, Newcombe's interval",
             source="section 6.1.3",
-            kind="proportion",
         ),
         *(
             Value(

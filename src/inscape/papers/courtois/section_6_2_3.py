@@ -1,11 +1,11 @@
 """Section 6.2.3: how well a U-Net completes shapes from their boundaries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inscape.lab.experiment import Experiment, ScaleName, Trend, Value
+from inscape.lab.experiment import Experiment, Trend, Value
 from inscape.lab.store import Record
 from inscape.papers.courtois._unet import (
     LAPTOP,
@@ -22,9 +22,6 @@ from inscape.papers.courtois._unet import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OUTSIDE: Mapping[ScaleName, str] = {
-    "laptop": "images of 64 x 64 pixels instead of 128 x 128, and a tenth of the shapes."
-}
 DEPARTURE = (
     "Images of 64 x 64 pixels (drawn at 256 x 256) instead of 128 x 128, 1024 shapes of training "
     "instead of 10,000, 30 epochs instead of 150, and a U-Net of 8 to 32 channels: minutes on one "
@@ -74,7 +71,6 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    outside=OUTSIDE,
     claims=(
         Value(
             name="overlap",

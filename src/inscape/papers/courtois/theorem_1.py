@@ -135,7 +135,6 @@ EXPERIMENT = Experiment(
             bound=1e-10,
             test="largest relative error over networks, before and after training",
             source="section 3.0.1, eq 5",
-            by_construction="a theorem says so for every network: this only checks our code.",
         ),
         Trend(
             name="limit",

@@ -61,8 +61,6 @@ def _paper() -> list[Claim]:
             bound=0.05,
             test="paired t interval over networks",
             source=f"{SECTION}, A.2.4",
-            kind="proportion",
-            struck="a control that is left off gains nothing: the claim holds without data.",
         )
         for depth in (3, 6)
     ]
@@ -90,7 +88,6 @@ def _theory() -> list[Claim]:
             upper=-0.7,
             test=SEEDS,
             source=f"{THEORY}: -0.85",
-            origin="ours",
         ),
         Trend(
             name="start-6",
@@ -100,7 +97,6 @@ def _theory() -> list[Claim]:
             bound=-1.2,
             test=SEEDS,
             source=f"{THEORY}: -1.53",
-            origin="ours",
         ),
         Trend(
             name="relu-free-1",
@@ -111,8 +107,6 @@ def _theory() -> list[Claim]:
             upper=0.01,
             test=SEEDS,
             source=HOMOGENEOUS,
-            origin="ours",
-            by_construction="a ReLU network is homogeneous: its scale goes through to the output.",
         ),
         Trend(
             name="relu-learned-1",
@@ -123,7 +117,6 @@ def _theory() -> list[Claim]:
             upper=0.25,
             test=SEEDS,
             source=HOMOGENEOUS,
-            origin="ours",
         ),
         Trend(
             name="relu-activation-6",
@@ -135,8 +128,6 @@ def _theory() -> list[Claim]:
             upper=0.01,
             test=SEEDS,
             source=HOMOGENEOUS,
-            origin="ours",
-            by_construction="a ReLU network is homogeneous: its scale goes through to the output.",
         ),
         Trend(
             name="unlearned-6",
@@ -147,8 +138,6 @@ def _theory() -> list[Claim]:
             bound=0.9,
             test=f"share of knobs, {SEEDS}",
             source="product of the layers' scales",
-            origin="ours",
-            kind="proportion",
         ),
         Trend(
             name="learned-6",
@@ -158,8 +147,6 @@ def _theory() -> list[Claim]:
             bound=0.9,
             test=f"share of knobs, {SEEDS}",
             source="one factor instead of six",
-            origin="ours",
-            kind="proportion",
         ),
         Trend(
             name="shared-alike",
@@ -170,7 +157,6 @@ def _theory() -> list[Claim]:
             upper=0.25,
             test="paired t interval over networks",
             source="product of the layers' scales",
-            origin="ours",
         ),
     ]
     return found
@@ -188,7 +174,6 @@ def _guesses() -> list[Claim]:
             bound=-0.9,
             test=f"Spearman's correlation at the worst depth, {SEEDS}",
             source="our guess before the run",
-            origin="ours",
         )
         for control, activation in follows
     ]
@@ -203,7 +188,6 @@ def _guesses() -> list[Claim]:
                 bound=0.25,
                 test="distance at the worst depth of the best control, bootstrap over networks",
                 source=f"what {SECTION} asks for",
-                origin="ours",
             ),
             Trend(
                 name=f"smooth-is-robust-{activation}",
@@ -214,7 +198,6 @@ def _guesses() -> list[Claim]:
                 bound=0.5,
                 test=f"Spearman's correlation, {SEEDS}",
                 source="our guess before the run",
-                origin="ours",
             ),
         ]
         found += [
@@ -227,8 +210,6 @@ def _guesses() -> list[Claim]:
                 bound=0.05,
                 test="paired t interval over networks",
                 source="our guess before the run",
-                origin="ours",
-                kind="proportion",
             )
             for depth in (3, 6)
         ]

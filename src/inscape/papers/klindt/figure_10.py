@@ -136,9 +136,6 @@ EXPERIMENT = Experiment(
         "seed": range(3),
         "points": [10_000],
     },
-    outside={
-        "laptop": "512 hidden units instead of 10,000, and the order of 1/sigma changes with width."
-    },
     departures={
         "smoke": ("200 of the embedded digits, 16 units, one epoch.",),
         "laptop": (

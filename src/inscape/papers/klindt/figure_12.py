@@ -110,7 +110,6 @@ EXPERIMENT = Experiment(
             bound=0.01,
             test="mean difference of log10 errors of mirrored points, t interval",
             source="A.2.7, figure 12",
-            by_construction="the output is a mean over both orders: its map is symmetric.",
         ),
         Trend(
             name="no-better",

@@ -124,9 +124,6 @@ EXPERIMENT = Experiment(
         "steps": [100],
         "queries": [5000],
     },
-    outside={
-        "laptop": "512 hidden units instead of 10,000, and the order of 1/sigma changes with width."
-    },
     departures={
         "smoke": ("200 of the embedded digits, 16 units, two steps of each attack.",),
         "laptop": (

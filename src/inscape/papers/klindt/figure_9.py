@@ -233,10 +233,6 @@ EXPERIMENT = Experiment(
         "seed": range(3),
         "points": [10_000],
     },
-    outside={
-        "laptop": "8 filters in the first convolution instead of 64, and networks at both ends of "
-        "the sweep are at chance."
-    },
     departures={
         "smoke": ("60 of the embedded digits, 2 filters and 16 units, one epoch.",),
         "laptop": (

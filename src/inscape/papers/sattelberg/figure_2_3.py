@@ -110,7 +110,6 @@ EXPERIMENT = Experiment(
             tolerance=0,
             at=("20 rectangles", "units"),
             source="figure 2.3",
-            by_construction="two units make a rectangle, as we built them.",
         ),
         Trend(
             name="falls",

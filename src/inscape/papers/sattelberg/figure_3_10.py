@@ -200,7 +200,6 @@ EXPERIMENT = Experiment(
             bound=0.5,
             test="mean over sub-networks that work, t interval",
             source="section 3.4.4: 'where it stays for a long period'",
-            kind="proportion",
         ),
         Trend(
             name="hard-to-identify",

@@ -195,7 +195,6 @@ EXPERIMENT = Experiment(
             bound=0.5,
             test="mean success of the narrowest predicted size of each depth, t interval",
             source="section 3.4.3; the bound is ours",
-            kind="proportion",
         ),
         Trend(
             name="grows-beyond",
@@ -212,7 +211,6 @@ EXPERIMENT = Experiment(
             side="above",
             test="success on parity less that on random functions, paired t interval over sizes",
             source="section 3.4.3",
-            kind="proportion",
         ),
     ),
     errata=("S23",),

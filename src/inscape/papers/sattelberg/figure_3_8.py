@@ -140,7 +140,6 @@ EXPERIMENT = Experiment(
             side="below",
             test="Spearman's rank correlation as above, bootstrap over functions",
             source="follows from section 3.4.3; ours",
-            origin="ours",
         ),
     ),
     errata=("S1",),

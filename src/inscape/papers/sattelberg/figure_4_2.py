@@ -115,8 +115,6 @@ EXPERIMENT = Experiment(
             tolerance=1e-9,
             at=("annulus", "area, in circles"),
             source="section 4.2.1",
-            corrected=2.0,
-            erratum="S15",
         ),
     ),
     errata=("S15",),

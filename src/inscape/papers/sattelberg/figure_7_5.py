@@ -180,7 +180,6 @@ EXPERIMENT = Experiment(
                 tolerance=0,
                 at=(f"{width} units", "accuracy"),
                 source="section 7.3.1",
-                kind="proportion",
             )
             for width in TRAINED
         ),

@@ -181,7 +181,6 @@ def _claims() -> tuple[Claim, ...]:
             upper=MATTERS,
             test="paired t interval over the 222 classes",
             source="our question: the text leaves it open",
-            origin="ours",
         )
         for choice in CHOICES
         if choice != BASE
@@ -197,7 +196,6 @@ def _claims() -> tuple[Claim, ...]:
             tolerance=0,
             at=(f"ReLU, one layer, {choice}", "first width that solves everything"),
             source="section 3.4.2",
-            origin="ours",
         )
         for choice in CHOICES
     )

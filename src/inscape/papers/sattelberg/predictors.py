@@ -168,7 +168,6 @@ EXPERIMENT = Experiment(
                 side="above",
                 test=_PREDICTED,
                 source="our question: is any metric enough?",
-                origin="ours",
             )
             for leak, name in SHORT.items()
         ),
@@ -179,7 +178,6 @@ EXPERIMENT = Experiment(
             side="above",
             test=_PREDICTED,
             source="section 3.4.2: hard ReLU problems are unbalanced; our test",
-            origin="ours",
         ),
     ),
     errata=("S1", "S2"),

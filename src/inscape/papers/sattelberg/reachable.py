@@ -222,7 +222,6 @@ EXPERIMENT = Experiment(
                 tolerance=0,
                 at=(NAMES[leak], "pairs of size and class left unsolved"),
                 source="open question of section 3.5: a yes for four inputs",
-                origin="ours",
             )
             for leak, name in SHORT.items()
         ),

@@ -283,8 +283,6 @@ def _counts() -> tuple[Claim, ...]:
                 published_se=members * spread,
                 at=(form, "times found"),
                 source=f"table 3.2{some}",
-                kind="count",
-                published_of=1000,
             )
         )
     return tuple(found)
@@ -313,7 +311,6 @@ EXPERIMENT = Experiment(
             bound=0.5,
             at=("all runs", "share within 0.05 of a level"),
             source="section 3.4.1",
-            kind="proportion",
         ),
         Value(
             name="most common",

@@ -295,7 +295,6 @@ EXPERIMENT = Experiment(
             bound=0.85,
             test="share of cells in the central 95% of their law, Wilson's interval",
             source="printed table",
-            struck="59 of 60 sizes fit if pruning removes nothing.",
         ),
         Trend(
             name="near-the-bound",
@@ -327,7 +326,6 @@ EXPERIMENT = Experiment(
             side="above",
             test="difference of two shares, normal interval",
             source="section 3.4.4",
-            kind="proportion",
         ),
     ),
     errata=("S22",),

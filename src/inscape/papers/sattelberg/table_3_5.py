@@ -246,7 +246,6 @@ EXPERIMENT = Experiment(
             tolerance=0,
             at=("4 to 6 digits", "share of prunings that end with one hidden layer"),
             source="section 3.4.4",
-            kind="proportion",
         ),
         Trend(
             name="small-solves",
@@ -256,7 +255,6 @@ EXPERIMENT = Experiment(
             bound=0.8,
             test="share of networks, Wilson's interval",
             source="section 3.4.4",
-            kind="proportion",
         ),
         Value(
             name="small-reaches",
@@ -266,7 +264,6 @@ EXPERIMENT = Experiment(
             tolerance=0.1,
             at=("15 x 4, four digits", "share that some pruning takes to 2 x 2"),
             source="section 3.4.4; 'approximately'",
-            kind="proportion",
         ),
         Value(
             name="direct",
@@ -276,7 +273,6 @@ EXPERIMENT = Experiment(
             tolerance=0.0075,
             at=("2 x 2, four digits", "share that succeeds"),
             source="section 3.4.4; 'approximately'",
-            kind="proportion",
         ),
     ),
     notes=(

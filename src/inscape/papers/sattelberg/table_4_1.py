@@ -30,10 +30,6 @@ PRINTED = {
 }
 
 
-#: What erratum S29 corrects: dimensions, and the rounded radius.
-CORRECTED = {4: 0.65}
-
-
 def cell(n: int) -> dict[str, Any]:
     """Return radii and volumes of both shapes, from facets, from eq. 4.11 and from a hull."""
     from inscape.regions.ideal_shapes import expanded_simplex, hyperoctahedron, shell_share
@@ -152,8 +148,6 @@ EXPERIMENT = Experiment(
                 tolerance=1e-9,
                 at=(f"n = {n}", "approximate value"),
                 source="printed table",
-                corrected=CORRECTED.get(n),
-                erratum="S29" if n in CORRECTED else "",
             )
             for n, (_, rounded) in PRINTED.items()
         ),

@@ -152,8 +152,6 @@ EXPERIMENT = Experiment(
                 published_se=(PRINTED[row] / 100 * (1 - PRINTED[row] / 100) / 100) ** 0.5,
                 at=(name(row), "successes"),
                 source="printed table; binomial spread of 100 networks",
-                kind="proportion",
-                published_of=100,
             )
             for row in ROWS
         ),
@@ -165,7 +163,6 @@ EXPERIMENT = Experiment(
                 side="above",
                 test="difference of mean rates, binomial spread",
                 source="section 4.2.1",
-                kind="proportion",
             )
             for leak in (0.01, 0.1)
         ),
@@ -176,7 +173,6 @@ EXPERIMENT = Experiment(
             side="above",
             test="difference of mean rates, binomial spread",
             source="section 4.2.1",
-            kind="proportion",
         ),
         Trend(
             name="normalising-helps",
@@ -185,7 +181,6 @@ EXPERIMENT = Experiment(
             side="above",
             test="difference of mean rates, binomial spread",
             source="section 4.2.1",
-            kind="proportion",
         ),
         *(
             Trend(
@@ -195,7 +190,6 @@ EXPERIMENT = Experiment(
                 side="above",
                 test="difference of mean rates, binomial spread",
                 source="section 4.2.1",
-                kind="proportion",
             )
             for small, large in ((10, 100), (100, 1000))
         ),
@@ -207,7 +201,6 @@ EXPERIMENT = Experiment(
             bound=HIGH,
             test="Wilson's interval of the best such row",
             source="section 4.2.1; the best printed one is 0.69",
-            kind="proportion",
         ),
         Trend(
             name="others-once-high",
@@ -217,7 +210,6 @@ EXPERIMENT = Experiment(
             bound=HIGH,
             test="Wilson's interval of the lowest of the best rows",
             source="section 4.2.1; the lowest printed one is 0.82",
-            kind="proportion",
         ),
     ),
     errata=("S15",),

@@ -91,7 +91,6 @@ EXPERIMENT = Experiment(
                 published_se=printed_mean_se(factor, level),
                 at=(f"{factor} {level}", "rate"),
                 source="means of the printed table 4.2, which table 4.3 rounds; binomial spread",
-                kind="proportion",
             )
             for factor, levels in FACTORS.items()
             for level in levels

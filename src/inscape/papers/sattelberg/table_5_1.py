@@ -124,7 +124,6 @@ EXPERIMENT = Experiment(
             bound=0.5,
             at=("depths 1 to 5", "probability of success"),
             source="printed table, 50 successes in 56 trials; binomial spread",
-            kind="proportion",
         ),
         *(
             Value(
@@ -136,7 +135,6 @@ EXPERIMENT = Experiment(
                 published_se=SCATTER / 10**0.5,
                 at=(f"depth {depth}", "mean of log10 of the count over widths"),
                 source="printed table; log10 of one geometric variable scatters by 0.557",
-                kind="decades",
             )
             for depth in DEEP
         ),
@@ -148,7 +146,6 @@ EXPERIMENT = Experiment(
             bound=0.85,
             test="share of counts in the central 95% of their law, Wilson's interval",
             source="printed table",
-            struck="all counts still fit when our rates are divided by four.",
         ),
         Trend(
             name="deeper-fails-more",
@@ -157,7 +154,6 @@ EXPERIMENT = Experiment(
             side="below",
             test="Kendall's tau of success and depth, bootstrap over widths",
             source="section 5.3",
-            kind="correlation",
         ),
         Trend(
             name="width-helps",
@@ -166,7 +162,6 @@ EXPERIMENT = Experiment(
             side="above",
             test="Kendall's tau of success and width, bootstrap over depths",
             source="section 5.3",
-            kind="correlation",
         ),
         Trend(
             name="dead-layers",

@@ -171,7 +171,6 @@ EXPERIMENT = Experiment(
                 at=(f"{net} {copy}", f"{NAMES[optimizer]} {NAMES[data]}"),
                 source="printed table; the tolerance is about five times what copies differ by",
                 scales=("laptop", "paper") if data == "mnist" else ("paper",),
-                kind="percentage",
             )
             for (net, copy), numbers in PRINTED.items()
             for (optimizer, data), number in zip(COLUMNS, numbers, strict=True)
@@ -184,7 +183,6 @@ EXPERIMENT = Experiment(
                 side="above",
                 test="paired t interval over copies and optimizers",
                 source="section 6.1, table 6.1",
-                kind="percentage",
             )
             for data in ("mnist", "cifar10")
             for name, says, of in (

@@ -6,7 +6,6 @@ and sizes (``equal_sizes.json``, aggregates only).
 """
 
 import json
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from inscape.lab.experiment import ScaleName, Value
 
 #: Where the published spread is 0 (every data set is at the ceiling), ours may be so far off.
 AT_CEILING = 0.02
-#: Over so many data sets the published numbers were taken.
-DATA_SETS: Mapping[ScaleName, int] = {"laptop": 10, "paper": 45}
 
 
 @cache
@@ -26,33 +23,16 @@ def equal_sizes() -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-@cache
-def by_data_set() -> Any:
-    """Return the thesis' raw results for each of our ten data sets, in their order."""
-    path = Path(__file__).parent / "by_data_set.json"
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _units(item: str, scale: ScaleName, *place: str) -> tuple[float, ...]:
-    """Return the published number of each data set that a laptop run shares with the thesis."""
-    if scale != "laptop":
-        return ()
-    numbers = by_data_set()[item]
-    for name in place:
-        numbers = numbers[name]
-    return tuple(numbers)
-
-
 def tau_claims(item: str) -> tuple[Value, ...]:
     """Return one claim for each tau, at each scale that has a number to compare with."""
     claims = []
     for scale in ("laptop", "paper"):
         for measure, (tau, se) in equal_sizes()[item][scale]["tau"].items():
-            claims.append(_tau(item, measure, tau, se, scale))
+            claims.append(_tau(measure, tau, se, scale))
     return tuple(claims)
 
 
-def _tau(item: str, measure: str, tau: float, se: float, scale: ScaleName) -> Value:
+def _tau(measure: str, tau: float, se: float, scale: ScaleName) -> Value:
     sets = "45 data sets, 8 sizes" if scale == "paper" else "10 data sets, 6 sizes"
     return Value(
         name=f"tau-{measure}-{scale}",
@@ -64,10 +44,6 @@ def _tau(item: str, measure: str, tau: float, se: float, scale: ScaleName) -> Va
         side="above" if tau > 0.1 else None,
         bound=0.0,
         at=(measure, "tau"),
-        kind="correlation",
-        origin="paper" if scale == "paper" else "raw data",
-        published_n=DATA_SETS[scale],
-        published_units=_units(item, scale, "tau", measure),
         source="printed table" if scale == "paper" else "the thesis' raw results on equal sizes",
         scales=(scale,),
     )
@@ -83,11 +59,8 @@ def mean_claims(item: str) -> tuple[Value, ...]:
             published=mean,
             published_se=se,
             at=(measure, str(size)),
-            published_n=DATA_SETS[scale],
-            published_units=_units(item, scale, "mean", measure, size),
             source="the thesis' raw results on equal data sets",
             scales=(scale,),
-            origin="raw data",
         )
         for scale in _scales()
         for measure, sizes in equal_sizes()[item][scale]["mean"].items()

@@ -170,7 +170,6 @@ EXPERIMENT = Experiment(
             side="above",
             bound=bound,
             source="asked by the thesis' last section; the expectation is ours, by its table 4.2",
-            origin="ours",
         )
         for smoothing in (0.0, 0.1)
         for what, says, of, bound in (

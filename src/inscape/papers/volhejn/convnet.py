@@ -147,7 +147,6 @@ EXPERIMENT = Experiment(
             side="above",
             test="paired t interval over data sets",
             source="asked by the thesis' last section; the expectation is ours, by its table 4.2",
-            origin="ours",
         ),
         Trend(
             name="PL1-grows",
@@ -156,8 +155,6 @@ EXPERIMENT = Experiment(
             side="above",
             bound=0.9,
             source="asked by the thesis' last section; the expectation is ours, by its table 4.2",
-            origin="ours",
-            kind="proportion",
         ),
     ),
     notes=("The weights product is not defined for convolutional networks, as the thesis says.",),

@@ -69,8 +69,6 @@ EXPERIMENT = Experiment(
                 side="above",
                 at=(measure, f"{what}s"),
                 source="printed table; its spread over 20 data sets",
-                kind="correlation",
-                published_n=20,
             )
             for measure, printed in PRINTED.items()
             for k, (column, what) in enumerate((("tau", "network"), ("polynomial", "polynomial")))
@@ -83,7 +81,6 @@ EXPERIMENT = Experiment(
                 side="above",
                 test="t interval over data sets",
                 source="section 4.3.1",
-                kind="correlation",
             )
             for measure in PRINTED
         ),
@@ -95,7 +92,6 @@ EXPERIMENT = Experiment(
                 side="above",
                 test="paired t interval over data sets",
                 source="section 4.3.1",
-                kind="correlation",
             )
             for measure in PRINTED
         ),
@@ -106,7 +102,6 @@ EXPERIMENT = Experiment(
             side="above",
             test="paired t interval over data sets",
             source="section 4.3.3",
-            kind="correlation",
         ),
         Value(
             name="unconverged",
@@ -117,8 +112,6 @@ EXPERIMENT = Experiment(
             at=("settings without a converged network", "of 180"),
             source="section 4.3.1; counts of one binomial draw scatter by 4.5",
             scales=("paper",),
-            kind="count",
-            published_of=180,
         ),
         *(
             Trend(
@@ -130,7 +123,6 @@ EXPERIMENT = Experiment(
                 upper=0.05,
                 test="t interval over data sets",
                 source="section 4.3.1",
-                kind="correlation",
             )
             for measure in PRINTED
         ),
@@ -153,7 +145,6 @@ EXPERIMENT = Experiment(
             side="above",
             bound=0.5,
             source="chapter 3",
-            kind="correlation",
         ),
         Trend(
             name="second-order-agree",
@@ -162,7 +153,6 @@ EXPERIMENT = Experiment(
             side="above",
             bound=0.7,
             source="chapter 3",
-            kind="correlation",
         ),
     ),
     errata=("V1", "V4", "V9", "V10"),

@@ -42,7 +42,6 @@ def _printed() -> tuple[Value, ...]:
             at=(measure, COLUMNS[column]),
             source="printed number; standard error from the thesis' raw results",
             scales=_scales(column),
-            published_n=45,
         )
         for measure, columns in PRINTED.items()
         for column, (number, se) in columns.items()
@@ -61,9 +60,6 @@ def _omitted() -> tuple[Value, ...]:
             at=(measure, "left out"),
             source="section 4.4, as corrected by the raw results",
             scales=("paper",),
-            origin="raw data",
-            kind="proportion",
-            published_of=45,
         )
         for measure, count in OMITTED.items()
     )
@@ -92,9 +88,6 @@ EXPERIMENT = Experiment(
     },
     laptop={"data": [f"mnist-binary:{pair}" for pair in RING], "n": [1024], **AXES, **ONCE},
     paper={"data": [f"mnist-binary:{pair}" for pair in ALL_PAIRS], "n": [10000], **AXES, **ONCE},
-    outside={
-        "laptop": "1024 training images instead of 10,000: a penalty acts for a tenth of the steps."
-    },
     departures={
         "smoke": ("Small images of two digits, 16 hidden units, loss 0.1: to see that it runs.",),
         "laptop": (

@@ -10,7 +10,7 @@ from inscape.lab.catalogue import experiments, name_of, paper_facts, papers
 from inscape.lab.changed_verdicts import BEFORE, changed_verdicts, read_before
 from inscape.lab.experiment import Origin, ScaleName
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
-from inscape.lab.published import coverage
+from inscape.lab.paper_claims import coverage
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, RULE_VERSION, VERDICTS, Judgement, Verdict
 from inscape.report.html import LIMIT, rendered_page, stylesheet, write

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from inscape.lab import catalogue
-from inscape.lab.published import (
+from inscape.lab.paper_claims import (
     NOT_BUILT,
     PublishedClaim,
     coverage,
@@ -63,9 +63,9 @@ def test_coverage_is_said_in_a_sentence(monkeypatch):
         PublishedClaim(id="p/t/2", says="b", judged_by=("p/t/b",), missing="half of it"),
         PublishedClaim(id="p/t/3", says="c", reason=NOT_BUILT),
     ]
-    monkeypatch.setattr("inscape.lab.published.published_claims", lambda paper: iter(claims))
+    monkeypatch.setattr("inscape.lab.paper_claims.published_claims", lambda paper: iter(claims))
     assert coverage("p") == (
         "Of its 3 claims in words 2 are judged here, 1 of them in part; 1 not built yet."
     )
-    monkeypatch.setattr("inscape.lab.published.published_claims", lambda paper: iter(()))
+    monkeypatch.setattr("inscape.lab.paper_claims.published_claims", lambda paper: iter(()))
     assert coverage("p") == ""
