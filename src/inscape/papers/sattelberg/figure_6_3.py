@@ -85,15 +85,17 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
 
 
 def _ratios(found: dict[Key, Record], net: str) -> list[float]:
-    """Return the log ratio for each copy and output."""
+    """Return the log ratio for each copy, over its outputs: networks are units, outputs are not."""
     ratios: list[float] = []
     for name, copy, optimizer in found:
         other = found.get((net, copy, "adamw"))
         if name == net and optimizer == "sgd" and other is not None:
             own = found[net, copy, "sgd"].values["coefficients"]
             pairs = zip(other.values["coefficients"], own, strict=True)
-            ratios += [float(np.log(jaggedness(a) / jaggedness(b))) for a, b in pairs]
-    return [ratio for ratio in ratios if np.isfinite(ratio)]
+            logs = np.array([np.log(jaggedness(a) / jaggedness(b)) for a, b in pairs])
+            if np.isfinite(logs).any():
+                ratios.append(float(logs[np.isfinite(logs)].mean()))
+    return ratios
 
 
 def conclude(records: Sequence[Record]) -> list[str]:
