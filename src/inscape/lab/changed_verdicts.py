@@ -101,9 +101,11 @@ def _counts(outcomes: Sequence[ExperimentOutcome], before: Mapping[str, Any]) ->
     papers = dict.fromkeys(outcome.id.partition("/")[0] for outcome in outcomes)
     for paper in papers:
         own = [outcome for outcome in outcomes if outcome.id.startswith(f"{paper}/")]
-        now: Counter[str] = Counter(judged.verdict for one in own for judged in one.judgements)
+        now: Counter[str] = Counter(
+            judged.verdict for outcome in own for judged in outcome.judgements
+        )
         then: Counter[str] = Counter(
-            verdict for one in own for verdict in before.get(one.id, {}).values()
+            verdict for outcome in own for verdict in before.get(outcome.id, {}).values()
         )
         for rule, counter in (("1", then), (str(RULE_VERSION), now)):
             cells = " | ".join(str(counter[verdict] or "") for verdict in columns)

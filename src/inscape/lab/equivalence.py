@@ -91,14 +91,14 @@ def difference(claim: Value, ours: Estimate) -> Difference:
         ends = welch(ours.value - claim.number, (ours.se, ours.n), (se, claim.published_n))
         how = "Welch's interval" if se else "our interval alone"
         return _difference(claim, ours, (ours.value - claim.number, *ends), se, how)
-    theirs = (claim.number - Z * se, claim.number + Z * se)
-    ends = recovered(ours.value, (ours.low, ours.high), claim.number, theirs)
+    published = (claim.number - Z * se, claim.number + Z * se)
+    ends = recovered(ours.value, (ours.low, ours.high), claim.number, published)
     how = "from both intervals" if se else "our interval alone"
     return _difference(claim, ours, (ours.value - claim.number, *ends), se, how)
 
 
 def welch(
-    off: float, ours: tuple[float, int], theirs: tuple[float, int | None]
+    off: float, ours: tuple[float, int], other: tuple[float, int | None]
 ) -> tuple[float, float]:
     r"""Return the ends of Welch's interval of a difference of two means.
 
@@ -107,11 +107,11 @@ def welch(
     Args:
         off: The difference.
         ours: Standard error, and over how many units.
-        theirs: The same of the published number; taken as sure of its error where None.
+        other: The same of the published number; taken as sure of its error where None.
     """
     from scipy.special import stdtrit
 
-    (se, n), (published_se, published_n) = ours, theirs
+    (se, n), (published_se, published_n) = ours, other
     parts = se**4 / (n - 1)
     if published_n is not None and published_se > 0:
         parts += published_se**4 / (published_n - 1)
@@ -121,7 +121,7 @@ def welch(
 
 
 def recovered(
-    a: float, ours: tuple[float, float], b: float, theirs: tuple[float, float]
+    a: float, ours: tuple[float, float], b: float, other: tuple[float, float]
 ) -> tuple[float, float]:
     r"""Return the ends of the interval of :math:`a - b` that two intervals give.
 
@@ -131,18 +131,18 @@ def recovered(
     The method of variance estimates recovery (Zou and Donner, 2008); of Wilson's intervals it is
     Newcombe's (1998, his method 10).
     """
-    low = a - b - math.hypot(a - ours[0], theirs[1] - b)
-    return low, a - b + math.hypot(ours[1] - a, b - theirs[0])
+    low = a - b - math.hypot(a - ours[0], other[1] - b)
+    return low, a - b + math.hypot(ours[1] - a, b - other[0])
 
 
-def newcombe(ours: tuple[float, int], theirs: tuple[float, int]) -> tuple[float, float]:
+def newcombe(ours: tuple[float, int], other: tuple[float, int]) -> tuple[float, float]:
     """Return the ends of Newcombe's interval of a difference of two proportions.
 
     Args:
         ours: Our proportion, and of how many runs.
-        theirs: The same of the published one.
+        other: The same of the published one.
     """
-    return recovered(ours[0], wilson_ends(*ours), theirs[0], wilson_ends(*theirs))
+    return recovered(ours[0], wilson_ends(*ours), other[0], wilson_ends(*other))
 
 
 def seeds_to_decide(
@@ -207,12 +207,14 @@ def _newcombe(claim: Value, ours: Estimate) -> Difference:
     """Compare two proportions, in the units of the printed number."""
     assert claim.published_of is not None  # asked before
     scale = {"count": float(claim.published_of), "percentage": 100.0}.get(claim.kind, 1.0)
-    theirs = claim.number / scale
-    published_se = math.sqrt(theirs * (1 - theirs) / claim.published_of)
-    mine = (ours.low / scale, ours.high / scale)
+    published = claim.number / scale
+    published_se = math.sqrt(published * (1 - published) / claim.published_of)
+    interval = (ours.low / scale, ours.high / scale)
     if ours.interval == "binomial":
-        mine = wilson_ends(ours.value / scale, ours.n)
-    low, high = recovered(ours.value / scale, mine, theirs, wilson_ends(theirs, claim.published_of))
+        interval = wilson_ends(ours.value / scale, ours.n)
+    low, high = recovered(
+        ours.value / scale, interval, published, wilson_ends(published, claim.published_of)
+    )
     ends = (ours.value - claim.number, low * scale, high * scale)
     return _difference(claim, ours, ends, published_se * scale, "Newcombe's interval")
 
@@ -221,11 +223,11 @@ def _of_logarithms(claim: Value, ours: Estimate) -> Difference:
     """Compare the logarithms of two arithmetic means, ours by a studentised bootstrap."""
     value = math.log(ours.value)
     low, high, se = studentised(np.asarray(ours.units, dtype=float), log_mean)
-    theirs = math.log(claim.number)
+    published = math.log(claim.number)
     half = Z * (claim.published_se or 0.0) / claim.number
-    ends = recovered(value, (low, high), theirs, (theirs - half, theirs + half))
+    ends = recovered(value, (low, high), published, (published - half, published + half))
     return Difference(
-        value=value - theirs, low=ends[0], high=ends[1], margin=margin_of(claim), se=se,
+        value=value - published, low=ends[0], high=ends[1], margin=margin_of(claim), se=se,
         published_se=half / Z, how="studentised bootstrap of the log of the mean",
     )  # fmt: skip
 

@@ -25,23 +25,23 @@ NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 def to_plain(estimate: Estimate) -> dict[str, Any]:
     """Return an estimate as JSON can hold it."""
-    plain: dict[str, Any] = {
+    content: dict[str, Any] = {
         name: float(number) if math.isfinite(number) else str(float(number))
         for name in NUMBERS
         for number in [getattr(estimate, name)]
     }
-    plain["n"] = int(estimate.n)
+    content["n"] = int(estimate.n)
     words = {name: getattr(estimate, name) for name in ("exact", "method", "interval", "units")}
-    return plain | {name: value for name, value in words.items() if value}
+    return content | {name: value for name, value in words.items() if value}
 
 
-def from_plain(plain: Mapping[str, Any]) -> Estimate:
+def from_plain(content: Mapping[str, Any]) -> Estimate:
     """Return the estimate that ``to_plain`` wrote."""
     numbers = {
-        name: NOT_FINITE[plain[name]] if isinstance(plain[name], str) else plain[name]
+        name: NOT_FINITE[content[name]] if isinstance(content[name], str) else content[name]
         for name in NUMBERS
     }
-    return Estimate(**{**plain, **numbers, "units": tuple(plain.get("units", ()))})
+    return Estimate(**{**content, **numbers, "units": tuple(content.get("units", ()))})
 
 
 def write_quantities(outcomes: Sequence[ExperimentOutcome], path: Path) -> None:
@@ -51,17 +51,19 @@ def write_quantities(outcomes: Sequence[ExperimentOutcome], path: Path) -> None:
         outcomes: Outcomes of experiments.
         path: The file.
     """
-    content = {
+    judged = {
         outcome.id: {
             name: to_plain(outcome.quantities[name])
             for name in dict.fromkeys(
-                judged.claim.of for judged in outcome.judgements if judged.verdict != "not run"
+                judgement.claim.of
+                for judgement in outcome.judgements
+                if judgement.verdict != "not run"
             )
         }
         for outcome in outcomes
     }
-    kept = {id: quantities for id, quantities in content.items() if quantities}
-    write(path, (json.dumps(kept, indent=None, separators=(",", ":")) + "\n").encode())
+    quantities = {id: known for id, known in judged.items() if known}
+    write(path, (json.dumps(quantities, indent=None, separators=(",", ":")) + "\n").encode())
 
 
 @cache
@@ -69,7 +71,7 @@ def read_quantities(path: Path) -> Mapping[str, Mapping[str, Estimate]]:
     """Return the quantities of each experiment, by name."""
     content = json.loads(path.read_text(encoding="utf-8"))
     return {
-        id: {name: from_plain(plain) for name, plain in quantities.items()}
+        id: {name: from_plain(part) for name, part in quantities.items()}
         for id, quantities in content.items()
     }
 

@@ -16,7 +16,7 @@ from inscape.lab.experiment import STANDING, Experiment
 FILE = "standing.json"
 
 #: Experiments that were made, by the experiment of the module: what is made once is kept.
-_made: dict[tuple[int, str], tuple[Experiment, Experiment]] = {}
+_experiments: dict[tuple[int, str], tuple[Experiment, Experiment]] = {}
 
 
 def with_standing(experiment: Experiment, folder: Path, item: str) -> Experiment:
@@ -31,10 +31,10 @@ def with_standing(experiment: Experiment, folder: Path, item: str) -> Experiment
     if not path.is_file():
         return experiment
     key = (id(experiment), str(path))
-    if key not in _made:
+    if key not in _experiments:
         parts = json.loads(path.read_text(encoding="utf-8")).get(item, {})
-        _made[key] = experiment, _applied(experiment, parts, f"{path.parent.name}/{item}")
-    return _made[key][1]
+        _experiments[key] = experiment, _applied(experiment, parts, f"{path.parent.name}/{item}")
+    return _experiments[key][1]
 
 
 def _applied(experiment: Experiment, parts: Mapping[str, Any], name: str) -> Experiment:
