@@ -121,6 +121,7 @@ LEGAL: dict[str, Choices] = {
     },
     "spectral_norm": {},
     "conv_spectrum": {"steps": [2, 60], **SEED},
+    "parameter_norm": {"order": [1, 2]},
     "effective_rank": {"padding": ["circular", "own"]},
     "disagreement": {"level": [0.0], **MEMORY},
     "output_cross_entropy": {**MEMORY},

@@ -12,6 +12,7 @@ from inscape.spectra import (
     DistanceFromInit,
     EffectiveRank,
     FisherRaoNorm,
+    ParameterNorm,
     SpectralNorm,
 )
 
@@ -100,3 +101,22 @@ def _layer_names(ax: Axes, layers: tuple[str, ...]) -> None:
     if len(layers) <= NAMES:
         slant = 30 if max(map(len, layers)) > 8 else 0
         ax.set_xticks(range(len(layers)), layers, rotation=slant)
+
+
+@painter.register(ParameterNorm)
+def parameter_norm(result: ParameterNorm, ax: Axes) -> None:
+    """Draw the norm of each layer; over training, that of all parameters and the path norm."""
+    if len(result.steps) == 1:
+        norms, places = result.norms[0].tolist(), range(len(result.layers))
+        ax.bar(places, norms, color=BLUE, alpha=0.6, width=0.6)
+        _layer_names(ax, result.layers)
+        ax.set(xlabel="layers, in the order of the model", ylabel="norm of the parameters")
+        quiet_grid(ax)
+        return
+    steps = result.steps.tolist()
+    ax.plot(steps, result.totals.tolist(), color=BLUE, label="all parameters")
+    if bool(result.path_norms.isfinite().all()):
+        ax.plot(steps, result.path_norms.tolist(), color=INK, label="path norm")
+    ax.set(xlabel="step of the training", ylabel="norm", yscale="log")
+    ax.legend()
+    quiet_grid(ax)

@@ -14,7 +14,7 @@ from inscape.functional.jacobians import probe
 from inscape.runtime.progress import progress
 from inscape.spectra.convolution import Convolution
 from inscape.spectra.exact_spectrum import SMALL, exact_spectrum
-from inscape.spectra.extreme_singular_values import Ends, extreme_singular_values
+from inscape.spectra.extreme_singular_values import SingularValueEnds, extreme_singular_values
 from inscape.spectra.layer_maps import LayerMap, Sizes, layer_maps, left_out
 from inscape.spectra.spectrum import Spectrum
 
@@ -88,7 +88,7 @@ class _Entry:
 
     method: str
     spectrum: Spectrum
-    ends: Ends
+    ends: SingularValueEnds
     circular: tuple[float, float]
 
 
@@ -209,8 +209,8 @@ def circular_spectrum(conv: Convolution, *, small: int = SMALL) -> Spectrum | No
     return None if exact is None else exact[1]
 
 
-def _exact(spectrum: Spectrum) -> Ends:
-    return Ends(
+def _exact(spectrum: Spectrum) -> SingularValueEnds:
+    return SingularValueEnds(
         largest=spectrum.largest,
         largest_residual=0.0,
         smallest=spectrum.smallest,

@@ -20,7 +20,7 @@ Product = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ends:
+class SingularValueEnds:
     r"""Approximations of both ends of a spectrum, each with its residual, after some steps.
 
     The residual r of a value t is the length of what its vectors miss, computed anew with two
@@ -44,7 +44,7 @@ def extreme_singular_values(
     steps: int,
     memory: int,
     seed: int = 0,
-) -> Ends:
+) -> SingularValueEnds:
     """Return approximations of both ends of the spectrum of a matrix of ``shape``.
 
     The vectors are kept and orthogonalised twice against all earlier ones. The iteration ends when
@@ -74,7 +74,7 @@ class _Bidiagonalisation:
         self.basis = start.new_empty(0, 0)  # of the left side, once its length is known
         self.diagonal, self.above = list[float](), list[float]()
 
-    def run(self) -> Ends:
+    def run(self) -> SingularValueEnds:
         for step in range(1, self.most + 1):
             goes_on = self._extend(step)
             if not goes_on or (step % EVERY == 0 and self._converged()):
@@ -111,7 +111,7 @@ class _Bidiagonalisation:
         worst = max(float(residuals[0]), float(residuals[-1]))
         return worst <= TOLERANCE * float(values[0])
 
-    def _ends(self) -> Ends:
+    def _ends(self) -> SingularValueEnds:
         left, values, right = self._decomposed()
         lefts, rights = self.basis[: len(values)], self.rights[: len(values)]
         residuals = []
@@ -119,7 +119,7 @@ class _Bidiagonalisation:
             u, v = left[:, k] @ lefts, right[k] @ rights
             misses = self.product(v) - values[k] * u, self.transposed(u) - values[k] * v
             residuals.append(float(sum(miss.square().sum() for miss in misses) / 2) ** 0.5)
-        return Ends(
+        return SingularValueEnds(
             largest=float(values[0]),
             largest_residual=residuals[0],
             smallest=float(values[-1]),

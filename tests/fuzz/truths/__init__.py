@@ -33,6 +33,7 @@ ORACLES: dict[str, Oracle] = {
     "lipschitz": norms.lipschitz,
     "conv_spectrum": spectra.conv_spectrum,
     "effective_rank": spectra.effective_rank,
+    "parameter_norm": spectra.parameter_norm,
     "tangent_kernel": kernels.tangent_kernel,
     "neighbours": kernels.neighbours,
     "kernel_drift": kernels.kernel_drift,

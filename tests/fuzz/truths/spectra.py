@@ -39,6 +39,26 @@ def conv_spectrum(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
         yield at_least(f"smallest {k}", result.smallest[k], own.min() - slack)
 
 
+def parameter_norm(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    tensors = dict(f.module.named_parameters())
+    squares: dict[str, float] = {}
+    for name, tensor in tensors.items():
+        layer = name.rpartition(".")[0]
+        squares[layer] = squares.get(layer, 0.0) + float(tensor.double().square().sum())
+    yield equal("norms", result.norms[0], [square**0.5 for square in squares.values()])
+    module = call.network.wrap(f.module)
+    chain = type(module) is nn.Sequential and module is f.module
+    if not chain or not all(isinstance(m, nn.Linear | nn.ReLU) for m in module):
+        return
+    values = torch.ones(*call.shape, dtype=torch.float64)
+    for layer in module:
+        if isinstance(layer, nn.Linear):
+            weight, bias = layer.weight.double().abs() ** result.order, layer.bias
+            values = values @ weight.T
+            values = values if bias is None else values + bias.double().abs() ** result.order
+    yield equal("path norm", result.path_norms[0], float(values.sum()) ** (1 / result.order))
+
+
 def _layers(call: Call, f: Reference, result: Any) -> Iterator[tuple[nn.Module, tuple, str]]:
     """Yield each layer with the size of its feature map, and how its values were computed."""
     sizes: dict[nn.Module, tuple[int, ...]] = {}

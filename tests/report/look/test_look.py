@@ -35,6 +35,7 @@ MEASURED = [
     "weights_product",
     "effective_rank",
     "fisher_rao_norm",
+    "parameter_norm",
     "spectral_norm",
 ]
 
