@@ -115,7 +115,7 @@ def parameter_norm(result: ParameterNorm, ax: Axes) -> None:
         return
     steps = result.steps.tolist()
     ax.plot(steps, result.totals.tolist(), color=BLUE, label="all parameters")
-    if bool(result.path_norms.isfinite().all()):
+    if not result.reason:
         ax.plot(steps, result.path_norms.tolist(), color=INK, label="path norm")
     ax.set(xlabel="step of the training", ylabel="norm", yscale="log")
     ax.legend()

@@ -1,7 +1,6 @@
 """Parameter norm: the length of the parameters of each layer, and the path norm beside it."""
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,19 +21,17 @@ from inscape.training.trajectory import Trajectory, chosen_steps, stand_at
 class ParameterNorm(Result):
     """Norm of the parameters of each layer and of all, at one or more steps of a training.
 
-    ``path_norms`` do not change when units are rescaled or permuted; NaN, with the ``reason``, for
-    networks whose activations do not scale with their input. ``steps`` is 0 for a model alone.
+    ``path_norms``, one for each step, do not change when units are rescaled or permuted. There are
+    none, but a ``reason``, for networks whose activations do not scale with their input. ``steps``
+    is 0 for a model alone.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
-    nonfinite: ClassVar[Mapping[str, str]] = {
-        "path_norms": "NaN where the network is not positively homogeneous in its units"
-    }
 
     layers: tuple[str, ...]
     steps: Int64[Tensor, " steps"]
     norms: Float64[Tensor, "steps layers"]
-    path_norms: Float64[Tensor, " steps"]
+    path_norms: Float64[Tensor, " known"]
     order: int
     parameters: int
     reason: str
@@ -53,14 +50,13 @@ class ParameterNorm(Result):
                     "layer": layer,
                     "norm": float(self.norms[i, k]),
                     "all": float(self.totals[i]),
-                    "path_norm": float(self.path_norms[i]),
+                    "path_norm": None if self.reason else float(self.path_norms[i]),
                 }
 
     def summary(self) -> Summary:
         """Return the norm of all parameters at the last step."""
-        path = float(self.path_norms[-1])
         basis = f"{self.parameters:,} parameters"
-        basis += "" if math.isnan(path) else f", path norm {path:.4g}"
+        basis += "" if self.reason else f", path norm {float(self.path_norms[-1]):.4g}"
         return Summary(value=float(self.totals[-1]), kind="exact", basis=basis)
 
 
@@ -87,15 +83,13 @@ def parameter_norm(
               \prod_{w \in \text{path}} |w|^p \Bigr)^{1/p}
 
     Exact, in double precision. The norm changes when units are rescaled, which leaves the function
-    as it is; the path norm (Neyshabur et al. 2015) does not. Paths lead from every input and every
-    bias to every output; batch norm in eval mode is folded in, a maximum counts as a sum. It is
-    defined for networks of ReLU and leaky ReLU. Costs one forward pass for each step.
+    as it is; the path norm (Neyshabur et al. 2015), of ReLU networks, does not. Paths lead from
+    every input and bias to every output; batch norm is folded in, a maximum counts as a sum.
 
     Args:
         model: A module in eval mode.
         x: Data; only the shape of one point is used.
-        trajectory: A recorded training of the model, as ``fit(..., record=...)`` returns it: the
-            norms over training.
+        trajectory: A recorded training of the model, for the norms over training.
         steps: Number of evenly spaced checkpoints of it, or the steps themselves.
         order: The exponent p of the path norm, 1 or 2.
 
@@ -115,29 +109,24 @@ def parameter_norm(
         return NotApplicable(what="parameter_norm", reason="the model has no parameters")
     chosen = [0] if trajectory is None else chosen_steps(trajectory, steps)
     body = checked_copy(model, x)
-    norms, path_norms, reason = [], [], ""
+    norms, path_norms, reason = list[list[float]](), list[float](), ""
     for step in chosen:
         if trajectory is not None:
             stand_at(body, trajectory, step)
         norms.append(_norms(body, names))
         try:
-            path_norms.append(_finite(path_sum(body, x, order=order) ** (1 / order)))
+            path_norms.append(path_sum(body, x, order=order) ** (1 / order))
         except UnsupportedModelError as error:
-            path_norms.append(math.nan)
             reason = str(error)
     return ParameterNorm(
         layers=tuple(names),
         steps=torch.tensor(chosen),
         norms=torch.tensor(norms, dtype=torch.float64),
-        path_norms=torch.tensor(path_norms, dtype=torch.float64),
+        path_norms=torch.tensor([] if reason else path_norms, dtype=torch.float64),
         order=order,
         parameters=sum(p.numel() for p in model.parameters()),
         reason=reason,
     )
-
-
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else math.nan
 
 
 def _layer_names(model: nn.Module) -> list[str]:

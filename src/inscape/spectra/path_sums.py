@@ -1,5 +1,6 @@
 """Sums over all paths of a network: its forward pass with the sizes of its weights."""
 
+import math
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -53,12 +54,14 @@ def _pass(body: nn.Module, ones: Tensor, order: int) -> float:
     """Return the sum of the outputs of one pass."""
     try:
         with _PathSums(order):
-            outputs = body(ones.clone())
-        return float(outputs.sum())
+            total = float(body(ones.clone()).sum())
     except UnsupportedModelError:
         raise
     except Exception as error:
         raise UnsupportedModelError(f"its forward pass does not sum over paths: {error}") from error
+    if not math.isfinite(total):
+        raise UnsupportedModelError("its sum over paths overflows")
+    return total
 
 
 class _PathSums(TorchFunctionMode):
