@@ -52,9 +52,11 @@ def path_sum(model: nn.Module, x: Tensor, *, order: int) -> float:
 
 def _pass(body: nn.Module, ones: Tensor, order: int) -> float:
     """Return the sum of the outputs of one pass."""
+    inputs = ones.clone()
     try:
         with _PathSums(order):
-            total = float(body(ones.clone()).sum())
+            outputs = body(inputs)
+        total = float(outputs.sum())
     except UnsupportedModelError:
         raise
     except Exception as error:
