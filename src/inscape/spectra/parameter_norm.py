@@ -39,7 +39,8 @@ class ParameterNorm(Result):
     @property
     def totals(self) -> Float64[Tensor, " steps"]:
         """Return the norm of all parameters together at each step."""
-        return torch.linalg.vector_norm(self.norms, dim=1)
+        totals: Tensor = torch.linalg.vector_norm(self.norms, dim=1)
+        return totals
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each step and layer."""

@@ -108,7 +108,8 @@ class _PathSums(TorchFunctionMode):
         signals = [a for a in args[:2] if not isinstance(a, nn.Parameter | int | float)]
         if len(factors) != 1 or (name in DIVIDING and factors[0] is args[0]):
             raise UnsupportedModelError(f"{name!r} multiplies what depends on the input")
-        size = abs(factors[0]) ** self.order
+        factor: Any = factors[0]
+        size = abs(factor) ** self.order
         return signals[0] / size if name in DIVIDING else signals[0] * size
 
     def _layer(

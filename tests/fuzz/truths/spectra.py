@@ -44,7 +44,7 @@ def parameter_norm(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     squares: dict[str, float] = {}
     for name, tensor in tensors.items():
         layer = name.rpartition(".")[0]
-        squares[layer] = squares.get(layer, 0.0) + float(tensor.double().square().sum())
+        squares[layer] = squares.get(layer, 0.0) + float(tensor.detach().double().square().sum())
     yield equal("norms", result.norms[0], [square**0.5 for square in squares.values()])
     module = call.network.wrap(f.module)
     chain = type(module) is nn.Sequential and module is f.module
