@@ -12,6 +12,9 @@ from inscape.loaders.factory import SEEDED
 from inscape.report.look.example import EXAMPLE, example
 from inscape.training import Trajectory
 
+#: What stands before the names of weights where ``inscape.adapt`` was recorded.
+ADAPTED = "model."
+
 
 @dataclass(frozen=True, kw_only=True)
 class OpenedSubject:
@@ -84,6 +87,8 @@ def opened_subject(
 def _at_the_end(opened: OpenedModel, trajectory: Trajectory) -> OpenedModel:
     """Load the last weights of a training into what a factory built; leave another network."""
     own, end = opened.model.state_dict(), trajectory.at(trajectory.steps)
+    if all(name.startswith(ADAPTED) for name in end) and not own.keys() <= end.keys():
+        end = {name.removeprefix(ADAPTED): tensor for name, tensor in end.items()}
     if {k: t.shape for k, t in own.items()} != {k: t.shape for k, t in end.items()}:
         return opened
     opened.model.load_state_dict(end)
