@@ -132,6 +132,15 @@ _listed("no_archive", ".npz", b"rubbish", "trajectory")
 
 @kind("trajectory", ".npz")
 @kind("data", ".npz")
+def name_that_runs_on(path: Path, _: Path) -> None:
+    """Declare a name of a member that takes all the rest of the file."""
+    content = bytearray(packed({"x.npy": npy(np.ones((400, 6)))}, zipfile.ZIP_STORED))
+    struct.pack_into("<H", content, 26, 19_000)
+    path.write_bytes(content)
+
+
+@kind("trajectory", ".npz")
+@kind("data", ".npz")
 def pipe(path: Path, _: Path) -> None:
     """Write a pipe that nobody writes to."""
     os.mkfifo(path)

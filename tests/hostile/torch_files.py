@@ -196,6 +196,16 @@ def keras(path: Path, _: Path) -> None:
     path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
 
 
+@kind("weights", ".pt")
+def wrong_checksum_of_the_pickle(path: Path, mark: Path) -> None:
+    """Name code in a pickle whose checksum is wrong."""
+    torch.save({"weight": Payload(mark)}, path)
+    content = bytearray(path.read_bytes())
+    entry = content.rindex(b"PK\1\2", 0, content.rindex(b"data.pkl"))
+    content[entry + 16] ^= 1
+    path.write_bytes(content)
+
+
 _SOUND = {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}
 _HEADERS: dict[str, bytes] = {
     "offsets_beyond": json.dumps({"bias": _SOUND | {"data_offsets": [0, 2**40]}}).encode(),

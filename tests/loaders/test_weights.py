@@ -272,6 +272,18 @@ def test_a_malicious_pickle_does_not_run(tmp_path, form):
     assert not mark.exists()
 
 
+def test_a_damaged_pickle_is_not_offered_to_trust(tmp_path):
+    path = tmp_path / "w.pt"
+    torch.save(OrderedDict(weight=Evil(tmp_path / "mark")), path)
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"PK\1\2", 0, content.rindex(b"data.pkl")) + 16] ^= 1  # its checksum
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged or truncated") as caught:
+        open_model(nn.Linear(2, 1), weights=path)
+    assert "trust" not in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
 def test_the_malicious_pickle_is_malicious(tmp_path):
     mark, path = tmp_path / "was_here", tmp_path / "w.pt"
     torch.save(OrderedDict(weight=Evil(mark)), path)

@@ -49,7 +49,7 @@ def opened_zip(
     except DataError:
         raise
     except Exception as error:  # damage may raise nearly anything
-        raise zipfile.BadZipFile(str(error) or type(error).__name__) from error
+        raise _damaged(error) from error
 
 
 def member_names(path: Path) -> list[str]:
@@ -68,7 +68,14 @@ def _members(path: Path) -> list[zipfile.ZipInfo]:
         with zipfile.ZipFile(path) as archive:
             return archive.infolist()
     except Exception as error:  # damage may raise nearly anything
-        raise zipfile.BadZipFile(str(error) or type(error).__name__) from error
+        raise _damaged(error) from error
+
+
+def _damaged(error: Exception) -> zipfile.BadZipFile:
+    """Return the error of a damaged file: one short line, for zipfile quotes whole files."""
+    line = str(error).partition("\n")[0]
+    line = line if len(line) < 300 else f"{line[:200]}..."
+    return zipfile.BadZipFile(line or type(error).__name__)
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
@@ -112,7 +119,7 @@ def read_npy(path: Path, *, max_size: int | None = None) -> NDArray[Any]:
         with path.open("rb") as file:
             return _read_array(file, size)
     except Exception as error:  # damage may raise nearly anything
-        raise zipfile.BadZipFile(str(error) or type(error).__name__) from error
+        raise _damaged(error) from error
 
 
 def _read_array(file: Any, size: int) -> NDArray[Any]:

@@ -104,21 +104,31 @@ def short(error: Exception) -> str:
     """Return the kind of an error and the one line of it that says something."""
     match = re.search(r"Unsupported operand \d+", str(error))  # deep in a long text of PyTorch
     text = match[0] if match else str(error).strip().partition("\n")[0]
+    text = text.partition(" This file can still be loaded")[0]  # PyTorch's advice to trust it
     return f"{type(error).__name__}: {text}"
 
 
 def globals_in(path: Path) -> list[str]:
-    """Return the names of functions and classes that a pickle would call, without calling any."""
-    if kind_of(path) in ("torch", "torchscript"):
-        with opened_zip(path, max_size=_ANY_SIZE) as archive:
-            name = next(name for name in archive.namelist() if name.endswith("data.pkl"))
-            with archive.open(name) as file:
-                data = file.read(_LOOK)
-    else:
-        with path.open("rb") as file:
-            data = file.read(_LOOK)
-    names = _globals_in_stream(BytesIO(data))
+    """Return the names of functions and classes that a pickle would call, without calling any.
+
+    Of a damaged archive none are returned.
+    """
+    try:
+        names = list(_globals_in_stream(BytesIO(_pickle_in(path))))
+    except BadZipFile:
+        return []
     return [name for name in dict.fromkeys(names) if not name.startswith(_PLAIN)]
+
+
+def _pickle_in(path: Path) -> bytes:
+    """Return the first bytes of a pickle, or of that in an archive of torch.save."""
+    if kind_of(path) not in ("torch", "torchscript"):
+        with path.open("rb") as file:
+            return file.read(_LOOK)
+    with opened_zip(path, max_size=_ANY_SIZE) as archive:
+        name = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+        with archive.open(name) as file:
+            return file.read(_LOOK)
 
 
 def _globals_in_stream(stream: BytesIO) -> Iterator[str]:
