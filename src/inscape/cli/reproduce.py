@@ -39,6 +39,10 @@ Set = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and its cost.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute again what is there already.")]
+Verify = Annotated[
+    int | None,
+    typer.Option("--verify", metavar="N", help="Rerun N random cells and compare; writes nothing."),
+]
 Results = Annotated[
     Path, typer.Option("--out", metavar="FOLDER", help="Folder of the records and the page.")
 ]
@@ -54,6 +58,7 @@ def reproduce(
     only: opt.Only = None,
     dry_run: DryRun = False,
     fresh: Fresh = False,
+    verify: Verify = None,
     out: Results = Path("results"),
     data_dir: opt.DataDir = None,
     as_json: opt.AsJson = False,
@@ -63,6 +68,9 @@ def reproduce(
 
     Exits with 3 when a claim is not reproduced at a scale that gives a verdict.
     """
+    if verify is not None:
+        _verify(catalogue.resolved(names), out, opt.at_least_one("--verify", verify), data_dir)
+        return
     request: dict[str, Any] = {
         "ids": catalogue.resolved(names),
         "scale": scale,
@@ -101,6 +109,36 @@ def reproduce(
     if done.errors:
         raise typer.Exit(FAILED)
     if "not reproduced" in done.counts:
+        raise typer.Exit(OUT_OF_TOLERANCE)
+
+
+def _verify(ids: Sequence[str], out: Path, count: int | None, data_dir: Path | None) -> None:
+    """Rerun random cells and print how near each comes to its record."""
+    from collections import Counter
+
+    from inscape.lab.reproduction_plan import data_from
+    from inscape.lab.store import Store
+    from inscape.lab.verification import TOLERANCE, verify
+
+    counter: Counter[str] = Counter()
+    with data_from(data_dir):
+        for check in verify(ids, Store(out, mends=False), count or 1):
+            counter[check.repetition] += 1
+            record = check.record
+            detail = check.problem or (
+                f"{check.where} by {check.difference:.1e}" * bool(check.where)
+            )
+            words = f"{record.experiment} {record.scale} {record.key}: {check.repetition}"
+            echo(words + (f" ({detail})" if detail else ""))
+    if not counter:
+        raise ValueError(
+            f"--verify needs records to rerun, found none under {out}: run them first."
+        )
+    parts = ", ".join(f"{number} {words}" for words, number in counter.items())
+    echo(f"{counter.total()} cells rerun: {parts}; repeated means within {TOLERANCE:g}")
+    if counter["failed"]:
+        raise typer.Exit(FAILED)
+    if counter["not repeated"]:
         raise typer.Exit(OUT_OF_TOLERANCE)
 
 

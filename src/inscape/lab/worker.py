@@ -21,7 +21,9 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from inscape import __version__
+from inscape.lab import provenance
 from inscape.lab.catalogue import experiment
+from inscape.lab.cell_code import cell_code_hash
 from inscape.lab.executors import CellTask, Failure, TaskOutcome
 from inscape.lab.experiment import Experiment
 from inscape.lab.store import Record, Store
@@ -110,7 +112,7 @@ class _Work:
         self, known: Mapping[str, Any], started: datetime, seconds: float, texts: list[str]
     ) -> dict[str, Any]:
         """Return the provenance of a record; ``known`` holds its settings and values."""
-        dtype = known.get("dtype")
+        dtype = known.get("dtype", torch.get_default_dtype())
         return {
             "inscape": __version__,
             "python": platform.python_version(),
@@ -118,7 +120,11 @@ class _Work:
             "numpy": np.__version__,
             "platform": f"{platform.system()} {platform.machine()}",
             "device": str(known.get("device", torch.get_default_device())),
-            **({} if dtype is None else {"dtype": str(dtype).removeprefix("torch.")}),
+            "dtype": str(dtype).removeprefix("torch."),
+            "commit": provenance.commit(),
+            "processor": provenance.processor(),
+            "blas": provenance.linear_algebra(),
+            "code": cell_code_hash(self.experiment),
             "threads": self.task.threads,
             "executor": self.task.executor,
             "started": started.isoformat(timespec="seconds"),

@@ -15,6 +15,7 @@ from inscape.lab.catalogue import experiment as experiment_of
 from inscape.lab.catalogue import name_of, source
 from inscape.lab.experiment import Estimate, Experiment, Value
 from inscape.lab.experiment_outcome import ExperimentOutcome, changed_claims
+from inscape.lab.provenance import NOT_RECORDED
 from inscape.lab.verdict import VERDICTS, Judgement
 from inscape.report.html import csv_text
 from inscape.report.paper.claims import claim, claims, formula, interval
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 #: What is said of each record's making, in this order.
 VERSIONS = ("inscape", "torch", "numpy", "python", "device", "dtype", "threads")
+#: What newer records keep beyond that; of older ones it is said that they do not.
+MADE_BY = ("commit", "processor", "blas", "code")
+
+#: So many commits or processors are named; of more the number is.
+SEVERAL = 3
 
 #: So wide is an inch of a figure on the page: its letters are those of the text around it.
 REM_PER_INCH = 7.8
@@ -243,6 +249,9 @@ def facts(outcome: ExperimentOutcome) -> dict[str, str]:
         "time": f"{seconds(outcome.seconds)} in all cells together",
         **{name: listed(versions) for name, versions in departures.items() if versions},
     }
+    for name in MADE_BY:
+        words = {str(r.provenance.get(name, NOT_RECORDED)) for r in outcome.records}
+        known[name] = listed(sorted(words)) if len(words) <= SEVERAL else f"{len(words)} different"
     if (owner := name_of(source(outcome.id))) != name_of(outcome.id):
         known["runs of"] = owner
     if other := changed_claims(outcome.id, outcome.records):
