@@ -396,3 +396,16 @@ def test_pages_say_what_was_set_aside(run, installed):
     assert done.exit_code == 0
     assert "is not a whole JSON record" in done.stderr
     assert "only 8 of 9 cells at scale laptop" in Path("reports/fake.html").read_text()
+
+
+def test_random_cells_are_rerun_and_compared(run, installed):
+    run("reproduce", TABLE)
+    done = run("reproduce", "fake", "--verify", 3)
+    assert done.exit_code == 0
+    out = lines(done.stdout)
+    assert len(out) == 4
+    assert all(line.endswith(": bit for bit") for line in out[:3])
+    assert out[3] == "3 cells rerun: 3 bit for bit; repeated means within 0.001"
+    empty = run("reproduce", TABLE, "--verify", 1, "--out", "elsewhere")
+    assert empty.exit_code == 2
+    assert "--verify needs records to rerun, found none under elsewhere" in empty.stderr

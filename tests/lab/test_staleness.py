@@ -9,7 +9,7 @@ import pytest
 
 from inscape.lab import Store, catalogue, plan, run, stale_records
 from inscape.lab.encoding import cell_key
-from inscape.lab.staleness import difference
+from inscape.lab.staleness import difference, other_code, rewrites
 
 
 @pytest.fixture
@@ -81,3 +81,21 @@ def test_records_of_ones_own_files_are_left_out(store, toy, shelf):
     assert len({name for name, _, _ in store.places()}) == 2
     assert stale_records(store) == []
     assert str(elsewhere) in sys.path
+
+
+def test_code_counts_as_other_unless_a_rewrite_is_proven(store):
+    (record, *_) = store.records("toys/table-1", "smoke")
+    made = replace(record, provenance={**record.provenance, "code": "a"})
+    assert other_code(made, "a", {}) == ""
+    assert other_code(made, "b", {}) == "made by other code than today's"
+    assert other_code(made, "c", {"a": "b", "b": "c"}) == ""
+    assert other_code(made, "d", {"a": "b", "b": "a"}) == "made by other code than today's"
+    older = {name: part for name, part in record.provenance.items() if name != "code"}
+    assert other_code(replace(record, provenance=older), "b", {}) == ""
+
+
+def test_proven_rewrites_are_read_from_beside_the_records(store):
+    assert rewrites(store) == {}
+    rows = '[{"experiment": "toys/table-1", "before": "a", "after": "b", "cells": 1}]'
+    (store.root / "rewrites.json").write_text(rows)
+    assert rewrites(store) == {"a": "b"}

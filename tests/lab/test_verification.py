@@ -79,9 +79,12 @@ def test_new_records_say_what_made_them(store):
     assert provenance.linear_algebra()
 
 
-CELL = (
-    "def cell(width, seed):\n    '''Train.'''\n    net = build(width)\n    return {'a': net(seed)}"
-)
+CELL = """
+def cell(width, seed):
+    'Train.'
+    net = build(width)
+    return {'a': net(seed)}
+"""
 
 
 @pytest.mark.parametrize(

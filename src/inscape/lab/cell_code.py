@@ -37,8 +37,7 @@ def _hash(function: Callable[..., Any]) -> str:
 def normalised(tree: ast.AST) -> str:
     """Return a syntax tree as text: docstrings left out, names of its own numbered.
 
-    >>> a, b = ast.parse("def f(x):\\n '''Add.'''\\n return x + 1"), ast.parse("def g(y): return y + 1")
-    >>> normalised(a) == normalised(b)
+    >>> normalised(ast.parse("def f(x): return x")) == normalised(ast.parse("def g(y): return y"))
     True
     """
     own = _own_names(tree)

@@ -1,11 +1,15 @@
 """Records that were made under other claims than today's: a claim is not changed after its run."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inscape.lab import catalogue
+from inscape.lab.cell_code import cell_code_hash
 from inscape.lab.store import Record, Store
 
+#: Where rewrites of code are proven, beside the records.
+REWRITES = "rewrites.json"
 #: So many claims are named; the rest is counted.
 NAMED = 5
 
@@ -34,6 +38,8 @@ def stale_records(store: Store) -> list[StaleRecord]:
     """
     known = {listing.id for listing in catalogue.experiments()}
     today: dict[str, dict[str, str]] = {}
+    code: dict[str, str] = {}
+    proven = rewrites(store)
     records = []
     for name, scale, key in store.places():
         record = store.read(name, scale, key)
@@ -45,9 +51,39 @@ def stale_records(store: Store) -> list[StaleRecord]:
             continue
         if name not in today:
             today[name] = catalogue.claim_hashes(name)
-        if record is not None and (reason := difference(record, today[name])):
+            code[name] = cell_code_hash(catalogue.experiment(name))
+        if record is None:
+            continue
+        reasons = [difference(record, today[name]), other_code(record, code[name], proven)]
+        if reason := "; ".join(filter(None, reasons)):
             records.append(StaleRecord(experiment=name, scale=scale, key=key, reason=reason))
     return records
+
+
+def rewrites(store: Store) -> Mapping[str, str]:
+    """Return the hashes of code that was rewritten without moving a number, and what by.
+
+    ``rewrites.json`` beside the records has a row for each, with the cells that were rerun.
+    """
+    path = store.root / REWRITES
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return {row["before"]: row["after"] for row in rows}
+
+
+def other_code(record: Record, today: str, proven: Mapping[str, str]) -> str:
+    """Return that a record was made by other code than today's, if it was and says so.
+
+    Args:
+        record: The record; older ones do not say it.
+        today: Hash of the code of its cell now.
+        proven: Rewrites that were shown to move no number, from before to after.
+    """
+    code = str(record.provenance.get("code", ""))
+    passed: set[str] = set()
+    while code != today and code in proven and code not in passed:
+        passed.add(code)
+        code = proven[code]
+    return "made by other code than today's" if code and code != today else ""
 
 
 def difference(record: Record, today: Mapping[str, str]) -> str:
