@@ -106,9 +106,14 @@ def reproduce(
     say(f"repeat: {typed()}")
     for error in done.errors:
         echo(f"inscape: {error}", err=True)
-    if done.errors:
+    _exit(failed=bool(done.errors), missed="not reproduced" in done.counts)
+
+
+def _exit(*, failed: bool, missed: bool) -> None:
+    """End with the code of a failure or of a miss, where there is one."""
+    if failed:
         raise typer.Exit(FAILED)
-    if "not reproduced" in done.counts:
+    if missed:
         raise typer.Exit(OUT_OF_TOLERANCE)
 
 
@@ -136,10 +141,7 @@ def _verify(ids: Sequence[str], out: Path, count: int | None, data_dir: Path | N
         )
     parts = ", ".join(f"{number} {words}" for words, number in counter.items())
     echo(f"{counter.total()} cells rerun: {parts}; repeated means within {TOLERANCE:g}")
-    if counter["failed"]:
-        raise typer.Exit(FAILED)
-    if counter["not repeated"]:
-        raise typer.Exit(OUT_OF_TOLERANCE)
+    _exit(failed=bool(counter["failed"]), missed=bool(counter["not repeated"]))
 
 
 def overrides(changes: Sequence[str]) -> dict[str, list[Any]]:

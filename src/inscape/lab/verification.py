@@ -109,14 +109,14 @@ def relative_difference(before: Any, now: Any) -> float:
     Infinite where shapes, words or places of NaN differ.
     """
     try:
-        one, other = (np.asarray(part, dtype=float) for part in (before, now))
+        first, second = (np.asarray(part, dtype=float) for part in (before, now))
     except (TypeError, ValueError):
         return 0.0 if before == now else np.inf
-    if one.shape != other.shape or (np.isfinite(one) != np.isfinite(other)).any():
+    if first.shape != second.shape or (np.isfinite(first) != np.isfinite(second)).any():
         return np.inf
-    finite = np.isfinite(one)
-    off = np.abs(one - other)[finite].max(initial=0.0)
-    return float(off / max(np.abs(one)[finite].max(initial=0.0), np.finfo(float).tiny))
+    finite = np.isfinite(first)
+    off = np.abs(first - second)[finite].max(initial=0.0)
+    return float(off / max(np.abs(first)[finite].max(initial=0.0), np.finfo(float).tiny))
 
 
 def _pairs(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
