@@ -14,7 +14,7 @@ import numpy as np
 
 from inscape.lab import catalogue
 from inscape.lab.executors import CellTask
-from inscape.lab.experiment_outcome import SCALES
+from inscape.lab.experiment import SCALES
 from inscape.lab.planning import recorded
 from inscape.lab.store import Record, Store
 
