@@ -46,7 +46,7 @@ def forget() -> None:
 
 def listed(folder: Path) -> list[object]:
     forget()
-    experiment = index.source(folder / "papers/somebody/figure_1.py").experiment
+    (experiment,) = index.source(folder / "papers/somebody/figure_1.py").experiments
     return [index.entries(), index.families(), index.question("family"), experiment]
 
 
@@ -94,6 +94,17 @@ def test_a_source_that_is_gone_is_not_listed(package):
     (package / "family/height.py").unlink()
     forget()
     assert index.entries() == ()
+
+
+def test_an_index_of_an_older_form_is_not_believed(package):
+    without = listed(package)
+    index.write()
+    entries = json.loads(index.FILE.read_text())
+    older = {
+        name: {k: v for k, v in e.items() if k != "experiments"} for name, e in entries.items()
+    }
+    index.FILE.write_text(json.dumps(older))
+    assert listed(package) == without
 
 
 def test_a_damaged_index_is_not_believed(package):

@@ -11,6 +11,7 @@ import ast
 import json
 import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -44,8 +45,10 @@ class Listing:
         id: What ``inscape reproduce`` takes.
         paper: The paper's folder.
         item: The table or figure.
-        title: First line of the file's docstring.
+        title: First line of the docstring of the file, or of that below the experiment.
         same_as: Item whose records it shows, if it has none of its own.
+        module: The file that defines it, without its ending.
+        name: What it is called there.
     """
 
     id: str
@@ -53,15 +56,17 @@ class Listing:
     item: str
     title: str
     same_as: str = ""
+    module: str = ""
+    name: str = "EXPERIMENT"
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a file says of itself: its docstring, its instruments, its experiment."""
+    """What a file says of itself: its docstring, its instruments, its experiments."""
 
     doc: str = ""
     instruments: tuple[Entry, ...] = ()
-    experiment: Listing | None = None
+    experiments: tuple[Listing, ...] = ()
 
 
 @cache
@@ -111,11 +116,12 @@ def item_of(stem: str) -> str:
 def _source(path: Path, stamp: int) -> Source:
     text = path.read_bytes()
     stored = _stored().get(_key(path)) if path.is_relative_to(PACKAGE) else None
-    if stored is None or stored["checksum"] != zlib.crc32(text):
+    if stored is None or stored["checksum"] != zlib.crc32(text) or "experiments" not in stored:
         return _parsed(path, text)
-    experiment = stored["experiment"] and Listing(**stored["experiment"])
     return Source(
-        stored["doc"], tuple(Entry(**entry) for entry in stored["instruments"]), experiment
+        stored["doc"],
+        tuple(Entry(**entry) for entry in stored["instruments"]),
+        tuple(Listing(**listing) for listing in stored["experiments"]),
     )
 
 
@@ -134,33 +140,53 @@ def _key(path: Path) -> str:
 
 def _parsed(path: Path, text: bytes) -> Source:
     """Return what the text of a file defines; does not run it."""
-    wanted = path.name == "__init__.py" or b"@instrument(" in text or b"EXPERIMENT" in text
+    marks = (b"@instrument(", b"EXPERIMENT", b"Experiment(")
+    wanted = path.name == "__init__.py" or any(mark in text for mark in marks)
     if not wanted:
         return Source()
     tree = ast.parse(text)
     doc = ast.get_docstring(tree) or ""
-    experiment = _experiment(path, tree, doc.partition("\n")[0])
+    experiments = tuple(_experiments(path, tree, doc.partition("\n")[0]))
     instruments = tuple(
         _entry(path.parent.name, node, call)
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and (call := _decoration(node))
     )
-    if experiment or instruments or path.name == "__init__.py":
-        return Source(doc, instruments, experiment)
+    if experiments or instruments or path.name == "__init__.py":
+        return Source(doc, instruments, experiments)
     return Source()
 
 
-def _experiment(path: Path, tree: ast.Module, title: str) -> Listing | None:
-    for node in tree.body:
+def _experiments(path: Path, tree: ast.Module, title: str) -> Iterator[Listing]:
+    """Yield ``EXPERIMENT``, which is called as its file, and others, called as they are named.
+
+    The others, such as ``FIGURE_4_2``, say what they show: by that they are told from settings.
+    """
+    paper = path.parent.name
+    for node, below in zip(tree.body, [*tree.body[1:], None], strict=True):
         match node:
-            case ast.Assign(targets=[ast.Name(id="EXPERIMENT")], value=ast.Call() as call):
-                paper, item = path.parent.name, item_of(path.stem)
-                shares = next((k.value for k in call.keywords if k.arg == "same_as"), None)
-                same_as = shares.value if isinstance(shares, ast.Constant) else ""
-                return Listing(
-                    id=f"{paper}/{item}", paper=paper, item=item, title=title, same_as=str(same_as)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(keywords=words)):
+                given = {word.arg: word.value for word in words}
+                if name != "EXPERIMENT" and not (name.isupper() and "shows" in given):
+                    continue
+                item = item_of(path.stem if name == "EXPERIMENT" else name.lower())
+                yield Listing(
+                    id=f"{paper}/{item}",
+                    paper=paper,
+                    item=item,
+                    title=_text_of(below).partition("\n")[0] or title,
+                    same_as=_text_of(given.get("same_as")),
+                    module=path.stem,
+                    name=name,
                 )
-    return None
+
+
+def _text_of(node: ast.AST | None) -> str:
+    """Return the text that a node is, if it is one."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str(text))) | ast.Constant(value=str(text)):
+            return text
+    return ""
 
 
 def _decoration(node: ast.FunctionDef) -> ast.Call | None:

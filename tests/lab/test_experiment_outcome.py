@@ -4,8 +4,9 @@ import pytest
 
 import fake_paper
 from inscape.lab import catalogue
+from inscape.lab.experiment import Experiment, Trend
 from inscape.lab.experiment_outcome import changed_claims, outcome_of_records, stored_outcome
-from inscape.lab.store import Store
+from inscape.lab.store import Record, Store
 
 TABLE, FIGURE, COUNTING = fake_paper.IDS
 
@@ -120,3 +121,26 @@ def test_claims_that_were_changed_after_the_run_are_counted(store):
         fake_paper.under_claims(path, {"grows": "another", "huge": None, "gone": "x"})
     changed = changed_claims(FIGURE, stored_outcome(FIGURE, store).records)
     assert changed == {"gone": 2, "grows": 2, "huge": 2}
+
+
+def compared(records):
+    """Compare two kinds, as an analysis does that needs both."""
+    kinds = {record.settings["kind"]: record.values["loss"] for record in records}
+    return kinds["one"] - kinds["other"]
+
+
+def test_part_of_a_grid_without_what_is_compared_keeps_its_records():
+    part = Record(
+        experiment="a/b", scale="smoke", key="0", settings={"kind": "one"}, data="none",
+        values={"loss": 1.0}, claims={}, provenance={},
+    )  # fmt: skip
+    experiment = Experiment(
+        shows="Table 1", title="Two kinds", cell=dict, analyse=compared, conclude=compared,
+        draw=compared, claims=(Trend(name="up", says="Up.", of="gap", side="above"),),
+    )  # fmt: skip
+    outcome = outcome_of_records("a/b", experiment, "smoke", [part], changed=["kind"])
+    assert (list(outcome.records), outcome.quantities) == ([part], {})
+    assert (outcome.conclusions, outcome.figure()) == ((), None)
+    assert verdicts(outcome) == {"up": "not run"}
+    with pytest.raises(KeyError, match="other"):
+        outcome_of_records("a/b", experiment, "smoke", [part])

@@ -1,8 +1,10 @@
 """What experiments there are, read from the sources; only ``experiment`` imports one.
 
-``papers/volhejn/table_4_1.py`` is ``volhejn/table-4.1``: between two digits ``_`` stands for a
-dot, elsewhere for a dash. An experiment of one's own is any file that defines ``EXPERIMENT``; its
-id is its path, and in a store it is called after its folder and its name, ``own-folder/name``.
+``EXPERIMENT`` in ``papers/volhejn/table_4_1.py`` is ``volhejn/table-4.1``: between two digits ``_``
+stands for a dot, elsewhere for a dash. Where a file defines several they are called as they are
+named: ``FIGURE_4_2`` is ``figure-4.2``. An experiment of one's own is any file that defines
+``EXPERIMENT``; its id is its path, and in a store it is called after its folder and its name,
+``own-folder/name``.
 """
 
 import importlib
@@ -34,8 +36,9 @@ def papers() -> list[str]:
 
 def experiments(paper: str | None = None) -> list[Listing]:
     """Return the experiments of a paper, or of all; imports none of them."""
-    files = sorted(PAPERS.glob("[a-z]*/[a-z]*.py"), key=_order)
-    listings = [listing for path in files if (listing := source_of(path).experiment) is not None]
+    files = PAPERS.glob("[a-z]*/[a-z]*.py")
+    found = (listing for path in files for listing in source_of(path).experiments)
+    listings = sorted(found, key=_order)
     if paper is None:
         return listings
     if not any(listing.paper == paper for listing in listings):
@@ -50,17 +53,22 @@ def experiment(id: str) -> Experiment:
     Args:
         id: As ``inscape list`` shows it, or a path that ends in ``.py``.
     """
+    name = "EXPERIMENT"
     if id in OF_VERBS:
         path = Path(f"{id}.py")
         module = importlib.import_module(OF_VERBS[id])
-    else:
+    elif is_own(id):
         path = path_of(id)
-        module = _import_file(path) if is_own(id) else _import_ours(path)
-    defined = getattr(module, "EXPERIMENT", None)
+        module = _import_file(path)
+    else:
+        listing = _listing(id)
+        path, name = _file(listing), listing.name
+        module = _import_ours(path)
+    defined = getattr(module, name, None)
     if not isinstance(defined, Experiment):
         raise ValueError(
-            f"{path.name} must define EXPERIMENT, an inscape.lab.Experiment, found "
-            f"{type(defined).__name__}: write EXPERIMENT = Experiment(...) at the end of the file."
+            f"{path.name} must define {name}, an inscape.lab.Experiment, found "
+            f"{type(defined).__name__}: write {name} = Experiment(...) at the end of the file."
         )
     paper, _, item = id.partition("/")
     return defined if is_own(id) or id in OF_VERBS else with_standing(defined, PAPERS / paper, item)
@@ -89,13 +97,24 @@ def path_of(id: str) -> Path:
                 "the path."
             )
         return path
+    return _file(_listing(id))
+
+
+def _listing(id: str) -> Listing:
+    """Return what is known of an experiment of ours; an unknown id is refused."""
     paper, _, item = id.partition("/")
-    path = PAPERS / paper / f"{_stem(item)}.py"
-    listing = source_of(path).experiment if path.is_file() else None
-    if listing is None or listing.id != id:
-        known = [listing.id for listing in experiments()]
-        raise ValueError(f"no experiment is called {id!r}: {_offer(id, known)}")
-    return path
+    likely = PAPERS / paper / f"{_stem(item)}.py"
+    files = [likely] if likely.is_file() else []
+    for path in (*files, *sorted((PAPERS / paper).glob("[a-z]*.py"))):
+        for listing in source_of(path).experiments:
+            if listing.id == id:
+                return listing
+    known = [listing.id for listing in experiments()]
+    raise ValueError(f"no experiment is called {id!r}: {_offer(id, known)}")
+
+
+def _file(listing: Listing) -> Path:
+    return PAPERS / listing.paper / f"{listing.module}.py"
 
 
 def name_of(id: str) -> str:
@@ -162,11 +181,15 @@ def _sharers(id: str) -> Iterator[tuple[str, str]]:
     """Yield the experiments beside ``id`` whose records are in the end those of ``id``."""
     own = path_of(id)
     for path in sorted(own.parent.glob("[a-z]*.py")):
-        listing = source_of(path).experiment
-        if path != own and listing is not None and listing.same_as:
+        for listing in source_of(path).experiments:
             other = str(path) if is_own(id) else listing.id
-            if path_of(source(other)) == own:
+            if other != id and listing.same_as and _same(source(other), id):
                 yield other, listing.item
+
+
+def _same(one: str, other: str) -> bool:
+    """Tell whether two ids are of one experiment: paths may be written in two ways."""
+    return path_of(one) == path_of(other) if is_own(one) else one == other
 
 
 def _sibling(id: str, other: str) -> str:
@@ -181,10 +204,10 @@ def _stem(item: str) -> str:
     return re.sub(r"[.-]", "_", item).lower()
 
 
-def _order(path: Path) -> tuple[str, list[tuple[int, str]]]:
+def _order(listing: Listing) -> tuple[str, list[tuple[int, str]]]:
     """Sort 4.10 after 4.2."""
-    words = re.split(r"(\d+)", path.stem)
-    return path.parent.name, [(int(w), "") if w.isdigit() else (-1, w) for w in words]
+    words = re.split(r"(\d+)", _stem(listing.item))
+    return listing.paper, [(int(w), "") if w.isdigit() else (-1, w) for w in words]
 
 
 def _offer(name: str, known: list[str]) -> str:

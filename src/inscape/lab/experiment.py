@@ -4,7 +4,9 @@ Nothing here computes. The runner turns settings into records, the verdicts comp
 claims, the page shows both.
 """
 
+import functools
 import hashlib
+import inspect
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -12,11 +14,12 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from inscape.lab.margins import QuantityKind
+from inscape.lab.records import Record, Records, in_view
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from inscape.lab.store import Record
+    from matplotlib.figure import Figure as Figure
+else:
+    Figure = Any  # matplotlib is loaded once something is drawn
 
 ScaleName = Literal["smoke", "laptop", "paper"]
 SCALES: tuple[ScaleName, ...] = ("smoke", "laptop", "paper")
@@ -222,6 +225,16 @@ def one_second(settings: Settings) -> float:
     return 1.0
 
 
+def _viewing(function: Callable[[Records], Any]) -> Callable[[Records], Any]:
+    """Return a function that is given any records and sees them as :class:`Records`."""
+
+    @functools.wraps(function)
+    def viewing(records: Sequence[Record]) -> Any:
+        return function(in_view(records))
+
+    return viewing
+
+
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
     """One table or figure of a paper.
@@ -273,9 +286,9 @@ class Experiment:
     seconds: Callable[[Settings], float] = one_second
     threads: int = 1
     schema: int = 1
-    analyse: Callable[[Sequence["Record"]], Mapping[str, Estimate]] | None = None
-    draw: Callable[[Sequence["Record"]], "Figure"] | None = None
-    conclude: Callable[[Sequence["Record"]], Sequence[str]] | None = None
+    analyse: Callable[[Records], Mapping[str, Estimate]] | None = None
+    draw: Callable[[Records], "Figure"] | None = None
+    conclude: Callable[[Records], Sequence[str]] | None = None
     claims: tuple[Claim, ...] = ()
     errata: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -289,6 +302,9 @@ class Experiment:
                 f"an experiment needs exactly one of cell, together and same_as, found "
                 f"{', '.join(ways) or 'none'} in {self.shows!r}."
             )
+        for name in ("analyse", "draw", "conclude"):
+            if inspect.isfunction(function := getattr(self, name)):
+                object.__setattr__(self, name, _viewing(function))
         names = [claim.name for claim in self.claims]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(

@@ -3,12 +3,14 @@
 Data are not read, so that a page can be made where there are none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from inscape.lab import catalogue
-from inscape.lab.experiment import SCALES, Estimate, Experiment, ScaleName
+from inscape.lab.experiment import SCALES, Estimate, Experiment, Figure, ScaleName
 from inscape.lab.planning import recorded
+from inscape.lab.records import Records, in_view
 from inscape.lab.store import Record, Store
 from inscape.lab.verdict import Judgement, judge
 
@@ -33,7 +35,7 @@ class ExperimentOutcome:
     id: str
     experiment: Experiment
     scale: ScaleName | None
-    records: tuple[Record, ...] = ()
+    records: Records = field(default_factory=Records)
     cells: Mapping[ScaleName, tuple[int, int]] = field(default_factory=dict)
     quantities: Mapping[str, Estimate] = field(default_factory=dict)
     judgements: tuple[Judgement, ...] = ()
@@ -74,6 +76,16 @@ class ExperimentOutcome:
         """Return the claims that are about another scale only."""
         names = {judged.claim.name for judged in self.comparable}
         return [judged for judged in self.judgements if judged.claim.name not in names]
+
+    def figure(self) -> Figure | None:
+        """Return the figure of the experiment; None where there is none.
+
+        Neither is there of part of a grid, after ``--set``, that lacks what the figure compares.
+        """
+        if self.scale is None:
+            return None
+        drawn: Figure | None = _of_part(self.experiment.draw, self.records, self.changed, None)
+        return drawn
 
     @property
     def seconds(self) -> float:
@@ -127,17 +139,18 @@ def outcome_of_records(
         changed: Settings that the user has changed; with any there is no verdict.
         smaller: Records of the next smaller scale: where a sign differs there is no verdict.
     """
-    quantities = experiment.analyse(records) if experiment.analyse and records else {}
-    before = experiment.analyse(smaller) if experiment.analyse and smaller else None
+    records = in_view(records)
+    quantities = _of_part(experiment.analyse, records, changed, {})
+    before = experiment.analyse(in_view(smaller)) if experiment.analyse and smaller else None
     return ExperimentOutcome(
         id=id,
         experiment=experiment,
         scale=scale,
-        records=tuple(records),
+        records=records,
         quantities=quantities,
         judgements=tuple(judge(experiment, quantities, scale, changed=changed, smaller=before)),
         changed=tuple(changed),
-        conclusions=tuple(experiment.conclude(records) if experiment.conclude and records else ()),
+        conclusions=tuple(_of_part(experiment.conclude, records, changed, ())),
     )
 
 
@@ -152,6 +165,26 @@ def _smaller(
     if scale != "paper" or cells["laptop"][0] != cells["laptop"][1]:
         return ()
     return () if runs.cells(runs.laptop) == runs.cells(runs.paper) else records["laptop"]
+
+
+def _of_part(
+    function: Callable[[Records], Any] | None,
+    records: Records,
+    changed: Sequence[str],
+    otherwise: Any,
+) -> Any:
+    """Return what a function makes of records; of part of a grid it may make nothing.
+
+    Settings changed by hand may leave out what is compared. The records are kept all the same.
+    """
+    if function is None or not records:
+        return otherwise
+    try:
+        return function(records)
+    except Exception:
+        if not changed:
+            raise
+        return otherwise
 
 
 def changed_claims(id: str, records: Sequence[Record]) -> dict[str, int]:

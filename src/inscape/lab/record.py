@@ -10,7 +10,6 @@ import json
 import stat
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ import numpy.typing as npt
 from inscape.errors import DataError
 from inscape.files.archives import read_npz
 from inscape.lab.encoding import Arrays, cell_key, decoded, encoded
-
-SCHEMA = 1
+from inscape.lab.records import SCHEMA as SCHEMA
+from inscape.lab.records import Record as Record
 
 #: The type of each part of the JSON; the hash and the npz may be missing.
 PARTS = {
@@ -43,35 +42,6 @@ class StoreError(ValueError):
 
 class CorruptError(Exception):
     """What is wrong with a record, in the middle of a sentence."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Record:
-    """What one cell gave.
-
-    Attributes:
-        experiment: Name of the experiment whose cell it is, ``paper/item``.
-        scale: Scale under which it was run.
-        key: ``cell_key`` of name, settings, version and data.
-        settings: Settings of the cell.
-        data: Hash of the data that it read.
-        values: What the cell gave: plain values and NumPy arrays.
-        claims: Hash of each claim of the experiment when the cell was run.
-        provenance: Versions, device, dtype, threads, seconds, start, warnings.
-        version: Schema of the experiment: what its numbers mean.
-        schema: Schema of the store: how they are written down.
-    """
-
-    experiment: str
-    scale: str
-    key: str
-    settings: Mapping[str, Any]
-    data: str
-    values: Mapping[str, Any]
-    claims: Mapping[str, str]
-    provenance: Mapping[str, Any]
-    version: int = 1
-    schema: int = SCHEMA
 
 
 def content_hash(content: Mapping[str, Any]) -> str:

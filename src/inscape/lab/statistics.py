@@ -189,6 +189,32 @@ def proportion_of(successes: Sequence[bool]) -> Estimate:
     return proportion_estimate(sum(successes), len(successes))
 
 
+def proportion_difference(ones: Sequence[bool], others: Sequence[bool]) -> Estimate:
+    """Return the first fraction minus the second, with Newcombe's interval made of Wilson's two."""
+    a, b = proportion_of(ones), proportion_of(others)
+    gap = a.value - b.value
+    return Estimate(
+        value=gap,
+        low=gap - math.hypot(a.value - a.low, b.high - b.value),
+        high=gap + math.hypot(a.high - a.value, b.value - b.low),
+        se=math.hypot(a.se, b.se),
+        n=min(a.n, b.n),
+        method=f"Newcombe's interval over {a.n} and {b.n} networks",
+        interval="binomial",
+    )
+
+
+def log_slope(x: Numbers, y: Numbers) -> float:
+    """Return the power with which ``y`` grows: the slope of its logarithm on that of ``x``.
+
+    >>> round(log_slope([1.0, 2.0, 4.0], [3.0, 12.0, 48.0]), 6)
+    2.0
+    """
+    across, up = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
+    across = across - across.mean()
+    return float(across @ up / (across @ across))
+
+
 def paired_difference(a: Numbers, b: Numbers) -> Estimate:
     """Return the mean of ``a - b``, pair by pair, with the interval of the paired t test."""
     first, second = (_line(side, "paired_difference") for side in (a, b))

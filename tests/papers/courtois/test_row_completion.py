@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from inscape.lab.records import Records
+from inscape.lab.statistics import proportion_difference as difference
 from inscape.lab.statistics import proportion_of
 from inscape.lab.store import Record
 from inscape.papers.courtois import section_6_1_3 as study
@@ -19,7 +21,6 @@ from inscape.papers.courtois._completion import (
     set_by_hand,
 )
 from inscape.papers.courtois._diagrams import described
-from inscape.papers.courtois._shares import difference
 
 
 def all_rows(p):
@@ -121,16 +122,18 @@ def record(variant, r, error, ones=10, seed=0):
 
 
 def test_analysis_counts_and_averages():
-    records = [
-        *(record("plain", 4, 0.2, seed=s) for s in range(3)),
-        record("plain", 6, 1e-9),
-        *(record("plain", 8, error, seed=k) for k, error in enumerate((1e-8, 1e-6, 0.3))),
-        *(record("near", 2, 1e-12, seed=s) for s in range(2)),
-        record("enlarged", 8, 0.1),
-        *(record("extra", 8, 1e-2, seed=s) for s in range(2)),
-        record("biased", 8, 0.2),
-    ]
-    found = study.analyse(records)
+    records = Records(
+        [
+            *(record("plain", 4, 0.2, seed=s) for s in range(3)),
+            record("plain", 6, 1e-9),
+            *(record("plain", 8, error, seed=k) for k, error in enumerate((1e-8, 1e-6, 0.3))),
+            *(record("near", 2, 1e-12, seed=s) for s in range(2)),
+            record("enlarged", 8, 0.1),
+            *(record("extra", 8, 1e-2, seed=s) for s in range(2)),
+            record("biased", 8, 0.2),
+        ]
+    )
+    found = study.QUANTITIES(records)
     shares = {name: found[f"found/{name}"].value for name in ("few", "many", "near", "enlarged")}
     assert shares == pytest.approx({"few": 0.25, "many": 2 / 3, "near": 1.0, "enlarged": 0.0})
     assert found["found/many minus few"].value == pytest.approx(2 / 3 - 1 / 4)

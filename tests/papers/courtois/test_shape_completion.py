@@ -7,9 +7,11 @@ from PIL import Image
 from scipy import ndimage
 from torch import nn
 
+from inscape.lab.records import Records
 from inscape.lab.store import Record
 from inscape.models import unet
-from inscape.papers.courtois import _unet, figure_9
+from inscape.papers.courtois import shape_completion as _unet
+from inscape.papers.courtois import shape_completion as figure_9
 from inscape.papers.courtois._flips import Flipped, flipped
 from inscape.papers.courtois._shapes import (
     KINDS,
@@ -123,7 +125,7 @@ def test_flips_inside_are_flips_of_both_sides():
 
 
 def test_the_diagram_reads_the_network():
-    blocks = figure_9.cell(32, [2, 3, 4])["blocks"]
+    blocks = figure_9.net_cell(32, [2, 3, 4])["blocks"]
     assert [(b["part"], b["channels"], b["side"]) for b in blocks] == [
         ("down", 2, 32),
         ("down", 3, 16),
@@ -149,8 +151,12 @@ def record(training, harder, much, seed=0):
 
 
 def test_analysis_takes_means_and_worsts():
-    records = [record([1.0, 0.98], [0.9, 0.8], [0.6, 0.4]), record([0.99], [0.95], [0.7], seed=1)]
-    found = _unet.analyse(records)
+    first, second = (
+        record([1.0, 0.98], [0.9, 0.8], [0.6, 0.4]),
+        record([0.99], [0.95], [0.7], seed=1),
+    )
+    records = Records([first, second])
+    found = _unet.QUANTITIES(records)
     assert found["overlap/training"].value == pytest.approx(0.99)
     assert found["worst/much harder"].value == pytest.approx(0.55)
     assert found["fall/much harder"].value == pytest.approx(0.99 - 0.6)

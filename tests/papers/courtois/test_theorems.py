@@ -7,9 +7,11 @@ import torch
 from torch import nn
 
 from inscape.lab import Record
+from inscape.lab.quantities import Largest, Slope
+from inscape.lab.records import Records
+from inscape.lab.statistics import log_slope
 from inscape.papers.courtois import (
     _descent,
-    _numbers,
     residual,
     section_4_1,
     section_4_2,
@@ -61,7 +63,7 @@ def test_theorem_1_in_small():
 @pytest.mark.parametrize(("case", "power"), [(c, p) for c, (p, _) in theorem_2.POWERS.items()])
 def test_theorem_2_in_small(case: str, power: float):
     sizes = [theorem_2.cell(case, eta, 0.08, 4, 12, 5, 0)["residual"] for eta in (0.008, 0.004)]
-    assert _numbers.slope([0.008, 0.004], sizes) == pytest.approx(power, abs=0.1)
+    assert log_slope([0.008, 0.004], sizes) == pytest.approx(power, abs=0.1)
 
 
 def test_theorem_2_is_exact_for_linear_regression():
@@ -94,16 +96,16 @@ def test_a_power_over_seeds():
         for seed, power in ((0, 1.9), (1, 2.1))
         for eta in (0.1, 0.2, 0.4)
     ]
-    found = _numbers.slope_over_seeds(rows, "eta", "residual")
+    found = Slope("eta", "residual")(rows)
     assert found is not None
     assert found.value == pytest.approx(2.0)
     assert found.n == 2
-    assert _numbers.slope_over_seeds(rows[:1], "eta", "residual") is None
-    assert _numbers.slope_over_seeds([], "eta", "residual") is None
+    assert Slope("eta", "residual")(rows[:1]) is None
+    assert Slope("eta", "residual")([]) is None
 
 
 def test_the_largest_error_is_no_estimate():
-    found = _numbers.largest([1e-3, 5e-3, 2e-3])
+    found = Largest("off")([record({"seed": 0}, {"off": off}) for off in (1e-3, 5e-3, 2e-3)])
     assert (found.value, found.low, found.high, found.exact) == (5e-3, 5e-3, 5e-3, True)
 
 
@@ -114,7 +116,7 @@ def test_lines_cross_at_the_middle(scale: str):
         record({"point": p, "seed": 0}, dict(zip(residual.NAMES, p, strict=True)), scale)
         for p in points
     ]
-    lines = residual.lines(rows)
+    lines = residual.lines(Records(rows))
     assert {line: len(some) for line, some in lines.items()} == {
         "step": 6, "step at fixed time": 4, "steps": 4, "width": 5, "samples": 4,
     }  # fmt: skip

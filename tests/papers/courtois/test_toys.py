@@ -1,15 +1,15 @@
 """The tasks of section 5: points, boundaries, neighbours and planes."""
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from inscape.kernels import separability
 from inscape.lab import Record
-from inscape.papers.courtois import _ball, _plane, _toys, figure_5
+from inscape.papers.courtois import _ball, _plane, _toys
+from inscape.papers.courtois import half_plane as figure_5
 from inscape.papers.courtois._toys import BASE, CHOICES
-from inscape.papers.courtois.figure_1 import EXPERIMENT as FIGURE_1
+from inscape.papers.courtois.ball_and_sphere import FIGURE_1
 
 
 class Radius(nn.Module):
@@ -95,7 +95,7 @@ def test_means_over_both_lambdas_of_one_size():
         schema=1, experiment="x", scale="paper", key="0", settings={}, data="none", values=values,
         claims={}, provenance={},
     )  # fmt: skip
-    np.testing.assert_allclose(figure_5.at([one], "v", 0.1), [0.01])
+    assert figure_5.at(one, "v", 0.1) == pytest.approx(0.01)
 
 
 def test_nearest_points_by_label():

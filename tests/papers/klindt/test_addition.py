@@ -6,8 +6,9 @@ import torch
 from torch.testing import assert_close
 
 from inscape.controls import length_scale, symmetric
+from inscape.lab.quantities import Column, LogRatio
+from inscape.lab.records import Record, Records
 from inscape.papers.klindt import _addition as task
-from inscape.papers.klindt._maps import log_ratio
 from inscape.papers.klindt._published import PRINTED
 from inscape.regions import plane_regions
 from inscape.training import decay, fit
@@ -67,7 +68,13 @@ def test_printed_numbers():
     assert PRINTED["gp-0.2", "ood"] == (1.55, 0.0112)
 
 
-def test_log_ratio():
-    ratio = log_ratio({0: 10.0, 1: 30.0}, {0: 1.0, 1: 3.0, 2: 9.0})
-    assert ratio.value == pytest.approx(1.0)
-    assert log_ratio({0: 1.0}, {1: 1.0}) is None
+def test_log_ratio_is_of_the_means_of_shared_seeds():
+    empty = {"experiment": "", "scale": "laptop", "key": "", "data": "", "claims": {}}
+    records = Records(
+        Record(settings={"kind": kind, "seed": seed}, values={"mse": mse}, provenance={}, **empty)
+        for kind, errors in (("one", {0: 10.0, 1: 30.0}), ("two", {0: 1.0, 1: 3.0, 2: 9.0}))
+        for seed, mse in errors.items()
+    )
+    ratio = LogRatio(Column("mse", kind="one"), Column("mse", kind="two"))
+    assert ratio(records).value == pytest.approx(1.0)
+    assert ratio(records.where(lambda r: r.settings["seed"] == 2)) is None

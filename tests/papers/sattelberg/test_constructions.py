@@ -5,9 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from inscape.boolean import line_networks as made
-from inscape.papers.sattelberg._classes import FIRST, REGIONS
 from inscape.papers.sattelberg._line import joined, line, zeros
-from inscape.papers.sattelberg.figure_3_3 import parity, right, value
+from inscape.papers.sattelberg.along_a_line import FIRST, REGIONS, parity, right, value
 
 
 @pytest.mark.parametrize("leak", [0.0, 0.2])

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from inscape.lab.store import Record
-from inscape.papers.sattelberg import _counts, figure_5_5, table_5_1
+from inscape.papers.sattelberg import learned_sine as _counts
+from inscape.papers.sattelberg import learned_sine as figure_5_5
+from inscape.papers.sattelberg import learned_sine as table_5_1
 from inscape.papers.sattelberg._sine import POINTS
 
 
@@ -97,14 +99,14 @@ def test_analysis_finds_what_was_put_in():
     assert abs(found["level/8"].value - expected) < 5 * found["level/8"].se
     shallow = [min(1.0, 0.9 ** (d - 1) * w**0.4) for w in range(1, 11) for d in range(1, 6)]
     assert found["shallow"].value == pytest.approx(1 / np.mean(1 / np.array(shallow)), rel=0.01)
-    assert {claim.of for claim in table_5_1.EXPERIMENT.claims} <= set(found)
+    assert {claim.of for claim in table_5_1.TABLE_5_1.claims} <= set(found)
 
 
 def test_sizes_of_other_batches_are_told_apart():
     rows = [record(1, 1, 900), record(1, 1, 5, batch=32)]
     assert _counts.counted(rows) == {(1, 1): (900, 1000)}
     assert _counts.counted(rows, 32) == {(1, 1): (5, 1000)}
-    said = table_5_1.conclude([record(1, 1, 900), record(1, 1, 5, batch=32)])
+    said = table_5_1.conclude_counts([record(1, 1, 900), record(1, 1, 5, batch=32)])
     assert any("batches of 32, 0%" in line for line in said)
 
 
@@ -118,8 +120,8 @@ def test_growth_of_regions_and_the_worse_half():
         for w in (8, 9, 10)
         for d in (6, 7, 8)
     ]
-    found = figure_5_5.analyse(rows)
+    found = figure_5_5.analyse_fits(rows)
     assert found["along width"].value == found["along depth"].value == 1.0
     assert found["negative half"].value == pytest.approx(0.0)
     assert found["negative half"].n == 6
-    assert "width 10, depth 8: 80.5" in figure_5_5.conclude(rows)[0]
+    assert "width 10, depth 8: 80.5" in figure_5_5.conclude_fits(rows)[0]

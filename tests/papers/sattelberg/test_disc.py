@@ -10,7 +10,11 @@ from torch import nn
 
 from inscape.lab import catalogue
 from inscape.lab.store import Record
-from inscape.papers.sattelberg import _disc, _rates, figure_4_6, figure_4_8, table_4_2, table_4_3
+from inscape.papers.sattelberg import _disc, figure_4_8
+from inscape.papers.sattelberg import circle_and_annulus as figure_4_6
+from inscape.papers.sattelberg import enclosing_rates as _rates
+from inscape.papers.sattelberg import enclosing_rates as table_4_2
+from inscape.papers.sattelberg import enclosing_rates as table_4_3
 from inscape.papers.sattelberg._polygons import is_convex, ring_radii
 from inscape.regions import expanded_simplex, hyperoctahedron
 
@@ -55,7 +59,7 @@ def test_intervals_are_wilson_s(k: int, n: int):
 def test_printed_counts_as_records_reproduce_every_claim():
     records = table(lambda row: _rates.PRINTED[row])
     found = _rates.analyse(records)
-    for claim in (*table_4_2.EXPERIMENT.claims, *table_4_3.EXPERIMENT.claims):
+    for claim in (*table_4_2.TABLE_4_2.claims, *table_4_3.TABLE_4_3.claims):
         ours = found[claim.of]
         if hasattr(claim, "published"):
             assert ours.value == pytest.approx(claim.published)
@@ -63,7 +67,9 @@ def test_printed_counts_as_records_reproduce_every_claim():
             assert ours.value > claim.bound if claim.side == "above" else ours.value < claim.bound
     assert _rates.agreeing(records) == (36, 36)
     assert _rates.agreeing(records, "end")[0] == 0  # 949 of 1000 are not enough
-    assert sum("the choice that is judged" in line for line in table_4_2.conclude(records)) == 1
+    assert (
+        sum("the choice that is judged" in line for line in table_4_2.conclude_rates(records)) == 1
+    )
 
 
 def test_differences_are_those_of_the_means_with_the_spread_of_independent_cells():
@@ -80,8 +86,8 @@ def test_other_choices_do_not_mix_with_the_judged_one():
     assert _rates.analyse(records)["loss MSE"].value == pytest.approx(0.5)
     assert _rates.analyse(records, init="he_normal")["loss MSE"].value == 0.0
     assert [c["init"] for c in _rates.choices(records)] == ["pytorch", "he_normal"]
-    assert len(table_4_2.conclude(records)) == 6
-    assert all("0.0 (" in line for line in table_4_3.conclude(records))
+    assert len(table_4_2.conclude_rates(records)) == 6
+    assert all("0.0 (" in line for line in table_4_3.conclude_means(records))
 
 
 def test_labels_and_thresholds():
@@ -90,7 +96,7 @@ def test_labels_and_thresholds():
         [[0, 1]], [[1, 0]], [[-1, 1]]]  # fmt: skip
     assert [_disc.threshold("MSE", one) for one in _disc.LABELS] == [0.5, 0.5, 0.0]
     assert _disc.threshold("BCE", "annulus") == 0.0
-    rows = table_4_2.EXPERIMENT.cells(table_4_2.EXPERIMENT.paper)
+    rows = table_4_2.TABLE_4_2.cells(table_4_2.TABLE_4_2.paper)
     assert len(rows) == 3 * (36 + 36 + 18)
 
 
@@ -135,9 +141,9 @@ def test_quadrilaterals_that_cut_are_counted_and_hexagons_are_not():
     regions = [region(4, 0.5, 0.7), region(4, 0.4, 0.7), region(4, 0.5, 0.8), region(6, 0.1, 3.0)]
     records = [record({"regions": regions, "successes": 4}, batch=10, leak=0.0)]
     assert figure_4_6.cutting(records) == (2, 3)
-    assert figure_4_6.analyse(records)["overlap"].value == pytest.approx(2 / 3)
+    assert figure_4_6.analyse_overlap(records)["overlap"].value == pytest.approx(2 / 3)
     assert "3 successful networks enclose a quadrilateral and 1 a hexagon" in (
-        figure_4_6.conclude(records)[0])  # fmt: skip
+        figure_4_6.conclude_overlap(records)[0])  # fmt: skip
 
 
 def test_change_with_dimension_is_last_less_first():

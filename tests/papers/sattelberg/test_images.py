@@ -13,7 +13,8 @@ from inscape._core.sampling import generator
 from inscape.errors import DataError
 from inscape.lab.store import Record
 from inscape.models.image_nets import image_net
-from inscape.papers.sattelberg import _closest, _images, figure_6_3, table_6_1
+from inscape.papers.sattelberg import _closest, _images, figure_6_3
+from inscape.papers.sattelberg import image_networks as table_6_1
 
 
 def record(settings: dict[str, Any], values: dict[str, Any]) -> Record:
@@ -144,7 +145,7 @@ def test_gaps_of_accuracies():
         for by in ("sgd", "adamw")
         if net != "linear" or copy == 1
     ]
-    found = table_6_1.analyse(rows)
+    found = table_6_1.analyse_accuracy(rows)
     assert found["mnist: dense - linear"].value == pytest.approx(11.5)
     assert found["mnist: convolutional - dense"].value == pytest.approx(3.5)
     assert found["mnist/sgd/linear/1"].se == pytest.approx(0.4)

@@ -6,7 +6,9 @@ import torch
 from matplotlib.figure import Figure
 
 from inscape.models import mlp
-from inscape.papers.sattelberg import _planes, figure_5_3, figure_6_7
+from inscape.papers.sattelberg import _planes
+from inscape.papers.sattelberg import toy_problems as figure_6_7
+from inscape.papers.sattelberg import xor_by_hand as figure_5_3
 from inscape.papers.sattelberg._planes import Cells, boundary, packed, positive_parts
 from inscape.regions.plane_regions import plane_regions
 
@@ -96,7 +98,7 @@ def test_drawings_hold_every_cell_and_edge():
 
 
 def test_three_lines_and_xor_have_their_regions():
-    values = figure_5_3.cell("corrected")
+    values = figure_5_3.plane_cell("corrected")
     assert (values["cells"], values["three lines"], values["areas"]["01"]) == (3, 7, 0.0)
     # s = x1 + x2 on [-2, 2]^2: half above 0, an eighth below -2.
     assert values["areas"]["11"] == pytest.approx(8)

@@ -10,13 +10,8 @@ from torch.testing import assert_close
 
 from inscape.boolean.truth_table import parity
 from inscape.lab.store import Record
-from inscape.papers.sattelberg import (
-    _conv_pruning,
-    _deep_pruning,
-    _parity_pruning,
-    table_3_4,
-    table_3_5,
-)
+from inscape.papers.sattelberg import _deep_pruning, _parity_pruning, table_3_4, table_3_5
+from inscape.papers.sattelberg import conv_pruning as _conv_pruning
 from inscape.papers.sattelberg._loss_curves import loss_curves
 from inscape.pruning import cut
 

@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from inscape.lab import Record
-from inscape.papers.sattelberg import _images, _sections, _triple, figure_6_13, grid_ablation
+from inscape.papers.sattelberg import _images, _sections, grid_ablation
+from inscape.papers.sattelberg import closest_images as _triple
+from inscape.papers.sattelberg import cross_sections as figure_6_13
 from inscape.papers.sattelberg._sections import by_rows
 from inscape.regions.plane_regions import plane_regions
 
@@ -125,7 +127,7 @@ def test_dense_analysis_compares_copies():
 
 def test_patterns_over_jacobians_is_a_log_ratio():
     records = [record({"pattern": 20, "jacobian": 10}), record({"pattern": 80, "jacobian": 10})]
-    found = figure_6_13.analyse(records)["patterns over jacobians"]
+    found = figure_6_13.analyse_methods(records)["patterns over jacobians"]
     assert found.value == pytest.approx(np.log(4))
 
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from inscape.boolean.line_networks import linear, through
 from inscape.papers.sattelberg import _sine
 from inscape.papers.sattelberg.figure_5_4 import error
-from inscape.papers.sattelberg.figure_5_5 import tangent
+from inscape.papers.sattelberg.learned_sine import tangent
 
 SETTINGS = {"trials": 6, "epochs": 30, "more": 10, "accept": 0.45, "lr": 0.1}
 

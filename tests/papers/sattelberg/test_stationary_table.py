@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from inscape.lab.store import Record
-from inscape.papers.sattelberg import figure_2_3, table_3_2
+from inscape.papers.sattelberg import beginnings as figure_2_3
+from inscape.papers.sattelberg import table_3_2
 from inscape.papers.sattelberg._neuron import firing_rates
 
 

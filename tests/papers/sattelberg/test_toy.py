@@ -7,15 +7,11 @@ import torch
 from inscape.lab import Record
 from inscape.lab.statistics import proportion_of
 from inscape.models import mlp
-from inscape.papers.sattelberg import (
-    _toy,
-    figure_6_4,
-    figure_6_5,
-    figure_6_12,
-    figure_7_2,
-    figure_7_5,
-    settling,
-)
+from inscape.papers.sattelberg import _toy, figure_6_4, figure_7_5
+from inscape.papers.sattelberg import cross_sections as figure_6_12
+from inscape.papers.sattelberg import deep_circle as figure_6_5
+from inscape.papers.sattelberg import deep_circle as figure_7_2
+from inscape.papers.sattelberg import settling_layers as settling
 from inscape.papers.sattelberg._planes import Cells, boundary, packed
 
 
@@ -146,7 +142,7 @@ def test_later_layers_that_settle_later_are_found():
         moved = np.array([[0.1, 0.2, 0.3 + 0.1 * delay]] * 3)
         return record({"times": [0.0, 0.1, 0.5, 1.0], "differs": differs, "moved": moved})
 
-    found = settling.analyse([one(1), one(0)])
+    found = settling.analyse_settling([one(1), one(0)])
     assert found["settled/1"].value == pytest.approx(0.1)
     assert found["settles later"].value == pytest.approx(((1.0 - 0.1) + (0.5 - 0.1)) / 2)
     assert found["moves more"].value == pytest.approx(0.25)

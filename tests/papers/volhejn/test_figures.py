@@ -14,8 +14,8 @@ from inscape.lab import catalogue
 from inscape.lab.planning import plan
 from inscape.lab.runner import run
 from inscape.lab.store import Record, Store
-from inscape.papers.volhejn import _penalty_figure as boxes
 from inscape.papers.volhejn import figure_1, figure_2_1, figure_3_1, training_loss
+from inscape.papers.volhejn import penalties as boxes
 from inscape.papers.volhejn._penalties import RUNS
 from inscape.smoothness import slope_variation, total_variation
 

@@ -9,8 +9,8 @@ import pytest
 
 from inscape.lab.store import Record
 from inscape.papers.volhejn import _growing, _one_dimension, _penalties
-from inscape.papers.volhejn._growing_claims import equal_sizes
-from inscape.papers.volhejn.table_4_4 import PRINTED
+from inscape.papers.volhejn.growing import equal_sizes
+from inscape.papers.volhejn.penalties import PRINTED
 
 RAW = Path(__file__).parents[4] / "shared" / "papers" / "volhejn_raw"
 pytestmark = [

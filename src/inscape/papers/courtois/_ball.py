@@ -8,13 +8,7 @@ import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor, nn
 
-from inscape.kernels import (
-    Neighbours,
-    TangentKernel,
-    neighbours,
-    separability,
-    tangent_kernel,
-)
+from inscape.kernels import Neighbours, TangentKernel, neighbours, separability, tangent_kernel
 from inscape.lab.experiment import Settings
 from inscape.papers.courtois import _toys as toys
 

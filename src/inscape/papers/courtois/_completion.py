@@ -81,14 +81,7 @@ class Completion(nn.Module):
     """
 
     def __init__(
-        self,
-        p: int,
-        r: int,
-        *,
-        extra: int = 0,
-        kernel: int = 2,
-        bias: bool = False,
-        seed: int = 0,
+        self, p: int, r: int, *, extra: int = 0, kernel: int = 2, bias: bool = False, seed: int = 0
     ) -> None:
         super().__init__()
         checks.at_least(1, r=r)

@@ -79,10 +79,7 @@ def kernel_at_end(
 
 
 def measured(
-    run: Fit,
-    split: PathKernel,
-    train: Int64[Tensor, "n peaks"],
-    asked: Int64[Tensor, "q peaks"],
+    run: Fit, split: PathKernel, train: Int64[Tensor, "n peaks"], asked: Int64[Tensor, "q peaks"]
 ) -> dict[str, Any]:
     """Return all measures of the contributions of one training."""
     added = split.samples[:, :, 0]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Panel
     from matplotlib.figure import Figure
     from torch import nn
 
@@ -54,7 +54,7 @@ def structure(p: int, r: int = 2) -> "Figure":
     return figure
 
 
-def _strip(ax: "Axes", values: Any, height: float, p: int) -> None:
+def _strip(ax: "Panel", values: Any, height: float, p: int) -> None:
     """Draw a row of pixels across the whole width."""
     from inscape.figures.style import BLUE, RULE
 
@@ -76,7 +76,7 @@ def _rectangle(
     return Rectangle(place, width, height, **look)
 
 
-def framed(ax: "Axes", picture: Any) -> None:
+def framed(ax: "Panel", picture: Any) -> None:
     """Draw a picture of greys, or of colours, within a thin frame."""
     from inscape.figures.style import RULE
 

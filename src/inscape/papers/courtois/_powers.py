@@ -8,14 +8,14 @@ import numpy as np
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Panel
 
 #: What stands for zero in logarithms: less than any residual of float64.
 ZERO = 1e-17
 
 
 def points_and_means(
-    ax: "Axes", x: Sequence[float], y: Sequence[float], name: str, number: int = 0
+    ax: "Panel", x: Sequence[float], y: Sequence[float], name: str, number: int = 0
 ) -> tuple[list[float], list[float]]:
     """Draw points, and a line through their geometric means at each place, which is returned."""
     from inscape.figures.style import CATEGORIES, DASHES, quiet_grid
@@ -33,7 +33,9 @@ def points_and_means(
     return places, middle
 
 
-def powers(ax: "Axes", lines: Mapping[str, Sequence[Record]], x: str, y: str, power: float) -> None:
+def powers(
+    ax: "Panel", lines: Mapping[str, Sequence[Record]], x: str, y: str, power: float
+) -> None:
     """Draw ``y`` against ``x`` in logarithms for each name, and a dotted line of a power."""
     from inscape.figures.style import FAINT
 

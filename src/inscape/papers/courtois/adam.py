@@ -1,45 +1,37 @@
 """Beyond section 6.3: the exact path kernel of Adam beside that of plain descent."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from inscape._core.result import PROPORTION, REAL
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Settings, Trend
-from inscape.lab.statistics import mean_estimate, paired_difference
-from inscape.lab.store import Record
-from inscape.papers.courtois._numbers import chosen, known, largest, means
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Column, Difference, Largest, Mean, Quantities
+from inscape.lab.records import Records
 
 STEPS = {"sgd": 0.1, "adam": 1e-3}
 NAMES = {"sgd": "descent", "adam": "Adam"}
 #: What is compared: its name in the records, on axes, and our guess for Adam minus descent.
 MEASURES = {
-    "participation": ("share of samples that take part", "below", "rests on fewer samples"),
+    "participation": ("share of samples that take part", "<", "rests on fewer samples"),
     "with labels": (
         "pushes along the own label",
-        "below",
+        "<",
         "makes samples push against their own label more",
     ),
-    "rank": ("effective rank", "above", "has more directions (effective rank)"),
+    "rank": ("effective rank", ">", "has more directions (effective rank)"),
     "tangent": (
         "correlation with the last kernel",
-        "below",
+        "<",
         "follows the tangent kernel at the end less",
     ),
 }
 OTHERS = ("sharing", "own metric", "left over", "first-order", "accuracy", "test accuracy")
-WHOLE: Axes = {
-    "peaks": [2, 4],
-    "optimizer": list(STEPS),
-    "n": [1024],
-    "steps": [10_000],
-    "queries": [24],
-    "seed": list(range(6)),
-}
+WHOLE = grid(
+    peaks=[2, 4], optimizer=list(STEPS), n=1024, steps=10_000, queries=24, seed=list(range(6))
+)
 
 
 def cell(peaks: int, optimizer: str, n: int, steps: int, queries: int, seed: int) -> dict[str, Any]:
@@ -74,64 +66,62 @@ def cell(peaks: int, optimizer: str, n: int, steps: int, queries: int, seed: int
     return found
 
 
-def differences(records: Sequence[Record], peaks: int, name: str) -> Estimate | None:
-    """Return Adam minus descent, network by network."""
-    kinds = (chosen(records, peaks=peaks, optimizer=kind) for kind in ("adam", "sgd"))
-    sides = [{r.settings["seed"]: float(r.values[name]) for r in some} for some in kinds]
-    seeds = sorted(sides[0].keys() & sides[1].keys())
-    values = [[side[seed] for seed in seeds] for side in sides]
-    return paired_difference(*values) if seeds else None
-
-
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return every measure for both optimizers, and the differences."""
-    found: dict[str, Estimate | None] = {
-        "residual": largest([record.values["residual"] for record in records])
+ALL = (*MEASURES, *OTHERS)
+QUANTITIES = Quantities(
+    {
+        "residual": Largest("residual"),
+        **{
+            f"{name}/{peaks}/more": Difference(
+                Column(name, peaks=peaks, optimizer="adam"),
+                Column(name, peaks=peaks, optimizer="sgd"),
+            )
+            for peaks in (2, 4)
+            for name in ALL
+        },
+        **{
+            f"{name}/{peaks}/{optimizer}": Mean(
+                name, within=PROPORTION if "accuracy" in name else REAL
+            ).where(peaks=peaks, optimizer=optimizer)
+            for peaks in (2, 4)
+            for name in ALL
+            for optimizer in STEPS
+        },
+        **{
+            f"metric/{peaks}": Mean(lambda r: r.values["own metric"] - r.values["tangent"]).where(
+                peaks=peaks, optimizer="adam"
+            )
+            for peaks in (2, 4)
+        },
     }
-    for peaks in sorted({record.settings["peaks"] for record in records}):
-        for name in (*MEASURES, *OTHERS):
-            found[f"{name}/{peaks}/more"] = differences(records, peaks, name)
-            for optimizer in STEPS:
-                some = chosen(records, peaks=peaks, optimizer=optimizer)
-                within = PROPORTION if "accuracy" in name else REAL
-                found[f"{name}/{peaks}/{optimizer}"] = means(some, name, within)
-        adam = chosen(records, peaks=peaks, optimizer="adam")
-        if adam:
-            better = [r.values["own metric"] - r.values["tangent"] for r in adam]
-            found[f"metric/{peaks}"] = mean_estimate(better)
-    return known(found)
+)
 
 
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say every measure for both optimizers."""
-    found = analyse(records)
-    said = []
-    for peaks in sorted({record.settings["peaks"] for record in records}):
-        for name in (*MEASURES, *OTHERS):
-            pair = [found.get(f"{name}/{peaks}/{optimizer}") for optimizer in STEPS]
-            if pair[0] is not None and pair[1] is not None:
-                said.append(
-                    f"{peaks} peaks, {name}: {pair[0].value:.3g} by descent, "
-                    f"{pair[1].value:.3g} by Adam."
-                )
-    return said
+    found = QUANTITIES(records)
+    return [
+        f"{peaks} peaks, {name}: {found[f'{name}/{peaks}/sgd'].value:.3g} by descent, "
+        f"{found[f'{name}/{peaks}/adam'].value:.3g} by Adam."
+        for peaks in records.different("peaks")
+        for name in ALL
+        if {f"{name}/{peaks}/sgd", f"{name}/{peaks}/adam"} <= found.keys()
+    ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw each measure for both optimizers, and how few samples hold how much."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, VERMILION, quiet_grid
 
     figure, axes = panels(len(MEASURES) + 2, columns=3, size=(2.4, 2.2))
     colours = {"sgd": VERMILION, "adam": BLUE}
-    kinds = sorted({record.settings["peaks"] for record in records})
+    kinds = records.different("peaks")
     labels = {name: text for name, (text, _, _) in MEASURES.items()}
     labels["test accuracy"] = "right on unseen inputs"
     for ax, (name, text) in zip(axes, labels.items(), strict=False):
         for optimizer, colour in colours.items():
             for place, peaks in enumerate(kinds):
-                some = chosen(records, peaks=peaks, optimizer=optimizer)
-                values = [float(record.values[name]) for record in some]
+                values = records.where(peaks=peaks, optimizer=optimizer).values(name)
                 across = np.full(len(values), place + (0.12 if optimizer == "adam" else -0.12))
                 ax.plot(across, values, "o", color=colour, ms=3.5, alpha=0.7)
         ax.set_xticks(range(len(kinds)), [f"{peaks} peaks" for peaks in kinds])
@@ -152,69 +142,37 @@ def seconds(settings: Settings) -> float:
     return float(settings["steps"] * (2e-3 + settings["n"] * 1.4e-5))
 
 
-def _claims() -> tuple[Claim, ...]:
-    found: list[Claim] = [
-        Trend(
-            name="closes",
-            says="What samples have added sums up to the prediction, for Adam as for descent.",
-            of="residual",
-            side="below",
-            bound=1e-10,
-            test="largest relative residual",
-            source="ours: section 6.3 could not derive it for Adam",
-        )
-    ]
-    for peaks, word in ((2, "two"), (4, "four")):
-        found += [
-            Trend(
-                name=f"{name.replace(' ', '-')}-{word}",
-                says=f"With {word} peaks the kernel that Adam builds {text} than that of descent.",
-                of=f"{name}/{peaks}/more",
-                side="above" if side == "above" else "below",
-                test="paired t interval over networks",
-                source="our guess before the run",
+def _guesses(peaks: int, word: str) -> dict[str, str]:
+    """Return the claims about inputs with so many peaks."""
+    kinds = NAMES.items()
+    return {
+        **{
+            f"{name.replace(' ', '-')}-{word}: {name}/{peaks}/more {side} 0": (
+                f"With {word} peaks the kernel that Adam builds {text} than that of descent."
             )
             for name, (_, side, text) in MEASURES.items()
-        ]
-        found += [
-            Trend(
-                name=f"peaks-{word}-{NAMES[optimizer].lower()}",
-                says=f"With {word} peaks the 32 samples that add most to a prediction of "
-                f"{NAMES[optimizer]} share a peak with the query more often than others.",
-                of=f"sharing/{peaks}/{optimizer}",
-                side="above",
-                bound=1.0,
-                test="t interval over networks of the ratio to chance",
-                source="our guess before the run",
+        },
+        **{
+            f"peaks-{word}-{kind.lower()}: sharing/{peaks}/{optimizer} > 1.0": (
+                f"With {word} peaks the 32 samples that add most to a prediction of {kind} share a "
+                "peak with the query more often than others. | t interval over networks of the "
+                "ratio to chance"
             )
-            for optimizer in STEPS
-        ]
-        found.append(
-            Trend(
-                name=f"metric-{word}",
-                says=f"With {word} peaks Adam's contributions follow the tangent kernel in its own "
-                "metric (weights by its denominators) more than the plain one.",
-                of=f"metric/{peaks}",
-                side="above",
-                test="t interval over networks of the difference of correlations",
-                source="our guess before the run",
-            )
-        )
-    return tuple(found)
+            for optimizer, kind in kinds
+        },
+        f"metric-{word}: metric/{peaks} > 0": (
+            f"With {word} peaks Adam's contributions follow the tangent kernel in its own metric "
+            "(weights by its denominators) more than the plain one. | t interval over networks of "
+            "the difference of correlations"
+        ),
+    }
 
 
 EXPERIMENT = Experiment(
     shows="Section 6.3, beyond it",
     title="Does the kernel that Adam builds differ in kind from that of plain descent?",
-    smoke={
-        **WHOLE,
-        "peaks": [4],
-        "n": [16],
-        "steps": [4],
-        "queries": [3],
-        "seed": [0],
-    },
-    laptop={**WHOLE, "steps": [3000], "queries": [16], "seed": [0, 1, 2, 3]},
+    smoke=grid(WHOLE, peaks=4, n=16, steps=4, queries=3, seed=0),
+    laptop=grid(WHOLE, steps=3000, queries=16, seed=[0, 1, 2, 3]),
     paper=WHOLE,
     departures={
         "smoke": ("16 samples, four steps, three queries, one network of each kind.",),
@@ -222,10 +180,20 @@ EXPERIMENT = Experiment(
     },
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=_claims(),
+    claims=claims(
+        {
+            "closes: residual < 1e-10": "What samples have added sums up to the prediction, for "
+            "Adam as for descent. | largest relative residual | ours: section 6.3 could not derive "
+            "it for Adam",
+            **_guesses(2, "two"),
+            **_guesses(4, "four"),
+        },
+        source="our guess before the run",
+        test="paired t interval over networks",
+    ),
     notes=(
         "An experiment of ours. The text trains with Adam where plain descent fails (more than two "
         "peaks) and could derive no formula for it. Adam's update is linear in past gradients once "

@@ -1,18 +1,16 @@
 """Figure 11: two rows of pixels with two peaks, of label 0 and 1."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
-from inscape.lab.statistics import exact_estimate
-from inscape.lab.store import Record
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Exact, Quantities
+from inscape.lab.records import Records
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-WHOLE: Axes = {"seed": [0]}
+WHOLE = grid(seed=0)
 
 
 def cell(seed: int) -> dict[str, Any]:
@@ -35,13 +33,7 @@ def cell(seed: int) -> dict[str, Any]:
     }
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return the counts."""
-    values = records[0].values
-    return {name: exact_estimate(float(values[name])) for name in ("inputs", "mixed", "vote")}
-
-
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say how the nearest inputs vote."""
     values = records[0].values
     return [
@@ -53,7 +45,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw one row of pixels of either label."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, RULE, VERMILION
@@ -76,29 +68,18 @@ EXPERIMENT = Experiment(
     laptop=WHOLE,
     paper=WHOLE,
     cell=cell,
-    analyse=analyse,
+    analyse=Quantities({name: Exact(name) for name in ("inputs", "mixed", "vote")}),
     conclude=conclude,
     draw=draw,
-    claims=(
-        Value(
-            name="inputs",
-            says="There are 2016 inputs.",
-            of="inputs",
-            published=2016,
-            tolerance=0,
-            at=("two peaks, p = 64", "number of inputs"),
-            source="section 6.3",
-        ),
-        Trend(
-            name="mixed",
-            says="Two points at the same Euclidean distance to a given point can have different "
-            "labels (for most points the nearest ones have).",
-            of="mixed",
-            side="above",
-            bound=0.5,
-            test="counted over all inputs",
-            source="section 6.3",
-        ),
+    claims=claims(
+        {
+            "inputs: inputs = 2016 ± 0": "There are 2016 inputs. | two peaks, p = 64 | number of "
+            "inputs",
+            "mixed: mixed > 0.5": "Two points at the same Euclidean distance to a given point can "
+            "have different labels (for most points the nearest ones have).",
+        },
+        source="section 6.3",
+        test="counted over all inputs",
     ),
     notes=(
         "The nearest inputs of an input, by Euclidean distance, are exactly those that share one "

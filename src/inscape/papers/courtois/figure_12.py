@@ -6,28 +6,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape._core.result import PROPORTION
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Settings, Trend, Value
-from inscape.lab.statistics import mean_estimate, paired_difference
-from inscape.lab.store import Record
-from inscape.papers.courtois._numbers import chosen, known, means
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Claim, Experiment, Figure, Settings, Trend
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Column, Difference, Mean, Quantities
+from inscape.lab.records import Record, Records
 from inscape.papers.courtois._peaks import CASES
 from inscape.papers.courtois._toys import alike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 #: Cases with more samples take four networks: their training takes four times as long.
 LARGE, FEW = ("four, more data", "four, more data, adam"), 4
 PICTURES = ("purity on the map", "agreement on the map", "purity of features", "purity untrained")
 SHARING = ("first shares one", "ten share one")
-WHOLE: Axes = {
-    "case": list(CASES),
-    "most": [4096],
-    "steps": [10_000],
-    "every": [1],
-    "seed": list(range(8)),
-}
+WHOLE = grid(case=list(CASES), most=4096, steps=10_000, every=1, seed=list(range(8)))
 
 
 def keeps(settings: Settings) -> bool:
@@ -49,61 +44,48 @@ def together(cells: Sequence[Settings]) -> Iterator[tuple[int, dict[str, Any]]]:
             found["on all"] = _peaks.accuracy(model, _peaks.all_pairs())
             start = _peaks.first_network(CASES["two"], settings["seed"])
             found |= _groups.measured(
-                model.double(),
-                start.double(),
-                shown=settings["seed"] == 0,
-                every=settings["every"],
+                model.double(), start.double(), shown=settings["seed"] == 0, every=settings["every"]
             )
         yield index, found
 
 
-def pair(records: Sequence[Record], one: str, other: str, name: str) -> Estimate | None:
-    """Return the mean difference of a number between two cases, network by network."""
-    sides = [
-        {r.settings["seed"]: float(r.values[name]) for r in chosen(records, case=case)}
-        for case in (one, other)
-    ]
-    seeds = sorted(sides[0].keys() & sides[1].keys())
-    values = [[side[seed] for seed in seeds] for side in sides]
-    return paired_difference(*values) if seeds else None
+QUANTITIES = Quantities(
+    {
+        **{name: Mean(name).where(case="two") for name in SHARING},
+        **{f"{name}, untrained": Mean(f"{name}, untrained").where(case="two") for name in SHARING},
+        **{name: Mean(name, within=PROPORTION).where(case="two") for name in PICTURES},
+        "on all": Mean("on all", within=PROPORTION).where(case="two"),
+        "three groups": Mean(
+            lambda r: float(r.values["groups on the map"] == 3), within=PROPORTION
+        ).where(case="two"),
+        **{
+            f"gap/{case}": Mean(lambda r: r.values["accuracy"] - r.values["test accuracy"]).where(
+                case=case
+            )
+            for case in CASES
+        },
+        **{f"seen/{c}": Mean("accuracy", within=PROPORTION).where(case=c) for c in CASES},
+        **{f"unseen/{c}": Mean("test accuracy", within=PROPORTION).where(case=c) for c in CASES},
+        **{
+            f"gain/{case}": Difference(
+                Column("test accuracy", case=f"{case}, adam"), Column("test accuracy", case=case)
+            )
+            for case in ("four", "six")
+        },
+    }
+)
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return accuracies and gaps of all cases, and the groups with two peaks."""
-    two = chosen(records, case="two")
-    found: dict[str, Estimate | None] = {name: means(two, name) for name in SHARING}
-    found |= {name: means(two, name, PROPORTION) for name in PICTURES}
-    found |= {f"{name}, untrained": means(two, f"{name}, untrained") for name in SHARING}
-    found["on all"] = means(two, "on all", PROPORTION)
-    if two:
-        three = [float(record.values["groups on the map"] == 3) for record in two]
-        found["three groups"] = mean_estimate(three, within=PROPORTION)
-    for case in CASES:
-        some = chosen(records, case=case)
-        if some:
-            gaps = [r.values["accuracy"] - r.values["test accuracy"] for r in some]
-            found[f"gap/{case}"] = mean_estimate(gaps)
-            found[f"seen/{case}"] = means(some, "accuracy", PROPORTION)
-            found[f"unseen/{case}"] = means(some, "test accuracy", PROPORTION)
-    for case in ("four", "six"):
-        found[f"gain/{case}"] = pair(records, f"{case}, adam", case, "test accuracy")
-    return known(found)
-
-
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say accuracies of every case, and what is true of untrained networks already."""
     said = []
-    for case in CASES:
-        some = chosen(records, case=case)
-        if some:
-            seen, unseen = (
-                np.array([r.values[name] for r in some]) for name in ("accuracy", "test accuracy")
-            )
-            said.append(
-                f"Peaks: {case}: {seen.mean():.1%} of the training inputs and "
-                f"{unseen.mean():.1%} ({unseen.min():.1%} to {unseen.max():.1%}) of unseen ones."
-            )
-    found = analyse(records)
+    for case, some in records.by("case").items():
+        seen, unseen = (np.array(some.values(name)) for name in ("accuracy", "test accuracy"))
+        said.append(
+            f"Peaks: {case}: {seen.mean():.1%} of the training inputs and "
+            f"{unseen.mean():.1%} ({unseen.min():.1%} to {unseen.max():.1%}) of unseen ones."
+        )
+    found = QUANTITIES(records)
     if "first shares one" in found:
         said.append(
             "The nearest input by kernel shares one peak with "
@@ -114,14 +96,13 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the map of the features, and accuracies by case."""
     from inscape.figures.panels import panels
 
-    shown = [record for record in records if "plane" in record.values]
     figure, axes = panels(2, columns=2, size=(3.7, 3.2))
-    if shown:
-        _map(axes[0], shown[0])
+    if (shown := records.first("plane")) is not None:
+        _map(axes[0], shown)
     _bars(axes[1], records)
     return figure
 
@@ -145,19 +126,18 @@ def _map(ax: "Panel", record: Record) -> None:
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.16), ncols=3)
 
 
-def _bars(ax: "Panel", records: Sequence[Record]) -> None:
+def _bars(ax: "Panel", records: Records) -> None:
     """Draw the share of unseen inputs that every network gets right."""
     from inscape.figures.style import BLUE, FAINT, quiet_grid
 
-    cases = [case for case in CASES if chosen(records, case=case)]
-    for row, case in enumerate(cases):
-        some = chosen(records, case=case)
-        for name, colour, shift in (("accuracy", FAINT, -0.15), ("test accuracy", BLUE, 0.15)):
-            values = [100 * record.values[name] for record in some]
+    cases = records.by("case")
+    looks = (("accuracy", "seen", FAINT, -0.15), ("test accuracy", "unseen", BLUE, 0.15))
+    for name, label, colour, shift in looks:
+        for row, some in enumerate(cases.values()):
+            values = [100 * value for value in some.values(name)]
             ax.plot(values, [row + shift] * len(values), "o", color=colour, ms=3, alpha=0.7)
-    ax.plot([], [], "o", color=FAINT, ms=3, label="seen")
-    ax.plot([], [], "o", color=BLUE, ms=3, label="unseen")
-    ax.set_yticks(range(len(cases)), cases)
+        ax.plot([], [], "o", color=colour, ms=3, label=label)
+    ax.set_yticks(range(len(cases)), list(cases))
     ax.invert_yaxis()
     ax.set(xlabel="right, %")
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
@@ -168,62 +148,6 @@ def seconds(settings: Settings) -> float:
     """Guess the time of a cell: training, and for two peaks the map."""
     size = CASES[settings["case"]].n / 1024
     return float(settings["steps"] * 1e-3 * size + 20 * (settings["case"] == "two"))
-
-
-def _of_two() -> tuple[Claim, ...]:
-    over = "t interval over networks"
-    return (
-        Value(
-            name="all-inputs",
-            says="The network reaches 100% accuracy on all 2016 inputs, seen and unseen.",
-            of="on all",
-            published=1.0,
-            tolerance=0.0,
-            side="above",
-            bound=0.99,
-            at=("two peaks", "accuracy on all inputs"),
-            source="section 6.3",
-        ),
-        Trend(
-            name="groups-apart",
-            says="The features lie at three distinct locations of the map: both peaks left, both "
-            "right, across (more than 95% of the nearest points are of the own group).",
-            of="purity on the map",
-            side="above",
-            bound=0.95,
-            test=over,
-            source="section 6.3, figure 12",
-        ),
-        Trend(
-            name="groups-found",
-            says="Three-means on the map finds these groups (adjusted Rand index above 0.8).",
-            of="agreement on the map",
-            side="above",
-            bound=0.8,
-            test=over,
-            source="section 6.3, figure 12",
-        ),
-        Trend(
-            name="three",
-            says="The map has three clusters, rather than two, four, five or six (for most "
-            "networks, by the silhouette of k-means).",
-            of="three groups",
-            side="above",
-            bound=0.5,
-            test=over,
-            source="section 6.3, figure 12",
-        ),
-        Trend(
-            name="one-peak",
-            says="The normalised kernel is highest for inputs that share exactly one peak (for "
-            "more than 95% of the inputs).",
-            of="first shares one",
-            side="above",
-            bound=0.95,
-            test=over,
-            source="section 6.3",
-        ),
-    )
 
 
 def _of_more() -> tuple[Claim, ...]:
@@ -264,13 +188,7 @@ def _of_more() -> tuple[Claim, ...]:
 EXPERIMENT = Experiment(
     shows="Figure 12",
     title="Tangent features of all inputs with two peaks; plain descent and Adam with more",
-    smoke={
-        "case": ["two", "four", "four, adam"],
-        "most": [64],
-        "steps": [5],
-        "every": [32],
-        "seed": [0],
-    },
+    smoke=grid(case=["two", "four", "four, adam"], most=64, steps=5, every=32, seed=0),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("64 samples, five steps, a map of 63 inputs, one network.",)},
@@ -279,10 +197,30 @@ EXPERIMENT = Experiment(
     batch=8,
     alike=alike,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=(*_of_two(), *_of_more()),
+    claims=(
+        *claims(
+            {
+                "all-inputs: on all = 1.0 ± 0.0, above 0.99": "The network reaches 100% accuracy "
+                "on all 2016 inputs, seen and unseen. | two peaks | accuracy on all inputs | "
+                "section 6.3",
+                "groups-apart: purity on the map > 0.95": "The features lie at three distinct "
+                "locations of the map: both peaks left, both right, across (more than 95% of the "
+                "nearest points are of the own group).",
+                "groups-found: agreement on the map > 0.8": "Three-means on the map finds these "
+                "groups (adjusted Rand index above 0.8).",
+                "three: three groups > 0.5": "The map has three clusters, rather than two, four, "
+                "five or six (for most networks, by the silhouette of k-means).",
+                "one-peak: first shares one > 0.95": "The normalised kernel is highest for inputs "
+                "that share exactly one peak (for more than 95% of the inputs). | | section 6.3",
+            },
+            source="section 6.3, figure 12",
+            test="t interval over networks",
+        ),
+        *_of_more(),
+    ),
     errata=("C4", "C7"),
     notes=(
         "The text leaves open the initial weights (ours: PyTorch's default law), the factor 1/2 of "

@@ -1,22 +1,22 @@
 """Figure 6: samples of the completion of shapes, boundary in and filled shape out."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Quantities
+from inscape.lab.records import Records
 from inscape.lab.statistics import exact_estimate, mean_estimate
-from inscape.lab.store import Record
 from inscape.papers.courtois._shapes import FINER, KINDS
-from inscape.papers.courtois.section_6_2_3 import CHOICES
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.papers.courtois.shape_completion import CHOICES
 
 #: Pictures of each grade that are kept.
 SHOWN = 4
-WHOLE: Axes = {"kind": list(KINDS), "side": [128], "count": [64], "seed": [0]}
+WHOLE = grid(kind=list(KINDS), side=128, count=64, seed=0)
 
 
 def cell(kind: str, side: int, count: int, seed: int) -> dict[str, Any]:
@@ -50,25 +50,22 @@ def cell(kind: str, side: int, count: int, seed: int) -> dict[str, Any]:
     }
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return shares over all shapes, and how much of its hull a shape of the training fills."""
-    found = {
-        name: _exact([bool(one) for record in records for one in record.values[name]])
-        for name in ("connected", "inside", "filled")
-    }
-    training = [r for r in records if r.settings["kind"] == "training"]
-    if training:
-        solidity = [value for record in training for value in record.values["solidity"]]
-        found["solidity"] = mean_estimate(solidity)
+def counted(records: Records) -> dict[str, Estimate | None]:
+    """Return fractions over all shapes of all grades."""
+    found: dict[str, Estimate | None] = {}
+    for name in ("connected", "inside", "filled"):
+        flags = list(chain.from_iterable(records.values(name)))
+        found[name] = exact_estimate(sum(flags) / len(flags), len(flags), "counted")
     return found
 
 
-def _exact(successes: Sequence[bool]) -> Estimate:
-    value = sum(successes) / len(successes)
-    return exact_estimate(value, len(successes), method="counted")
+def solidity(records: Records) -> Estimate | None:
+    """Return how much of its hull a shape of the training fills."""
+    values = list(chain.from_iterable(records.where(kind="training").values("solidity")))
+    return mean_estimate(values) if values else None
 
 
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say how convex the grades are, and what eq. (10) does to them."""
     said = []
     for record in records:
@@ -81,7 +78,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw samples of each grade: the boundary, and below it the shape."""
     from inscape.figures.panels import panels
     from inscape.papers.courtois._diagrams import framed
@@ -101,52 +98,26 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 6",
     title="Samples of the shape-completion task",
-    smoke=dict(WHOLE) | {"side": [16], "count": [4]},
+    smoke=grid(WHOLE, side=16, count=4),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("Four small shapes of each grade.",)},
     cell=cell,
     seconds=lambda settings: 2.0 + 0.05 * settings["count"],
-    analyse=analyse,
+    analyse=Quantities({"solidity": solidity}, counted),
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="connected",
-            says="The shapes are connected.",
-            of="connected",
-            side="above",
-            bound=0.999,
-            test="counted over all shapes",
-            source="section 6",
-        ),
-        Trend(
-            name="inside",
-            says="They do not meet the border of the image.",
-            of="inside",
-            side="above",
-            bound=0.999,
-            test="counted over all shapes",
-            source="section 6",
-        ),
-        Trend(
-            name="not-convex",
-            says="The shapes are not convex (they fill less than nine tenths of their hull).",
-            of="solidity",
-            side="below",
-            bound=0.9,
-            test="t interval over shapes of the training",
-            source="figure 6",
-        ),
-        Trend(
-            name="rule",
-            says="An elementary algorithm solves the task (a flood that stops at the boundary).",
-            of="filled",
-            side="above",
-            bound=0.999,
-            test="counted over all shapes",
-            source="section 6, with erratum C8",
-        ),
+    claims=claims(
+        {
+            "connected: connected > 0.999": "The shapes are connected.",
+            "inside: inside > 0.999": "They do not meet the border of the image.",
+            "not-convex: solidity < 0.9": "The shapes are not convex (they fill less than nine "
+            "tenths of their hull). | t interval over shapes of the training | figure 6",
+            "rule: filled > 0.999": "An elementary algorithm solves the task (a flood that stops "
+            "at the boundary). | | section 6, with erratum C8",
+        },
+        source="section 6",
+        test="counted over all shapes",
     ),
     errata=("C8",),
     notes=(CHOICES[0],),

@@ -1,16 +1,14 @@
 """Figure 8: a structure that completes rows exactly, with weights set by hand."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
-from inscape.lab.statistics import exact_estimate
-from inscape.lab.store import Record
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Exact, Quantities
+from inscape.lab.records import Records
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-WHOLE: Axes = {"p": [4, 8, 16, 32, 64, 128], "r": [1, 2, 8], "count": [10_000], "seed": [0]}
+WHOLE = grid(p=[4, 8, 16, 32, 64, 128], r=[1, 2, 8], count=10_000, seed=0)
 #: Largest length whose rows are all tried.
 ALL = 16
 
@@ -49,38 +47,33 @@ def _counts(p: int) -> tuple[int, ...]:
     return 1, 2, p // 8, p // 2, p
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
+def analyse(records: Records) -> dict[str, Estimate]:
     """Return the largest error over all rows, and the layers at the largest length."""
-    found = {}
-    if off := [record.values["off"] for record in records if record.settings["r"] == 2]:
-        rows = sum(r.values["rows"] for r in records if r.settings["r"] == 2)
-        found["off"] = _exact(max(off), rows)
-    if least := [record.values["least"] for record in records if record.settings["r"] == 1]:
-        found["least error of one unit"] = _exact(min(least), 1)
-    longest = max(record.settings["p"] for record in records)
-    for record in records:
-        if record.settings["p"] == longest:
-            for name in ("convolutions", "nonlinearities", "downsamplings"):
-                found[name] = _exact(record.values[name], 1)
-    return found
+    two = records.where(r=2)
+    longest = records.different("p")[-1]
+    return Quantities(
+        {
+            "off": Exact("off", rule=max, n=sum(two.values("rows")), method="computed").where(r=2),
+            "least error of one unit": Exact("least", rule=min, n=1, method="computed").where(r=1),
+            **{
+                name: Exact(name, method="computed").where(p=longest)
+                for name in ("convolutions", "nonlinearities", "downsamplings")
+            },
+        }
+    )(records)
 
 
-def _exact(value: float, n: int) -> Estimate:
-    value = float(value)
-    return exact_estimate(value, n, method="computed")
-
-
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say on how many rows the network is exact."""
-    two = [record for record in records if record.settings["r"] == 2]
+    two = records.where(r=2)
     whole = sum(record.values["off"] == 0 for record in two)
     return [
         f"With r = 2 the network equals eq. (10) bit for bit at {whole} of {len(two)} lengths, on "
-        f"all rows up to {ALL} pixels and on drawn rows beyond.",
+        f"all rows up to {ALL} pixels and on drawn rows beyond."
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the layers of the longest network, with the signal of one row after each level."""
     from inscape.papers.courtois._diagrams import structure
 
@@ -90,7 +83,7 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 8",
     title="A structure that solves the completion of a row exactly",
-    smoke=dict(WHOLE) | {"p": [4, 32], "r": [1, 2], "count": [50]},
+    smoke=grid(WHOLE, p=[4, 32], r=[1, 2], count=50),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("Two lengths, few rows.",)},
@@ -98,52 +91,21 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Value(
-            name="exact",
-            says="With r = 2 and weights set by hand the network computes eq. (10) exactly.",
-            of="off",
-            published=0.0,
-            tolerance=0.0,
-            at=("r = 2", "largest error"),
-            source="section 6.1.2",
-        ),
-        Value(
-            name="convolutions",
-            says="The network has 2 log2(p) convolutions.",
-            of="convolutions",
-            published=14,
-            tolerance=0.0,
-            at=("p = 128", "convolutions"),
-            source="section 6.1.2",
-        ),
-        Value(
-            name="nonlinearities",
-            says="It has log2(p) non-linearities.",
-            of="nonlinearities",
-            published=7,
-            tolerance=0.0,
-            at=("p = 128", "non-linearities"),
-            source="section 6.1.2",
-        ),
-        Value(
-            name="downsamplings",
-            says="It has log2(p) downsamplings.",
-            of="downsamplings",
-            published=7,
-            tolerance=0.0,
-            at=("p = 128", "downsamplings"),
-            source="section 6.1.2",
-        ),
-        Trend(
-            name="two-needed",
-            says="The smallest r for which the structure can solve the task is 2.",
-            of="least error of one unit",
-            side="above",
-            bound=0.0,
-            test="exact: largest error of the best monotone function of a pair, by all orders",
-            source="figure 8",
-        ),
+    claims=claims(
+        {
+            "exact: off = 0.0 ± 0.0": "With r = 2 and weights set by hand the network computes "
+            "eq. (10) exactly. | r = 2 | largest error",
+            "convolutions: convolutions = 14 ± 0.0": "The network has 2 log2(p) convolutions. | p "
+            "= 128 | convolutions",
+            "nonlinearities: nonlinearities = 7 ± 0.0": "It has log2(p) non-linearities. | p = "
+            "128 | non-linearities",
+            "downsamplings: downsamplings = 7 ± 0.0": "It has log2(p) downsamplings. | p = 128 | "
+            "downsamplings",
+            "two-needed: least error of one unit > 0": "The smallest r for which the structure "
+            "can solve the task is 2. | | figure 8",
+        },
+        source="section 6.1.2",
+        test="exact: largest error of the best monotone function of a pair, by all orders",
     ),
     errata=("C4",),
     notes=(

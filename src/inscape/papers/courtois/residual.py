@@ -1,15 +1,12 @@
 """Section 5 announces it: how well does eq 9 hold as step, steps, width and samples vary?"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Settings, Trend
-from inscape.lab.statistics import mean_estimate
-from inscape.lab.store import Record
-from inscape.papers.courtois._numbers import known, largest, slope_over_seeds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Settings
+from inscape.lab.quantities import Largest, Mean, Quantities, Slope
+from inscape.lab.records import Record, Records
 
 #: What varies along each line; the others stay at the middle.
 LINES = {
@@ -60,39 +57,46 @@ def cell(point: list[float], queries: int, seed: int) -> dict[str, Any]:
     return found | {"change": change, "squares": eta * eta * steps}
 
 
-def lines(records: Sequence[Record]) -> dict[str, list[Record]]:
+def lines(records: Records) -> dict[str, Records]:
     """Return the records of every line: those that are elsewhere at the middle."""
     middle = dict(zip(NAMES, MIDDLE[records[0].scale], strict=True))
+    time = middle["eta"] * middle["steps"]
     found = {}
     for line, name in LINES.items():
-        free = {name, "steps"} if line == "step at fixed time" else {name}
-        own = [r for r in records if all(r.values[k] == middle[k] for k in NAMES if k not in free)]
-        if line == "step at fixed time":
-            time = middle["eta"] * middle["steps"]
-            own = [r for r in own if abs(r.values["eta"] * r.values["steps"] / time - 1) < 1e-9]
+        fixed = line == "step at fixed time"
+        held = [k for k in NAMES if k != name and not (fixed and k == "steps")]
+        own = Records(r for r in records if all(r.values[k] == middle[k] for k in held))
+        if fixed:
+            own = own.where(lambda r: abs(r.values["eta"] * r.values["steps"] / time - 1) < 1e-9)
         found[line] = own
     return found
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return the power with which the residual grows along each line, and its size."""
-    found: dict[str, Estimate | None] = {}
-    for line, own in lines(records).items():
-        found[f"power/{line}"] = slope_over_seeds(own, LINES[line], "first-order")
-    found["exact"] = largest([record.values["exact"] for record in records])
-    middle = _middle(records)
-    found["residual"] = mean_estimate([r.values["first-order"] for r in middle]) if middle else None
-    return known(found)
+def at_the_middle(record: Record) -> bool:
+    """Tell whether a record is at the middle of all lines."""
+    return bool(record.settings["point"] == list(MIDDLE[record.scale]))
 
 
-def _middle(records: Sequence[Record]) -> list[Record]:
-    """Return the records at the middle of all lines."""
-    return [r for r in records if r.settings["point"] == list(MIDDLE[r.scale])]
+def powers(records: Records) -> dict[str, Estimate | None]:
+    """Return the power with which the residual grows along each line."""
+    return {
+        f"power/{line}": Slope(LINES[line], "first-order")(own)
+        for line, own in lines(records).items()
+    }
 
 
-def conclude(records: Sequence[Record]) -> list[str]:
+QUANTITIES = Quantities(
+    {
+        "exact": Largest("exact"),
+        "residual": Mean("first-order").where(at_the_middle),
+    },
+    powers,
+)
+
+
+def conclude(records: Records) -> list[str]:
     """Say the residual at the middle, and how it compares with the order that is printed."""
-    middle = _middle(records)
+    middle = records.where(at_the_middle)
     said = []
     if middle:
         first = middle[0].values
@@ -102,7 +106,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
             f"{first['squares']:.2g}; eq 9 misses the change of a prediction by {mean:.2%} on "
             "average."
         )
-    found = analyse(records)
+    found = QUANTITIES(records)
     for line in LINES:
         if (one := found.get(f"power/{line}")) is not None:
             span = f"{one.low:.2f} to {one.high:.2f}"
@@ -110,7 +114,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the residual along every line, first order above and exact far below."""
     from inscape.figures.panels import panels
     from inscape.papers.courtois._powers import points_and_means
@@ -138,62 +142,6 @@ def _axes(scale: str, seeds: int, queries: int, factors: Sequence[float] = FACTO
     return {"point": points(scale, factors), "queries": [queries], "seed": list(range(seeds))}
 
 
-#: Our guesses of the powers, before any run: the side, its bounds, and why.
-GUESSES: dict[str, tuple[Literal["between", "below"], float, float | None, str]] = {
-    "step at fixed time": (
-        "between",
-        0.8,
-        1.2,
-        "falls with the first power of the step at a fixed time, as theorem 2 has it",
-    ),
-    "steps": (
-        "below",
-        1.0,
-        None,
-        "grows more slowly with their number than the sum of squared steps, as gradients shrink",
-    ),
-    "width": ("below", 0.0, None, "falls with the width, as kernels of wide networks move less"),
-    "samples": ("between", -0.2, 0.2, "does not depend on the number of samples"),
-}
-
-
-def _claims() -> tuple[Claim, ...]:
-    powers = (
-        Trend(
-            name=line.replace(" ", "-"),
-            says=f"The residual of eq 9 {text}.",
-            of=f"power/{line}",
-            side=side,
-            bound=low,
-            upper=high,
-            test="t interval over networks of the slope in logarithms",
-            source="ours: section 5 announces the measurement",
-        )
-        for line, (side, low, high, text) in GUESSES.items()
-    )
-    exact = Trend(
-        name="exact",
-        says="Integrated along each step, the sum over samples closes to 1e-12 everywhere.",
-        of="exact",
-        side="below",
-        bound=1e-12,
-        test="largest relative residual of all networks",
-        source="ours",
-    )
-    close = Trend(
-        name="close",
-        says="At the settings of section 5.1 the right side of eq 9 approximates the left one: "
-        "the residual is below a tenth of the change.",
-        of="residual",
-        side="below",
-        bound=0.1,
-        test="t interval over networks",
-        source="section 5: 'how well the RHS approximates the LHS'",
-        scales=("paper",),
-    )
-    return (*powers, exact, close)
-
-
 EXPERIMENT = Experiment(
     shows="Section 5, the residual of eq 9",
     title="How well eq 9 holds as step, number of steps, width and samples vary",
@@ -209,10 +157,37 @@ EXPERIMENT = Experiment(
     },
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=_claims(),
+    claims=(
+        *claims(  # our guesses of the powers, before any run
+            {
+                "step-at-fixed-time: power/step at fixed time between 0.8 and 1.2": "The residual "
+                "of eq 9 falls with the first power of the step at a fixed time, as theorem 2 has "
+                "it.",
+                "steps: power/steps < 1.0": "The residual of eq 9 grows more slowly with their "
+                "number than the sum of squared steps, as gradients shrink.",
+                "width: power/width < 0": "The residual of eq 9 falls with the width, as kernels "
+                "of wide networks move less.",
+                "samples: power/samples between -0.2 and 0.2": "The residual of eq 9 does not "
+                "depend on the number of samples.",
+                "exact: exact < 1e-12": "Integrated along each step, the sum over samples closes "
+                "to 1e-12 everywhere. | largest relative residual of all networks | ours",
+            },
+            source="ours: section 5 announces the measurement",
+            test="t interval over networks of the slope in logarithms",
+        ),
+        *claims(
+            {
+                "close: residual < 0.1": "At the settings of section 5.1 the right side of eq 9 "
+                "approximates the left one: the residual is below a tenth of the change."
+            },
+            source="section 5: 'how well the RHS approximates the LHS'",
+            test="t interval over networks",
+            scales=("paper",),
+        ),
+    ),
     errata=("C3",),
     notes=(
         "Section 5 sets out to measure how well the right side of eq 9 approximates the left when "

@@ -1,14 +1,12 @@
 """Section 4.1: the tangent kernel of linear regression is the linear kernel."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Trend
-from inscape.lab.store import Record
-from inscape.papers.courtois._numbers import largest
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Largest, Quantities
+from inscape.lab.records import Records
 
 ERRORS = {
     "kernel": "The tangent kernel of linear regression is the inner product of the inputs.",
@@ -16,13 +14,7 @@ ERRORS = {
     "moved": "The kernel does not depend on the parameters: training leaves it as it is.",
     "residual": "The O(.) term disappears and the formula becomes exact.",
 }
-WHOLE: Axes = {
-    "inputs": [1, 2, 16, 64],
-    "n": [64],
-    "steps": [200],
-    "eta": [0.1],
-    "seed": list(range(4)),
-}
+WHOLE = grid(inputs=[1, 2, 16, 64], n=64, steps=200, eta=0.1, seed=list(range(4)))
 
 
 def cell(inputs: int, n: int, steps: int, eta: float, seed: int) -> dict[str, Any]:
@@ -54,12 +46,7 @@ def cell(inputs: int, n: int, steps: int, eta: float, seed: int) -> dict[str, An
     }
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return the largest error of each statement."""
-    return {name: largest([record.values[name] for record in records]) for name in ERRORS}
-
-
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw normalised kernels against cosines."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, RULE
@@ -72,32 +59,21 @@ def draw(records: Sequence[Record]) -> "Figure":
     return figure
 
 
-def _claims() -> tuple[Claim, ...]:
-    return tuple(
-        Trend(
-            name=name,
-            says=says,
-            of=name,
-            side="below",
-            bound=1e-12,
-            test="largest difference over all pairs and data sets; relative for the residual",
-            source="section 4.1",
-        )
-        for name, says in ERRORS.items()
-    )
-
-
 EXPERIMENT = Experiment(
     shows="Section 4.1",
     title="Linear regression: its kernel is linear, its normalised kernel the cosine",
-    smoke={"inputs": [2], "n": [8], "steps": [5], "eta": [0.1], "seed": [0]},
+    smoke=grid(inputs=2, n=8, steps=5, eta=0.1, seed=0),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("Two inputs, eight samples, five steps.",)},
     cell=cell,
-    analyse=analyse,
+    analyse=Quantities({name: Largest(name) for name in ERRORS}),
     draw=draw,
-    claims=_claims(),
+    claims=claims(
+        {f"{name}: {name} < 1e-12": f"{says}" for name, says in ERRORS.items()},
+        source="section 4.1",
+        test="largest difference over all pairs and data sets; relative for the residual",
+    ),
     notes=(
         "Inputs are uniform on a cube, in float64; the step is divided by a third of the number of "
         "inputs, so that descent does not diverge.",

@@ -1,24 +1,17 @@
 """Section 4.2: a network with a linear last layer is a linear function of its tangent features."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inscape._core.result import PROPORTION
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
-from inscape.lab.statistics import mean_estimate
-from inscape.lab.store import Record
-from inscape.papers.courtois._numbers import chosen, known, largest
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Largest, Mean, Quantities
+from inscape.lab.records import Record, Records
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-WHOLE: Axes = {
-    "activation": ["gelu", "relu", "tanh"],
-    "width": [10, 30],
-    "steps": [0, 1000],
-    "n": [256],
-    "seed": list(range(4)),
-}
+WHOLE = grid(
+    activation=["gelu", "relu", "tanh"], width=[10, 30], steps=[0, 1000], n=256, seed=list(range(4))
+)
 
 
 def cell(activation: str, width: int, steps: int, n: int, seed: int) -> dict[str, Any]:
@@ -50,42 +43,35 @@ def cell(activation: str, width: int, steps: int, n: int, seed: int) -> dict[str
     }
 
 
-def perfect(records: Sequence[Record]) -> list[Record]:
-    """Return the records of networks that make no error."""
-    return [record for record in records if record.values["accuracy"] == 1.0]
+def perfect(record: Record) -> bool:
+    """Tell whether a network makes no error."""
+    return bool(record.values["accuracy"] == 1.0)
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return the error of the identity, and how well planes separate where networks do."""
-    good = perfect(records)
-    found = {"error": largest([record.values["error"] for record in records])}
-    untrained: list[Record] = chosen(records, steps=0)
-    more = {
-        "SVM": mean_estimate([r.values["SVM"] for r in good], within=PROPORTION) if good else None,
-        "plane a": mean_estimate([r.values["accuracy of a"] for r in good], within=PROPORTION)
-        if good
-        else None,
-        "SVM untrained": mean_estimate([r.values["SVM"] for r in untrained], within=PROPORTION)
-        if untrained
-        else None,
+QUANTITIES = Quantities(
+    {
+        "error": Largest("error"),
+        "SVM": Mean("SVM", within=PROPORTION).where(perfect),
+        "plane a": Mean("accuracy of a", within=PROPORTION).where(perfect),
+        "SVM untrained": Mean("SVM", within=PROPORTION).where(steps=0),
     }
-    return found | known(more)
+)
 
 
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say how many networks make no error, and what untrained ones give."""
-    untrained = chosen(records, steps=0)
-    apart = sum(record.values["SVM"] == 1.0 for record in untrained)
+    untrained = records.where(steps=0)
+    apart = sum(value == 1.0 for value in untrained.values("SVM"))
+    right = untrained.values("accuracy") or [0]
     return [
-        f"{len(perfect(records))} of {len(records)} networks make no error.",
+        f"{len(records.where(perfect))} of {len(records)} networks make no error.",
         f"The converse does not hold: a plane separates the features of {apart} of "
-        f"{len(untrained)} untrained networks, which themselves get "
-        f"{min((r.values['accuracy'] for r in untrained), default=0):.0%} to "
-        f"{max((r.values['accuracy'] for r in untrained), default=0):.0%} of the points right.",
+        f"{len(untrained)} untrained networks, which themselves get {min(right):.0%} to "
+        f"{max(right):.0%} of the points right.",
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the linear function of the features against the network."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, RULE, VERMILION
@@ -112,44 +98,27 @@ def seconds(settings: Settings) -> float:
 EXPERIMENT = Experiment(
     shows="Section 4.2",
     title="A network with a linear last layer is a linear function of its tangent features",
-    smoke={"activation": ["gelu"], "width": [4], "steps": [0, 5], "n": [32], "seed": [0]},
+    smoke=grid(activation="gelu", width=4, steps=[0, 5], n=32, seed=0),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("One small network, 32 points, five steps.",)},
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="identity",
-            says="The inner product of the features with (W, b, 0, ..., 0) is the network.",
-            of="error",
-            side="below",
-            bound=1e-12,
-            test="largest relative difference over points and networks",
-            source="section 4.2",
-        ),
-        Value(
-            name="plane",
-            says="If the network has 100% accuracy, that plane separates the features.",
-            of="plane a",
-            published=1.0,
-            tolerance=0.0,
-            at=("networks with 100% accuracy", "accuracy of (W, b, 0, ..., 0)"),
-            source="section 4.2",
-        ),
-        Value(
-            name="separable",
-            says="If the network has 100% accuracy, a support vector machine finds the feature "
-            "space perfectly separable.",
-            of="SVM",
-            published=1.0,
-            tolerance=0.0,
-            at=("networks with 100% accuracy", "accuracy of the SVM"),
-            source="section 4.2",
-        ),
+    claims=claims(
+        {
+            "identity: error < 1e-12": "The inner product of the features with (W, b, 0, ..., 0) "
+            "is the network.",
+            "plane: plane a = 1.0 ± 0.0": "If the network has 100% accuracy, that plane separates "
+            "the features. | networks with 100% accuracy | accuracy of (W, b, 0, ..., 0)",
+            "separable: SVM = 1.0 ± 0.0": "If the network has 100% accuracy, a support vector "
+            "machine finds the feature space perfectly separable. | networks with 100% accuracy | "
+            "accuracy of the SVM",
+        },
+        source="section 4.2",
+        test="largest relative difference over points and networks",
     ),
     notes=(
         "The statement is about any network with a linear last layer: here two hidden layers of "

@@ -1,16 +1,15 @@
 """Section 6.1.3: does training find the exact structure for the completion of a row?"""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
-from inscape.lab.statistics import mean_estimate, paired_difference, proportion_of
-from inscape.lab.store import Record
-from inscape.papers.courtois._shares import difference
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Column, Difference, Mean, Quantities
+from inscape.lab.records import Record, Records
+from inscape.lab.statistics import proportion_difference, proportion_of
 
 #: Ways to train: the structure of figure 8, from near its exact weights, with one larger kernel,
 #: with more convolutions, and, as a choice that the paper leaves open, with biases.
@@ -79,62 +78,65 @@ def order(record: Record, ones: int) -> float:
     return math.log10(max(record.values[f"error/{ones}"], FLOOR))
 
 
-def chosen(records: Sequence[Record], variant: str, *, enough: bool | None = None) -> list[Record]:
-    """Return the records of one way to train, of narrow or of wide networks."""
-    return [
-        record
-        for record in records
-        if record.settings["variant"] == variant
-        and (enough is None or (record.settings["r"] >= ENOUGH) == enough)
-    ]
+def few(record: Record) -> bool:
+    """Tell whether a network has fewer channels than the paper needs."""
+    return bool(record.settings["r"] < ENOUGH)
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return how often training finds the rule, and how large the errors are."""
-    groups = {
-        "few": chosen(records, "plain", enough=False),
-        "near": chosen(records, "near"),
-        "many": chosen(records, "plain", enough=True),
-        "enlarged": chosen(records, "enlarged"),
+def many(record: Record) -> bool:
+    """Tell whether a network has enough channels."""
+    return not few(record)
+
+
+def _groups(records: Records) -> dict[str, Records]:
+    """Return the networks that the section speaks of, by a word for them."""
+    plain = records.where(variant="plain")
+    near, enlarged = (records.where(variant=name) for name in ("near", "enlarged"))
+    return {"few": plain.where(few), "near": near, "many": plain.where(many), "enlarged": enlarged}
+
+
+def found_by(records: Records) -> dict[str, Estimate]:
+    """Return how often training finds the rule, and by how much more often in one group."""
+    flags = {name: [solved(r) for r in group] for name, group in _groups(records).items()}
+    shares = {f"found/{name}": proportion_of(own) for name, own in flags.items() if own}
+    pairs = (("many", "few"), ("near", "few"), ("enlarged", "many"))
+    return shares | {
+        f"found/{one} minus {other}": proportion_difference(flags[one], flags[other])
+        for one, other in pairs
+        if flags[one] and flags[other]
     }
-    found = {
-        f"found/{name}": proportion_of([solved(record) for record in group])
-        for name, group in groups.items()
-        if group
-    }
-    for name, (one, other) in {
-        "found/many minus few": ("many", "few"),
-        "found/near minus few": ("near", "few"),
-        "found/enlarged minus many": ("enlarged", "many"),
-    }.items():
-        if groups[one] and groups[other]:
-            found[name] = difference(*([solved(r) for r in groups[g]] for g in (one, other)))
-    for record_ones in sorted({record.settings["ones"] for record in groups["many"]}):
-        if right := [r for r in groups["many"] if r.settings["ones"] == record_ones and solved(r)]:
-            found[f"order/many/{record_ones}"] = mean_estimate([order(r, 20) for r in right])
-    if extra := [r for r in chosen(records, "extra") if r.settings["ones"] == 10]:
-        for ones in TESTED:
-            found[f"order/extra/{ones}"] = mean_estimate([order(r, ones) for r in extra])
-        ends = ([order(record, ones) for record in extra] for ones in (20, 4))
-        found["order/extra/growth"] = paired_difference(*ends)
-    return found
 
 
-def tables(records: Sequence[Record]) -> Mapping[tuple[str, int], list[Record]]:
-    """Return the records by way to train and by channels."""
-    found: dict[tuple[str, int], list[Record]] = {}
-    for variant in VARIANTS:
-        for record in chosen(records, variant):
-            found.setdefault((variant, record.settings["r"]), []).append(record)
-    return found
+def _order(ones: int) -> Callable[[Record], float]:
+    return lambda record: order(record, ones)
 
 
-def conclude(records: Sequence[Record]) -> list[str]:
+QUANTITIES = Quantities(
+    {
+        **{
+            f"order/many/{ones}": Mean(lambda r: order(r, 20)).where(
+                lambda r: many(r) and solved(r), variant="plain", ones=ones
+            )
+            for ones in TESTED
+        },
+        **{
+            f"order/extra/{ones}": Mean(_order(ones)).where(variant="extra", ones=10)
+            for ones in TESTED
+        },
+        "order/extra/growth": Difference(
+            Column(lambda r: order(r, 20)), Column(lambda r: order(r, 4))
+        ).where(variant="extra", ones=10),
+    },
+    found_by,
+)
+
+
+def conclude(records: Records) -> list[str]:
     """Say for each way to train and each width how many networks find the rule."""
     said = []
-    for (variant, r), group in tables(records).items():
-        errors = sorted(record.values["error/20"] for record in group)
-        whole = sum(record.values["wrong/20"] == 0 for record in group)
+    for (variant, r), group in records.by("variant", "r").items():
+        errors = sorted(group.values("error/20"))
+        whole = sum(wrong == 0 for wrong in group.values("wrong/20"))
         said.append(
             f"{variant}, r = {r}: {sum(map(solved, group))} of {len(group)} networks find the rule "
             f"(error on 20 ones at most {FOUND:g}), {whole} round to it without a fault; errors "
@@ -143,12 +145,12 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the error of every network on rows with 20 ones, by way to train and width."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, FAINT, ORANGE, quiet_grid
 
-    groups = tables(records)
+    groups = records.by("variant", "r")
     figure, (ax,) = panels(1, size=(6.2, 3.4))
     for place, group in enumerate(groups.values()):
         for k, record in enumerate(group):
@@ -196,45 +198,38 @@ def seconds(settings: Settings) -> float:
     )
 
 
-EVERY: Axes = {"variant": list(VARIANTS), "r": [2, 4, 6, 8, 16]}
+EVERY = grid(variant=list(VARIANTS), r=[2, 4, 6, 8, 16])
+
 
 EXPERIMENT = Experiment(
     shows="Section 6.1.3",
     title="Training the exact structure on the completion of a row",
-    smoke={
-        "variant": list(VARIANTS),
-        "r": [2, 8],
-        "ones": [4],
-        "lr": [0.01],
-        "seed": [0],
-        "p": [32],
-        "n": [32],
-        "batch": [16],
-        "epochs": [1],
-        "tested": [8],
-    },
-    laptop={
-        **EVERY,
-        "ones": [10],
-        "lr": [0.03],
-        "seed": range(12),
-        "p": [128],
-        "n": [10_000],
-        "batch": [32],
-        "epochs": [3],
-        "tested": [5000],
-    },
-    paper={
-        **EVERY,
-        "ones": [4, 10, 20],
-        "lr": [0.01, 0.03],
-        "seed": range(12),
-        "p": [128],
-        "n": [10_000],
-        "batch": [32],
-        "epochs": [30],
-        "tested": [100_000],
-    },
+    smoke=grid(
+        variant=list(VARIANTS),
+        r=[2, 8],
+        ones=4,
+        lr=0.01,
+        seed=0,
+        p=32,
+        n=32,
+        batch=16,
+        epochs=1,
+        tested=8,
+    ),
+    laptop=grid(
+        EVERY, ones=10, lr=0.03, seed=range(12), p=128, n=10_000, batch=32, epochs=3, tested=5000
+    ),
+    paper=grid(
+        EVERY,
+        ones=[4, 10, 20],
+        lr=[0.01, 0.03],
+        seed=range(12),
+        p=128,
+        n=10_000,
+        batch=32,
+        epochs=30,
+        tested=100_000,
+    ),
     departures={
         "smoke": ("Rows of 32 pixels, one epoch on 32 of them: only to see that it runs.",),
         "laptop": (
@@ -246,106 +241,43 @@ EXPERIMENT = Experiment(
     cell=cell,
     keeps=keeps,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="few-never",
-            says="With r < 8 the network never converges to the optimal solution (in fewer than "
-            "one training of ten).",
-            of="found/few",
-            side="below",
-            bound=0.1,
-            test="share of trainings over all r < 8, Wilson's interval",
-            source="section 6.1.3",
-        ),
-        Trend(
-            name="near-converges",
-            says="With r < 8 it converges from the exact weights with noise of sigma < 0.1 (most "
-            "do).",
-            of="found/near",
-            side="above",
-            bound=0.5,
-            test="share of trainings over all r < 8, Wilson's interval",
-            source="section 6.1.3",
-        ),
-        Trend(
-            name="near-helps",
-            says="Starting near the exact weights is what makes r < 8 converge.",
-            of="found/near minus few",
-            side="above",
-            test="difference of shares, Newcombe's interval",
-            source="section 6.1.3",
-        ),
-        Trend(
-            name="many-converge",
-            says="For any r >= 8 it converges without further help (most do).",
-            of="found/many",
-            side="above",
-            bound=0.5,
-            test="share of trainings over all r >= 8, Wilson's interval",
-            source="section 6.1.3",
-        ),
-        Trend(
-            name="width-decides",
-            says="With r >= 8 it converges more often than with r < 8.",
-            of="found/many minus few",
-            side="above",
-            test="difference of shares, Newcombe's interval",
-            source="section 6.1.3",
-        ),
-        Trend(
-            name="transfer",
-            says="Trained on 10 ones with r >= 8, the error on 20 ones is 1e-7 (of that order, or "
-            "less).",
-            of="order/many/10",
-            side="below",
-            bound=-6.5,
-            test="mean decimal logarithm over the networks that found the rule, t interval",
-            source="section 6.1.3",
-        ),
-        Trend(
-            name="enlarged-never",
-            says="With one larger kernel the network does not converge for any r (in fewer than "
-            "one training of five).",
-            of="found/enlarged",
-            side="below",
-            bound=0.2,
-            test="share of trainings over all r >= 8, Wilson's interval",
-            source="section 6.1.3",
-        ),
-        Trend(
-            name="enlarged-breaks",
-            says="Enlarging one kernel is what stops convergence.",
-            of="found/enlarged minus many",
-            side="below",
-            test="difference of shares, Newcombe's interval",
-            source="section 6.1.3",
-        ),
-        *(
-            Value(
-                name=f"extra-{ones}",
-                says=f"With more convolutions, trained on 10 ones, the error on {ones} ones is of "
-                f"order 1e{published}.",
-                of=f"order/extra/{ones}",
-                published=published,
-                tolerance=0.5,
-                side="above",
-                bound=-6.5,
-                at=("extra convolutions", f"D_{ones}"),
-                source="section 6.1.3",
-            )
-            for ones, published in ((4, -4), (10, -3), (20, -2))
-        ),
-        Trend(
-            name="extra-grows",
-            says="With more convolutions the error grows with the number of ones.",
-            of="order/extra/growth",
-            side="above",
-            test="decimal logarithm on 20 ones minus that on 4, paired t interval over networks",
-            source="section 6.1.3",
-        ),
+    claims=claims(
+        {
+            "few-never: found/few < 0.1": "With r < 8 the network never converges to the optimal "
+            "solution (in fewer than one training of ten). | share of trainings over all r < 8, "
+            "Wilson's interval",
+            "near-converges: found/near > 0.5": "With r < 8 it converges from the exact weights "
+            "with noise of sigma < 0.1 (most do). | share of trainings over all r < 8, Wilson's "
+            "interval",
+            "near-helps: found/near minus few > 0": "Starting near the exact weights is what "
+            "makes r < 8 converge.",
+            "many-converge: found/many > 0.5": "For any r >= 8 it converges without further help "
+            "(most do). | share of trainings over all r >= 8, Wilson's interval",
+            "width-decides: found/many minus few > 0": "With r >= 8 it converges more often than "
+            "with r < 8.",
+            "transfer: order/many/10 < -6.5": "Trained on 10 ones with r >= 8, the error on 20 "
+            "ones is 1e-7 (of that order, or less). | mean decimal logarithm over the networks "
+            "that found the rule, t interval",
+            "enlarged-never: found/enlarged < 0.2": "With one larger kernel the network does not "
+            "converge for any r (in fewer than one training of five). | share of trainings over "
+            "all r >= 8, Wilson's interval",
+            "enlarged-breaks: found/enlarged minus many < 0": "Enlarging one kernel is what stops "
+            "convergence.",
+            **{
+                f"extra-{ones}: order/extra/{ones} = {published} ± 0.5, above -6.5": "With more "
+                f"convolutions, trained on 10 ones, the error on {ones} ones is of order "
+                f"1e{published}. | extra convolutions | D_{ones}"
+                for ones, published in ((4, -4), (10, -3), (20, -2))
+            },
+            "extra-grows: order/extra/growth > 0": "With more convolutions the error grows with "
+            "the number of ones. | decimal logarithm on 20 ones minus that on 4, paired t "
+            "interval over networks",
+        },
+        source="section 6.1.3",
+        test="difference of shares, Newcombe's interval",
     ),
     errata=("C4",),
     notes=(

@@ -1,23 +1,14 @@
 """Theorem 1: under gradient flow a network moves as a kernel machine does."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
-from inscape.lab.statistics import mean_estimate
-from inscape.lab.store import Record
-from inscape.papers.courtois._numbers import chosen, known, largest, slope_over_seeds
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Largest, Mean, Quantities, Slope
+from inscape.lab.records import Records
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-WHOLE: Axes = {
-    "eta": [0.08, 0.04, 0.02, 0.01],
-    "time": [32.0],
-    "n": [64],
-    "queries": [32],
-    "seed": list(range(6)),
-}
+WHOLE = grid(eta=[0.08, 0.04, 0.02, 0.01], time=32.0, n=64, queries=32, seed=list(range(6)))
 
 
 def cell(eta: float, time: float, n: int, queries: int, seed: int) -> dict[str, Any]:
@@ -70,34 +61,34 @@ def _spread(run: Any, x: Any, y: Any, at: Any, added: Any) -> float:
     return size
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return the error of eq 5, the power of the residual, and how weights depend on queries."""
-    finest = min(record.settings["eta"] for record in records)
-    fine = chosen(records, eta=finest)
-    return known(
-        {
-            "derivative error": largest([r.values["derivative error"] for r in records]),
-            "power": slope_over_seeds(records, "eta", "residual"),
-            "residual": mean_estimate([r.values["residual"] for r in fine]),
-            "spread": mean_estimate([r.values["spread"] for r in fine]),
-        }
-    )
+def finest(records: Records) -> Records:
+    """Return the records with the smallest steps."""
+    return records.where(eta=records.different("eta")[0])
 
 
-def conclude(records: Sequence[Record]) -> list[str]:
+QUANTITIES = Quantities(
+    {
+        "derivative error": Largest("derivative error"),
+        "power": Slope("eta", "residual"),
+        "residual": lambda records: Mean("residual")(finest(records)),
+        "spread": lambda records: Mean("spread")(finest(records)),
+    }
+)
+
+
+def conclude(records: Records) -> list[str]:
     """Say how small the residual gets."""
-    found = analyse(records)
-    finest = min(record.settings["eta"] for record in records)
+    found = QUANTITIES(records)
     return [
-        f"With steps of {finest:g} the sum over samples misses the change of a prediction by "
-        f"{found['residual'].value:.1%}; it would miss nothing with steps of 0.",
+        f"With steps of {records.different('eta')[0]:g} the sum over samples misses the change of "
+        f"a prediction by {found['residual'].value:.1%}; it would miss nothing with steps of 0.",
         "Over queries the weight of a sample deviates from its mean by "
         f"{found['spread'].value:.1%} of its size; in a kernel machine in the sense of eq 3 it "
         "would be one number.",
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the residual against the step at a fixed time."""
     from inscape.figures.panels import panels
     from inscape.papers.courtois._powers import powers
@@ -117,45 +108,28 @@ def seconds(settings: Settings) -> float:
 EXPERIMENT = Experiment(
     shows="Theorem 1",
     title="The continuous-time formula: exact for the speed, a limit for the trained function",
-    smoke={"eta": [0.5, 0.25], "time": [2.0], "n": [16], "queries": [4], "seed": [0]},
+    smoke=grid(eta=[0.5, 0.25], time=2.0, n=16, queries=4, seed=0),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("16 samples, 4 queries, up to 8 large steps, one network.",)},
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="derivative",
-            says="The time derivative of the network is exactly a kernel machine.",
-            of="derivative error",
-            side="below",
-            bound=1e-10,
-            test="largest relative error over networks, before and after training",
-            source="section 3.0.1, eq 5",
-        ),
-        Trend(
-            name="limit",
-            says="The discrete sum tends to the trained function as steps shrink at a fixed time: "
-            "its residual falls with the first power of the step.",
-            of="power",
-            side="between",
-            bound=0.9,
-            upper=1.1,
-            test="t interval of the slope in logarithms over networks",
-            source="theorem 1; theorem 2 at a fixed time K eta",
-        ),
-        Trend(
-            name="weights",
-            says="The weights a_n depend on the query (by more than a tenth of their size).",
-            of="spread",
-            side="above",
-            bound=0.1,
-            test="t interval over networks",
-            source="section 3.0.1; erratum C1",
-        ),
+    claims=claims(
+        {
+            "derivative: derivative error < 1e-10": "The time derivative of the network is "
+            "exactly a kernel machine.",
+            "limit: power between 0.9 and 1.1": "The discrete sum tends to the trained function "
+            "as steps shrink at a fixed time: its residual falls with the first power of the "
+            "step. | t interval of the slope in logarithms over networks | theorem 1; theorem 2 "
+            "at a fixed time K eta",
+            "weights: spread > 0.1": "The weights a_n depend on the query (by more than a tenth "
+            "of their size). | t interval over networks | section 3.0.1; erratum C1",
+        },
+        source="section 3.0.1, eq 5",
+        test="largest relative error over networks, before and after training",
     ),
     errata=("C1",),
     notes=(

@@ -1,14 +1,12 @@
 """Theorem 2: the discrete formula, with an error of the order of the sum of squared steps."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Settings, Trend
-from inscape.lab.store import Record
-from inscape.papers.courtois._numbers import chosen, known, largest, slope_over_seeds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Largest, Quantities, Slope
+from inscape.lab.records import Records
 
 TIME, STEPS = 8.0, 64
 LINEAR = "linear regression"
@@ -19,15 +17,15 @@ POWERS = {
     "falling steps": (2.0, "so it is, but for a factor, for steps eta / (1 + k / 32)"),
     "fixed time": (1.0, "K eta² is eta times the time K eta"),
 }
-WHOLE: Axes = {
-    "case": [*POWERS, LINEAR],
-    "eta": [0.04, 0.02, 0.01, 0.005],
-    "time": [TIME],
-    "steps": [STEPS],
-    "n": [64],
-    "queries": [32],
-    "seed": list(range(6)),
-}
+WHOLE = grid(
+    case=[*POWERS, LINEAR],
+    eta=[0.04, 0.02, 0.01, 0.005],
+    time=TIME,
+    steps=STEPS,
+    n=64,
+    queries=32,
+    seed=list(range(6)),
+)
 
 
 def cell(
@@ -59,24 +57,20 @@ def _falling(step: int) -> float:
     return 1 / (1 + step / 32)
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return the power of the residual in each case, and its size for linear regression."""
-    found: dict[str, Estimate | None] = {
-        f"power/{case}": slope_over_seeds(chosen(records, case=case), "eta", "residual")
-        for case in POWERS
+QUANTITIES = Quantities(
+    {
+        **{f"power/{case}": Slope("eta", "residual").where(case=case) for case in POWERS},
+        LINEAR: Largest(lambda r: r.values["residual"] / r.values["change"]).where(case=LINEAR),
     }
-    linear = chosen(records, case=LINEAR)
-    if linear:
-        sizes = [r.values["residual"] / r.values["change"] for r in linear]
-        found["linear regression"] = largest(sizes)
-    return known(found)
+)
 
 
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say what the constant before the sum of squares is."""
     said = []
     for case in POWERS:
-        ratios = [r.values["residual"] / r.values["squares"] for r in chosen(records, case=case)]
+        own = records.where(case=case)
+        ratios = [r.values["residual"] / r.values["squares"] for r in own]
         if ratios:
             said.append(
                 f"The residual is {min(ratios):.2g} to {max(ratios):.2g} times the sum of squared "
@@ -85,17 +79,18 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the residual against the step in each case, with lines of the claimed powers."""
     from inscape.figures.panels import panels
     from inscape.papers.courtois._powers import powers
 
-    cases = [case for case in POWERS if chosen(records, case=case)]
+    cases = [case for case in POWERS if records.where(case=case)]
     figure, axes = panels(len(cases), columns=4, size=(2.2, 2.3))
     for ax, case in zip(axes, cases, strict=True):
-        powers(ax, {case: chosen(records, case=case)}, "eta", "residual", power=POWERS[case][0])
+        powers(ax, {case: records.where(case=case)}, "eta", "residual", power=POWERS[case][0])
         ax.set(title=f"{case}: power {POWERS[case][0]:g}", xlabel="step")
-    axes[0].set_ylabel("residual of eq 9")
+    for ax in axes[:1]:
+        ax.set_ylabel("residual of eq 9")
     return figure
 
 
@@ -105,53 +100,32 @@ def seconds(settings: Settings) -> float:
     return 0.1 + 5e-3 * float(settings["time"] / settings["eta"] if long else settings["steps"])
 
 
-def _claims() -> tuple[Claim, ...]:
-    found = [
-        Trend(
-            name=case.replace(" ", "-"),
-            says=f"The error of eq 9 is O(sum of eta²): here its power is {power:g}, for {why}.",
-            of=f"power/{case}",
-            side="between",
-            bound=power - 0.1,
-            upper=power + 0.1,
-            test="t interval of the slope in logarithms over networks",
-            source="theorem 2",
-        )
-        for case, (power, why) in POWERS.items()
-    ]
-    exact = Trend(
-        name="linear-regression",
-        says="The formula is exact for linear regression.",
-        of="linear regression",
-        side="below",
-        bound=1e-12,
-        test="largest relative residual over data sets and steps",
-        source="section 4.1",
-    )
-    return (*found, exact)
-
-
 EXPERIMENT = Experiment(
     shows="Theorem 2",
     title="The discrete-step formula: its error has the order of the sum of squared steps",
-    smoke={
-        **WHOLE,
-        "eta": [0.02, 0.01],
-        "time": [0.08],
-        "steps": [4],
-        "n": [8],
-        "queries": [2],
-        "seed": [0],
-    },
+    smoke=grid(WHOLE, eta=[0.02, 0.01], time=0.08, steps=4, n=8, queries=2, seed=0),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("Eight samples, two queries, up to eight steps, one network.",)},
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=_claims(),
+    claims=claims(
+        {
+            **{
+                f"{case.replace(' ', '-')}: power/{case} between {power - 0.1} and "
+                f"{power + 0.1}": "The "
+                f"error of eq 9 is O(sum of eta²): here its power is {power:g}, for {why}."
+                for case, (power, why) in POWERS.items()
+            },
+            "linear-regression: linear regression < 1e-12": "The formula is exact for linear "
+            "regression. | largest relative residual over data sets and steps | section 4.1",
+        },
+        source="theorem 2",
+        test="t interval of the slope in logarithms over networks",
+    ),
     errata=("C2", "C3"),
     notes=(
         "The network of section 5.1 on 64 points of its task, in float64; the loss is the mean "

@@ -1,25 +1,23 @@
 """Theorem 3: the formula for several outputs, with blocks of a kernel."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Settings, Trend
-from inscape.lab.store import Record
-from inscape.papers.courtois._numbers import chosen, known, largest, slope_over_seeds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Largest, Quantities, Slope
+from inscape.lab.records import Records
 
 LOSSES = {"mse": "squared error", "cross_entropy": "cross entropy"}
-WHOLE: Axes = {
-    "loss": list(LOSSES),
-    "eta": [0.04, 0.02, 0.01, 0.005],
-    "time": [4.0],
-    "outputs": [3],
-    "n": [64],
-    "queries": [16],
-    "seed": list(range(5)),
-}
+WHOLE = grid(
+    loss=list(LOSSES),
+    eta=[0.04, 0.02, 0.01, 0.005],
+    time=4.0,
+    outputs=3,
+    n=64,
+    queries=16,
+    seed=list(range(5)),
+)
 
 
 def cell(
@@ -73,24 +71,22 @@ def by_blocks(run: Any, x: Any, y: Any, at: Any) -> Any:
     return total
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return the power of the residual for each loss, and the largest errors."""
-    found: dict[str, Estimate | None] = {
-        f"power/{loss}": slope_over_seeds(chosen(records, loss=loss), "eta", "residual")
-        for loss in LOSSES
+QUANTITIES = Quantities(
+    {
+        **{f"power/{loss}": Slope("eta", "residual").where(loss=loss) for loss in LOSSES},
+        "blocks": Largest("blocks"),
+        "exact": Largest("exact residual"),
     }
-    found["blocks"] = largest([record.values["blocks"] for record in records])
-    found["exact"] = largest([record.values["exact residual"] for record in records])
-    return known(found)
+)
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the residual against the step for both losses."""
     from inscape.figures.panels import panels
     from inscape.papers.courtois._powers import powers
 
     figure, (ax,) = panels(1, size=(4.2, 2.8))
-    lines = {name: chosen(records, loss=loss) for loss, name in LOSSES.items()}
+    lines = {name: records.where(loss=loss) for loss, name in LOSSES.items()}
     powers(ax, {name: some for name, some in lines.items() if some}, "eta", "residual", power=1)
     ax.set(xlabel="step, at a fixed time", ylabel="relative residual")
     ax.legend()
@@ -102,61 +98,34 @@ def seconds(settings: Settings) -> float:
     return float(settings["time"] / settings["eta"] * 1e-2)
 
 
-def _claims() -> tuple[Claim, ...]:
-    powers = (
-        Trend(
-            name=f"power-{loss.replace('_', '-')}",
-            says="The formula holds for several outputs up to O(sum of eta²): at a fixed time the "
-            f"residual falls with the first power of the step ({name}).",
-            of=f"power/{loss}",
-            side="between",
-            bound=0.9,
-            upper=1.1,
-            test="t interval of the slope in logarithms over networks",
-            source="theorem 3",
-        )
-        for loss, name in LOSSES.items()
-    )
-    blocks = Trend(
-        name="blocks",
-        says="The sum over samples is that of q x q kernel blocks times loss derivatives.",
-        of="blocks",
-        side="below",
-        bound=1e-10,
-        test="largest relative difference of two ways to the sum",
-        source="theorem 3, definition 5",
-    )
-    exact = Trend(
-        name="exact",
-        says="Integrated along each step, the sum closes to rounding for every output.",
-        of="exact",
-        side="below",
-        bound=1e-12,
-        test="largest relative residual",
-        source="ours",
-    )
-    return (*powers, blocks, exact)
-
-
 EXPERIMENT = Experiment(
     shows="Theorem 3",
     title="The formula for several outputs, by squared error and by cross entropy",
-    smoke={
-        **WHOLE,
-        "eta": [0.04, 0.02],
-        "time": [0.16],
-        "n": [8],
-        "queries": [2],
-        "seed": [0],
-    },
+    smoke=grid(WHOLE, eta=[0.04, 0.02], time=0.16, n=8, queries=2, seed=0),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("Eight samples, two queries, up to eight steps, one network.",)},
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     draw=draw,
-    claims=_claims(),
+    claims=claims(
+        {
+            **{
+                f"power-{loss.replace('_', '-')}: power/{loss} between 0.9 and 1.1": "The formula "
+                "holds for several outputs up to O(sum of eta²): at a fixed time the residual "
+                f"falls with the first power of the step ({name})."
+                for loss, name in LOSSES.items()
+            },
+            "blocks: blocks < 1e-10": "The sum over samples is that of q x q kernel blocks times "
+            "loss derivatives. | largest relative difference of two ways to the sum | theorem 3, "
+            "definition 5",
+            "exact: exact < 1e-12": "Integrated along each step, the sum closes to rounding for "
+            "every output. | largest relative residual | ours",
+        },
+        source="theorem 3",
+        test="t interval of the slope in logarithms over networks",
+    ),
     errata=("C9",),
     notes=(
         "A network 2-10-10-3 learns in which third of the plane, seen from the origin, a point of "

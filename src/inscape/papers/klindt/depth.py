@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inscape._core.result import CORRELATION, PROPORTION
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import paired_difference
-from inscape.lab.store import Record
 from inscape.papers.klindt import _deep_trends as trends
 from inscape.papers.klindt._deep_claims import CLAIMS
 from inscape.papers.klindt._deep_trends import Place, Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 #: Controls and their words; the first is the paper's, those from ``decay`` on are for comparison.
 CONTROLS = {
@@ -34,16 +35,16 @@ NAMES = {"tanh": "tanh", "relu": "ReLU"}
 DEPTHS = [1, 3, 4, 6]
 #: Rank correlation that counts as following in order, and distance from a slope of -1 as the law.
 IN_ORDER, NEAR = 0.9, 0.25
-WHOLE: Axes = {
-    "task": ["sums:128", "digits:1024"],
-    "activation": [*NAMES, "rbf"],
-    "depth": [0, *DEPTHS],
-    "control": [*CONTROLS, "process"],
-    "width": [64],
-    "knobs": [6],
-    "networks": [10],
-    "passes": [3000],
-}
+WHOLE = grid(
+    task=["sums:128", "digits:1024"],
+    activation=[*NAMES, "rbf"],
+    depth=[0, *DEPTHS],
+    control=[*CONTROLS, "process"],
+    width=64,
+    knobs=6,
+    networks=10,
+    passes=3000,
+)
 
 
 def cell(
@@ -213,7 +214,7 @@ def _robust_said(found: dict[Place, Sweep], control: str, activation: str) -> st
     return f"{what}, by hidden layers: {'; '.join(parts)}."
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw length scale and robust accuracy against the knob, a column for each depth."""
     from inscape.figures.panels import panels
 
@@ -274,18 +275,18 @@ def _middles(table: trends.Array) -> trends.Array:
 EXPERIMENT = Experiment(
     shows="Section 4, beyond it",
     title="Which control gives a deep network a length scale, and robustness with it?",
-    smoke={
-        **WHOLE,
-        "task": ["sums:16", "digits:64"],
-        "activation": ["tanh", "rbf"],
-        "depth": [0, 1],
-        "control": ["hidden", "none", "process"],
-        "width": [4],
-        "knobs": [2],
-        "networks": [1],
-        "passes": [3],
-    },
-    laptop={**WHOLE, "width": [32], "networks": [5], "passes": [400]},
+    smoke=grid(
+        WHOLE,
+        task=["sums:16", "digits:64"],
+        activation=["tanh", "rbf"],
+        depth=[0, 1],
+        control=["hidden", "none", "process"],
+        width=4,
+        knobs=2,
+        networks=1,
+        passes=3,
+    ),
+    laptop=grid(WHOLE, width=32, networks=5, passes=400),
     paper=WHOLE,
     departures={
         "smoke": ("Networks of width 4, three steps, two knobs, two controls.",),

@@ -1,18 +1,17 @@
 """Figure 10: what the best length scale gains on MNIST, beside the best weight decay."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Estimate, Experiment, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import bootstrap_estimate
-from inscape.lab.store import Record
 from inscape.papers.klindt import _attacked as task
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KINDS = {"tanh": "tanh, sigma", "relu": "ReLU, weight decay"}
 WORDS = {"tanh": "1/sigma", "relu": "weight decay"}
@@ -82,7 +81,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the curves of both sweeps under both perturbations, and the gains below."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, VERMILION
@@ -109,33 +108,33 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 10",
     title="Gain in accuracy on MNIST by sigma (tanh) and by weight decay (ReLU)",
-    smoke={
-        "data": ["digits:n=200"],
-        "kind": list(KINDS),
-        "strength": [0.0, 0.01, 1.0, 3.0],
-        "width": [16],
-        "epochs": [1],
-        "seed": [0, 1],
-        "points": [20],
-    },
-    laptop={
-        "data": ["mnist:n=10000"],
-        "kind": list(KINDS),
-        "strength": sorted({*task.SCALES, *task.DECAYS}),
-        "width": [512],
-        "epochs": [20],
-        "seed": range(3),
-        "points": [1000],
-    },
-    paper={
-        "data": ["mnist:n=60000"],
-        "kind": list(KINDS),
-        "strength": sorted({*task.SCALES, *task.DECAYS}),
-        "width": [10_000],
-        "epochs": [50],
-        "seed": range(3),
-        "points": [10_000],
-    },
+    smoke=grid(
+        data="digits:n=200",
+        kind=list(KINDS),
+        strength=[0.0, 0.01, 1.0, 3.0],
+        width=16,
+        epochs=1,
+        seed=[0, 1],
+        points=20,
+    ),
+    laptop=grid(
+        data="mnist:n=10000",
+        kind=list(KINDS),
+        strength=sorted({*task.SCALES, *task.DECAYS}),
+        width=512,
+        epochs=20,
+        seed=range(3),
+        points=1000,
+    ),
+    paper=grid(
+        data="mnist:n=60000",
+        kind=list(KINDS),
+        strength=sorted({*task.SCALES, *task.DECAYS}),
+        width=10_000,
+        epochs=50,
+        seed=range(3),
+        points=10_000,
+    ),
     departures={
         "smoke": ("200 of the embedded digits, 16 units, one epoch.",),
         "laptop": (
@@ -151,23 +150,15 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="weight-decay-helps",
-            says="Weight decay on ReLU networks increases adversarial robustness.",
-            of="gain fgsm, relu",
-            side="above",
-            test="mean gain over the steps of the value best for the other seeds, bootstrap",
-            source="section 3.5 and A.2.5",
-        ),
-        Trend(
-            name="sigma-helps-more",
-            says="It does so to a smaller extent than sigma on tanh networks.",
-            of="more fgsm",
-            side="above",
-            test="difference of such mean gains, bootstrap over seeds",
-            source="section 3.5 and A.2.5",
-        ),
+    claims=claims(
+        {
+            "weight-decay-helps: gain fgsm, relu > 0": "Weight decay on ReLU networks increases "
+            "adversarial robustness.",
+            "sigma-helps-more: more fgsm > 0": "It does so to a smaller extent than sigma on tanh "
+            "networks. | difference of such mean gains, bootstrap over seeds",
+        },
+        source="section 3.5 and A.2.5",
+        test="mean gain over the steps of the value best for the other seeds, bootstrap",
     ),
     errata=("K6",),
     notes=(

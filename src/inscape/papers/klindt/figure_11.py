@@ -1,24 +1,23 @@
 """Figure 11: a tanh network learns addition where the data are dense."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Trend
-from inscape.lab.statistics import bootstrap_estimate, kendall_tau
-from inscape.lab.store import Record
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Mean, Quantities
+from inscape.lab.records import Record, Records
+from inscape.lab.statistics import kendall_tau
 from inscape.papers.klindt import _maps
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LIMIT = 3.0
 RINGS = 12
 #: 1 / sigma of Eq. (7); 0 for weights without it.
 KINDS = {0.0: "plain", 1.0: "normalised"}
-ONCE: Axes = {"width": [1024], "n": [128], "steps": [50_000]}
-WHOLE: Axes = {"inverse_sigma": list(KINDS), "seed": range(10), **ONCE}
+ONCE = grid(width=1024, n=128, steps=50_000)
+WHOLE = grid(inverse_sigma=list(KINDS), seed=range(10), **ONCE)
 
 
 def cell(inverse_sigma: float, seed: int, width: int, n: int, steps: int) -> dict[str, Any]:
@@ -32,12 +31,7 @@ def cell(inverse_sigma: float, seed: int, width: int, n: int, steps: int) -> dic
     y, none = x.sum(1, keepdim=True), torch.zeros(0, 2)
     data = regression("normal", (x, y), (none, none[:, :1]), dtype=torch.float32, settings={})
     net = task.trained(
-        data,
-        width=width,
-        activation="tanh",
-        steps=steps,
-        seed=seed,
-        inverse_sigma=inverse_sigma,
+        data, width=width, activation="tanh", steps=steps, seed=seed, inverse_sigma=inverse_sigma
     )
     f = task.double(net)
     at = task.plane(LIMIT, 256)
@@ -56,22 +50,28 @@ def seconds(settings: Any) -> float:
     return 1 + 1.1e-9 * float(settings["width"] * settings["n"] * settings["steps"])
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return the rank correlation of radius and error, seed by seed, and the step outwards."""
-    found = {}
-    for inverse, kind in KINDS.items():
-        rings = [r.values["rings"] for r in records if r.settings["inverse_sigma"] == inverse]
-        if rings:
-            taus = [kendall_tau(range(RINGS), one) for one in rings]
-            found[f"tau, {kind}"] = bootstrap_estimate(taus)
-            steps = [float(np.mean(one[-3:]) - np.mean(one[:3])) for one in rings]
-            found[f"decades, {kind}"] = bootstrap_estimate(steps)
-    return found
+def _tau(record: Record) -> float:
+    return kendall_tau(range(RINGS), record.values["rings"])
 
 
-def conclude(records: Sequence[Record]) -> list[str]:
+def _decades(record: Record) -> float:
+    """Return how much worse the three outermost rings are than the three in the middle."""
+    rings = record.values["rings"]
+    return float(np.mean(rings[-3:]) - np.mean(rings[:3]))
+
+
+QUANTITIES = Quantities(
+    {
+        f"{name}, {kind}": Mean(of, interval="bootstrap").where(inverse_sigma=inverse)
+        for inverse, kind in KINDS.items()
+        for name, of in (("tau", _tau), ("decades", _decades))
+    }
+)
+
+
+def conclude(records: Records) -> list[str]:
     """Say how much worse the outskirts are."""
-    found = analyse(records)
+    found = QUANTITIES(records)
     return [
         f"From the centre (|x| < 0.75) to the outskirts (|x| > 2.25) the squared error of "
         f"{kind} networks grows by {found[f'decades, {kind}'].value:.1f} decades."
@@ -80,40 +80,35 @@ def conclude(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the map of the first repeat of both kinds."""
-    row = []
-    for inverse, kind in KINDS.items():
-        record = _maps.first_map(records, inverse_sigma=inverse)
-        if record is not None:
-            words = ", $1/\\sigma$ = 1" if inverse else ""
-            row.append((f"{kind}{words}", record))
-    return _maps.rows_of_maps([row], LIMIT)
+    titles = {0.0: "plain", 1.0: "normalised, $1/\\sigma$ = 1"}
+    maps = {
+        title: records.where(inverse_sigma=inverse).first("map")
+        for inverse, title in titles.items()
+    }
+    return _maps.rows_of_maps([maps], LIMIT)
 
 
 EXPERIMENT = Experiment(
     shows="Figure 11",
     title="Error of a tanh network that learned addition from normal inputs",
-    smoke={"inverse_sigma": list(KINDS), "seed": [0, 1], "width": [16], "n": [24], "steps": [40]},
+    smoke=grid(inverse_sigma=list(KINDS), seed=[0, 1], width=16, n=24, steps=40),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("16 units, 24 points, 40 steps, two seeds.",)},
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=tuple(
-        Trend(
-            name=f"density-{kind}",
-            says="The error map follows the density of the data: it is worse the farther out.",
-            of=f"tau, {kind}",
-            side="above",
-            bound=0.5,
-            test="Kendall's tau of ring and mean log error, bootstrap over seeds",
-            source=f"A.2.6, figure 11; {kind} weights",
-        )
-        for kind in KINDS.values()
+    claims=claims(
+        {
+            f"density-{kind}: tau, {kind} > 0.5": "The error map follows the density of the "
+            f"data: it is worse the farther out. | | A.2.6, figure 11; {kind} weights"
+            for kind in KINDS.values()
+        },
+        test="Kendall's tau of ring and mean log error, bootstrap over seeds",
     ),
     errata=("K1", "K2", "K3", "K10"),
     notes=(

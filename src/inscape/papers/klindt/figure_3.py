@@ -6,20 +6,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import bootstrap_estimate, kendall_tau
-from inscape.lab.store import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 KINDS = {"process": "Gaussian process", "network": "tanh network"}
 #: Length scales of the processes, 1 / sigma of the networks.
 SCALES = [float(f"{v:.3g}") for v in np.geomspace(0.03, 30, 13)]
 SHOWN = 300
-ONCE: Axes = {"width": [1024], "n": [128], "steps": [50_000], "every": [500]}
-PAPER: Axes = {"kind": list(KINDS), "scale": SCALES, "seed": range(5), **ONCE}
+ONCE = grid(width=1024, n=128, steps=50_000, every=500)
+PAPER = grid(kind=list(KINDS), scale=SCALES, seed=range(5), **ONCE)
 
 
 def cell(
@@ -156,7 +158,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw fits of three length scales, and errors against all of them."""
     from inscape.figures.panels import panels
 
@@ -218,31 +220,13 @@ def _curves(
     ax.legend(fontsize=6.5)
 
 
-def _rank(name: str, says: str, of: str) -> Trend:
-    return Trend(
-        name=name,
-        says=says,
-        of=of,
-        side="above",
-        bound=0.5,
-        test="Kendall's tau with the length scale, bootstrap over seeds",
-        source="section 3.3, figure 3; the bound is ours",
-    )
-
-
 EXPERIMENT = Experiment(
     shows="Figure 3",
     title="A noisy sine by Gaussian processes and normalised tanh networks of many length scales",
-    smoke={
-        "kind": list(KINDS),
-        "scale": [0.1, 1.0, 10.0],
-        "seed": [0],
-        "width": [16],
-        "n": [20],
-        "steps": [10],
-        "every": [500],
-    },
-    laptop={**PAPER, "seed": range(3), "steps": [10_000], "every": [100]},
+    smoke=grid(
+        kind=list(KINDS), scale=[0.1, 1.0, 10.0], seed=0, width=16, n=20, steps=10, every=500
+    ),
+    laptop=grid(PAPER, seed=range(3), steps=10_000, every=100),
     paper=PAPER,
     departures={
         "smoke": ("16 units, 20 points, 10 steps, three length scales, one seed.",),
@@ -255,44 +239,31 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Trend(
-                name=f"interior-{kind}",
-                says=f"The test error of the {what} is least at a length scale in between.",
-                of=f"interior, {kind}",
-                side="above",
-                test="log10 of the lower error at the ends over the least, bootstrap over seeds",
-                source="section 3.3, figure 3",
-            )
-            for kind, what in KINDS.items()
-        ),
-        *(
-            _rank(
-                f"fits-less-{kind}",
-                f"The larger the length scale of the {what}, the less it fits the training points.",
-                f"train, {kind}",
-            )
-            for kind, what in KINDS.items()
-        ),
-        *(
-            _rank(
-                f"smoother-{kind}",
-                f"The larger the length scale of the {what}, the smoother its function.",
-                f"effective, {kind}",
-            )
-            for kind, what in KINDS.items()
-        ),
-        Trend(
-            name="likelihood-finds-best",
-            says="The likelihood of the process is largest near the best test error: within half a "
-            "decade of length scale.",
-            of="likelihood from best",
-            side="below",
-            bound=0.5,
-            test="decades between both, bootstrap over seeds",
-            source="section 3.3, figure 3 top right; the bound is ours",
-        ),
+    claims=claims(
+        {
+            **{
+                f"interior-{kind}: interior, {kind} > 0": f"The test error of the {what} is least "
+                "at a length scale in between. | log10 of the lower error at the ends over the "
+                "least, bootstrap over seeds | section 3.3, figure 3"
+                for kind, what in KINDS.items()
+            },
+            **{
+                f"fits-less-{kind}: train, {kind} > 0.5": "The larger the length scale of the "
+                f"{what}, the less it fits the training points."
+                for kind, what in KINDS.items()
+            },
+            **{
+                f"smoother-{kind}: effective, {kind} > 0.5": "The larger the length scale of the "
+                f"{what}, the smoother its function."
+                for kind, what in KINDS.items()
+            },
+            "likelihood-finds-best: likelihood from best < 0.5": "The likelihood of the process "
+            "is largest near the best test error: within half a decade of length scale. | decades "
+            "between both, bootstrap over seeds | section 3.3, figure 3 top right; the bound is "
+            "ours",
+        },
+        source="section 3.3, figure 3; the bound is ours",
+        test="Kendall's tau with the length scale, bootstrap over seeds",
     ),
     errata=("K1", "K2", "K3", "K9", "K10"),
     notes=(

@@ -1,17 +1,14 @@
 """Figure 4: the larger 1 / sigma, the smoother is what a wide tanh network learns of addition."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
-from inscape.lab.statistics import bootstrap_estimate, kendall_tau
-from inscape.lab.store import Record
+from inscape.lab.experiment import Experiment, Figure, Settings, Trend
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Quantities, Tau
+from inscape.lab.records import Records
 from inscape.papers.klindt import _maps
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LIMIT = 1.5
 SETS = ("disc", "annulus")
@@ -20,15 +17,8 @@ INVERSES = [0.2, 1.0, 5.0, 50.0]
 MEASURES = {"curvature": "curvature", "crossings": "ridges"}
 #: Places along a side at which the curvature is taken.
 PLACES = 64
-ONCE: Axes = {
-    "width": [10_000],
-    "n": [128],
-    "batch": [256],
-    "steps": [50_000],
-    "every": [500],
-    "grid": [256],
-}
-PAPER: Axes = {"data": list(SETS), "inverse_sigma": INVERSES, "seed": range(3), **ONCE}
+ONCE = grid(width=10_000, n=128, batch=256, steps=50_000, every=500, grid=256)
+PAPER = grid(data=list(SETS), inverse_sigma=INVERSES, seed=range(3), **ONCE)
 
 
 def cell(
@@ -96,33 +86,18 @@ def seconds(settings: Settings) -> float:
     return 1 + float(settings["width"] * (1.3e-9 * points * settings["steps"] + 5e-9 * at))
 
 
-def lines(records: Sequence[Record], data: str, name: str) -> list[list[float]]:
-    """Return a quantity over 1 / sigma, a line for each seed that has them all."""
-    inverses = sorted({r.settings["inverse_sigma"] for r in records})
-    columns = [_maps.by_seed(records, name, data=data, inverse_sigma=one) for one in inverses]
-    seeds = set.intersection(*map(set, columns)) if columns else set()
-    return [[column[seed] for column in columns] for seed in sorted(seeds)]
+QUANTITIES = Quantities(
+    {
+        f"{word}, {data}": Tau("inverse_sigma", name, undefined=0.0, whole=True).where(data=data)
+        for data in SETS
+        for name, word in MEASURES.items()
+    }
+)
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return how curvature and ridges go with 1 / sigma: Kendall's tau, over seeds."""
-    found = {}
-    for data in SETS:
-        for name, word in MEASURES.items():
-            rows = lines(records, data, name)
-            if rows and len(rows[0]) > 1:
-                taus = [kendall_tau(range(len(row)), row) for row in rows]
-                found[f"{word}, {data}"] = bootstrap_estimate([_ranked(tau) for tau in taus])
-    return found
-
-
-def _ranked(tau: float) -> float:
-    return 0.0 if np.isnan(tau) else tau
-
-
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say how curvature, ridges and errors change along the sweep."""
-    inverses = ", ".join(f"{v:g}" for v in sorted({r.settings["inverse_sigma"] for r in records}))
+    inverses = records.different("inverse_sigma")
     words = {
         "curvature": "curvature",
         "crossings": "changes of sign of the error on a way of length 1",
@@ -130,25 +105,27 @@ def conclude(records: Sequence[Record]) -> list[str]:
         "mse_ood": "mean squared error beyond the radius 1",
     }
     said = []
-    for data in SETS:
+    for data, own in records.by("data").items():
         for name, word in words.items():
-            if rows := lines(records, data, name):
-                means = ", ".join(f"{mean:.2g}" for mean in np.mean(rows, axis=0))
-                said.append(f"{data.capitalize()}, {word}: {means} for 1/sigma {inverses}.")
+            columns = (own.where(inverse_sigma=inverse).values(name) for inverse in inverses)
+            means = ", ".join(f"{np.mean(column):.2g}" for column in columns)
+            listed = ", ".join(f"{inverse:g}" for inverse in inverses)
+            said.append(f"{data.capitalize()}, {word}: {means} for 1/sigma {listed}.")
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the maps of both data sets, a row each, for growing 1 / sigma."""
-    rows = []
-    for data in SETS:
-        row = []
-        for inverse in sorted({r.settings["inverse_sigma"] for r in records}):
-            record = _maps.first_map(records, data=data, inverse_sigma=inverse)
-            name = f"{data}, $1/\\sigma$ = {inverse:g}"
-            row += [(name, record)] if record is not None else []
-        rows += [row] if row else []
-    return _maps.rows_of_maps(rows, LIMIT)
+    return _maps.rows_of_maps(
+        [
+            {
+                f"{data}, $1/\\sigma$ = {inverse:g}": own.where(inverse_sigma=inverse).first("map")
+                for inverse in own.different("inverse_sigma")
+            }
+            for data, own in records.by("data").items()
+        ],
+        LIMIT,
+    )
 
 
 def _falls(word: str, data: str, says: str, source: str) -> Trend:
@@ -166,17 +143,10 @@ def _falls(word: str, data: str, says: str, source: str) -> Trend:
 EXPERIMENT = Experiment(
     shows="Figure 4",
     title="Errors of wide tanh networks on the disc and the annulus for growing length scales",
-    smoke={
-        **PAPER,
-        "inverse_sigma": [0.2, 5.0],
-        "seed": [0],
-        "width": [16],
-        "n": [24],
-        "batch": [24],
-        "steps": [20],
-        "grid": [32],
-    },
-    laptop={**PAPER, "steps": [10_000], "every": [100]},
+    smoke=grid(
+        PAPER, inverse_sigma=[0.2, 5.0], seed=0, width=16, n=24, batch=24, steps=20, grid=32
+    ),
+    laptop=grid(PAPER, steps=10_000, every=100),
     paper=PAPER,
     departures={
         "smoke": ("16 units, 24 points, 20 steps, two values of 1/sigma, one seed.",),
@@ -185,26 +155,28 @@ EXPERIMENT = Experiment(
     },
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=tuple(
-        claim
-        for data in SETS
-        for claim in (
-            _falls(
-                "curvature",
-                data,
-                "the learned function: the lower its curvature",
-                "section 3.4, figure 4; section 3.3 speaks of curvature; the bound is ours",
-            ),
-            _falls(
-                "ridges",
-                data,
-                "the map of errors: the fewer its ridges, where the error changes its sign",
-                "section 3.4, figure 4; ridges as our reading of smooth, and the bound is ours",
-            ),
-        )
+    claims=(
+        *(
+            claim
+            for data in SETS
+            for claim in (
+                _falls(
+                    "curvature",
+                    data,
+                    "the learned function: the lower its curvature",
+                    "section 3.4, figure 4; section 3.3 speaks of curvature; the bound is ours",
+                ),
+                _falls(
+                    "ridges",
+                    data,
+                    "the map of errors: the fewer its ridges, where the error changes its sign",
+                    "section 3.4, figure 4; ridges as our reading of smooth, and the bound is ours",
+                ),
+            )
+        ),
     ),
     errata=("K1", "K2", "K3", "K10"),
     notes=(

@@ -1,21 +1,18 @@
 """Figure 5: accuracy of normalised tanh classifiers under FGSM and white noise."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Trend
-from inscape.lab.store import Record
+from inscape.lab.experiment import Estimate, Experiment, Figure, Trend
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.papers.klindt import _attacked as task
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SETS = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
 ATTACKS = ("fgsm", "fgsm-sign", "noise")
 BUDGETS = {"fgsm": task.STEPS, "fgsm-sign": task.STEPS, "noise": task.DEVIATIONS}
-NETS: Axes = {"kind": ["tanh"], "strength": task.SCALES}
+NETS = grid(kind="tanh", strength=task.SCALES)
 
 
 def _of(records: Sequence[Record]) -> list[str]:
@@ -58,7 +55,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw accuracy against perturbation, a row for each data set."""
     from inscape.figures.panels import panels
 
@@ -107,31 +104,28 @@ def _claims(data: str) -> tuple[Trend, ...]:
 EXPERIMENT = Experiment(
     shows="Figure 5",
     title="Accuracy under FGSM and white noise for several length scales, MNIST and CIFAR-10",
-    smoke={
-        "data": ["digits:n=200"],
-        **NETS,
-        "strength": [0.3, 3.0],
-        "width": [16],
-        "epochs": [1],
-        "seed": [0],
-        "points": [20],
-    },
-    laptop={
-        "data": ["mnist:n=10000", "cifar10:n=10000"],
-        **NETS,
-        "width": [512],
-        "epochs": [20],
-        "seed": range(3),
-        "points": [1000],
-    },
-    paper={
-        "data": ["mnist:n=60000", "cifar10:n=50000"],
-        **NETS,
-        "width": [10_000],
-        "epochs": [50],
-        "seed": range(3),
-        "points": [10_000],
-    },
+    smoke=grid(
+        grid(data="digits:n=200", **NETS),
+        strength=[0.3, 3.0],
+        width=16,
+        epochs=1,
+        seed=0,
+        points=20,
+    ),
+    laptop=grid(
+        grid(data=["mnist:n=10000", "cifar10:n=10000"], **NETS),
+        width=512,
+        epochs=20,
+        seed=range(3),
+        points=1000,
+    ),
+    paper=grid(
+        grid(data=["mnist:n=60000", "cifar10:n=50000"], **NETS),
+        width=10_000,
+        epochs=50,
+        seed=range(3),
+        points=10_000,
+    ),
     departures={
         "smoke": ("200 of the embedded digits, 16 units, one epoch.",),
         "laptop": (

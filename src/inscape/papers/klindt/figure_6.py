@@ -1,17 +1,15 @@
 """Figure 6: points of the disc and of the annulus."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Trend
-from inscape.lab.statistics import mean_estimate
-from inscape.lab.store import Record
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Mean, Quantities
+from inscape.lab.records import Records
 
 AREAS = {"disc": 0.0, "annulus": 0.5}
-WHOLE: Axes = {"area": list(AREAS), "n": [1024], "seed": range(5)}
+WHOLE = grid(area=list(AREAS), n=1024, seed=range(5))
 
 
 def cell(area: str, n: int, seed: int) -> dict[str, Any]:
@@ -27,16 +25,7 @@ def cell(area: str, n: int, seed: int) -> dict[str, Any]:
     return {"distance": float(distance) * n**0.5, "low": float(square.min()) ** 0.5, **shown}
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return how far the squared radii are from a uniform law, in units of chance."""
-    found = {}
-    for area in AREAS:
-        if values := [r.values["distance"] for r in records if r.settings["area"] == area]:
-            found[f"distance of the {area}"] = mean_estimate(values)
-    return found
-
-
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the points of both."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE
@@ -54,24 +43,23 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 6",
     title="Points drawn evenly on the disc and on the annulus",
-    smoke={"area": list(AREAS), "n": [64], "seed": [0, 1]},
+    smoke=grid(area=list(AREAS), n=64, seed=[0, 1]),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("64 points.",)},
     cell=cell,
-    analyse=analyse,
+    analyse=Quantities(
+        {f"distance of the {area}": Mean("distance").where(area=area) for area in AREAS}
+    ),
     draw=draw,
-    claims=tuple(
-        Trend(
-            name=f"even-{area}",
-            says=f"Points of the {area} are drawn evenly: their squared radius is uniform.",
-            of=f"distance of the {area}",
-            side="below",
-            bound=1.36,
-            test="Kolmogorov's distance times the root of n, below its 95% point, t interval",
-            source="A.1",
-        )
-        for area in AREAS
+    claims=claims(
+        {
+            f"even-{area}: distance of the {area} < 1.36": f"Points of the {area} are drawn "
+            "evenly: their squared radius is uniform."
+            for area in AREAS
+        },
+        source="A.1",
+        test="Kolmogorov's distance times the root of n, below its 95% point, t interval",
     ),
     notes=("The number of points in the figure is not printed; here it is 1024.",),
 )

@@ -1,17 +1,16 @@
 """Figure 7: straight ways between initial, trained and exact weights, last layer re-solved."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
-from inscape.lab.statistics import bootstrap_estimate
-from inscape.lab.store import Record
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Mean, Quantities
+from inscape.lab.records import Record, Records
 
 PATHS = ("start to trained", "start to exact", "trained to exact")
 #: Even places, of which one is left out near the end, and ever finer ones towards it.
@@ -19,7 +18,7 @@ PLACES = (*np.linspace(0, 1, 51)[:-1].tolist(), *(1 - 10.0**-k for k in np.arang
 EVEN = 51
 #: Errors below this are rounding.
 LEAST = 1e-36
-PAPER: Axes = {"seed": range(10), "width": [256], "n": [128], "steps": [50_000]}
+PAPER = grid(seed=range(10), width=256, n=128, steps=50_000)
 
 
 def cell(seed: int, width: int, n: int, steps: int) -> dict[str, Any]:
@@ -78,45 +77,52 @@ def _climb(line: npt.NDArray[Any]) -> float:
     return float((line - np.minimum.accumulate(line)).max())
 
 
-def _measures() -> dict[str, tuple[str, Callable[[npt.NDArray[Any]], float]]]:
-    """Return of each quantity the line that it is taken of, and how."""
-    at = np.array(PLACES)
-    most, last = int(np.searchsorted(at, 0.9 - 1e-9)), int(np.searchsorted(at, 0.99 - 1e-9))
-    first, second, third = PATHS
-    return {
-        "falls to trained": (first, _falls),
-        "falls to exact": (second, _falls),
-        "end at exact": (second, lambda line: float(line[-1])),
-        "range to trained, solved": (f"{first}, solved", np.ptp),
-        "range to trained": (first, np.ptp),
-        "to 0.9 of exact, solved": (f"{second}, solved", lambda line: line[most] - line[0]),
-        "from 0.99 of exact, solved": (f"{second}, solved", lambda line: line[-1] - line[last]),
-        "rise between": (third, _rise),
-        "rise between, solved": (f"{third}, solved", _rise),
+def _at(fraction: float) -> int:
+    """Return the place of a coefficient."""
+    return int(np.searchsorted(np.array(PLACES), fraction - 1e-9))
+
+
+FIRST, SECOND, THIRD = PATHS
+#: Of each quantity the line that it is taken of, and how.
+MEASURES: dict[str, tuple[str, Callable[[npt.NDArray[Any]], float]]] = {
+    "falls to trained": (FIRST, _falls),
+    "falls to exact": (SECOND, _falls),
+    "end at exact": (SECOND, lambda line: line[-1]),
+    "range to trained, solved": (f"{FIRST}, solved", np.ptp),
+    "range to trained": (FIRST, np.ptp),
+    "to 0.9 of exact, solved": (f"{SECOND}, solved", lambda line: line[_at(0.9)] - line[0]),
+    "from 0.99 of exact, solved": (f"{SECOND}, solved", lambda line: line[-1] - line[_at(0.99)]),
+    "rise between": (THIRD, _rise),
+    "rise between, solved": (f"{THIRD}, solved", _rise),
+}
+
+
+def _taken(line: str, of: Callable[[npt.NDArray[Any]], float]) -> Callable[[Record], float]:
+    return lambda record: float(of(np.array(record.values[line])))
+
+
+def _lower(record: Record) -> float:
+    """Return the part of the way to the trained weights that is lower than that to exact ones."""
+    trained, exact = (np.array(record.values[path])[:EVEN] for path in (FIRST, SECOND))
+    return float(np.mean(trained < exact))
+
+
+QUANTITIES = Quantities(
+    {
+        **{
+            name: Mean(_taken(*measure), interval="bootstrap") for name, measure in MEASURES.items()
+        },
+        "trained lower": Mean(_lower, interval="bootstrap"),
+        "exact below trained": Mean(
+            lambda r: r.values[SECOND][-1] - r.values[FIRST][-1], interval="bootstrap"
+        ),
     }
+)
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return quantities of the ways, in decades, with intervals over seeds."""
-    found = {
-        name: bootstrap_estimate([float(of(np.array(r.values[line]))) for r in records])
-        for name, (line, of) in _measures().items()
-    }
-    lower = [
-        float(np.mean(np.array(r.values[PATHS[0]])[:EVEN] < np.array(r.values[PATHS[1]])[:EVEN]))
-        for r in records
-    ]
-    gaps = [r.values[PATHS[1]][-1] - r.values[PATHS[0]][-1] for r in records]
-    return {
-        **found,
-        "trained lower": bootstrap_estimate(lower),
-        "exact below trained": bootstrap_estimate(gaps),
-    }
-
-
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say how large the steps and barriers are."""
-    found = analyse(records)
+    found = QUANTITIES(records)
     rises = {
         end: max(_climb(np.array(r.values[path])) for r in records)
         for end, path in (("trained", PATHS[0]), ("exact", PATHS[1]))
@@ -133,7 +139,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw the errors against the coefficient (above) and against its number (below)."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, GREEN, ORANGE, quiet_grid
@@ -168,110 +174,50 @@ def draw(records: Sequence[Record]) -> "Figure":
     return figure
 
 
-def _trend(name: str, says: str, of: str, side: Any, bound: float, test: str) -> Trend:
-    return Trend(
-        name=name,
-        says=says,
-        of=of,
-        side=side,
-        bound=bound,
-        test=f"{test}, bootstrap over seeds",
-        source="A.2.2, figure 7; the bound is ours",
-    )
-
-
 EXPERIMENT = Experiment(
     shows="Figure 7",
     title="Test error on straight ways between initial, trained and exact weights",
-    smoke={"seed": [0, 1], "width": [8], "n": [12], "steps": [10]},
+    smoke=grid(seed=[0, 1], width=8, n=12, steps=10),
     laptop=PAPER,
     paper=PAPER,
     departures={"smoke": ("8 units, 12 points, 10 steps, two seeds.",)},
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            _trend(
-                f"monotone-to-{end}",
-                f"The test error falls all the way from the initial to the {end} weights.",
-                f"falls to {end}",
-                "above",
-                0.95,
-                "share of steps at which it falls",
-            )
-            for end in ("trained", "exact")
-        ),
-        _trend(
-            "trained-lower",
-            "The way to the trained weights is lower than that to the exact ones for most of its "
-            "length.",
-            "trained lower",
-            "above",
-            0.5,
-            "share of the coefficients",
-        ),
-        _trend(
-            "exact-ends-lower",
-            "The way to the exact weights ends much lower: three decades or more.",
-            "exact below trained",
-            "below",
-            -3,
-            "decades between the ends",
-        ),
-        _trend(
-            "exact-is-exact",
-            "The exact solution has a test error of machine precision (single, squared).",
-            "end at exact",
-            "below",
-            -13,
-            "log10 of the error",
-        ),
-        _trend(
-            "flat-modulo-ols",
-            "With the last layer re-solved the error is nearly constant from the initial to the "
-            "trained weights: within one decade.",
-            "range to trained, solved",
-            "below",
-            1,
-            "decades between largest and smallest",
-        ),
-        _trend(
-            "flat-to-exact-modulo-ols",
-            "With the last layer re-solved the error is nearly constant for nine tenths of the way "
-            "to the exact weights: it falls by less than one decade.",
-            "to 0.9 of exact, solved",
-            "above",
-            -1,
-            "decades from the start to 0.9",
-        ),
-        _trend(
-            "drop-at-exact-modulo-ols",
-            "It drops sharply next to the exact weights: three decades or more in the last "
-            "hundredth.",
-            "from 0.99 of exact, solved",
-            "below",
-            -3,
-            "decades from 0.99 to the end",
-        ),
-        _trend(
-            "barrier",
-            "Between trained and exact weights there is a barrier: the error doubles or worse.",
-            "rise between",
-            "above",
-            float(np.log10(2)),
-            "decades above the higher end",
-        ),
-        _trend(
-            "no-barrier-modulo-ols",
-            "The barrier disappears with the last layer re-solved: the error does not double.",
-            "rise between, solved",
-            "below",
-            float(np.log10(2)),
-            "decades above the higher end",
-        ),
+    claims=claims(
+        {
+            **{
+                f"monotone-to-{end}: falls to {end} > 0.95": "The test error falls all the way "
+                f"from the initial to the {end} weights. | share of steps at which it falls, "
+                "bootstrap over seeds"
+                for end in ("trained", "exact")
+            },
+            "trained-lower: trained lower > 0.5": "The way to the trained weights is lower than "
+            "that to the exact ones for most of its length. | share of the coefficients, "
+            "bootstrap over seeds",
+            "exact-ends-lower: exact below trained < -3": "The way to the exact weights ends much "
+            "lower: three decades or more. | decades between the ends, bootstrap over seeds",
+            "exact-is-exact: end at exact < -13": "The exact solution has a test error of machine "
+            "precision (single, squared). | log10 of the error, bootstrap over seeds",
+            "flat-modulo-ols: range to trained, solved < 1": "With the last layer re-solved the "
+            "error is nearly constant from the initial to the trained weights: within one decade. "
+            "| decades between largest and smallest, bootstrap over seeds",
+            "flat-to-exact-modulo-ols: to 0.9 of exact, solved > -1": "With the last layer "
+            "re-solved the error is nearly constant for nine tenths of the way to the exact "
+            "weights: it falls by less than one decade. | decades from the start to 0.9, "
+            "bootstrap over seeds",
+            "drop-at-exact-modulo-ols: from 0.99 of exact, solved < -3": "It drops sharply next "
+            "to the exact weights: three decades or more in the last hundredth. | decades from "
+            "0.99 to the end, bootstrap over seeds",
+            f"barrier: rise between > {float(np.log10(2))}": "Between trained and exact weights "
+            "there is a barrier: the error doubles or worse.",
+            f"no-barrier-modulo-ols: rise between, solved < {float(np.log10(2))}": "The barrier "
+            "disappears with the last layer re-solved: the error does not double.",
+        },
+        source="A.2.2, figure 7; the bound is ours",
+        test="decades above the higher end, bootstrap over seeds",
     ),
     errata=("K4", "K5"),
     notes=(

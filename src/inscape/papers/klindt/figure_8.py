@@ -1,17 +1,16 @@
 """Figure 8: accuracy of the same classifiers on MNIST under AutoAttack."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Estimate, Experiment, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import bootstrap_estimate, kendall_tau
-from inscape.lab.store import Record
 from inscape.papers.klindt import _attacked as task
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Both readings of the caption (K7): the sigma models of the section, and weight decay.
 KINDS = {"tanh": "1/sigma", "relu": "weight decay"}
@@ -73,7 +72,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return [f"AutoAttack leaves {mean:.1f} points of accuracy less than FGSM does, on average."]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw accuracy against the length of the step, for both kinds of network."""
     from inscape.figures.panels import panels
 
@@ -91,39 +90,39 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 8",
     title="Accuracy on MNIST under AutoAttack for several length scales",
-    smoke={
-        "data": ["digits:n=200"],
-        "kind": ["tanh"],
-        "strength": [0.3, 3.0],
-        "width": [16],
-        "epochs": [1],
-        "seed": [0],
-        "points": [3],
-        "steps": [2],
-        "queries": [2],
-    },
-    laptop={
-        "data": ["mnist:n=10000"],
-        "kind": list(KINDS),
-        "strength": sorted({*task.SCALES, *task.DECAYS}),
-        "width": [512],
-        "epochs": [20],
-        "seed": range(2),
-        "points": [100],
-        "steps": [50],
-        "queries": [1000],
-    },
-    paper={
-        "data": ["mnist:n=60000"],
-        "kind": list(KINDS),
-        "strength": sorted({*task.SCALES, *task.DECAYS}),
-        "width": [10_000],
-        "epochs": [50],
-        "seed": range(3),
-        "points": [1000],
-        "steps": [100],
-        "queries": [5000],
-    },
+    smoke=grid(
+        data="digits:n=200",
+        kind="tanh",
+        strength=[0.3, 3.0],
+        width=16,
+        epochs=1,
+        seed=0,
+        points=3,
+        steps=2,
+        queries=2,
+    ),
+    laptop=grid(
+        data="mnist:n=10000",
+        kind=list(KINDS),
+        strength=sorted({*task.SCALES, *task.DECAYS}),
+        width=512,
+        epochs=20,
+        seed=range(2),
+        points=100,
+        steps=50,
+        queries=1000,
+    ),
+    paper=grid(
+        data="mnist:n=60000",
+        kind=list(KINDS),
+        strength=sorted({*task.SCALES, *task.DECAYS}),
+        width=10_000,
+        epochs=50,
+        seed=range(3),
+        points=1000,
+        steps=100,
+        queries=5000,
+    ),
     departures={
         "smoke": ("200 of the embedded digits, 16 units, two steps of each attack.",),
         "laptop": (
@@ -139,25 +138,16 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="adaptive",
-            says="The conclusion from FGSM holds under adaptive attacks: robustness grows with "
-            "1/sigma under AutoAttack.",
-            of="reach, tanh",
-            side="above",
-            test="Kendall's tau of the step that leaves half of the best accuracy, over seeds",
-            source="A.2.3",
-        ),
-        Trend(
-            name="same-order",
-            says="The networks stand in the same order under AutoAttack as under FGSM.",
-            of="order, tanh",
-            side="above",
-            bound=0.5,
-            test="Kendall's tau between the two, bootstrap over seeds",
-            source="A.2.3, figure 8 beside figure 5",
-        ),
+    claims=claims(
+        {
+            "adaptive: reach, tanh > 0": "The conclusion from FGSM holds under adaptive attacks: "
+            "robustness grows with 1/sigma under AutoAttack.",
+            "same-order: order, tanh > 0.5": "The networks stand in the same order under "
+            "AutoAttack as under FGSM. | Kendall's tau between the two, bootstrap over seeds | "
+            "A.2.3, figure 8 beside figure 5",
+        },
+        source="A.2.3",
+        test="Kendall's tau of the step that leaves half of the best accuracy, over seeds",
     ),
     errata=("K7",),
     notes=(

@@ -1,17 +1,15 @@
 """Figure 9: what sigma does to robustness in one hidden layer, it does not do in a ResNet9."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Estimate, Experiment, Settings, Trend
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings, Trend
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import bootstrap_estimate
-from inscape.lab.store import Record
 from inscape.papers.klindt import _attacked as task
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: The text does not say whether batch normalisation stays: both are run, beside one hidden layer.
 DEEP = {"resnet9": "ResNet9 with batch norm", "resnet9-plain": "ResNet9 without batch norm"}
@@ -151,7 +149,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return [line[0].upper() + line[1:] for line in said]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw accuracy against perturbation, a row for each kind of network."""
     from inscape.figures.panels import panels
 
@@ -203,36 +201,36 @@ def _claims(attack: str, kind: str) -> tuple[Trend, Trend]:
 EXPERIMENT = Experiment(
     shows="Figure 9",
     title="Accuracy on CIFAR-10 of ResNet9 with normalised layers under FGSM and white noise",
-    smoke={
-        "data": ["digits:n=60,flat=false"],
-        "kind": list(KINDS),
-        "strength": [0.3, 3.0],
-        "width": [2],
-        "units": [16],
-        "epochs": [1],
-        "seed": [0],
-        "points": [10],
-    },
-    laptop={
-        "data": ["cifar10:n=10000"],
-        "kind": list(KINDS),
-        "strength": task.SCALES,
-        "width": [8],
-        "units": [512],
-        "epochs": [3],
-        "seed": range(3),
-        "points": [500],
-    },
-    paper={
-        "data": ["cifar10:n=50000"],
-        "kind": list(KINDS),
-        "strength": task.SCALES,
-        "width": [64],
-        "units": [10_000],
-        "epochs": [50],
-        "seed": range(3),
-        "points": [10_000],
-    },
+    smoke=grid(
+        data="digits:n=60,flat=false",
+        kind=list(KINDS),
+        strength=[0.3, 3.0],
+        width=2,
+        units=16,
+        epochs=1,
+        seed=0,
+        points=10,
+    ),
+    laptop=grid(
+        data="cifar10:n=10000",
+        kind=list(KINDS),
+        strength=task.SCALES,
+        width=8,
+        units=512,
+        epochs=3,
+        seed=range(3),
+        points=500,
+    ),
+    paper=grid(
+        data="cifar10:n=50000",
+        kind=list(KINDS),
+        strength=task.SCALES,
+        width=64,
+        units=10_000,
+        epochs=50,
+        seed=range(3),
+        points=10_000,
+    ),
     departures={
         "smoke": ("60 of the embedded digits, 2 filters and 16 units, one epoch.",),
         "laptop": (
@@ -247,7 +245,7 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=tuple(claim for kind in DEEP for attack in ATTACKS for claim in _claims(attack, kind)),
+    claims=(*(claim for kind in DEEP for attack in ATTACKS for claim in _claims(attack, kind)),),
     errata=("K1", "K3", "K6", "K10"),
     notes=(
         "ResNet9 has 8 convolutions and a linear layer, tanh after each convolution and nothing "

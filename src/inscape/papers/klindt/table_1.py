@@ -1,18 +1,16 @@
 """Table 1: two-layer ReLU networks and Gaussian processes add two numbers on the disc."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Trend, Value
-from inscape.lab.statistics import bootstrap_estimate, kendall_tau, mean_estimate
-from inscape.lab.store import Record
-from inscape.papers.klindt import _maps
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Value
+from inscape.lab.grids import grid
+from inscape.lab.quantities import Column, LogRatio, Mean, Quantities, TauOfMeans
+from inscape.lab.records import Records
+from inscape.lab.statistics import bootstrap_estimate
 from inscape.papers.klindt._published import PRINTED, Printed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WIDTHS = (16, 64, 256, 1024)
 SCALES = (0.2, 1.0, 5.0, 50.0)
@@ -21,7 +19,7 @@ PROCESSES = [f"gp-{scale:g}" for scale in SCALES]
 #: Beside the rows of the table: the length scale that the likelihood likes best, and Eq. (1).
 OTHERS = ["gp-fitted", "exact"]
 MODELS = NETS + PROCESSES + OTHERS
-FULL: Axes = {"model": MODELS, "seed": range(10), "n": [128], "steps": [50_000], "grid": [512]}
+FULL = grid(model=MODELS, seed=range(10), n=128, steps=50_000, grid=512)
 COLUMNS = ("train", "test", "ood")
 
 
@@ -54,49 +52,39 @@ def seconds(settings: Any) -> float:
     return 1.0 + (float(size) * settings["steps"] * settings["n"] * 7e-10 if kind == "relu" else 1)
 
 
-def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
-    """Return every number of the table, and what its claims compare."""
-    found: dict[str, Estimate] = {}
-    for model in MODELS:
-        for name in COLUMNS:
-            if values := _maps.by_seed(records, f"mse_{name}", model=model):
-                found[f"{name}/{model}"] = mean_estimate(list(values.values()))
-    for label, models in (("width", NETS), ("length scale", PROCESSES)):
-        for name in COLUMNS:
-            if (tau := _along(records, name, models)) is not None:
-                found[f"{name} with {label}"] = tau
-    for name in ("test", "ood"):
-        ratios = {
-            f"{name} of 1024 over 16": ("relu-1024", "relu-16"),
-            f"{name} of 1024 over gp-5": ("relu-1024", "gp-5"),
-        }
-        for key, (one, two) in ratios.items():
-            pair = (_maps.by_seed(records, f"mse_{name}", model=model) for model in (one, two))
-            if (ratio := _maps.log_ratio(*pair)) is not None:
-                found[key] = ratio
-    nets = [r.values["mse_test"] for r in records if r.settings["model"] in NETS]
-    if nets:
-        found["best test"] = bootstrap_estimate(np.log10(nets).tolist(), min, draws=1000)
-    return found
+def _best(records: Records) -> Estimate | None:
+    """Return the decimal logarithm of the smallest test error of all trained networks."""
+    errors = records.where(lambda r: r.settings["model"] in NETS).values("mse_test")
+    return bootstrap_estimate(np.log10(errors).tolist(), min, draws=1000) if errors else None
 
 
-def _along(records: Sequence[Record], name: str, models: Sequence[str]) -> Estimate | None:
-    """Return Kendall's tau of the order of models and their mean errors."""
-    columns = [_maps.by_seed(records, f"mse_{name}", model=model) for model in models]
-    seeds = sorted(set.intersection(*(set(column) for column in columns)))
-    if not seeds:
-        return None
-    lines = [[column[seed] for column in columns] for seed in seeds]
+QUANTITIES = Quantities(
+    {
+        **{
+            f"{name}/{model}": Mean(f"mse_{name}").where(model=model)
+            for model in MODELS
+            for name in COLUMNS
+        },
+        **{
+            f"{name} with {label}": TauOfMeans("model", f"mse_{name}", levels=tuple(models))
+            for label, models in (("width", NETS), ("length scale", PROCESSES))
+            for name in COLUMNS
+        },
+        **{
+            f"{name} of 1024 over {word}": LogRatio(
+                Column(f"mse_{name}", model="relu-1024"), Column(f"mse_{name}", model=model)
+            )
+            for name in ("test", "ood")
+            for word, model in (("16", "relu-16"), ("gp-5", "gp-5"))
+        },
+        "best test": _best,
+    }
+)
 
-    def tau(drawn: Sequence[Any]) -> float:
-        return kendall_tau(range(len(models)), np.mean(np.array(drawn), axis=0))
 
-    return bootstrap_estimate(lines, tau, draws=1000)
-
-
-def conclude(records: Sequence[Record]) -> list[str]:
+def conclude(records: Records) -> list[str]:
     """Say how close the exact solution is, and how the errors compare."""
-    found = analyse(records)
+    found = QUANTITIES(records)
     said = []
     if "test/exact" in found:
         said.append(
@@ -111,12 +99,12 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Records) -> Figure:
     """Draw every error of the table, ours with standard errors beside the printed ones."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, ORANGE, quiet_grid
 
-    found = analyse(records)
+    found = QUANTITIES(records)
     figure, axes = panels(3, columns=3, size=(2.9, 3.0))
     shown = [m for m in NETS + PROCESSES if any(f"{name}/{m}" in found for name in COLUMNS)]
     for ax, name in zip(axes, COLUMNS, strict=True):
@@ -160,90 +148,55 @@ def _number(model: str, name: str, printed: Printed) -> Value:
     )
 
 
-CLAIMS: tuple[Claim, ...] = (
-    *(_number(model, name, printed) for (model, name), printed in PRINTED.items()),
-    Trend(
-        name="wider-ood",
-        says="Wider networks have a monotonically lower error beside the disc.",
-        of="ood with width",
-        side="below",
-        bound=-0.9,
-        test="Kendall's tau of width and mean error, bootstrap over seeds",
-        source="section 3.1, A.2.1",
-    ),
-    Trend(
-        name="wider-test",
-        says="Wider networks have a slightly lower test error.",
-        of="test of 1024 over 16",
-        side="below",
-        test="log10 of the ratio of means, bootstrap over seeds",
-        source="section 3.1, A.2.1",
-    ),
-    *(
-        Trend(
-            name=f"above-gp-{name}",
-            says=f"The {name} error of the widest network is orders of magnitude above that of a "
-            "well-scaled Gaussian process.",
-            of=f"{name} of 1024 over gp-5",
-            side="above",
-            bound=2.0,
-            test="log10 of the ratio of means, bootstrap over seeds",
-            source="section 3.1, A.2.1",
-        )
-        for name in ("test", "ood")
-    ),
-    *(
-        Trend(
-            name=f"gp-falls-{name}",
-            says=f"The {name} error of Gaussian processes falls as the length scale grows from 0.2 "
-            "to 50.",
-            of=f"{name} with length scale",
-            side="below",
-            bound=-0.9,
-            test="Kendall's tau of length scale and mean error, bootstrap over seeds",
-            source="section 3.1, A.2.1",
-        )
-        for name in COLUMNS
-    ),
-    Trend(
-        name="not-exact",
-        says="No trained network reaches machine precision on test points.",
-        of="best test",
-        side="above",
-        bound=-12.0,
-        test="log10 of the smallest error of all, bootstrap over networks",
-        source="section 3.1, A.2.1, Eq. (1)",
-    ),
-    Trend(
-        name="exact",
-        says="The network of Eq. (1) adds without error.",
-        of="ood/exact",
-        side="below",
-        bound=1e-28,
-        test="mean over seeds",
-        source="Eq. (1), K4",
-    ),
-)
-
 EXPERIMENT = Experiment(
     shows="Table 1",
     title="Errors of two-layer ReLU networks and of Gaussian processes on disc addition",
-    smoke={
-        "model": ["relu-16", "relu-1024", "gp-1", "gp-5", "exact"],
-        "seed": [0, 1],
-        "n": [24],
-        "steps": [60],
-        "grid": [48],
-    },
+    smoke=grid(
+        model=["relu-16", "relu-1024", "gp-1", "gp-5", "exact"],
+        seed=[0, 1],
+        n=24,
+        steps=60,
+        grid=48,
+    ),
     laptop=FULL,
     paper=FULL,
     departures={"smoke": ("24 points, 60 steps, two seeds.",)},
     cell=cell,
     seconds=seconds,
-    analyse=analyse,
+    analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=CLAIMS,
+    claims=(
+        *(_number(model, name, printed) for (model, name), printed in PRINTED.items()),
+        *claims(
+            {
+                "wider-ood: ood with width < -0.9": "Wider networks have a monotonically lower "
+                "error beside the disc. | Kendall's tau of width and mean error, bootstrap over "
+                "seeds",
+                "wider-test: test of 1024 over 16 < 0": "Wider networks have a slightly lower test "
+                "error.",
+                **{
+                    f"above-gp-{name}: {name} of 1024 over gp-5 > 2.0": f"The {name} error of the "
+                    "widest network is orders of magnitude above that of a well-scaled Gaussian "
+                    "process."
+                    for name in ("test", "ood")
+                },
+                **{
+                    f"gp-falls-{name}: {name} with length scale < -0.9": f"The {name} error of "
+                    "Gaussian processes falls as the length scale grows from 0.2 to 50. | "
+                    "Kendall's tau of length scale and mean error, bootstrap over seeds"
+                    for name in COLUMNS
+                },
+                "not-exact: best test > -12.0": "No trained network reaches machine precision on "
+                "test points. | log10 of the smallest error of all, bootstrap over networks | "
+                "section 3.1, A.2.1, Eq. (1)",
+                "exact: ood/exact < 1e-28": "The network of Eq. (1) adds without error. | mean "
+                "over seeds | Eq. (1), K4",
+            },
+            source="section 3.1, A.2.1",
+            test="log10 of the ratio of means, bootstrap over seeds",
+        ),
+    ),
     errata=("K4",),
     notes=(
         "Every repeat draws points of its own; the paper does not say whether its repeats do.",

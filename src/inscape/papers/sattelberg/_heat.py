@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Panel
     from matplotlib.image import AxesImage
 
 #: Words on bright cells; unlike ink it stays dark on dark paper.
@@ -14,7 +14,7 @@ DARK = "#1a1a1a"
 
 
 def heat_map(
-    ax: "Axes",
+    ax: "Panel",
     values: Mapping[tuple[int, int], float],
     *,
     outlined: Collection[tuple[int, int]] = (),

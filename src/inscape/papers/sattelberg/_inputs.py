@@ -16,7 +16,7 @@ from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Panel
 
 Array = npt.NDArray[Any]
 Group = dict[str, Array]
@@ -135,7 +135,7 @@ def looks(kind: str) -> dict[str, Any]:
     return {"color": colour, "marker": marker, "ms": 4}
 
 
-def line_of(ax: "Axes", groups: Mapping[Key, Group], kind: str, name: str) -> None:
+def line_of(ax: "Panel", groups: Mapping[Key, Group], kind: str, name: str) -> None:
     """Draw the mean of a kind against the number of inputs, with its interval."""
     numbers = sorted(n for n, k in groups if k == kind)
     found = [spread(groups[n, kind], name) for n in numbers]

@@ -56,10 +56,7 @@ def joined(knots: Float64[Tensor, " k"], values: Float64[Tensor, " k"]) -> Line:
     knots, values = knots[keep], values[keep]
     slopes = torch.diff(values) / torch.diff(knots)
     return Line(
-        knots=knots,
-        values=values,
-        slopes=slopes,
-        intercepts=values[:-1] - slopes * knots[:-1],
+        knots=knots, values=values, slopes=slopes, intercepts=values[:-1] - slopes * knots[:-1]
     )
 
 

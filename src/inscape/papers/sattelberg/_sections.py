@@ -13,10 +13,11 @@ from torch import Tensor
 from inscape.lab.experiment import Estimate, Settings
 from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.lab.store import Record
-from inscape.papers.sattelberg import _images, _triple
+from inscape.papers.sattelberg import _images
+from inscape.papers.sattelberg import closest_images as _triple
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Panel
     from matplotlib.figure import Figure
 
     from inscape.regions.plane_regions import PlaneRegions
@@ -182,7 +183,7 @@ def dense_draw(records: Sequence[Record]) -> "Figure":
     return figure
 
 
-def letters(ax: "Axes", places: Sequence[Sequence[float]]) -> None:
+def letters(ax: "Panel", places: Sequence[Sequence[float]]) -> None:
     """Mark where the three images are."""
     for letter, (u, v) in zip("ABC", places, strict=True):
         ax.plot(u, v, "o", color="white", mec="black", ms=4)

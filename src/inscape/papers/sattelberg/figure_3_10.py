@@ -1,21 +1,19 @@
 """Figure 3.10: how the sub-networks of a width-6 network learn 4-parity, epoch by epoch."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Array = npt.NDArray[Any]
-
 DIGITS, WIDTH, SIZES = 4, 6, (1, 2, 3)
 #: Networks of width 6 that are trained to find one.
 TRIALS = 60
@@ -23,7 +21,7 @@ TRIALS = 60
 EVERY = 10
 #: A curve rests where the loss falls by less than this share over a hundred epochs.
 REST, SPAN = 0.02, 100
-ONCE: Axes = {"seed": range(20), "epochs": [4000]}
+ONCE = grid(seed=range(20), epochs=4000)
 
 
 def cell(seed: int, epochs: int) -> dict[str, Any]:
@@ -137,7 +135,7 @@ def example(records: Sequence[Record]) -> Record:
     return max(good, key=lambda r: max(r.values["solved/3"])) if good else records[0]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw all loss curves of one network, whole and from zero to one."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, FAINT, ORANGE, VERMILION, quiet_grid
@@ -172,7 +170,7 @@ def seconds(settings: Settings) -> float:
 EXPERIMENT = Experiment(
     shows="Figure 3.10",
     title="Loss curves of all sub-networks of width 1 to 3 of a width-6 network on 4-parity",
-    smoke={"seed": [0], "epochs": [600]},
+    smoke=grid(seed=0, epochs=600),
     laptop=ONCE,
     paper=ONCE,
     departures={"smoke": ("One network, 600 epochs.",)},
@@ -181,36 +179,21 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="slower-than-the-whole",
-            says="Sub-networks that work do not train quickly: it takes them more epochs than the "
-            "whole network took.",
-            of="slowness",
-            side="above",
-            test="log10 of the ratio of epochs, t interval over sub-networks that work",
-            source="section 3.4.4, figure 3.10",
-        ),
-        Trend(
-            name="saddles",
-            says="They stay near saddle points for long: for most of the epochs before success the "
-            "loss changes by less than 2% in a hundred epochs.",
-            of="resting",
-            side="above",
-            bound=0.5,
-            test="mean over sub-networks that work, t interval",
-            source="section 3.4.4: 'where it stays for a long period'",
-        ),
-        Trend(
-            name="hard-to-identify",
-            says="Good sub-networks are hard to identify: after a tenth of the epochs they are not "
-            "ahead of the others (at least a quarter of the others is).",
-            of="ahead",
-            side="above",
-            bound=0.25,
-            test="mean over sub-networks that work, t interval",
-            source="section 3.4.4: 'identifying good subnetworks is likely to be difficult'",
-        ),
+    claims=claims(
+        {
+            "slower-than-the-whole: slowness > 0": "Sub-networks that work do not train quickly: "
+            "it takes them more epochs than the whole network took. | log10 of the ratio of "
+            "epochs, t interval over sub-networks that work",
+            "saddles: resting > 0.5": "They stay near saddle points for long: for most of the "
+            "epochs before success the loss changes by less than 2% in a hundred epochs. | | "
+            "section 3.4.4: 'where it stays for a long period'",
+            "hard-to-identify: ahead > 0.25": "Good sub-networks are hard to identify: after a "
+            "tenth of the epochs they are not ahead of the others (at least a quarter of the "
+            "others is). | | section 3.4.4: 'identifying good subnetworks is likely to be "
+            "difficult'",
+        },
+        source="section 3.4.4, figure 3.10",
+        test="mean over sub-networks that work, t interval",
     ),
     notes=(
         SETTINGS_NOTE,

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Settings, Trend, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate, paired_difference
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._difficulty import (
     LEAKY,
     NAMES,
@@ -22,17 +24,14 @@ from inscape.papers.sattelberg._difficulty import (
 )
 from inscape.papers.sattelberg._trials import EPOCHS, SETTINGS_NOTE, TRIALS
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 PROBLEMS = 222
-WHOLE: Axes = {
-    "leak": [RELU, LEAKY],
-    "width": list(range(2, 11)),
-    "depth": list(range(1, 6)),
-    "trials": [TRIALS],
-    "epochs": [EPOCHS],
-}
+WHOLE = grid(
+    leak=[RELU, LEAKY],
+    width=list(range(2, 11)),
+    depth=list(range(1, 6)),
+    trials=TRIALS,
+    epochs=EPOCHS,
+)
 
 
 def cell(leak: float, width: int, depth: int, trials: int, epochs: int) -> dict[str, Any]:
@@ -146,7 +145,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw mean and lowest successes of 100 by size, for both activations."""
     from inscape.figures.panels import panels
     from inscape.papers.sattelberg._heat import heat_map
@@ -165,116 +164,10 @@ def draw(records: Sequence[Record]) -> "Figure":
     return figure
 
 
-def _trend(name: str, says: str, of: str, bound: float, source: str = "section 3.4.2") -> Trend:
-    return Trend(
-        name=name,
-        says=says,
-        of=of,
-        side="above",
-        bound=bound,
-        test="paired t interval over the 222 classes",
-        source=source,
-    )
-
-
-def _whole(name: str, says: str, of: str, published: float, at: tuple[str, str]) -> Value:
-    return Value(
-        name=name,
-        says=says,
-        of=of,
-        published=published,
-        tolerance=0,
-        at=at,
-        source="section 3.4.2",
-    )
-
-
-CLAIMS: tuple[Claim, ...] = (
-    Trend(
-        name="relu-narrow",
-        says="ReLU networks of width less than four rarely find success (less than one in four).",
-        of="rare/relu",
-        side="below",
-        bound=0.25,
-        test="mean success of widths 2 and 3, t interval over the 222 classes",
-        source="section 3.4.2; the bound is ours",
-    ),
-    _whole(
-        "relu-one-layer",
-        "Of ReLU networks with one hidden layer, width 5 is the first that succeeds at least once "
-        "on every problem.",
-        "first width/relu",
-        5,
-        ("ReLU, one layer", "first width that solves everything"),
-    ),
-    _whole(
-        "relu-one-layer-wider",
-        "ReLU networks with one hidden layer and widths of five to ten succeed at least once on "
-        "every problem.",
-        "wide enough/relu",
-        6,
-        ("ReLU, one layer", "widths from 5 to 10 that solve everything"),
-    ),
-    _whole(
-        "relu-width-two",
-        "No width-two ReLU network solves every problem at least once.",
-        "width two/relu",
-        0,
-        ("ReLU, width 2", "depths that solve everything"),
-    ),
-    _whole(
-        "relu-3x2",
-        "ReLU networks of width three and depth two solve every problem at least once.",
-        "solved/3x2/relu",
-        PROBLEMS,
-        ("ReLU, 3 x 2", "problems solved"),
-    ),
-    *(
-        _whole(
-            f"leaky-{size}",
-            f"Leaky ReLU networks of size {size} have non-zero success on all 222 problems.",
-            f"solved/{size}/leaky",
-            PROBLEMS,
-            (f"leaky ReLU, {size}", "problems solved"),
-        )
-        for size in ("3x1", "2x2")
-    ),
-    _trend("leak-helps", "Success rates are higher for leaky ReLU than for ReLU.", "leak", 0.0),
-    *(
-        _trend(
-            name,
-            f"{what} raises the success of leaky ReLU networks sharply (by ten points or more).",
-            of,
-            0.1,
-            "section 3.4.2; the bound is ours",
-        )
-        for name, what, of in (
-            ("node-on-3x1", "A fourth node in one hidden layer of three", "node/3x1/leaky"),
-            ("node-on-2x2", "A third node in each of two layers of two", "node/2x2/leaky"),
-            ("layer-on-3x1", "A second layer of three nodes", "layer/3x1/leaky"),
-        )
-    ),
-    _trend(
-        "relu-layer",
-        "Single hidden layer ReLU networks perform worse than those with two hidden layers.",
-        "layer/relu",
-        0.0,
-    ),
-    Trend(
-        name="relu-layer-hardest",
-        says="Success of ReLU networks on the hardest problem is significantly increased by a "
-        "second hidden layer.",
-        of="layer, hardest/relu",
-        side="above",
-        test="success on the hardest problem, paired t interval over widths",
-        source="section 3.4.2",
-    ),
-)
-
 EXPERIMENT = Experiment(
     shows="Figure 3.5",
     title="Successes on all 222 four-input problems by width, depth and activation",
-    smoke={**WHOLE, "width": [2, 3], "depth": [1, 2], "trials": [4], "epochs": [100]},
+    smoke=grid(WHOLE, width=[2, 3], depth=[1, 2], trials=4, epochs=100),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("Widths 2 and 3, depths 1 and 2, four trials, 100 epochs.",)},
@@ -283,7 +176,46 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=CLAIMS,
+    claims=claims(
+        {
+            "relu-narrow: rare/relu < 0.25": "ReLU networks of width less than four rarely find "
+            "success (less than one in four). | mean success of widths 2 and 3, t interval over "
+            "the 222 classes | section 3.4.2; the bound is ours",
+            "relu-one-layer: first width/relu = 5 ± 0": "Of ReLU networks with one hidden layer, "
+            "width 5 is the first that succeeds at least once on every problem. | ReLU, one layer "
+            "| first width that solves everything",
+            "relu-one-layer-wider: wide enough/relu = 6 ± 0": "ReLU networks with one hidden "
+            "layer and widths of five to ten succeed at least once on every problem. | ReLU, one "
+            "layer | widths from 5 to 10 that solve everything",
+            "relu-width-two: width two/relu = 0 ± 0": "No width-two ReLU network solves every "
+            "problem at least once. | ReLU, width 2 | depths that solve everything",
+            f"relu-3x2: solved/3x2/relu = {PROBLEMS} ± 0": "ReLU networks of width three and "
+            "depth two solve every problem at least once. | ReLU, 3 x 2 | problems solved",
+            **{
+                f"leaky-{size}: solved/{size}/leaky = {PROBLEMS} ± 0": "Leaky ReLU networks of "
+                f"size {size} have non-zero success on all 222 problems. | leaky ReLU, {size} | "
+                "problems solved"
+                for size in ("3x1", "2x2")
+            },
+            "leak-helps: leak > 0": "Success rates are higher for leaky ReLU than for ReLU.",
+            **{
+                f"{name}: {of} > 0.1": f"{what} raises the success of leaky ReLU networks sharply "
+                "(by ten points or more). | | section 3.4.2; the bound is ours"
+                for name, what, of in (
+                    ("node-on-3x1", "A fourth node in one hidden layer of three", "node/3x1/leaky"),
+                    ("node-on-2x2", "A third node in each of two layers of two", "node/2x2/leaky"),
+                    ("layer-on-3x1", "A second layer of three nodes", "layer/3x1/leaky"),
+                )
+            },
+            "relu-layer: layer/relu > 0": "Single hidden layer ReLU networks perform worse than "
+            "those with two hidden layers.",
+            "relu-layer-hardest: layer, hardest/relu > 0": "Success of ReLU networks on the "
+            "hardest problem is significantly increased by a second hidden layer. | success on "
+            "the hardest problem, paired t interval over widths",
+        },
+        source="section 3.4.2",
+        test="paired t interval over the 222 classes",
+    ),
     errata=("S28",),
     notes=(
         SETTINGS_NOTE,

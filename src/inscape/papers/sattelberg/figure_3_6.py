@@ -1,26 +1,20 @@
 """Figure 3.6: what is known of a four-input problem, and how often networks learn it."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Estimate, Experiment, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
-from inscape.lab.store import Record
-from inscape.papers.sattelberg._correlation import (
-    explaining_best,
-    rank_correlation,
-)
+from inscape.papers.sattelberg._correlation import explaining_best, rank_correlation
 from inscape.papers.sattelberg._difficulty import LEAKY, Counts, counted, known, smallest_width
 from inscape.papers.sattelberg._npn_metrics import METRICS, classes, metrics
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Array = npt.NDArray[Any]
-
 #: The three measures of success: sizes whose mean it is, None for all.
 MEASURES = {"2x2": (2, 2), "3x1": (3, 1), "mean": None}
 #: Problems that are called hard here: the tenth with the lowest mean success.
@@ -100,7 +94,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw metrics and successes of all classes, sorted by mean success."""
     from matplotlib.figure import Figure
 
@@ -155,6 +149,7 @@ def _look(width: int) -> dict[str, str]:
 
 _CORRELATION = "Spearman's rank correlation over classes, bootstrap over classes"
 
+
 EXPERIMENT = Experiment(
     shows="Figure 3.6",
     title="Swaps, Fourier metrics and success of all four-input classes",
@@ -162,75 +157,37 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Trend(
-                name=f"hard-have-{name}",
-                says=f"Hard problems have a high {METRICS[name]}: 3 or more in nine of ten of the "
-                "22 hardest.",
-                of=f"hard/{name}",
-                side="above",
-                bound=0.9,
-                test="share of the tenth of the classes with the lowest mean success",
-                source="section 3.4.2; the bounds are ours",
-            )
-            for name in HIGH
-        ),
-        *(
-            Trend(
-                name=f"easy-have-{name}",
-                says=f"Easy problems can have a high {METRICS[name]} as well: 3 or more in one of "
-                "ten, at least, of the easier half.",
-                of=f"easy/{name}",
-                side="above",
-                bound=0.1,
-                test="share of the half of the classes with the higher mean success",
-                source="section 3.4.2; the bounds are ours",
-            )
-            for name in HIGH
-        ),
-        Trend(
-            name="influence-first",
-            says="Influence is the most explanatory of the four metrics.",
-            of="influence ahead",
-            side="above",
-            test="size of its rank correlation with mean success less the largest of the others', "
-            "bootstrap over classes",
-            source="section 3.4.2",
-        ),
-        Trend(
-            name="influence-inverse",
-            says="Problems of higher influence are learned less often (printed the other way "
-            "round).",
-            of="success/influence",
-            side="below",
-            test=_CORRELATION,
-            source="section 3.4.2, read as its table 3.3 demands",
-        ),
-        Trend(
-            name="entropy-weak",
-            says="Entropy has a weak relationship with performance (rank correlation of less than "
-            "0.4 either way).",
-            of="success/entropy",
-            side="between",
-            bound=-WEAK,
-            upper=WEAK,
-            test=_CORRELATION,
-            source="section 3.4.2; the bounds are ours",
-        ),
-        *(
-            Trend(
-                name=f"similar-{name}",
-                says=f"Success of {name} networks is similar to the mean over all sizes (rank "
-                "correlation above 0.7).",
-                of=f"similar/{name}",
-                side="above",
-                bound=SIMILAR,
-                test=_CORRELATION,
-                source="section 3.4.2; the bound is ours",
-            )
-            for name in ("2x2", "3x1")
-        ),
+    claims=claims(
+        {
+            **{
+                f"hard-have-{name}: hard/{name} > 0.9": "Hard problems have a high "
+                f"{METRICS[name]}: 3 or more in nine of ten of the 22 hardest. | share of the "
+                "tenth of the classes with the lowest mean success"
+                for name in HIGH
+            },
+            **{
+                f"easy-have-{name}: easy/{name} > 0.1": "Easy problems can have a high "
+                f"{METRICS[name]} as well: 3 or more in one of ten, at least, of the easier half. "
+                "| share of the half of the classes with the higher mean success"
+                for name in HIGH
+            },
+            "influence-first: influence ahead > 0": "Influence is the most explanatory of the "
+            "four metrics. | size of its rank correlation with mean success less the largest of "
+            "the others', bootstrap over classes | section 3.4.2",
+            "influence-inverse: success/influence < 0": "Problems of higher influence are learned "
+            "less often (printed the other way round). | | section 3.4.2, read as its table 3.3 "
+            "demands",
+            f"entropy-weak: success/entropy between {-WEAK} and {WEAK}": "Entropy has a weak "
+            "relationship with performance (rank correlation of less than 0.4 either way).",
+            **{
+                f"similar-{name}: similar/{name} > {SIMILAR}": f"Success of {name} networks is "
+                "similar to the mean over all sizes (rank correlation above 0.7). | | section "
+                "3.4.2; the bound is ours"
+                for name in ("2x2", "3x1")
+            },
+        },
+        source="section 3.4.2; the bounds are ours",
+        test=_CORRELATION,
     ),
     errata=("S1", "S2"),
     notes=(

@@ -1,31 +1,29 @@
 """Figure 3.7: parity of ten inputs is learned where theory says so; random functions hardly."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import bootstrap_estimate, kendall_tau, mean_estimate, paired_difference
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._difficulty import known
 from inscape.papers.sattelberg._families import LOOKS
 from inscape.papers.sattelberg._trials import EPOCHS, SETTINGS_NOTE, TRIALS
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Size = tuple[int, int]
-
 INPUTS = 10
-PAPER: Axes = {
-    "kind": ["parity", "random"],
-    "width": list(range(2, 11)),
-    "depth": list(range(1, 6)),
-    "functions": [10],
-    "trials": [TRIALS],
-    "epochs": [EPOCHS],
-}
+PAPER = grid(
+    kind=["parity", "random"],
+    width=list(range(2, 11)),
+    depth=list(range(1, 6)),
+    functions=10,
+    trials=TRIALS,
+    epochs=EPOCHS,
+)
 
 
 def cell(
@@ -138,7 +136,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw successes of 100 by size; white frames are sizes predicted to solve ten-parity."""
     from inscape.figures.panels import panels
     from inscape.papers.sattelberg._heat import heat_map
@@ -157,15 +155,8 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 3.7",
     title="Success on ten-parity and on random functions of ten inputs, by width and depth",
-    smoke={
-        **PAPER,
-        "width": [2, 4],
-        "depth": [1, 2],
-        "functions": [2],
-        "trials": [2],
-        "epochs": [20],
-    },
-    laptop={**PAPER, "trials": [20]},
+    smoke=grid(PAPER, width=[2, 4], depth=[1, 2], functions=2, trials=2, epochs=20),
+    laptop=grid(PAPER, trials=20),
     paper=PAPER,
     departures={
         "smoke": ("Four sizes, two random functions, two trials, 20 epochs.",),
@@ -176,42 +167,23 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="as-predicted",
-            says="Performance on ten-parity is very close to what the swaps analysis predicts: "
-            "some network succeeds where w^l >= 10 and none elsewhere, at four of five sizes.",
-            of="agreement",
-            side="above",
-            bound=0.8,
-            test="share of sizes at which prediction and success agree, bootstrap over sizes",
-            source="section 3.4.3; the bound is ours",
-        ),
-        Trend(
-            name="minimal-poor",
-            says="Minimal networks perform poorly on ten-parity (they fail more often than not).",
-            of="minimal",
-            side="below",
-            bound=0.5,
-            test="mean success of the narrowest predicted size of each depth, t interval",
-            source="section 3.4.3; the bound is ours",
-        ),
-        Trend(
-            name="grows-beyond",
-            says="Success rates on ten-parity increase as size increases beyond the minimum.",
-            of="grows",
-            side="above",
-            test="Kendall's tau of success and w^l over predicted sizes, bootstrap over sizes",
-            source="section 3.4.3",
-        ),
-        Trend(
-            name="random-harder",
-            says="Random functions of ten inputs have significantly lower success than parity.",
-            of="harder",
-            side="above",
-            test="success on parity less that on random functions, paired t interval over sizes",
-            source="section 3.4.3",
-        ),
+    claims=claims(
+        {
+            "as-predicted: agreement > 0.8": "Performance on ten-parity is very close to what the "
+            "swaps analysis predicts: some network succeeds where w^l >= 10 and none elsewhere, "
+            "at four of five sizes.",
+            "minimal-poor: minimal < 0.5": "Minimal networks perform poorly on ten-parity (they "
+            "fail more often than not). | mean success of the narrowest predicted size of each "
+            "depth, t interval",
+            "grows-beyond: grows > 0": "Success rates on ten-parity increase as size increases "
+            "beyond the minimum. | Kendall's tau of success and w^l over predicted sizes, "
+            "bootstrap over sizes | section 3.4.3",
+            "random-harder: harder > 0": "Random functions of ten inputs have significantly lower "
+            "success than parity. | success on parity less that on random functions, paired t "
+            "interval over sizes | section 3.4.3",
+        },
+        source="section 3.4.3; the bound is ours",
+        test="share of sizes at which prediction and success agree, bootstrap over sizes",
     ),
     errata=("S23",),
     notes=(

@@ -1,23 +1,20 @@
 """Figure 3.8: how many of 1024 rows networks get right, against degree, entropy and influence."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Estimate, Experiment, Trend
-from inscape.lab.store import Record
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.records import Record
 from inscape.papers.sattelberg._correlation import explaining_best, rank_correlation
 from inscape.papers.sattelberg._difficulty import known
 from inscape.papers.sattelberg._families import KINDS, LOOKS
 from inscape.papers.sattelberg._inputs import FOURIER, Group, change, dimension_groups, looks
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Array = npt.NDArray[Any]
-
 INPUTS = 10
 #: Influence and degree over the number of inputs that are high: no less than random functions have.
 HIGH = {"influence": 0.4, "degree": 0.8}
@@ -69,7 +66,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw one dot for each function in each of three panels."""
     from inscape.figures.panels import panels
     from inscape.figures.style import quiet_grid
@@ -101,46 +98,26 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Trend(
-                name=f"random-harder-than-{other}",
-                says=f"Random functions are significantly harder than {LOOKS[other]}: fewer rows "
-                "are right.",
-                of=f"easier/{other}",
-                side="above",
-                test="difference of mean shares of rows that are right, normal interval over "
-                "functions",
-                source="section 3.4.3",
-            )
-            for other in ("xor", "parity")
-        ),
-        Trend(
-            name="entropy-explains",
-            says="Given high influence and degree, functions of higher entropy are harder.",
-            of="right/entropy",
-            side="below",
-            test="Spearman's rank correlation with rows that are right over functions with "
-            "influence of at least 0.4 n and degree of at least 0.8 n, bootstrap over functions",
-            source="section 3.4.3; the bounds are ours",
-        ),
-        Trend(
-            name="entropy-best",
-            says="Given these, entropy explains difficulty better than influence and degree.",
-            of="entropy ahead",
-            side="above",
-            test="size of its rank correlation less the larger of the other two, bootstrap over "
-            "functions",
-            source="section 3.4.3",
-        ),
-        Trend(
-            name="entropy-within-xor",
-            says="Among the XORed functions alone, higher entropy is harder too.",
-            of="within xor",
-            side="below",
-            test="Spearman's rank correlation as above, bootstrap over functions",
-            source="follows from section 3.4.3; ours",
-        ),
+    claims=claims(
+        {
+            **{
+                f"random-harder-than-{other}: easier/{other} > 0": "Random functions are "
+                f"significantly harder than {LOOKS[other]}: fewer rows are right."
+                for other in ("xor", "parity")
+            },
+            "entropy-explains: right/entropy < 0": "Given high influence and degree, functions of "
+            "higher entropy are harder. | Spearman's rank correlation with rows that are right "
+            "over functions with influence of at least 0.4 n and degree of at least 0.8 n, "
+            "bootstrap over functions | section 3.4.3; the bounds are ours",
+            "entropy-best: entropy ahead > 0": "Given these, entropy explains difficulty better "
+            "than influence and degree. | size of its rank correlation less the larger of the "
+            "other two, bootstrap over functions",
+            "entropy-within-xor: within xor < 0": "Among the XORed functions alone, higher "
+            "entropy is harder too. | Spearman's rank correlation as above, bootstrap over "
+            "functions | follows from section 3.4.3; ours",
+        },
+        source="section 3.4.3",
+        test="difference of mean shares of rows that are right, normal interval over functions",
     ),
     errata=("S1",),
     notes=(

@@ -1,10 +1,12 @@
 """Figure 3.9: with more inputs random functions become hard, and their entropy grows with it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
-from inscape.lab.store import Record
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.papers.sattelberg._difficulty import known
 from inscape.papers.sattelberg._families import KINDS, LOOKS
 from inscape.papers.sattelberg._inputs import (
@@ -20,19 +22,16 @@ from inscape.papers.sattelberg._inputs import (
 )
 from inscape.papers.sattelberg._trials import EPOCHS, SETTINGS_NOTE
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-PAPER: Axes = {
-    "n": list(range(5, 11)),
-    "size": ["5x2", "10x2", "10x5"],
-    "kind": list(KINDS),
-    "block": [0, 1, 2, 3],
-    "xor": [222],
-    "random": [100],
-    "trials": [10],
-    "epochs": [EPOCHS],
-}
+PAPER = grid(
+    n=list(range(5, 11)),
+    size=["5x2", "10x2", "10x5"],
+    kind=list(KINDS),
+    block=[0, 1, 2, 3],
+    xor=222,
+    random=100,
+    trials=10,
+    epochs=EPOCHS,
+)
 
 
 def cell(
@@ -110,7 +109,7 @@ def _mean(group: Group, name: str) -> float:
     return spread(group, name).value
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw success, and the metrics over the number of inputs, against that number."""
     from inscape.figures.panels import panels
     from inscape.figures.style import quiet_grid
@@ -131,20 +130,12 @@ def draw(records: Sequence[Record]) -> "Figure":
 
 _INTERVAL = "difference of means over functions and sizes, normal interval"
 
+
 EXPERIMENT = Experiment(
     shows="Figure 3.9",
     title="Success and Fourier metrics of functions of five to ten inputs",
-    smoke={
-        **PAPER,
-        "n": [5, 6],
-        "size": ["5x2"],
-        "block": [0],
-        "xor": [4],
-        "random": [3],
-        "trials": [2],
-        "epochs": [50],
-    },
-    laptop={**PAPER, "block": [0], "xor": [56], "random": [30]},
+    smoke=grid(PAPER, n=[5, 6], size="5x2", block=0, xor=4, random=3, trials=2, epochs=50),
+    laptop=grid(PAPER, block=0, xor=56, random=30),
     paper=PAPER,
     departures={
         "smoke": ("Five and six inputs, one size, seven functions and parity, 50 epochs.",),
@@ -158,70 +149,37 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Trend(
-                name=f"faster-than-{other}",
-                says="From five to ten inputs the difficulty of random functions increases "
-                f"significantly faster than that of {LOOKS[other]}.",
-                of=f"faster than {other}",
-                side="above",
-                test="drop of success of random functions less that of the others; " + _INTERVAL,
-                source="section 3.4.3",
-            )
-            for other in ("xor", "parity")
-        ),
-        Trend(
-            name="random-drop",
-            says="Random functions become harder as the number of inputs increases.",
-            of="success/random",
-            side="below",
-            test=_INTERVAL,
-            source="section 3.4.3",
-        ),
-        Trend(
-            name="random-entropy",
-            says="The entropy of random functions, over n, increases as the dimension increases.",
-            of="entropy/random",
-            side="above",
-            test=_INTERVAL,
-            source="section 3.4.3",
-        ),
-        *(
-            Trend(
-                name=f"constant-{name}-{kind}",
-                says=f"{LOOKS[kind].capitalize()} functions have constant {name}, over n (it moves "
-                "by less than 0.05).",
-                of=f"{name}/{kind}",
-                side="between",
-                bound=-0.05,
-                upper=0.05,
-                test=_INTERVAL,
-                source="section 3.4.3; the bound is ours",
-            )
-            for kind in ("random", "parity")
-            for name in ("degree", "influence")
-        ),
-        *(
-            Trend(
-                name=f"xor-{name}",
-                says=f"The {name} of the XORed functions, over n, increases with the dimension.",
-                of=f"{name}/xor",
-                side="above",
-                test=_INTERVAL,
-                source="section 3.4.3",
-            )
-            for name in ("degree", "influence")
-        ),
-        Value(
-            name="or-entropy",
-            says="Fourier entropy is maximised, with value n, on OR functions.",
-            of="entropy of or",
-            published=10,
-            tolerance=0.01,
-            at=("OR of ten inputs", "entropy"),
-            source="section 3.4.3; erratum S6",
-        ),
+    claims=claims(
+        {
+            **{
+                f"faster-than-{other}: faster than {other} > 0": "From five to ten inputs the "
+                "difficulty of random functions increases significantly faster than that of "
+                f"{LOOKS[other]}. | "
+                f"{'drop of success of random functions less that of the others; ' + _INTERVAL}"
+                for other in ("xor", "parity")
+            },
+            "random-drop: success/random < 0": "Random functions become harder as the number of "
+            "inputs increases.",
+            "random-entropy: entropy/random > 0": "The entropy of random functions, over n, "
+            "increases as the dimension increases.",
+            **{
+                f"constant-{name}-{kind}: {name}/{kind} between -0.05 and "
+                "0.05": f"{LOOKS[kind].capitalize()} "
+                f"functions have constant {name}, over n (it moves by less than 0.05). | | section "
+                "3.4.3; the bound is ours"
+                for kind in ("random", "parity")
+                for name in ("degree", "influence")
+            },
+            **{
+                f"xor-{name}: {name}/xor > 0": f"The {name} of the XORed functions, over n, "
+                "increases with the dimension."
+                for name in ("degree", "influence")
+            },
+            "or-entropy: entropy of or = 10 ± 0.01": "Fourier entropy is maximised, with value n, "
+            "on OR functions. | OR of ten inputs | entropy | section 3.4.3; erratum S6",
+        },
+        source="section 3.4.3",
+        test=_INTERVAL,
     ),
     errata=("S1", "S6"),
     notes=(

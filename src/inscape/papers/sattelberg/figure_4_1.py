@@ -5,20 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
-from inscape.lab.store import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 #: Largest dimension in which a network with n + 1 units is built and decided.
 DIMENSIONS = range(1, 9)
 #: Hidden layers of width n that are tried, in n dimensions.
 NARROW = {1: (1,), 2: (2,), 3: (3,)}
 LEAKS = (0.0, 0.05)
-AXES: Axes = {"networks": [100], "deep": [40]}
+AXES = grid(networks=100, deep=40)
 
 
 def cell(networks: int, deep: int) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     return {key: exact_estimate(number) for key, number in found.items()}
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the six stages of the example: a line, lifted, bent, cut, and back."""
     from inscape.figures.panels import panels
     from inscape.figures.style import INK
@@ -126,7 +128,7 @@ def _points(ax: "Panel", points: Any, x: Any) -> None:
 EXPERIMENT = Experiment(
     shows="Figure 4.1",
     title="How a layer of width two separates an interval, and that width n closes nothing",
-    smoke={"networks": [2], "deep": [1]},
+    smoke=grid(networks=2, deep=1),
     laptop=AXES,
     paper=AXES,
     departures={"smoke": ("Two random networks of each width, one deep one.",)},
@@ -134,47 +136,24 @@ EXPERIMENT = Experiment(
     seconds=lambda settings: 0.3 * settings["networks"] + 0.4 * settings["deep"],
     analyse=analyse,
     draw=draw,
-    claims=(
-        Value(
-            name="example",
-            says="Two units and a threshold tell an interval from its surroundings.",
-            of="example",
-            published=1,
-            tolerance=0,
-            at=("the example", "share of points that are right"),
-            source="figure 4.1",
-        ),
-        *(
-            Value(
-                name=f"narrow-{n}",
-                says=f"A hidden layer of width {n} never separates a bounded region in {n} "
-                f"dimension{'s' * (n > 1)} from its surroundings.",
-                of=f"narrow/{n}",
-                published=0,
-                tolerance=0,
-                at=(f"{n} units, {n} inputs", "closed regions of random networks"),
-                source="chapter 4, first page",
-            )
-            for n in NARROW
-        ),
-        Value(
-            name="deep",
-            says="Neither do three hidden layers of width 2 in the plane.",
-            of="deep",
-            published=0,
-            tolerance=0,
-            at=("3 layers of 2 units", "closed lines of random boundaries"),
-            source="chapter 4, first page: regardless of the number of hidden layers",
-        ),
-        Value(
-            name="built",
-            says="A single hidden layer of width n + 1 is enough, with a leak and without.",
-            of="built",
-            published=len(DIMENSIONS) * len(LEAKS),
-            tolerance=0,
-            at=("n + 1 units, n = 1 to 8", "networks that close a region"),
-            source="chapter 4, first page",
-        ),
+    claims=claims(
+        {
+            "example: example = 1 ± 0": "Two units and a threshold tell an interval from its "
+            "surroundings. | the example | share of points that are right | figure 4.1",
+            **{
+                f"narrow-{n}: narrow/{n} = 0 ± 0": f"A hidden layer of width {n} never separates "
+                f"a bounded region in {n} dimension{'s' * (n > 1)} from its surroundings. | {n} "
+                f"units, {n} inputs | closed regions of random networks"
+                for n in NARROW
+            },
+            "deep: deep = 0 ± 0": "Neither do three hidden layers of width 2 in the plane. | 3 "
+            "layers of 2 units | closed lines of random boundaries | chapter 4, first page: "
+            "regardless of the number of hidden layers",
+            f"built: built = {len(DIMENSIONS) * len(LEAKS)} ± 0": "A single hidden layer of width "
+            "n + 1 is enough, with a leak and without. | n + 1 units, n = 1 to 8 | networks that "
+            "close a region",
+        },
+        source="chapter 4, first page",
     ),
     notes=(
         "Closed regions of random networks are found by listing all cells and joining them by "

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
-from inscape.lab.store import Record
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from inscape.papers.sattelberg._cells import Units
 
-AXES: Axes = {"leak": [0.0, 0.01, 0.1], "exact": [150], "decided": [5000]}
+
+AXES = grid(leak=[0.0, 0.01, 0.1], exact=150, decided=5000)
 CORNERS = {"hyperoctahedron": 4, "expanded simplex": 6}
 
 
@@ -121,7 +122,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the regular quadrilateral and the regular hexagon with the kinks of their units."""
     from inscape.figures.panels import panels
     from inscape.papers.sattelberg._polygons import circle, kinks, outline
@@ -141,7 +142,7 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 4.3",
     title="Quadrilateral and hexagon as decision boundaries of three units",
-    smoke={"leak": [0.0, 0.1], "exact": [6], "decided": [100]},
+    smoke=grid(leak=[0.0, 0.1], exact=6, decided=100),
     laptop=AXES,
     paper=AXES,
     departures={"smoke": ("Two leaks and 100 random networks each, six of them cut exactly.",)},
@@ -150,61 +151,26 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Value(
-            name="only-two-shapes",
-            says="Width 3 gives only convex quadrilaterals or hexagons as closed boundaries.",
-            of="other",
-            published=0,
-            tolerance=0,
-            at=("random networks", "closed boundaries of another shape"),
-            source="section 4.1.1",
-        ),
-        Value(
-            name="two-ways-agree",
-            says="What is decided from the weights is what the exact boundary shows.",
-            of="disagree",
-            published=0,
-            tolerance=0,
-            at=("random networks", "decided otherwise"),
-            source="section 4.1.1, its reasons turned into a rule",
-        ),
-        Value(
-            name="square",
-            says="The square has R = 1.41 rho.",
-            of="hyperoctahedron ratio",
-            published=1.41,
-            tolerance=0.005,
-            at=("square", "R / rho"),
-            source="eq. 4.1",
-        ),
-        Value(
-            name="hexagon",
-            says="The regular hexagon has R = 1.15 rho.",
-            of="expanded simplex ratio",
-            published=1.15,
-            tolerance=0.005,
-            at=("hexagon", "R / rho"),
-            source="eq. 4.2 with erratum S16",
-        ),
-        Trend(
-            name="square-is-roundest",
-            says="No quadrilateral solves the problem where r2 is less than 1.41 r1.",
-            of="hyperoctahedron roundest",
-            side="above",
-            bound=sqrt(2) - 1e-9,
-            test="lowest ratio of all random quadrilaterals, exact for each",
-            source="section 4.1.1",
-        ),
-        Trend(
-            name="hexagon-is-roundest",
-            says="No hexagon solves the problem where r2 is less than 1.15 r1.",
-            of="expanded simplex roundest",
-            side="above",
-            bound=2 / sqrt(3) - 1e-9,
-            test="lowest ratio of all random hexagons, exact for each",
-            source="section 4.1.1",
-        ),
+    claims=claims(
+        {
+            "only-two-shapes: other = 0 ± 0": "Width 3 gives only convex quadrilaterals or "
+            "hexagons as closed boundaries. | random networks | closed boundaries of another "
+            "shape",
+            "two-ways-agree: disagree = 0 ± 0": "What is decided from the weights is what the "
+            "exact boundary shows. | random networks | decided otherwise | section 4.1.1, its "
+            "reasons turned into a rule",
+            "square: hyperoctahedron ratio = 1.41 ± 0.005": "The square has R = 1.41 rho. | "
+            "square | R / rho | eq. 4.1",
+            "hexagon: expanded simplex ratio = 1.15 ± 0.005": "The regular hexagon has R = 1.15 "
+            "rho. | hexagon | R / rho | eq. 4.2 with erratum S16",
+            f"square-is-roundest: hyperoctahedron roundest > {sqrt(2) - 1e-09}": "No quadrilateral "
+            "solves the problem where r2 is less than 1.41 r1.",
+            f"hexagon-is-roundest: expanded simplex roundest > {2 / sqrt(3) - 1e-09}": "No hexagon "
+            "solves the problem where r2 is less than 1.15 r1. | lowest ratio of all random "
+            "hexagons, exact for each",
+        },
+        source="section 4.1.1",
+        test="lowest ratio of all random quadrilaterals, exact for each",
     ),
     errata=("S16",),
     notes=(

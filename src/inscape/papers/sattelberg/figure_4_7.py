@@ -1,19 +1,18 @@
 """Figure 4.7: n random directions in n dimensions come closer to orthogonal as n grows."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import bootstrap_estimate, kendall_tau
-from inscape.lab.store import Record
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIZES = [*range(2, 11), 12, 15, 20, 25, 30, 40, 50, 75, 100]
-AXES: Axes = {"n": SIZES, "trials": [100]}
+AXES = grid(n=SIZES, trials=100)
 
 
 def cell(n: int, trials: int) -> dict[str, Any]:
@@ -63,7 +62,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw mean and maximum against n, with the spread over trials and the mean as expected."""
     from math import lgamma
 
@@ -93,7 +92,7 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 4.7",
     title="Mean and maximum dot product of n random vectors in n dimensions",
-    smoke={"n": [2, 3, 10, 30], "trials": [20]},
+    smoke=grid(n=[2, 3, 10, 30], trials=20),
     laptop=AXES,
     paper=AXES,
     departures={"smoke": ("Four dimensions and 20 trials.",)},
@@ -101,33 +100,17 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="mean-falls",
-            says="The mean dot product decreases with n.",
-            of="tau of the mean",
-            side="below",
-            bound=-0.9,
-            test="Kendall's tau of n and the mean, bootstrap over trials",
-            source="section 4.2.2, figure 4.7",
-        ),
-        Trend(
-            name="maximum-falls",
-            says="The maximum dot product decreases with n.",
-            of="tau of the maximum",
-            side="below",
-            bound=-0.9,
-            test="Kendall's tau of n and the maximum, bootstrap over trials",
-            source="section 4.2.2, figure 4.7",
-        ),
-        Trend(
-            name="maximum-falls-at-once",
-            says="The maximum decreases from the first step on, from n = 2 to n = 3.",
-            of="first step of the maximum",
-            side="below",
-            test="mean difference, bootstrap over trials",
-            source="section 4.2.2, taken at its word",
-        ),
+    claims=claims(
+        {
+            "mean-falls: tau of the mean < -0.9": "The mean dot product decreases with n.",
+            "maximum-falls: tau of the maximum < -0.9": "The maximum dot product decreases with "
+            "n. | Kendall's tau of n and the maximum, bootstrap over trials",
+            "maximum-falls-at-once: first step of the maximum < 0": "The maximum decreases from "
+            "the first step on, from n = 2 to n = 3. | mean difference, bootstrap over trials | "
+            "section 4.2.2, taken at its word",
+        },
+        source="section 4.2.2, figure 4.7",
+        test="Kendall's tau of n and the mean, bootstrap over trials",
     ),
     notes=(
         "Vectors are normal and scaled to length one, and the absolute value of the dot product is "

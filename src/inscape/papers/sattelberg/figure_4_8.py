@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
-from inscape.lab.store import Record
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.papers.sattelberg._disc import SHAPES
-from inscape.papers.sattelberg._rates import mean, wilson
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.papers.sattelberg.enclosing_rates import mean, wilson
 
 LEVELS = (0.95, 0.98, 0.99, 0.9999)
 DIMENSIONS = list(range(2, 9))
@@ -21,23 +20,17 @@ JUDGED = {"init": "pytorch", "outer": "root n"}
 LEAKS = (0.0, 0.01)
 #: Difference of shares between 2 and 8 dimensions that still counts as constant.
 CONSTANT = 0.2
-PAPER: Axes = {
-    "init": list(INITS),
-    "outer": list(OUTER),
-    "leak": list(LEAKS),
-    "dimension": DIMENSIONS,
-    "networks": [100],
-    "epochs": [1000],
-    "points": [10_000],
-}
-LAPTOP: Axes = {**PAPER, "init": ["pytorch"], "outer": ["root n"], "epochs": [100]}
-SMOKE: Axes = {
-    **LAPTOP,
-    "dimension": [2, 8],
-    "networks": [4],
-    "epochs": [2],
-    "points": [200],
-}
+PAPER = grid(
+    init=list(INITS),
+    outer=list(OUTER),
+    leak=list(LEAKS),
+    dimension=DIMENSIONS,
+    networks=100,
+    epochs=1000,
+    points=10_000,
+)
+LAPTOP = grid(PAPER, init="pytorch", outer="root n", epochs=100)
+SMOKE = grid(LAPTOP, dimension=[2, 8], networks=4, epochs=2, points=200)
 
 
 def keeps(settings: Settings) -> bool:
@@ -49,14 +42,7 @@ def cell(
     init: str, outer: str, leak: float, dimension: int, networks: int, epochs: int, points: int
 ) -> dict[str, Any]:
     """Train networks in one dimension, and count test points and shapes."""
-    from inscape.papers.sattelberg._disc import (
-        counts,
-        drawn,
-        right,
-        shape_names,
-        targets,
-        trained,
-    )
+    from inscape.papers.sattelberg._disc import counts, drawn, right, shape_names, targets, trained
     from inscape.papers.sattelberg._seeds import own_seed
 
     place = INITS.index(init), OUTER.index(outer), round(1000 * leak), dimension
@@ -139,7 +125,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the counts for every threshold, and below the shapes that were reached."""
     from inscape.figures.panels import panels
     from inscape.figures.style import CATEGORIES, quiet_grid
@@ -207,47 +193,32 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Trend(
-                name=f"constant-{leak:g}",
-                says=f"With {_word(leak)} the number of networks with a small error stays the same "
-                "from 2 to 8 dimensions.",
-                of=f"0.95 with leak {leak:g}",
-                side="between",
-                bound=-CONSTANT,
-                upper=CONSTANT,
-                test="difference of shares at accuracy 0.95, binomial spread",
-                source="section 4.2.2, figure 4.8",
-            )
-            for leak in LEAKS
-        ),
-        *(
-            Trend(
-                name=f"falls-{leak:g}",
-                says=f"With {_word(leak)} fewer networks are near zero error in 8 dimensions than "
-                "in 2.",
-                of=f"0.9999 with leak {leak:g}",
-                side="below",
-                test="difference of shares at accuracy 0.9999, binomial spread",
-                source="section 4.2.2, figure 4.8",
-            )
-            for leak in LEAKS
-        ),
-        *(
-            Trend(
-                name=f"closed-{leak:g}",
-                says=f"With {_word(leak)} a network constructs a hyperoctahedron or an expanded "
-                "simplex as likely in 8 dimensions as in 2.",
-                of=f"closed with leak {leak:g}",
-                side="between",
-                bound=-CONSTANT,
-                upper=CONSTANT,
-                test="difference of shares of networks with a closed region, binomial spread",
-                source="section 4.2.2, last paragraph",
-            )
-            for leak in LEAKS
-        ),
+    claims=claims(
+        {
+            **{
+                f"constant-{leak:g}: 0.95 with leak {leak:g} between {-CONSTANT} and "
+                f"{CONSTANT}": "With "
+                f"{_word(leak)} the number of networks with a small error stays the same from 2 to "
+                "8 dimensions."
+                for leak in LEAKS
+            },
+            **{
+                f"falls-{leak:g}: 0.9999 with leak {leak:g} < 0": f"With {_word(leak)} fewer "
+                "networks are near zero error in 8 dimensions than in 2. | difference of shares "
+                "at accuracy 0.9999, binomial spread"
+                for leak in LEAKS
+            },
+            **{
+                f"closed-{leak:g}: closed with leak {leak:g} between {-CONSTANT} and "
+                f"{CONSTANT}": "With "
+                f"{_word(leak)} a network constructs a hyperoctahedron or an expanded simplex as "
+                "likely in 8 dimensions as in 2. | difference of shares of networks with a closed "
+                "region, binomial spread | section 4.2.2, last paragraph"
+                for leak in LEAKS
+            },
+        },
+        source="section 4.2.2, figure 4.8",
+        test="difference of shares at accuracy 0.95, binomial spread",
     ),
     notes=(
         "Epochs, learning rate and the outer radius in n dimensions are not in the text: 1,000 "

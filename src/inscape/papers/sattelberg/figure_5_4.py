@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from math import cos, pi, sin
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Trend, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
-from inscape.lab.store import Record
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-AXES: Axes = {"pieces": [1, 3, 9]}
+AXES = grid(pieces=[1, 3, 9])
 
 
 def cell(pieces: int) -> dict[str, Any]:
@@ -54,7 +53,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     return {name: exact_estimate(value) for name, value in found.items()}
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw chords on the left and their slopes and intercepts on the right; tangents last."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, RULE, VERMILION
@@ -93,36 +92,20 @@ EXPERIMENT = Experiment(
     seconds=lambda settings: 1.0,
     analyse=analyse,
     draw=draw,
-    claims=(
-        Value(
-            name="zero",
-            says="The zero function, which is the single chord, has a mean squared error of 0.5.",
-            of="mse/1",
-            published=0.5,
-            tolerance=1e-12,
-            at=("1 chord", "mean squared error"),
-            source="Eq. (5.16)",
-        ),
-        *(
-            Value(
-                name=f"pieces-{pieces}",
-                says=f"The approximation by {pieces} lines has {pieces} linear "
-                f"region{'s' * (pieces > 1)}.",
-                of=f"pieces/{pieces}",
-                published=pieces,
-                tolerance=0,
-                at=(_words(pieces), "linear regions"),
-                source="figure 5.4",
-            )
-            for pieces in (1, 3, 9)
-        ),
-        Trend(
-            name="better",
-            says="More lines give increasingly reasonable approximations.",
-            of="falls",
-            side="above",
-            test="smallest decrease of the exact error",
-            source="section 5.3",
-        ),
+    claims=claims(
+        {
+            "zero: mse/1 = 0.5 ± 1e-12": "The zero function, which is the single chord, has a "
+            "mean squared error of 0.5. | 1 chord | mean squared error",
+            **{
+                f"pieces-{pieces}: pieces/{pieces} = {pieces} ± 0": "The approximation by "
+                f"{pieces} lines has {pieces} linear region{'s' * (pieces > 1)}. | "
+                f"{_words(pieces)} | linear regions | figure 5.4"
+                for pieces in (1, 3, 9)
+            },
+            "better: falls > 0": "More lines give increasingly reasonable approximations. | | "
+            "section 5.3",
+        },
+        source="Eq. (5.16)",
+        test="smallest decrease of the exact error",
     ),
 )

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Estimate, Experiment, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
-from inscape.lab.store import Record
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Panel
+
 
 Array = npt.NDArray[Any]
 Key = tuple[str, int, str]  # net, copy, optimizer
-
 #: Pixels around ink that count as ink: three convolutions and pools see that far at most twice.
 MARGIN = 2
 NAMES = {"sgd": "SGD", "adamw": "AdamW"}
@@ -118,7 +118,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return [f"Mean jaggedness of the coefficients: {'; '.join(said)}."]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the coefficients: rows are networks, columns outputs; grey is zero."""
     from inscape.figures.panels import panels
 
@@ -139,7 +139,7 @@ def _strip(image: Array, coefficients: Array) -> Array:
     return np.concatenate(framed, axis=1)
 
 
-def _mosaic(ax: "Axes", strips: Sequence[Array], names: Sequence[str]) -> None:
+def _mosaic(ax: "Panel", strips: Sequence[Array], names: Sequence[str]) -> None:
     whole = np.concatenate(list(strips), axis=0)
     side = strips[0].shape[0]
     ax.imshow(whole, cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
@@ -157,28 +157,19 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Trend(
-                name=f"jagged-{net}",
-                says=f"Coefficients of {net} networks are more jagged with AdamW than with SGD.",
-                of=f"jagged/{net}",
-                side="above",
-                test="mean log ratio of jaggedness, t interval over outputs and copies",
-                source="section 6.1",
-            )
-            for net in NETS
-        ),
-        Trend(
-            name="on-ink",
-            says="Convolutional networks have non-zero coefficients only where the image is not "
-            "zero (nine tenths of their magnitude within two pixels of it).",
-            of="on ink/convolutional",
-            side="above",
-            bound=0.9,
-            test="t interval over networks",
-            source="section 6.1",
-        ),
+    claims=claims(
+        {
+            **{
+                f"jagged-{net}: jagged/{net} > 0": f"Coefficients of {net} networks are more "
+                "jagged with AdamW than with SGD."
+                for net in NETS
+            },
+            "on-ink: on ink/convolutional > 0.9": "Convolutional networks have non-zero "
+            "coefficients only where the image is not zero (nine tenths of their magnitude within "
+            "two pixels of it). | t interval over networks",
+        },
+        source="section 6.1",
+        test="mean log ratio of jaggedness, t interval over outputs and copies",
     ),
     errata=("S12", "S13"),
     notes=(

@@ -1,28 +1,26 @@
 """Figure 6.4: how three units come to enclose a circle, step by step."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import proportion_of, resampled_statistic
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._toy import SETTINGS_NOTE, SOLVED
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Array = npt.NDArray[Any]
-
 #: Shares of the training at which the plane is cut.
 MOMENTS = (0.0, 0.02, 0.05, 0.1, 0.3, 1.0)
 #: The centre is flatter than this share of the median slope of the other six maps.
 FLAT = 0.25
 #: Degrees between neighbouring directions of the six others: 60, give or take a half.
 LEAST, MOST = 30.0, 90.0
-WHOLE: Axes = {"width": [2, 3], "n": [1000], "epochs": [150], "seed": list(range(30))}
+WHOLE = grid(width=[2, 3], n=1000, epochs=150, seed=list(range(30)))
 
 
 def cell(width: int, n: int, epochs: int, seed: int) -> dict[str, Any]:
@@ -104,7 +102,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw regions and boundary above, coefficients below, from left to right in time."""
     from inscape.figures.panels import panels
     from inscape.papers.sattelberg._planes import Cells, bends, class_lines, dual, signs
@@ -130,7 +128,7 @@ def seconds(settings: Settings) -> float:
 EXPERIMENT = Experiment(
     shows="Figure 6.4",
     title="Three hidden units learn to tell a circle from an annulus",
-    smoke={"width": [2, 3], "n": [200], "epochs": [3], "seed": [0]},
+    smoke=grid(width=[2, 3], n=200, epochs=3, seed=0),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("200 points, three epochs, one network of each width.",)},
@@ -139,35 +137,17 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="hexagon",
-            says="The final coefficients form a centre and a hexagon around it (in most networks "
-            "that solve the problem).",
-            of="hexagon of coefficients",
-            side="above",
-            bound=0.5,
-            test="share of the networks that solve the problem, Wilson's interval",
-            source="section 6.2",
-        ),
-        Trend(
-            name="boundary",
-            says="The decision boundary is a hexagon (in most networks that solve the problem).",
-            of="hexagonal boundary",
-            side="above",
-            bound=0.5,
-            test="share of the networks that solve the problem, Wilson's interval",
-            source="section 6.2",
-        ),
-        Trend(
-            name="two-units",
-            says="Two hidden units cannot enclose the circle.",
-            of="best of two units",
-            side="below",
-            bound=SOLVED,
-            test="best accuracy of all networks of two units",
-            source="section 6.2",
-        ),
+    claims=claims(
+        {
+            "hexagon: hexagon of coefficients > 0.5": "The final coefficients form a centre and a "
+            "hexagon around it (in most networks that solve the problem).",
+            "boundary: hexagonal boundary > 0.5": "The decision boundary is a hexagon (in most "
+            "networks that solve the problem).",
+            f"two-units: best of two units < {SOLVED}": "Two hidden units cannot enclose the "
+            "circle. | best accuracy of all networks of two units",
+        },
+        source="section 6.2",
+        test="share of the networks that solve the problem, Wilson's interval",
     ),
     notes=(
         SETTINGS_NOTE,

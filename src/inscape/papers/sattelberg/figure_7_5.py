@@ -1,24 +1,24 @@
 """Figure 7.5: XOR by networks of 2, 20 and 100 hidden units, and their coefficients."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from inscape._core.result import PROPORTION
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate, mean_estimate, paired_difference
-from inscape.lab.store import Record
-from inscape.papers.sattelberg.figure_5_2 import BIASES, TABLE, network
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.papers.sattelberg.xor_by_hand import BIASES, TABLE
+from inscape.papers.sattelberg.xor_by_hand import xor_network as network
 
 RATE = 0.1
 TRAINED = (20, 100)
 #: Points on each side of the grid on which the functions of two networks are compared.
 COARSE = 21
-WHOLE: Axes = {"width": [2, *TRAINED], "epochs": [2000], "seed": list(range(20))}
+WHOLE = grid(width=[2, *TRAINED], epochs=2000, seed=list(range(20)))
 
 
 def cell(width: int, epochs: int, seed: int) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw boundary, surface and coefficients of one network of each width."""
     from matplotlib.figure import Figure
 
@@ -151,7 +151,7 @@ def keeps(settings: Settings) -> bool:
 EXPERIMENT = Experiment(
     shows="Figure 7.5",
     title="XOR networks of 2, 20 and 100 hidden units: boundary, surface and coefficients",
-    smoke={"width": [2, *TRAINED], "epochs": [50], "seed": [0]},
+    smoke=grid(width=[2, *TRAINED], epochs=50, seed=0),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("50 steps, one network of each width.",)},
@@ -161,46 +161,23 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Value(
-            name="dots",
-            says="The network of two units uses three maps for the four points.",
-            of="dots",
-            published=3,
-            tolerance=0,
-            at=("2 units", "maps at the points"),
-            source="figure 7.5",
-        ),
-        *(
-            Value(
-                name=f"accuracy-{width}",
-                says=f"Networks of {width} units get all four points right.",
-                of=f"accuracy/{width}",
-                published=1,
-                tolerance=0,
-                at=(f"{width} units", "accuracy"),
-                source="section 7.3.1",
-            )
-            for width in TRAINED
-        ),
-        Trend(
-            name="finer",
-            says="Wider networks have a finer resolution: more regions with 100 units than with "
-            "20.",
-            of="finer",
-            side="above",
-            test="paired t interval over networks",
-            source="section 7.3.1",
-        ),
-        Trend(
-            name="same-function",
-            says="They approximate one underlying function: two networks of 100 units are more "
-            "alike than two of 20.",
-            of="same function",
-            side="above",
-            test="difference of correlations on a grid, t interval over pairs of networks",
-            source="section 7.3.1",
-        ),
+    claims=claims(
+        {
+            "dots: dots = 3 ± 0": "The network of two units uses three maps for the four points. "
+            "| 2 units | maps at the points | figure 7.5",
+            **{
+                f"accuracy-{width}: accuracy/{width} = 1 ± 0": f"Networks of {width} units get "
+                f"all four points right. | {width} units | accuracy"
+                for width in TRAINED
+            },
+            "finer: finer > 0": "Wider networks have a finer resolution: more regions with 100 "
+            "units than with 20.",
+            "same-function: same function > 0": "They approximate one underlying function: two "
+            "networks of 100 units are more alike than two of 20. | difference of correlations on "
+            "a grid, t interval over pairs of networks",
+        },
+        source="section 7.3.1",
+        test="paired t interval over networks",
     ),
     errata=("S9",),
     notes=(

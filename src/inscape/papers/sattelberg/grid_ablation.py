@@ -1,17 +1,15 @@
 """What finding regions on a grid misses: tolerance, 16-bit weights, neighbours (section 6.3)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Settings
+from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._images import OPTIMIZERS, hash_of, seconds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Tolerances, relative to the larger of two Jacobians; the first is far above rounding.
 TOLERANCES = (1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -22,7 +20,6 @@ NETS = ("dense", "simple")
 #: least one exact cell for every so many of them.
 FEWER, POINTS = 2, 4
 NAMES = {"sgd": "SGD", "adamw": "AdamW"}
-
 Variant = Mapping[str, Any]
 
 
@@ -126,7 +123,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw what is found against the tolerance, and against the size of the grid."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, VERMILION, quiet_grid
@@ -171,13 +168,6 @@ def guess(settings: Settings) -> float:
     return float(seconds(settings) + own)
 
 
-def _claim(name: str, says: str, of: str, side: Any, test: str) -> Trend:
-    return Trend(
-        name=name, says=says, of=of, side=side, test=f"{test}, t interval over networks",
-        source="section 6.3",
-    )  # fmt: skip
-
-
 EXPERIMENT = Experiment(
     shows="Section 6.3, finding regions on a grid",
     title="What tolerance, 16-bit weights and neighbours cost when regions are found on a grid",
@@ -198,51 +188,28 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        _claim(
-            "patterns-more",
-            "In convolutional networks activation patterns identify more regions than distances of "
-            "Jacobians.",
-            "patterns over jacobians",
-            "above",
-            "mean log ratio of the counts",
-        ),
-        _claim(
-            "sixteen-bits",
-            "Weights of 16 bits make Jacobians miss regions of convolutional networks.",
-            "rounded over whole",
-            "below",
-            "mean log ratio of the counts with rounded and with whole weights",
-        ),
-        _claim(
-            "tolerance",
-            "A tolerance leaves out boundaries at which the Jacobian changes little.",
-            "loose over tight",
-            "below",
-            "mean log ratio of the counts at tolerances 0.1 and 0.000001",
-        ),
-        _claim(
-            "thin",
-            "Regions that are thin enough pass through the gaps between points.",
-            "missed",
-            "above",
-            "mean share of the exact cells without a point of the grid",
-        ),
-        _claim(
-            "tighter",
-            "A tighter grid makes this less likely.",
-            "missed less",
-            "above",
-            "mean share missed with half of the points on each side, minus that with all",
-        ),
-        _claim(
-            "neighbours",
-            "Comparing with more points of the row above joins parts of one region that fewer "
-            "leave apart.",
-            "left and up over row",
-            "above",
-            "mean log ratio of the counts with two neighbours and with the row above",
-        ),
+    claims=claims(
+        {
+            "patterns-more: patterns over jacobians > 0": "In convolutional networks activation "
+            "patterns identify more regions than distances of Jacobians.",
+            "sixteen-bits: rounded over whole < 0": "Weights of 16 bits make Jacobians miss "
+            "regions of convolutional networks. | mean log ratio of the counts with rounded and "
+            "with whole weights, t interval over networks",
+            "tolerance: loose over tight < 0": "A tolerance leaves out boundaries at which the "
+            "Jacobian changes little. | mean log ratio of the counts at tolerances 0.1 and "
+            "0.000001, t interval over networks",
+            "thin: missed > 0": "Regions that are thin enough pass through the gaps between "
+            "points. | mean share of the exact cells without a point of the grid, t interval over "
+            "networks",
+            "tighter: missed less > 0": "A tighter grid makes this less likely. | mean share "
+            "missed with half of the points on each side, minus that with all, t interval over "
+            "networks",
+            "neighbours: left and up over row > 0": "Comparing with more points of the row above "
+            "joins parts of one region that fewer leave apart. | mean log ratio of the counts "
+            "with two neighbours and with the row above, t interval over networks",
+        },
+        source="section 6.3",
+        test="mean log ratio of the counts, t interval over networks",
     ),
     errata=("S17",),
     notes=(

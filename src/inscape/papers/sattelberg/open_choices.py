@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Settings, Trend, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import paired_difference
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._difficulty import (
     LEAKY,
     NAMES,
@@ -22,11 +24,7 @@ from inscape.papers.sattelberg._difficulty import (
 )
 from inscape.papers.sattelberg._trials import EPOCHS, TRIALS
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 Array = npt.NDArray[Any]
-
 BASE = "as figure 3.5"
 CHOICES = {
     BASE: "biases start at 0, fan-in, success at some epoch",
@@ -37,14 +35,14 @@ CHOICES = {
 SHORT = {RELU: "relu", LEAKY: "leaky"}
 #: A choice matters if it moves mean success by more than this.
 MATTERS = 0.1
-WHOLE: Axes = {
-    "choice": list(CHOICES),
-    "leak": [RELU, LEAKY],
-    "width": [2, 3, 4, 5, 6],
-    "depth": [1, 2],
-    "trials": [TRIALS],
-    "epochs": [EPOCHS],
-}
+WHOLE = grid(
+    choice=list(CHOICES),
+    leak=[RELU, LEAKY],
+    width=[2, 3, 4, 5, 6],
+    depth=[1, 2],
+    trials=TRIALS,
+    epochs=EPOCHS,
+)
 
 
 def cell(
@@ -141,7 +139,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw mean success (lines) and that on the hardest problem (thin) by width."""
     from inscape.figures.panels import panels
     from inscape.figures.style import CATEGORIES, DASHES, quiet_grid
@@ -169,43 +167,10 @@ def draw(records: Sequence[Record]) -> "Figure":
     return figure
 
 
-def _claims() -> tuple[Claim, ...]:
-    shifts = (
-        Trend(
-            name=f"{choice.replace(' ', '-')}-{short}",
-            says=f"Mean success of {NAMES[leak]} networks moves by less than ten points if "
-            f"{CHOICES[choice]}.",
-            of=f"shift/{choice}/{short}",
-            side="between",
-            bound=-MATTERS,
-            upper=MATTERS,
-            test="paired t interval over the 222 classes",
-            source="our question: the text leaves it open",
-        )
-        for choice in CHOICES
-        if choice != BASE
-        for leak, short in SHORT.items()
-    )
-    widths = (
-        Value(
-            name=f"first-width-{choice.replace(' ', '-')}",
-            says="One hidden layer of ReLU needs width 5 to solve every problem at least once, if "
-            f"{CHOICES[choice]}.",
-            of=f"first width/{choice}/relu",
-            published=5,
-            tolerance=0,
-            at=(f"ReLU, one layer, {choice}", "first width that solves everything"),
-            source="section 3.4.2",
-        )
-        for choice in CHOICES
-    )
-    return (*shifts, *widths)
-
-
 EXPERIMENT = Experiment(
     shows="Section 3.4, choices left open",
     title="Whether biases, fan mode and stop rule move the success of small networks",
-    smoke={**WHOLE, "width": [2, 3], "depth": [1], "trials": [2], "epochs": [50]},
+    smoke=grid(WHOLE, width=[2, 3], depth=1, trials=2, epochs=50),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("Widths 2 and 3, one hidden layer, two trials, 50 epochs.",)},
@@ -214,7 +179,29 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=_claims(),
+    claims=claims(
+        {
+            **{
+                (
+                    f"{choice.replace(' ', '-')}-{short}: shift/{choice}/{short} between "
+                    f"{-MATTERS} and {MATTERS}"
+                ): f"Mean success of {NAMES[leak]} networks moves by less than ten points if "
+                f"{CHOICES[choice]}."
+                for choice in CHOICES
+                if choice != BASE
+                for leak, short in SHORT.items()
+            },
+            **{
+                f"first-width-{choice.replace(' ', '-')}: first width/{choice}/relu = 5 ± 0": "One "
+                "hidden layer of ReLU needs width 5 to solve every problem at least once, if "
+                f"{CHOICES[choice]}. | ReLU, one layer, {choice} | first width that solves "
+                "everything | section 3.4.2"
+                for choice in CHOICES
+            },
+        },
+        source="our question: the text leaves it open",
+        test="paired t interval over the 222 classes",
+    ),
     errata=("S28",),
     notes=(
         "An experiment of ours. Apart from the choice all is as in figure 3.5, seeds included, so "

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Estimate, Experiment, Trend
-from inscape.lab.store import Record
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.records import Record
 from inscape.papers.sattelberg._correlation import (
     explaining_best,
     kendall_correlation,
@@ -20,10 +21,9 @@ from inscape.papers.sattelberg._regression import lead, sets, shares_explained, 
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 Array = npt.NDArray[Any]
-
 SHORT = {RELU: "relu", LEAKY: "leaky"}
 #: What predicts: each metric alone, all four, and all with the imbalance of the truth table.
 LABELS = {**METRICS, "all": "all four", "more": "all four and imbalance"}
@@ -85,7 +85,7 @@ def _has(found: Mapping[str, Estimate], label: str, name: str) -> bool:
     return f"explained/{label}/{name}" in found
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw rank correlations and shares predicted, with intervals, for both activations."""
     from inscape.figures.panels import panels
     from inscape.figures.style import RULE
@@ -127,6 +127,7 @@ def _dots(ax: "Panel", found: Mapping[str, Estimate], what: str, labels: Mapping
 
 _PREDICTED = "share of variance predicted in ten folds, difference, bootstrap over classes"
 
+
 EXPERIMENT = Experiment(
     shows="Section 3.5, metrics and difficulty",
     title="Which metric of a four-input function best predicts that networks learn it",
@@ -134,51 +135,32 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Trend(
-                name=f"influence-first-{name}",
-                says=f"Influence correlates most with the success of {NAMES[leak]} networks.",
-                of=f"influence ahead/{name}",
-                side="above",
-                test="size of its rank correlation less the largest of the others', bootstrap over "
-                "classes",
-                source="section 3.4.2: influence is more explanatory in general",
-            )
-            for leak, name in SHORT.items()
-        ),
-        *(
-            Trend(
-                name=f"influence-predicts-{name}",
-                says=f"Influence alone predicts the success of {NAMES[leak]} networks better than "
-                "swaps, degree or entropy alone.",
-                of=f"predicts better/{name}",
-                side="above",
-                test=_PREDICTED,
-                source="section 3.4.2: influence is more explanatory in general",
-            )
-            for leak, name in SHORT.items()
-        ),
-        *(
-            Trend(
-                name=f"together-{name}",
-                says=f"All four metrics together predict the success of {NAMES[leak]} networks "
-                "better than the best of them alone.",
-                of=f"together/{name}",
-                side="above",
-                test=_PREDICTED,
-                source="our question: is any metric enough?",
-            )
-            for leak, name in SHORT.items()
-        ),
-        Trend(
-            name="imbalance-relu",
-            says="The imbalance of the truth table adds to what the four metrics predict for ReLU.",
-            of="imbalance/relu",
-            side="above",
-            test=_PREDICTED,
-            source="section 3.4.2: hard ReLU problems are unbalanced; our test",
-        ),
+    claims=claims(
+        {
+            **{
+                f"influence-first-{name}: influence ahead/{name} > 0": "Influence correlates most "
+                f"with the success of {NAMES[leak]} networks. | size of its rank correlation less "
+                "the largest of the others', bootstrap over classes"
+                for leak, name in SHORT.items()
+            },
+            **{
+                f"influence-predicts-{name}: predicts better/{name} > 0": "Influence alone "
+                f"predicts the success of {NAMES[leak]} networks better than swaps, degree or "
+                "entropy alone."
+                for leak, name in SHORT.items()
+            },
+            **{
+                f"together-{name}: together/{name} > 0": "All four metrics together predict the "
+                f"success of {NAMES[leak]} networks better than the best of them alone. | | our "
+                "question: is any metric enough?"
+                for leak, name in SHORT.items()
+            },
+            "imbalance-relu: imbalance/relu > 0": "The imbalance of the truth table adds to what "
+            "the four metrics predict for ReLU. | | section 3.4.2: hard ReLU problems are "
+            "unbalanced; our test",
+        },
+        source="section 3.4.2: influence is more explanatory in general",
+        test=_PREDICTED,
     ),
     errata=("S1", "S2"),
     notes=(

@@ -6,32 +6,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._difficulty import LEAKY, NAMES, RELU
 from inscape.papers.sattelberg._npn_metrics import classes, points, swaps, tables
 from inscape.papers.sattelberg._trials import EPOCHS, SETTINGS_NOTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 Array = npt.NDArray[Any]
-
 #: Every larger size contains one of these with the same reach, and so solves what that one does.
 SIZES = ("2x1", "3x1", "4x1", "5x1", "6x1", "2x2", "3x2", "2x3")
 #: Networks that are in memory at once.
 TOGETHER = 100_000
 #: Trials after which the classes that are solved are left alone.
 ROUNDS = (20, 100, 300, 1000, 3000, 10000, 30000)
-WHOLE: Axes = {
-    "leak": [RELU, LEAKY],
-    "size": list(SIZES),
-    "hunt": [30000],
-    "beyond": [1000],
-    "epochs": [EPOCHS],
-}
+WHOLE = grid(leak=[RELU, LEAKY], size=list(SIZES), hunt=30000, beyond=1000, epochs=EPOCHS)
 SHORT = {RELU: "relu", LEAKY: "leaky"}
 
 
@@ -161,7 +156,7 @@ def _missed(record: Record) -> list[int]:
     return [classes()[k] for k in np.nonzero(lost)[0]]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the share of classes that were solved, by size and swaps; frames are asked for."""
     from inscape.figures.panels import panels
 
@@ -202,7 +197,7 @@ def _table(ax: "Panel", records: Sequence[Record]) -> None:
 EXPERIMENT = Experiment(
     shows="Section 3.5, s < w^l",
     title="Whether trained w x l networks solve every four-input class with s < w^l swaps",
-    smoke={**WHOLE, "size": ["2x1", "2x2"], "hunt": [20], "beyond": [2], "epochs": [100]},
+    smoke=grid(WHOLE, size=["2x1", "2x2"], hunt=20, beyond=2, epochs=100),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("Two sizes, 20 networks of each at most, 100 epochs.",)},
@@ -211,32 +206,23 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Value(
-                name=f"all-{name}",
-                says=f"Every class with swaps s < w^l was solved by some trained w x l "
-                f"{NAMES[leak]} network.",
-                of=f"missed/{name}",
-                published=0,
-                tolerance=0,
-                at=(NAMES[leak], "pairs of size and class left unsolved"),
-                source="open question of section 3.5: a yes for four inputs",
-            )
-            for leak, name in SHORT.items()
-        ),
-        *(
-            Trend(
-                name=f"not-tight-{name}",
-                says="There are functions of swaps value s that networks with w^l <= s solve, with "
-                f"{NAMES[leak]}.",
-                of=f"beyond/{name}",
-                side="above",
-                test="counted over pairs of size and class",
-                source="section 3.3.2, after theorem 3.3.4",
-            )
-            for leak, name in SHORT.items()
-        ),
+    claims=claims(
+        {
+            **{
+                f"all-{name}: missed/{name} = 0 ± 0": "Every class with swaps s < w^l was solved "
+                f"by some trained w x l {NAMES[leak]} network. | {NAMES[leak]} | pairs of size "
+                "and class left unsolved"
+                for leak, name in SHORT.items()
+            },
+            **{
+                f"not-tight-{name}: beyond/{name} > 0": "There are functions of swaps value s "
+                f"that networks with w^l <= s solve, with {NAMES[leak]}. | | section 3.3.2, after "
+                "theorem 3.3.4"
+                for leak, name in SHORT.items()
+            },
+        },
+        source="open question of section 3.5: a yes for four inputs",
+        test="counted over pairs of size and class",
     ),
     errata=("S2", "S3", "S23"),
     notes=(

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from inscape.lab.experiment import Axes, Claim, Estimate, Experiment, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Claim, Estimate, Experiment, Figure, Value
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import proportion_estimate, resampled, unrepeated
-from inscape.lab.store import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 Array = npt.NDArray[Any]
-
 LEVELS = (0.0, 8 / 3, 4.0)
 #: A loss this near to one of the three counts as that.
 NEAR = 0.05
@@ -34,13 +35,9 @@ PRINTED: dict[str, tuple[tuple[int, ...], int, str]] = {
     "--+;++-": ((26,), 4, "0"),
     "--+;+-+": ((26,), 4, "0"),
 }
-WHOLE: Axes = {
-    "init": ["pytorch", "he_normal", MIXED],
-    "reduction": ["sum", "mean"],
-    "runs": [1000],
-    "epochs": [500],
-    "seed": [0],
-}
+WHOLE = grid(
+    init=["pytorch", "he_normal", MIXED], reduction=["sum", "mean"], runs=1000, epochs=500, seed=0
+)
 
 
 def cell(init: str, reduction: str, runs: int, epochs: int, seed: int) -> dict[str, Any]:
@@ -209,7 +206,7 @@ def _off(record: Record) -> float:
     return float(sum(abs(found.get(form, 0) * scale - count) for form, count in means.items()))
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the most common solutions, ours beside the printed ones, and the losses at the end."""
     from matplotlib.figure import Figure
 
@@ -291,7 +288,7 @@ def _counts() -> tuple[Claim, ...]:
 EXPERIMENT = Experiment(
     shows="Table 3.2",
     title="The stationary points that a 1-2-1 ReLU network reaches on XOR along a line",
-    smoke=dict(WHOLE) | {"runs": [60], "init": ["pytorch"], "reduction": ["sum"], "epochs": [200]},
+    smoke=grid(WHOLE, runs=60, init="pytorch", reduction="sum", epochs=200),
     laptop=WHOLE,
     paper=WHOLE,
     departures={"smoke": ("60 networks, 200 epochs, one choice.",)},
@@ -301,42 +298,18 @@ EXPERIMENT = Experiment(
     draw=draw,
     conclude=conclude,
     claims=(
-        Value(
-            name="three levels",
-            says="Networks end in exactly three classes of loss: 0, 8/3 and 4.",
-            of="near a level",
-            published=1.0,
-            tolerance=0.01,
-            side="above",
-            bound=0.5,
-            at=("all runs", "share within 0.05 of a level"),
-            source="section 3.4.1",
-        ),
-        Value(
-            name="most common",
-            says="The most common single solution has loss 8/3.",
-            of="most common",
-            published=8 / 3,
-            tolerance=0.01,
-            at=("most common solution", "loss"),
-            source="table 3.2, last row",
-        ),
-        Value(
-            name="one active unit",
-            says="Six of the seven most common solutions have loss 8/3, with one side fitted.",
-            of="one unit",
-            published=6,
-            tolerance=1,
-            at=("seven most common solutions", "of loss 8/3"),
-            source="table 3.2, last seven rows",
-        ),
-        Value(
-            name="distinct",
-            says="Networks come to 53 different solutions.",
-            of="distinct",
-            published=53,
-            tolerance=5,
-            at=("1000 networks", "different solutions"),
+        *claims(
+            {
+                "three levels: near a level = 1.0 ± 0.01, above 0.5": "Networks end in exactly "
+                "three classes of loss: 0, 8/3 and 4. | all runs | share within 0.05 of a level",
+                f"most common: most common = {8 / 3} ± 0.01": "The most common single solution has "
+                "loss 8/3. | most common solution | loss | table 3.2, last row",
+                "one active unit: one unit = 6 ± 1": "Six of the seven most common solutions have "
+                "loss 8/3, with one side fitted. | seven most common solutions | of loss 8/3 | "
+                "table 3.2, last seven rows",
+                "distinct: distinct = 53 ± 5": "Networks come to 53 different solutions. | 1000 "
+                "networks | different solutions",
+            },
             source="section 3.4.1",
         ),
         *_counts(),

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.lab.experiment import Estimate, Experiment, Trend, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.records import Record
 from inscape.lab.statistics import resampled
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._difficulty import (
     DRAWS,
     LEAKY,
@@ -26,7 +27,7 @@ from inscape.papers.sattelberg._npn_metrics import INPUTS, PARITY, classes, tabl
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 TEN = 10
 #: Number of the function and count, as printed, from the hardest on.
@@ -149,7 +150,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the ten hardest with their truth tables, and the counts: ours and the printed."""
     from inscape.figures.panels import panels
 
@@ -198,63 +199,36 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Value(
-                name=f"parity-{_activation(leak)}",
-                says=f"Parity (27030) is the hardest problem for {NAMES[leak]}.",
-                of=f"rank of parity/{_activation(leak)}",
-                published=1,
-                tolerance=0,
-                at=(f"{NAMES[leak]}, 27030", "place by count"),
-                source="table 3.3",
-            )
-            for leak in NAMES
-        ),
-        *(
-            Value(
-                name=f"count-{_activation(leak)}",
-                says=f"Parity is among the hardest at {count} of 45 sizes for {NAMES[leak]}.",
-                of=f"count of parity/{_activation(leak)}",
-                published=count,
-                tolerance=4,
-                at=(f"{NAMES[leak]}, 27030", "count"),
-                source="table 3.3; the tolerance is ours",
-            )
-            for leak, count in ((RELU, 19), (LEAKY, 12))
-        ),
-        Trend(
-            name="drop-off",
-            says="Leaky ReLU has a significant drop-off after parity: the next problem counts at "
-            "most half as often (printed: 5 and 12).",
-            of="second/leaky",
-            side="below",
-            bound=0.5,
-            test="largest count of the others over parity's, counts redrawn from Jeffreys' laws",
-            source="section 3.4.2, table 3.3; the bound is ours",
-        ),
-        Trend(
-            name="vanishing",
-            says="Many of the hard problems for ReLU do not show up for leaky ReLU and are "
-            "unbalanced (three or more of ten).",
-            of="vanishing",
-            side="above",
-            bound=2.5,
-            test="counted in the two lists of ten",
-            source="section 3.4.2; the bound is ours",
-        ),
-        *(
-            Trend(
-                name=f"list-{_activation(leak)}",
-                says=f"At least half of the ten printed problems are hardest for {NAMES[leak]}.",
-                of=f"shared/{_activation(leak)}",
-                side="above",
-                bound=4.5,
-                test="printed problems with a count no lower than our tenth largest",
-                source="table 3.3; the bound is ours",
-            )
-            for leak in NAMES
-        ),
+    claims=claims(
+        {
+            **{
+                f"parity-{_activation(leak)}: rank of parity/{_activation(leak)} = 1 ± 0": "Parity "
+                f"(27030) is the hardest problem for {NAMES[leak]}. | {NAMES[leak]}, 27030 | place "
+                "by count"
+                for leak in NAMES
+            },
+            **{
+                f"count-{_activation(leak)}: count of parity/{_activation(leak)} = {count} ± "
+                "4": "Parity "
+                f"is among the hardest at {count} of 45 sizes for {NAMES[leak]}. | {NAMES[leak]}, "
+                "27030 | count | table 3.3; the tolerance is ours"
+                for leak, count in ((RELU, 19), (LEAKY, 12))
+            },
+            "drop-off: second/leaky < 0.5": "Leaky ReLU has a significant drop-off after parity: "
+            "the next problem counts at most half as often (printed: 5 and 12). | | section "
+            "3.4.2, table 3.3; the bound is ours",
+            "vanishing: vanishing > 2.5": "Many of the hard problems for ReLU do not show up for "
+            "leaky ReLU and are unbalanced (three or more of ten). | counted in the two lists of "
+            "ten | section 3.4.2; the bound is ours",
+            **{
+                f"list-{_activation(leak)}: shared/{_activation(leak)} > 4.5": "At least half of "
+                f"the ten printed problems are hardest for {NAMES[leak]}. | printed problems with "
+                "a count no lower than our tenth largest | table 3.3; the bound is ours"
+                for leak in NAMES
+            },
+        },
+        source="table 3.3",
+        test="largest count of the others over parity's, counts redrawn from Jeffreys' laws",
     ),
     notes=(
         "A size counts for each problem whose success rate is within one percentage point of the "

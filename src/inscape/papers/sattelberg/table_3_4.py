@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from math import comb
 from typing import TYPE_CHECKING, Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import (
     bootstrap_estimate,
     kendall_tau,
@@ -12,12 +15,11 @@ from inscape.lab.statistics import (
     proportion_of,
     unrepeated,
 )
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 #: Printed: smallest width and number of sub-networks that work, by width (rows) and digits.
 PRINTED: dict[int, tuple[tuple[int, int] | None, ...]] = {
@@ -43,8 +45,7 @@ RATES = ((3, 4), (6, 4))
 MANY = 400
 #: A loss that no network reaches.
 NEVER = 1e-30
-ONCE: Axes = {"digits": range(1, 7), "epochs": [4000], "stop": [True, False]}
-
+ONCE = grid(digits=range(1, 7), epochs=4000, stop=[True, False])
 Size = tuple[int, int]
 
 
@@ -210,7 +211,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return said
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw printed and own widths, each with the number of sub-networks that work."""
     from inscape.figures.panels import panels
 
@@ -242,24 +243,12 @@ def _table(ax: "Panel", cells: Mapping[Size, tuple[int, int] | None]) -> None:
     ax.set_yticks(range(len(widths)), [str(width) for width in widths])
 
 
-def _about(name: str, says: str, published: float, tolerance: float) -> Value:
-    return Value(
-        name=name,
-        says=says,
-        of=name,
-        published=published,
-        tolerance=tolerance,
-        at=("width 6, four digits" if name != "direct" else "width 3, four digits", name),
-        source="section 3.4.4; 'approximately', the number of networks is not given",
-    )
-
-
 EXPERIMENT = Experiment(
     shows="Table 3.4",
     title="Exhaustive pruning of networks with one hidden ReLU layer on n-parity",
-    smoke={"width": [2, 3], "digits": [1, 2], "trials": [4], "epochs": [300], "stop": [True]},
-    laptop={"width": range(2, 12), **ONCE, "trials": [20, MANY]},
-    paper={"width": range(2, 15), **ONCE, "trials": [FOUR, MANY]},
+    smoke=grid(width=[2, 3], digits=[1, 2], trials=4, epochs=300, stop=True),
+    laptop=grid(grid(width=range(2, 12), **ONCE), trials=[20, MANY]),
+    paper=grid(grid(width=range(2, 15), **ONCE), trials=[FOUR, MANY]),
     departures={
         "smoke": ("Two widths, one and two digits, 300 epochs.",),
         "laptop": (
@@ -273,60 +262,42 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            Value(
-                name=f"smallest-{digits}",
-                says=f"The smallest sub-network found that solves {digits}-parity has {size} "
-                f"unit{'s' * (size > 1)}.",
-                of=f"smallest/{digits}",
-                published=size,
-                tolerance=0,
-                at=(f"{digits} digits", "smallest pruned width in the column"),
-                source="printed table",
-            )
-            for digits, size in LEAST.items()
-        ),
-        Trend(
-            name="table-fits",
-            says="The printed widths (and dashes) are what the best of four networks gives.",
-            of="fitting",
-            side="above",
-            bound=0.85,
-            test="share of cells in the central 95% of their law, Wilson's interval",
-            source="printed table",
-        ),
-        Trend(
-            name="near-the-bound",
-            says="In all cases the pruned size is close to the bound of section 3.3.2, n units for "
-            "n-parity (within one unit on average).",
-            of="gap",
-            side="below",
-            bound=1.0,
-            test="mean distance over sizes that are solved, t interval",
-            source="section 3.4.4",
-        ),
-        Trend(
-            name="gap-grows",
-            says="The gap to that bound increases for higher dimensional parity.",
-            of="growth",
-            side="above",
-            test="Kendall's tau of gap and digits, bootstrap over widths",
-            source="section 3.4.4",
-        ),
-        _about("solved", "Width 6 solves 4-parity about 65% of the time.", 0.65, 0.1),
-        _about("contains", "Of those, about 15% contain a width 3 network that works.", 0.15, 0.07),
-        _about("pruned", "About 10% of networks train and prune to width 3.", 0.10, 0.05),
-        _about("ways", "Where one exists, about 1.5 of 20 sub-networks work.", 1.5, 0.5),
-        _about("direct", "Width 3 trained directly succeeds about 2% of the time.", 0.02, 0.015),
-        Trend(
-            name="pruning-helps",
-            says="Pruning reaches width 3 on 4-parity more often (10%) than training it (2%).",
-            of="gain",
-            side="above",
-            test="difference of two shares, normal interval",
-            source="section 3.4.4",
-        ),
+    claims=claims(
+        {
+            **{
+                f"smallest-{digits}: smallest/{digits} = {size} ± 0": "The smallest sub-network "
+                f"found that solves {digits}-parity has {size} unit{'s' * (size > 1)}. | {digits} "
+                "digits | smallest pruned width in the column | printed table"
+                for digits, size in LEAST.items()
+            },
+            "table-fits: fitting > 0.85": "The printed widths (and dashes) are what the best of "
+            "four networks gives. | | printed table",
+            "near-the-bound: gap < 1.0": "In all cases the pruned size is close to the bound of "
+            "section 3.3.2, n units for n-parity (within one unit on average). | mean distance "
+            "over sizes that are solved, t interval | section 3.4.4",
+            "gap-grows: growth > 0": "The gap to that bound increases for higher dimensional "
+            "parity. | Kendall's tau of gap and digits, bootstrap over widths | section 3.4.4",
+            "solved: solved = 0.65 ± 0.1": "Width 6 solves 4-parity about 65% of the time. | "
+            "width 6, four digits | "
+            "solved",
+            "contains: contains = 0.15 ± 0.07": "Of those, about 15% contain a width 3 network "
+            "that works. | "
+            "width 6, four digits | "
+            "contains",
+            "pruned: pruned = 0.1 ± 0.05": "About 10% of networks train and prune to width 3. | "
+            "width 6, four digits | "
+            "pruned",
+            "ways: ways = 1.5 ± 0.5": "Where one exists, about 1.5 of 20 sub-networks work. | "
+            "width 6, four digits | ways",
+            "direct: direct = 0.02 ± 0.015": "Width 3 trained directly succeeds about 2% of the "
+            "time. | "
+            "width 3, four digits | "
+            "direct",
+            "pruning-helps: gain > 0": "Pruning reaches width 3 on 4-parity more often (10%) than "
+            "training it (2%). | difference of two shares, normal interval | section 3.4.4",
+        },
+        source="section 3.4.4; 'approximately', the number of networks is not given",
+        test="share of cells in the central 95% of their law, Wilson's interval",
     ),
     errata=("S22",),
     notes=(

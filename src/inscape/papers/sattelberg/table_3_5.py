@@ -2,20 +2,19 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend, Value
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import (
     proportion_estimate,
     proportion_of,
     resampled_statistic,
     unrepeated,
 )
-from inscape.lab.store import Record
 from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Printed hidden widths.
 PRINTED: dict[int, tuple[tuple[int, ...], ...]] = {
@@ -30,13 +29,7 @@ STARTS = {f"{n}: {5 * n}x5": 4 for n in PRINTED}
 SMALL, DIRECT = "4: 15x4", "4: 2x2"
 #: Networks of width 2 and depth 2 that are trained as they are.
 TRIALS = 2000
-GRID: Axes = {
-    "start": [*STARTS, SMALL, DIRECT],
-    "training": range(20),
-    "prunings": [10],
-    "epochs": [4000],
-}
-
+GRID = grid(start=[*STARTS, SMALL, DIRECT], training=range(20), prunings=10, epochs=4000)
 Shape = tuple[int, ...]
 
 
@@ -168,7 +161,7 @@ def named(digits: int, shape: Shape) -> str:
     return "-".join(str(size) for size in (digits, *shape, 1))
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw how many hidden units are left, one dot for each pruning, beside the printed least."""
     from matplotlib.ticker import MaxNLocator
 
@@ -204,7 +197,7 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Table 3.5",
     title="Heuristic pruning of ReLU networks of five layers of 5n units on n-parity",
-    smoke={"start": ["2: 10x5", DIRECT], "training": [0], "prunings": [2], "epochs": [300]},
+    smoke=grid(start=["2: 10x5", DIRECT], training=0, prunings=2, epochs=300),
     laptop=GRID,
     paper=GRID,
     departures={"smoke": ("Two digits, one network pruned twice, 300 epochs.",)},
@@ -214,66 +207,30 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Value(
-            name="conjectured-minimum",
-            says="For all digits shown, pruning gets down to the conjectured size of section 3.3.2 "
-            "(a printed shape, or one that fits into it).",
-            of="reached",
-            published=1.0,
-            tolerance=0,
-            at=("2 to 6 digits", "share of digits"),
-            source="section 3.4.4, printed table",
-        ),
-        *(
-            Value(
-                name=f"units-{digits}",
-                says=f"The smallest network found for {digits}-parity has "
-                f"{min(map(sum, goals))} hidden units.",
-                of=f"units/{digits}",
-                published=min(map(sum, goals)),
-                tolerance=0,
-                at=(f"{digits} digits", "fewest hidden units"),
-                source="printed table",
-            )
-            for digits, goals in PRINTED.items()
-        ),
-        Value(
-            name="single-layer",
-            says="A single hidden layer is found for two and three digits only.",
-            of="single",
-            published=0.0,
-            tolerance=0,
-            at=("4 to 6 digits", "share of prunings that end with one hidden layer"),
-            source="section 3.4.4",
-        ),
-        Trend(
-            name="small-solves",
-            says="Networks of width 15 and depth 4 solve 4-parity almost always.",
-            of="small solves",
-            side="above",
-            bound=0.8,
-            test="share of networks, Wilson's interval",
-            source="section 3.4.4",
-        ),
-        Value(
-            name="small-reaches",
-            says="About 20% of them contain a network of width 2 and depth 2.",
-            of="small reaches",
-            published=0.2,
-            tolerance=0.1,
-            at=("15 x 4, four digits", "share that some pruning takes to 2 x 2"),
-            source="section 3.4.4; 'approximately'",
-        ),
-        Value(
-            name="direct",
-            says="Width 2 and depth 2, trained directly, succeed about 1% of the time.",
-            of="direct",
-            published=0.01,
-            tolerance=0.0075,
-            at=("2 x 2, four digits", "share that succeeds"),
-            source="section 3.4.4; 'approximately'",
-        ),
+    claims=claims(
+        {
+            "conjectured-minimum: reached = 1.0 ± 0": "For all digits shown, pruning gets down to "
+            "the conjectured size of section 3.3.2 (a printed shape, or one that fits into it). | "
+            "2 to 6 digits | share of digits | section 3.4.4, printed table",
+            **{
+                f"units-{digits}: units/{digits} = {min(map(sum, goals))} ± 0": "The smallest "
+                f"network found for {digits}-parity has {min(map(sum, goals))} hidden units. | "
+                f"{digits} digits | fewest hidden units | printed table"
+                for digits, goals in PRINTED.items()
+            },
+            "single-layer: single = 0.0 ± 0": "A single hidden layer is found for two and three "
+            "digits only. | 4 to 6 digits | share of prunings that end with one hidden layer",
+            "small-solves: small solves > 0.8": "Networks of width 15 and depth 4 solve 4-parity "
+            "almost always.",
+            "small-reaches: small reaches = 0.2 ± 0.1": "About 20% of them contain a network of "
+            "width 2 and depth 2. | 15 x 4, four digits | share that some pruning takes to 2 x 2 "
+            "| section 3.4.4; 'approximately'",
+            "direct: direct = 0.01 ± 0.0075": "Width 2 and depth 2, trained directly, succeed "
+            "about 1% of the time. | 2 x 2, four digits | share that succeeds | section 3.4.4; "
+            "'approximately'",
+        },
+        source="section 3.4.4",
+        test="share of networks, Wilson's interval",
     ),
     notes=(
         SETTINGS_NOTE,

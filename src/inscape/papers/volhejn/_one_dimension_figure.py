@@ -8,7 +8,7 @@ import numpy as np
 from inscape.lab.store import Record
 from inscape.papers.volhejn._measures import THESIS
 from inscape.papers.volhejn._one_dimension import Rows, rows, taus
-from inscape.papers.volhejn._penalty_figure import WORDS
+from inscape.papers.volhejn.penalties import WORDS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

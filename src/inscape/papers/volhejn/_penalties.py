@@ -14,13 +14,7 @@ from inscape.lab.experiment import Axes, Estimate, Settings
 from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.lab.store import Record
 from inscape.papers.volhejn._growing import own_seed, trained
-from inscape.papers.volhejn._measures import (
-    FIRST_ORDER,
-    SECOND_ORDER,
-    THESIS,
-    check,
-    measured,
-)
+from inscape.papers.volhejn._measures import FIRST_ORDER, SECOND_ORDER, THESIS, check, measured
 
 #: Learning rate of the runs with each penalty.
 LR = {"GN": 0.01, "PL0": 0.1, "PL1": 0.1, "WP": 0.01}

@@ -6,8 +6,10 @@ from functools import partial
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
-from inscape.lab.store import Record
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.papers.volhejn import _growing
 from inscape.papers.volhejn._growing import RING, dataset, hash_of, own_seed
 from inscape.papers.volhejn._growing_figure import draw
@@ -15,6 +17,7 @@ from inscape.papers.volhejn._measures import NAMED, THESIS, check, measured
 
 if TYPE_CHECKING:
     from torch import Tensor
+
 
 CLASSES = 2
 
@@ -114,74 +117,68 @@ def draw_plain(records: Sequence[Record]) -> Any:
     return draw([record for record in records if record.settings["smoothing"] == 0])
 
 
-ONCE: Axes = {
-    "scale": [0.01],
-    "hidden": [256],
-    "lr": [0.1],
-    "batch": [64],
-    "stop_loss": [1e-3],
-    "epochs": [5000],
-    "measures": [[*THESIS.values(), *NAMED]],
-}
+ONCE = grid(
+    scale=0.01,
+    hidden=256,
+    lr=0.1,
+    batch=64,
+    stop_loss=1e-3,
+    epochs=5000,
+    measures=[[*THESIS.values(), *NAMED]],
+)
+
 
 EXPERIMENT = Experiment(
     shows="Beyond table 4.2: classification",
     title="The same measures for classifiers trained by cross-entropy to one training loss",
-    smoke={
-        "data": ["digits-binary:0-1"],
-        "size": [16, 32],
-        "seed": [0],
-        "smoothing": [0.0, 0.1],
+    smoke=grid(
+        grid(data="digits-binary:0-1", size=[16, 32], seed=0, smoothing=[0.0, 0.1], **ONCE),
+        hidden=8,
+        batch=16,
+        stop_loss=0.1,
+        epochs=200,
+    ),
+    laptop=grid(
+        data=[f"mnist-binary:{pair}" for pair in RING],
+        size=[64, 128, 256, 512, 1024],
+        seed=range(2),
+        smoothing=[0.0, 0.1],
         **ONCE,
-        "hidden": [8],
-        "batch": [16],
-        "stop_loss": [0.1],
-        "epochs": [200],
-    },
-    laptop={
-        "data": [f"mnist-binary:{pair}" for pair in RING],
-        "size": [64, 128, 256, 512, 1024],
-        "seed": range(2),
-        "smoothing": [0.0, 0.1],
-        **ONCE,
-    },
-    paper={
-        "data": [f"mnist-binary:{pair}" for pair in _growing.ALL_PAIRS],
-        "size": [64, 128, 256, 512, 1024, 2048, 4096, 8192],
-        "seed": range(3),
-        "smoothing": [0.0, 0.1],
-        **ONCE,
-        "epochs": [25000],
-    },
-    departures={
-        "laptop": ("Ten pairs of digits, sizes 64 to 1024, two networks each.",),
-    },
+    ),
+    paper=grid(
+        grid(
+            data=[f"mnist-binary:{pair}" for pair in _growing.ALL_PAIRS],
+            size=[64, 128, 256, 512, 1024, 2048, 4096, 8192],
+            seed=range(3),
+            smoothing=[0.0, 0.1],
+            **ONCE,
+        ),
+        epochs=25000,
+    ),
+    departures={"laptop": ("Ten pairs of digits, sizes 64 to 1024, two networks each.",)},
     cell=cell,
     data=hash_of,
     seconds=seconds,
     analyse=analyse,
     conclude=conclude,
     draw=draw_plain,
-    claims=tuple(
-        Trend(
-            name=f"{what}-{smoothing:g}",
-            says=f"{says} (smoothing {smoothing:g}).",
-            of=f"smoothing {smoothing:g}: {of}",
-            side="above",
-            bound=bound,
-            source="asked by the thesis' last section; the expectation is ours, by its table 4.2",
-        )
-        for smoothing in (0.0, 0.1)
-        for what, says, of, bound in (
-            (
-                "second-above-first",
-                "Second-order measures follow the size more closely",
-                "gap",
-                0.0,
-            ),
-            ("PL1-grows", "PL1 grows with the size as far as ties allow", "share/PL1", 0.9),
-            ("WP-grows", "WP grows with the size as far as ties allow", "share/WP", 0.9),
-        )
+    claims=claims(
+        {
+            f"{what}-{smoothing:g}: smoothing {smoothing:g}: {of} > {bound}": f"{says} "
+            f"(smoothing {smoothing:g})."
+            for smoothing in (0.0, 0.1)
+            for what, says, of, bound in (
+                (
+                    "second-above-first",
+                    "Second-order measures follow the size more closely",
+                    "gap",
+                    0.0,
+                ),
+                ("PL1-grows", "PL1 grows with the size as far as ties allow", "share/PL1", 0.9),
+                ("WP-grows", "WP grows with the size as far as ties allow", "share/WP", 0.9),
+            )
+        },
+        source="asked by the thesis' last section; the expectation is ours, by its table 4.2",
     ),
     notes=(
         "Networks have two outputs; norms of Jacobians are Frobenius norms.",

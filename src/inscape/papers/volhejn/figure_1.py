@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate, paired_difference
-from inscape.lab.store import Record
 from inscape.papers.volhejn._growing import dataset, hash_of, own_seed
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch import Tensor, nn
+
+
 #: Training errors up to this share count as a fit of all training data.
 FITTED = 0.01
-
-ONCE: Axes = {"lr": [0.02], "momentum": [0.9], "batch": [100], "epochs": [250], "stop_loss": [0.01]}
+ONCE = grid(lr=0.02, momentum=0.9, batch=100, epochs=250, stop_loss=0.01)
 
 
 def cell(
@@ -160,7 +162,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     return [f"{fitted}; the fewest test errors, {means[best]:.1%}, are made by {best} units."]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw training and test error against the width, the mean and the range over seeds."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, FAINT, INK, quiet_grid
@@ -189,35 +191,32 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 1",
     title="Training and test error of a two-layer network against its number of hidden units",
-    smoke={
-        "data": ["digits"],
-        "n": [200],
-        "noise": [0.2],
-        "hidden": [1, 4, 64, 128],
-        "seed": range(2),
+    smoke=grid(
+        grid(data="digits", n=200, noise=0.2, hidden=[1, 4, 64, 128], seed=range(2), **ONCE),
+        lr=0.1,
+        batch=50,
+        epochs=100,
+        stop_loss=0.05,
+    ),
+    laptop=grid(
+        data="mnist",
+        n=4000,
+        noise=0.2,
+        hidden=[2, 4, 8, 16, 24, 32, 64, 128, 256, 512],
+        seed=range(4),
         **ONCE,
-        "lr": [0.1],
-        "batch": [50],
-        "epochs": [100],
-        "stop_loss": [0.05],
-    },
-    laptop={
-        "data": ["mnist"],
-        "n": [4000],
-        "noise": [0.2],
-        "hidden": [2, 4, 8, 16, 24, 32, 64, 128, 256, 512],
-        "seed": range(4),
-        **ONCE,
-    },
-    paper={
-        "data": ["cifar10:flat=true"],
-        "n": [None],
-        "noise": [0.0],
-        "hidden": [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
-        "seed": range(3),
-        **ONCE,
-        "epochs": [1000],
-    },
+    ),
+    paper=grid(
+        grid(
+            data="cifar10:flat=true",
+            n=None,
+            noise=0.0,
+            hidden=[4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+            seed=range(3),
+            **ONCE,
+        ),
+        epochs=1000,
+    ),
     departures={
         "smoke": ("Small images of digits, four widths: only to see that it runs.",),
         "laptop": (
@@ -240,25 +239,17 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="falls-beyond-the-fit",
-            says="Test error falls on beyond the width that fits all training data: the widest "
-            "network makes fewer errors than the first whose training error is about 0.",
-            of="beyond",
-            side="below",
-            test="paired t interval over seeds; about 0 is at most 1%",
-            source="introduction, figure 1; the comparison of these two widths is our reading",
-        ),
-        Trend(
-            name="rises-before-the-fit",
-            says="Test error rises around the width that fits all training data: somewhere from "
-            "half that width on it is larger than at the best narrower width.",
-            of="bump",
-            side="above",
-            test="t interval over seeds, both widths chosen by the other seeds",
-            source="introduction, figure 1; the comparison of these two widths is our reading",
-        ),
+    claims=claims(
+        {
+            "falls-beyond-the-fit: beyond < 0": "Test error falls on beyond the width that fits "
+            "all training data: the widest network makes fewer errors than the first whose "
+            "training error is about 0.",
+            "rises-before-the-fit: bump > 0": "Test error rises around the width that fits all "
+            "training data: somewhere from half that width on it is larger than at the best "
+            "narrower width. | t interval over seeds, both widths chosen by the other seeds",
+        },
+        source="introduction, figure 1; the comparison of these two widths is our reading",
+        test="paired t interval over seeds; about 0 is at most 1%",
     ),
     notes=(
         "Networks are trained by SGD with momentum until the loss is 0.01 or the epochs are over; "

@@ -1,16 +1,13 @@
 """Figure 1.1: a two-layer ReLU network with three inputs and five hidden units, as a graph."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Experiment
-from inscape.lab.store import Record
+from inscape.lab.experiment import Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-AXES: Axes = {"d": [3], "hidden": [5], "seed": [0]}
-
+AXES = grid(d=3, hidden=5, seed=0)
 Point = tuple[float, float]
 
 
@@ -30,7 +27,7 @@ def cell(d: int, hidden: int, seed: int) -> dict[str, Any]:
     return {"first": w.tolist(), "last": a[0].tolist(), "off": off}
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the graph; lines are as wide as weights are large, and dashed where negative."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, INK, RULE, VERMILION

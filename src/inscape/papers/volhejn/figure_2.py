@@ -6,30 +6,32 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
-from inscape.lab.store import Record
 from inscape.papers.volhejn._growing import own_seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
+
 
 #: How each function is made, with the scale of the initial weights and the learning rate.
 RUNS = (("network", 100.0, 3e-5), ("network", 0.01, 0.1), ("polynomial", 0.0, 0.0))
 LARGE, SMALL = RUNS[0][1], RUNS[1][1]
-AXES: Axes = {
-    "kind": ["network", "polynomial"],
-    "scale": [LARGE, SMALL, 0.0],
-    "lr": [3e-5, 0.1, 0.0],
-    "seed": range(5),
-    "draw": [6],
-    "points": [7],
-    "hidden": [256],
-    "stop_loss": [1e-4],
-    "epochs": [1_000_000],
-    "plotted": [401],
-}
+AXES = grid(
+    kind=["network", "polynomial"],
+    scale=[LARGE, SMALL, 0.0],
+    lr=[3e-5, 0.1, 0.0],
+    seed=range(5),
+    draw=6,
+    points=7,
+    hidden=256,
+    stop_loss=1e-4,
+    epochs=1_000_000,
+    plotted=401,
+)
 
 
 def keeps(settings: Settings) -> bool:
@@ -152,7 +154,7 @@ def analyse(records: Sequence[Record]) -> Mapping[str, Estimate]:
     }
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the networks of each start, and the polynomial beside the smooth ones."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, ORANGE, VERMILION
@@ -200,7 +202,7 @@ def _measures(record: Record) -> str:
 EXPERIMENT = Experiment(
     shows="Figure 2",
     title="Rough and smooth functions through the same points, from a large and a small start",
-    smoke={**AXES, "seed": range(2), "hidden": [32], "stop_loss": [0.1], "epochs": [200_000]},
+    smoke=grid(AXES, seed=range(2), hidden=32, stop_loss=0.1, epochs=200_000),
     laptop=AXES,
     paper=AXES,
     departures={
@@ -213,17 +215,14 @@ EXPERIMENT = Experiment(
     seconds=seconds,
     analyse=analyse,
     draw=draw,
-    claims=(
-        Trend(
-            name="small-start-is-smooth",
-            says="Gradient descent from a small start gives simple functions: the slope varies "
-            "less than from a large start.",
-            of="log ratio/PL1",
-            side="above",
-            test="t interval over networks of the logarithm of the ratio",
-            source="introduction and chapter 2, after Maennel et al.; the comparison of two starts "
-            "is our reading",
-        ),
+    claims=claims(
+        {
+            "small-start-is-smooth: log ratio/PL1 > 0": "Gradient descent from a small start "
+            "gives simple functions: the slope varies less than from a large start."
+        },
+        source="introduction and chapter 2, after Maennel et al.; the comparison of two starts is "
+        "our reading",
+        test="t interval over networks of the logarithm of the ratio",
     ),
     notes=(
         "The points are the first seven of the thesis' draw 6 of its Gaussian process.",

@@ -1,29 +1,27 @@
 """Figure 2.1: risk falls, rises where the data are just fitted, and falls again: double descent."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import bootstrap_estimate, paired_difference
-from inscape.lab.store import Record
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = npt.NDArray[Any]
-
 N = 100
-AXES: Axes = {
-    "features": [2, 5, 10, 15, 25, 40, 60, 80, 90, 100, 110, 125, 150, 200, 300, 500, 1000, 2000],
-    "n": [N],
-    "d": [10],
-    "noise": [0.3],
-    "trials": [20],
-    "seed": [0],
-}
+AXES = grid(
+    features=[2, 5, 10, 15, 25, 40, 60, 80, 90, 100, 110, 125, 150, 200, 300, 500, 1000, 2000],
+    n=N,
+    d=10,
+    noise=0.3,
+    trials=20,
+    seed=0,
+)
 
 
 def cell(features: int, n: int, d: int, noise: float, trials: int, seed: int) -> dict[str, Any]:
@@ -102,7 +100,7 @@ def conclude(records: Sequence[Record]) -> list[str]:
     ]
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw training and test risk by number of features, on both sides of the threshold."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, FAINT, VERMILION
@@ -128,21 +126,10 @@ def draw(records: Sequence[Record]) -> "Figure":
     return figure
 
 
-def _claim(name: str, says: str, side: Any) -> Trend:
-    return Trend(
-        name=name.replace(" ", "-"),
-        says=says,
-        of=name,
-        side=side,
-        test="paired t interval over trials of the logarithm of the risk",
-        source="chapter 2; the thesis reprints a diagram, the computation is ours",
-    )
-
-
 EXPERIMENT = Experiment(
     shows="Figure 2.1",
     title="Double descent of least squares on random ReLU features",
-    smoke={**AXES, "features": [2, 10, 20, 40], "n": [40], "trials": [3]},
+    smoke=grid(AXES, features=[2, 10, 20, 40], n=40, trials=3),
     laptop=AXES,
     paper=AXES,
     departures={
@@ -155,21 +142,20 @@ EXPERIMENT = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        Trend(
-            name="peak",
-            says="The test risk is largest where the features just fit the data: within a quarter "
-            "of as many features as points.",
-            of="peak",
-            side="between",
-            bound=0.75,
-            upper=1.25,
-            test="bootstrap over trials of where the mean logarithm is largest",
-            source="chapter 2; the thesis reprints a diagram, the computation is ours",
-        ),
-        _claim("first descent", "Up to a quarter as many features as points risk falls.", "below"),
-        _claim("ascent", "From there to as many features as points it rises.", "above"),
-        _claim("second descent", "With many more features than points it falls again.", "below"),
+    claims=claims(
+        {
+            "peak: peak between 0.75 and 1.25": "The test risk is largest where the features just "
+            "fit the data: within a quarter of as many features as points. | bootstrap over "
+            "trials of where the mean logarithm is largest",
+            f"{'first descent'.replace(' ', '-')}: first descent < 0": "Up to a quarter as many "
+            "features as points risk falls.",
+            f"{'ascent'.replace(' ', '-')}: ascent > 0": "From there to as many features as "
+            "points it rises.",
+            f"{'second descent'.replace(' ', '-')}: second descent < 0": "With many more features "
+            "than points it falls again.",
+        },
+        source="chapter 2; the thesis reprints a diagram, the computation is ours",
+        test="paired t interval over trials of the logarithm of the risk",
     ),
     notes=(
         "Points lie on the sphere in ten dimensions, labels are a linear function of them and "

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from inscape.lab.experiment import Estimate, Experiment, Value
-from inscape.lab.store import Record
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 
 #: The four points of the example.
 POINTS = ((-2.0, 1.0), (-1.0, 0.0), (1.0, 0.0), (2.0, 1.0))
@@ -85,7 +84,7 @@ def analyse(records: Sequence[Record]) -> Mapping[str, Estimate]:
     }
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw both functions through the points, and their slopes."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, GREEN, ORANGE, quiet_grid
@@ -123,25 +122,21 @@ def _steps(values: Mapping[str, Any]) -> tuple[list[float], list[float]]:
 EXPERIMENT = Experiment(
     shows="Figure 3.1",
     title="A function that minimises the variation of its slope but not its own, on four points",
-    smoke={"function": ["f", "spline"], "knots": [5]},
-    laptop={"function": ["f", "spline"], "knots": [257]},
-    paper={"function": ["f", "spline"], "knots": [257]},
+    smoke=grid(function=["f", "spline"], knots=5),
+    laptop=grid(function=["f", "spline"], knots=257),
+    paper=grid(function=["f", "spline"], knots=257),
     departures={"smoke": ("The parabola has 5 knots instead of 257.",)},
     cell=cell,
     seconds=lambda settings: 3.0,
     analyse=analyse,
     draw=draw,
-    claims=tuple(
-        Value(
-            name=f"{measure}-{function}",
-            says=f"{measure} of the {NAMES[function]} is {number}.",
-            of=f"{function}/{measure}",
-            published=number,
-            tolerance=1e-9,
-            at=(NAMES[function], measure),
-            source="section 3.3, below Eq. (3.14)",
-        )
-        for (function, measure), number in PRINTED.items()
+    claims=claims(
+        {
+            f"{measure}-{function}: {function}/{measure} = {number} ± 1e-09": f"{measure} of the "
+            f"{NAMES[function]} is {number}. | {NAMES[function]} | {measure}"
+            for (function, measure), number in PRINTED.items()
+        },
+        source="section 3.3, below Eq. (3.14)",
     ),
     notes=(
         "Both functions are measured as ReLU networks, whose knots are all known. That of f "

@@ -1,15 +1,13 @@
 """Figure 4.1: three functions drawn from the Gaussian process of the one-dimensional runs."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from inscape.lab.experiment import Axes, Experiment
-from inscape.lab.store import Record
+from inscape.lab.experiment import Experiment, Figure
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-AXES: Axes = {"seed": [2, 3, 6], "length_scale": [0.5], "n_test": [100]}
+AXES = grid(seed=[2, 3, 6], length_scale=0.5, n_test=100)
 
 
 def cell(seed: int, length_scale: float, n_test: int) -> dict[str, Any]:
@@ -22,7 +20,7 @@ def cell(seed: int, length_scale: float, n_test: int) -> dict[str, Any]:
     return {"x": data.x_test[:, 0].tolist(), "f": data.y_test[:, 0].tolist()}
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the functions; each passes through the origin."""
     from inscape.figures.panels import panels
     from inscape.figures.style import CATEGORIES, DASHES, RULE
@@ -40,7 +38,7 @@ def draw(records: Sequence[Record]) -> "Figure":
 EXPERIMENT = Experiment(
     shows="Figure 4.1",
     title="Three functions sampled from the Gaussian process",
-    smoke={**AXES, "n_test": [20]},
+    smoke=grid(AXES, n_test=20),
     laptop=AXES,
     paper=AXES,
     departures={"smoke": ("20 points instead of 100.",)},

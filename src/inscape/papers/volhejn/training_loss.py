@@ -3,29 +3,26 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import log10
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inscape.lab.experiment import Axes, Estimate, Experiment, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
+from inscape.lab.records import Record
 from inscape.lab.statistics import kendall_tau, mean_estimate
-from inscape.lab.store import Record
 from inscape.papers.volhejn._growing import ALL_PAIRS, RING, cell, hash_of
 from inscape.papers.volhejn._measures import THESIS
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-ONCE: Axes = {
-    "size": [256],
-    "scale": [0.01],
-    "hidden": [256],
-    "lr": [0.01],
-    "batch": [64],
-    "epochs": [25000],
-    "measures": [list(THESIS.values())],
-}
-
+ONCE = grid(
+    size=256,
+    scale=0.01,
+    hidden=256,
+    lr=0.01,
+    batch=64,
+    epochs=25000,
+    measures=[list(THESIS.values())],
+)
 #: Training loss and measure of every run, by data set.
 Runs = Mapping[str, list[tuple[float, float]]]
 
@@ -61,7 +58,7 @@ def seconds(settings: Settings) -> float:
     return float(2 + epochs * settings["size"] / settings["batch"] * (6e-5 + 4e-7 * rank))
 
 
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw each measure against the loss at which training stopped, from early to late."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, VERMILION
@@ -99,29 +96,31 @@ def _means(records: Sequence[Record], measure: str) -> dict[str, dict[float, flo
 EXPERIMENT = Experiment(
     shows="Section 4.2",
     title="Kendall's tau of four measures against the training loss at which training stopped",
-    smoke={
-        "data": ["digits-binary:4-9", "digits-binary:0-1"],
-        "stop_loss": [0.3, 0.1, 0.03],
-        "seed": [0],
+    smoke=grid(
+        grid(
+            data=["digits-binary:4-9", "digits-binary:0-1"],
+            stop_loss=[0.3, 0.1, 0.03],
+            seed=0,
+            **ONCE,
+        ),
+        size=32,
+        hidden=16,
+        lr=0.1,
+        batch=16,
+        epochs=500,
+    ),
+    laptop=grid(
+        data=[f"mnist-binary:{pair}" for pair in RING],
+        stop_loss=[1e-1, 1e-2, 1e-3, 1e-4, 1e-5],
+        seed=range(3),
         **ONCE,
-        "size": [32],
-        "hidden": [16],
-        "lr": [0.1],
-        "batch": [16],
-        "epochs": [500],
-    },
-    laptop={
-        "data": [f"mnist-binary:{pair}" for pair in RING],
-        "stop_loss": [1e-1, 1e-2, 1e-3, 1e-4, 1e-5],
-        "seed": range(3),
+    ),
+    paper=grid(
+        data=[f"mnist-binary:{pair}" for pair in ALL_PAIRS],
+        stop_loss=[1e-1, 1e-2, 1e-3, 1e-4, 1e-5],
+        seed=range(3),
         **ONCE,
-    },
-    paper={
-        "data": [f"mnist-binary:{pair}" for pair in ALL_PAIRS],
-        "stop_loss": [1e-1, 1e-2, 1e-3, 1e-4, 1e-5],
-        "seed": range(3),
-        **ONCE,
-    },
+    ),
     departures={
         "smoke": ("Small images of digits, 16 hidden units: only to see that it runs.",),
         "laptop": (
@@ -137,16 +136,14 @@ EXPERIMENT = Experiment(
     seconds=seconds,
     analyse=analyse,
     draw=draw,
-    claims=tuple(
-        Trend(
-            name=f"goes-with-loss-{measure}",
-            says=f"Training loss is correlated with {measure}, which grows while the loss falls.",
-            of=f"tau/{measure}",
-            side="below",
-            test="t interval over data sets",
-            source="section 4.2 says correlated; that it grows while the loss falls is our reading",
-        )
-        for measure in THESIS
+    claims=claims(
+        {
+            f"goes-with-loss-{measure}: tau/{measure} < 0": "Training loss is correlated with "
+            f"{measure}, which grows while the loss falls."
+            for measure in THESIS
+        },
+        source="section 4.2 says correlated; that it grows while the loss falls is our reading",
+        test="t interval over data sets",
     ),
     errata=("V1", "V5"),
     notes=(

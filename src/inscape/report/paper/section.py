@@ -209,10 +209,10 @@ def state(outcome: ExperimentOutcome) -> str:
 
 def drawn(outcome: ExperimentOutcome, label: str, most: int) -> Markup | None:
     """Return the figure of an experiment, drawn from its records; as pixels if it is large."""
-    if outcome.experiment.draw is None or outcome.scale is None:
-        return None
     with styled():
-        figure = outcome.experiment.draw(outcome.records)
+        figure = outcome.figure()
+        if figure is None:
+            return None
         if figure.get_layout_engine() is None:  # labels must not be cut off
             figure.set_layout_engine("constrained")
     svg = rendered(figure.axes[0]).decode()
