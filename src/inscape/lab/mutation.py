@@ -20,7 +20,7 @@ from inscape.lab.encoding import canonical
 from inscape.lab.equivalence import margin_of
 from inscape.lab.experiment import Claim, Estimate, Trend, Value
 from inscape.lab.margins import margin
-from inscape.lab.store import Record
+from inscape.lab.records import Record, Records, in_view
 from inscape.lab.verdict import FEWEST, verdict_on
 
 DRAWS = 200
@@ -130,7 +130,7 @@ def _absent(claim: Trend) -> bool:
 def shares_of_permutations(
     claims: Sequence[Claim],
     records: Sequence[Record],
-    analyse: Callable[[Sequence[Record]], Mapping[str, Estimate]],
+    analyse: Callable[[Records], Mapping[str, Estimate]],
     *,
     draws: int = DRAWS,
     seed: int = 0,
@@ -147,7 +147,7 @@ def shares_of_permutations(
     rng = np.random.default_rng(seed)
     left = dict.fromkeys((claim.name for claim in claims), 0)
     for _ in range(draws):
-        quantities = analyse(permuted(records, claims[0].effect, rng))
+        quantities = analyse(in_view(permuted(records, claims[0].effect, rng)))
         for claim in claims:
             ours = quantities.get(claim.of)
             left[claim.name] += ours is not None and _reproduced(claim, ours)
