@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 from torch import nn
 
 from inscape.lab import catalogue
+from inscape.lab.statistics import paired_difference
 from inscape.lab.store import Record
 from inscape.papers.sattelberg import _disc, figure_4_8
 from inscape.papers.sattelberg import circle_and_annulus as figure_4_6
@@ -72,13 +73,16 @@ def test_printed_counts_as_records_reproduce_every_claim():
     )
 
 
-def test_differences_are_those_of_the_means_with_the_spread_of_independent_cells():
-    found = _rates.analyse(table(lambda row: 80 if row[1] == 0.1 else 20))
+def test_differences_are_those_of_the_means_and_paired_over_settings():
+    def count(row):
+        return (80 if row[1] == 0.1 else 20) + _rates.ROWS.index(row) % 3
+
+    found = _rates.analyse(table(count))
     step = found["leak 0.1 - 0.0"]
     assert step.value == pytest.approx(found["leak 0.1"].value - found["leak 0.0"].value)
-    apart = (found["leak 0.1"].se ** 2 + found["leak 0.0"].se ** 2) ** 0.5
-    assert step.se == pytest.approx(apart)
-    assert found["leak 0.0 - 0.1"].value == pytest.approx(-0.6)
+    sides = [[count(row) / 100 for row in _rates.ROWS if row[1] == leak] for leak in (0.1, 0.0)]
+    assert step.se == pytest.approx(paired_difference(*sides).se)
+    assert found["leak 0.0 - 0.1"].value == pytest.approx(-step.value)
 
 
 def test_other_choices_do_not_mix_with_the_judged_one():
