@@ -89,7 +89,7 @@ class ShallowWithDropout(Shallow):
 
 EVERYWHERE = {
     *("gradient_norm", "gradient_path_length", "path_length", "gradient_deflection", "rugosity"),
-    *("fisher_rao_norm", "spectral_norm"),
+    *("effective_rank", "fisher_rao_norm", "parameter_norm", "spectral_norm"),
     *("boundary", "line_regions", "plane_regions", "region_at"),
     *("effective_length_scale", "extrapolation", "robustness"),
 }

@@ -8,7 +8,14 @@ from torch.testing import assert_close
 from inscape.figures import caption, draw, has_figure
 from inscape.figures.spectra import NAMES
 from inscape.smoothness import GradientDeflection, Rugosity
-from inscape.spectra import DistanceFromInit, FisherRaoNorm, SpectralNorm
+from inscape.spectra import (
+    DistanceFromInit,
+    FisherRaoNorm,
+    ParameterNorm,
+    SpectralNorm,
+    conv_spectrum,
+    effective_rank,
+)
 
 SOME = torch.rand(200, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
@@ -96,3 +103,46 @@ def test_of_many_tensors_those_that_moved_most_are_shown():
 def test_caption_says_what_is_seen(result):
     assert has_figure(result)
     assert caption(result).endswith(".")
+
+
+def layers() -> torch.nn.Sequential:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2)).eval()
+
+
+def test_ranks_stand_below_the_largest_ones_possible():
+    result = effective_rank(layers(), torch.ones(1, 4))
+    ax = draw(result)
+    assert list(ax.lines[0].get_ydata()) == result.ranks.tolist()
+    assert list(ax.lines[1].get_ydata()) == [3**0.5, 2**0.5]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "2"]
+
+
+def test_every_layer_has_a_curve_of_its_singular_values():
+    result = conv_spectrum(layers(), torch.ones(1, 4))
+    ax = draw(result)
+    assert [line.get_label() for line in ax.lines] == ["0", "2"]
+    heights = [sorted(set(line.get_ydata()), reverse=True) for line in ax.lines]
+    assert heights == [result.singular_values(k).tolist() for k in (0, 1)]
+    assert list(ax.lines[1].get_xdata()) == [0, 0.5, 0.5, 1]
+
+
+def norms(steps: int, reason: str = "") -> ParameterNorm:
+    return ParameterNorm(
+        layers=("a", "b"),
+        steps=torch.arange(steps),
+        norms=1 + SOME[: 2 * steps].reshape(steps, 2),
+        path_norms=SOME[: 0 if reason else steps],
+        order=2,
+        parameters=9,
+        reason=reason,
+    )
+
+
+def test_norms_of_layers_and_over_a_training():
+    ax = draw(norms(1))
+    assert [bar.get_height() for bar in ax.patches] == norms(1).norms[0].tolist()
+    ax = draw(norms(3))
+    assert list(ax.lines[0].get_ydata()) == norms(3).totals.tolist()
+    assert list(ax.lines[1].get_ydata()) == SOME[:3].tolist()
+    assert len(draw(norms(3, "it has a tanh")).lines) == 1

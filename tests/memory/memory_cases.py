@@ -167,6 +167,13 @@ def kernel_drift() -> Budgeted:
     return lambda m: kernels.kernel_drift(net, x, trajectory=run.trajectory, memory=m)
 
 
+def conv_spectrum() -> Budgeted:
+    """Iterate both ends of the spectrum of a convolution on a long signal."""
+    torch.manual_seed(0)
+    net, x = nn.Sequential(nn.Conv1d(4, 4, 3, padding=1), nn.Flatten()).eval(), drawn(3, 4, 16_000)
+    return lambda m: inscape.spectra.conv_spectrum(net, x, memory=m)
+
+
 def path_kernel() -> Budgeted:
     """Split predictions after a training."""
     net, x, y = dense(32, 128, 2), drawn(300, 32), drawn(300, 2)
@@ -204,6 +211,7 @@ CASES: dict[str, Callable[[], Budgeted]] = {
         inscape.robustness.robustness, attack="fgsm", points=2000, budgets=[0.5], sanity=False
     ),
     "lipschitz": at_points(inscape.controls.lipschitz, points=2000),
+    "conv_spectrum": conv_spectrum,
     "fisher_rao_norm": with_labels(inscape.spectra.fisher_rao_norm),
     "interpolation": interpolation,
     "local_maps": at_points(maps.local_maps, points=2000, patterns=False),

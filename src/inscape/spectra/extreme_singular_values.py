@@ -13,6 +13,8 @@ from inscape._core import BudgetError, generator
 TOLERANCE = 1e-8
 #: Below this fraction the vectors of a side fill an invariant space: what is left is rounding.
 EXHAUSTED = 1e-14
+#: Pairs of vectors that a step works on beside those that are kept.
+WORKING = 3
 #: Steps between two looks at the residuals.
 EVERY = 5
 
@@ -54,11 +56,12 @@ def extreme_singular_values(
     if shape[0] < shape[1]:  # zeros of the longer side would be taken for singular values
         product, transposed, shape = transposed, product, shape[::-1]
     pair = 8 * sum(shape)
-    most = min(steps, shape[1], memory // pair)
+    most = min(steps, shape[1], memory // pair - WORKING)
     if most < min(2, shape[1]):
+        needed = (2 + WORKING) * pair
         raise BudgetError(
-            f"two steps of the iteration keep vectors of {2 * pair:,} bytes, found "
-            f"memory={memory:,}: raise memory to at least {2 * pair:,}."
+            f"two steps of the iteration work on vectors of {needed:,} bytes, found "
+            f"memory={memory:,}: raise memory to at least {needed:,}."
         )
     start = torch.randn(shape[1], generator=generator(seed), dtype=torch.float64)
     return _Bidiagonalisation(product, transposed, start, most).run()
