@@ -114,7 +114,7 @@ def test_ranks_stand_below_the_largest_ones_possible():
     result = effective_rank(layers(), torch.ones(1, 4))
     ax = draw(result)
     assert list(ax.lines[0].get_ydata()) == result.ranks.tolist()
-    assert list(ax.lines[1].get_ydata()) == [3**0.5, 2**0.5]
+    assert list(ax.lines[1].get_ydata()) == pytest.approx([3**0.5, 2**0.5])
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "2"]
 
 
