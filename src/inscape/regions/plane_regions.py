@@ -289,6 +289,14 @@ def plane_regions(
     )  # fmt: skip
 
 
+def _check_arguments(x: Tensor, regions: int, memory: int | None, threads: int | None) -> None:
+    """Raise if the points or the limits of a cut are not valid."""
+    checks.points(x)
+    checks.whole(1, regions=regions, threads=1 if threads is None else threads)
+    if memory is not None:
+        checks.at_least(2**20, memory=memory)
+
+
 def cut_plane(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -306,10 +314,7 @@ def cut_plane(
     Without a time limit or a waiting caller, of the whole domain alone.
     """
     turn = StepClock(seconds)
-    checks.points(x)
-    checks.whole(1, regions=regions, threads=1 if threads is None else threads)
-    if memory is not None:
-        checks.at_least(2**20, memory=memory)
+    _check_arguments(x, regions, memory, threads)
     if x[0].numel() < 2:
         reason = "a plane needs at least two input dimensions, the model takes one"
         yield NotApplicable(what="plane_regions", reason=reason)
