@@ -126,16 +126,3 @@ def attention(folder: Path) -> Subject:
     model = keras.Model(x, layers.Dense(3)(layers.GlobalAveragePooling1D()(mixed)))
     net, how = opened(_saved(folder, model), "`.keras`")
     return Subject(net, draw(3, 5, 8), how)
-
-
-@row("separable convolutions, branches", "Keras", needs=("keras", "h5py"))
-def branches(folder: Path) -> Subject:
-    keras = _keras()
-    layers = keras.layers
-    x = keras.Input((8, 8, 3))
-    left = layers.SeparableConv2D(4, 3, padding="same", activation="relu")(x)
-    right = layers.Conv2D(4, 1)(x)
-    both = layers.Concatenate()([layers.Add()([left, right]), layers.Maximum()([left, right])])
-    model = keras.Model(x, layers.Dense(3)(layers.GlobalAveragePooling2D()(both)))
-    net, how = opened(model, "model in memory")
-    return Subject(net, draw(3, 8, 8, 3), how)
