@@ -16,7 +16,7 @@ from inscape.lab.verdict import RULE, judge
 from inscape.report.html import LIMIT
 from inscape.report.paper import page as paper_module
 from inscape.report.paper.claims import claim, formula, interval, spread
-from inscape.report.paper.page import page_of, paper_page, write_pages
+from inscape.report.paper.page import citation, page_of, paper_page, write_pages
 from inscape.report.paper.section import kicker, section
 from markup import Structure
 
@@ -422,3 +422,11 @@ def test_only_a_mean_has_a_spread():
     assert spread(estimate(1.0), deviation=False) == "0.1"
     assert spread(estimate(1.0, interval="percentile")) == ""
     assert spread(estimate(1.0, se=0.0)) == ""
+
+
+def test_a_paper_with_an_address_is_linked(store, monkeypatch):
+    assert citation("p", {})["url"] == ""
+    facts = {**fake_paper.FACTS, "paper": {**fake_paper.FACTS["paper"], "url": "https://a.b/c"}}
+    monkeypatch.setattr(paper_module, "paper_facts", lambda paper: facts)
+    links = [a["href"] for a in Structure(paper_page("fake", store)).all("a")]
+    assert "https://a.b/c" in links
