@@ -36,20 +36,25 @@ RESULTS = Path(__file__).parent / "RESULTS-look.md"
 Run = dict[str, Any]
 
 
-def network_run(name: str, budget: float, pages: Path) -> Run:
+def network_run(name: str, budget: float, pages: Path, *, processor: bool = False) -> Run:
     """Look at one network and return what the bars and RESULTS-look.md need to know."""
     import inscape
     from inscape.report.look.warmup import compile_ahead
+    from inscape.runtime.deadline import clock
 
     compile_ahead(["plane_regions"])
     if name == DIGITS:
         return digits_run(budget, pages)
     model, x, y = SUBJECTS[name]()
     data = x if y is None else (x, y)
-    start = time.monotonic()
-    look = inscape.look(model, data, budget=budget, quiet=True)
-    look.save(pages / f"{name.replace(' ', '-')}-{budget:g}.html")
-    return run_of(look.to_dict(), time.monotonic() - start)
+    now = time.process_time if processor else time.monotonic
+    with clock(now):
+        start = now()
+        look = inscape.look(
+            model, data, budget=budget, quiet=True, threads=1 if processor else None
+        )
+        look.save(pages / f"{name.replace(' ', '-')}-{budget:g}.html")
+        return run_of(look.to_dict(), now() - start)
 
 
 def digits_run(budget: float, pages: Path) -> Run:
@@ -114,6 +119,7 @@ def runs_of(names: Iterable[str], options: argparse.Namespace) -> None:
         before = os.getloadavg()[0]
         command = [sys.executable, __file__, "--child", "--only", name]
         command += ["--budget", str(options.budget), "--pages", str(options.pages)]
+        command += ["--processor"] * options.processor
         child = subprocess.run(command, capture_output=True, text=True, check=False)
         if child.returncode:
             print(f"{name}: skipped: {child.stderr.strip().splitlines()[-1:]}")
@@ -122,6 +128,7 @@ def runs_of(names: Iterable[str], options: argparse.Namespace) -> None:
         report(name, run, options.budget)
         if options.keep is not None:
             facts = {"network": name, "budget": options.budget, "busy": options.busy}
+            facts["clock"] = "processor" if options.processor else "wall"
             with options.keep.open("a") as file:
                 print(json.dumps({**facts, **conditions(before), **run}), file=file)
 
@@ -131,6 +138,11 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=60.0)
     parser.add_argument("--only", action="append", help=f"of {DIGITS}, {', '.join(SUBJECTS)}")
     parser.add_argument("--busy", type=int, default=0, help="processes that keep cores busy")
+    parser.add_argument(
+        "--processor",
+        action="store_true",
+        help="count processor time, on one thread: what a look does on a core of its own",
+    )
     parser.add_argument("--pages", type=Path, default=Path(tempfile.gettempdir()) / "look-pages")
     parser.add_argument("--keep", type=Path, help="file that gets a line of JSON for each run")
     parser.add_argument("--write", type=Path, help="kept runs to write as RESULTS-look.md")
@@ -142,7 +154,9 @@ def main() -> None:
         return
     options.pages.mkdir(parents=True, exist_ok=True)
     if options.child:
-        print(json.dumps(network_run(options.only[0], options.budget, options.pages)))
+        name, processor = options.only[0], options.processor
+        run = network_run(name, options.budget, options.pages, processor=processor)
+        print(json.dumps(run))
         return
     loop = [sys.executable, "-c", "while True: pass"]
     busy = [subprocess.Popen(loop) for _ in range(options.busy)]

@@ -93,8 +93,18 @@ def test_the_page_has_a_row_for_each_bar_and_says_what_failed(run, monkeypatch, 
     assert "- bars: 1 met, 1 missed" in page
     assert "look" not in page
     assert "helper" not in page
-    assert "| benchmark | date | commit | seconds | load | machine |" in page
+    assert "| benchmark | date | commit | processor | seconds | load | machine |" in page
     assert "beside" in capsys.readouterr().out
+
+
+def test_a_benchmark_ends_with_its_processor_time_not_with_the_clock(run, monkeypatch, tmp_path):
+    text = "if '__main__':\n    while True: pass\n"
+    (tmp_path / "endless.py").write_text(text)
+    monkeypatch.setattr(run, "FOLDER", tmp_path)
+    monkeypatch.setattr(run, "LIMIT", 1)
+    report = run.measured("endless", [])
+    assert report.failed
+    assert 0.9 < float(report.run[3]) < 4
 
 
 def test_one_benchmark_alone_replaces_its_own_rows(run, monkeypatch, tmp_path):
@@ -116,8 +126,8 @@ def test_one_benchmark_alone_replaces_its_own_rows(run, monkeypatch, tmp_path):
 
 
 def test_rows_of_a_benchmark_that_is_gone_go_with_it(run):
-    report = run.Report("new", (("new", "a", "2 x", "-", "-"),), ("new", *["1"] * 5))
-    before = run.merged("", run.Report("old", (("old", "b", "2 x", "-", "-"),), ("old", *"12345")),
+    report = run.Report("new", (("new", "a", "2 x", "-", "-"),), ("new", *["1"] * 6))
+    before = run.merged("", run.Report("old", (("old", "b", "2 x", "-", "-"),), ("old", *"123456")),
                         ["old"])  # fmt: skip
     page = run.merged(before, report, ["new", "later"])
     assert "| old |" not in page

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from inscape.data import Dataset
 
 
+#: What data in memory are called that have no name: x alone, and a pair.
+IN_MEMORY = ("x", "(x, y)")
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DataSource:
     """Arrays, their name and hash, and the kind of their labels where it is known."""
@@ -71,7 +75,7 @@ def find_source(
         where = "the dict" if isinstance(spec, Mapping) else "the data"
         arrays = from_names(columns, where, arguments)
     else:
-        arrays, name = from_pair(spec), "(x, y)" if isinstance(spec, tuple | list) else "x"
+        arrays, name = from_pair(spec), IN_MEMORY[isinstance(spec, tuple | list)]
     check(arrays)
     return DataSource(arrays=arrays, name=name, hash=arrays.hash, settings={})
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from inscape._core import checks
 from inscape._core.checks import Function
+from inscape.functional.forward_mode import forward_derivative
 from inscape.functional.jacobians import Probe, chunks, jacobians
 
 #: The shortest length scale that is reported, as a fraction of the longest.
@@ -144,26 +145,40 @@ def knot_positions(starts: Float64[Tensor, " m"], knots: int) -> Float64[Tensor,
 def directional_derivatives(
     f: Function, x: Float[Tensor, "m *d"], direction: Float[Tensor, "m *d"]
 ) -> tuple[Float[Tensor, "m c"], Float[Tensor, "m c"]]:
-    """Return values and directional derivatives of all outputs, by a double backward pass.
+    """Return values and directional derivatives of all outputs.
 
-    The VJP is linear in its cotangent; its derivative in that is the JVP. Where an operation
-    cannot be differentiated twice, or its second derivative underflows, the whole Jacobian is
-    computed instead, with one backward pass for each output.
+    In forward mode where all operations support it, else by a double backward pass. Where that
+    fails too, or a second derivative underflows, the whole Jacobian is computed, with one backward
+    pass for each output.
     """
+    for method in (_by_forward_mode, _by_double_backward):
+        pair = method(f, x, direction)
+        if pair is not None:
+            y, derivatives = (part.reshape(len(x), -1) for part in pair)
+            if _agrees(f, x, direction, derivatives):
+                return y, derivatives
+    derivatives = torch.einsum("mcd,md->mc", jacobians(f, x), direction.flatten(1))
+    return f(x).detach().reshape(len(x), -1), derivatives
+
+
+def _by_forward_mode(f: Function, x: Tensor, direction: Tensor) -> tuple[Tensor, Tensor] | None:
+    return forward_derivative(f, [x], [direction.reshape(x.shape)])
+
+
+def _by_double_backward(f: Function, x: Tensor, direction: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The VJP is linear in its cotangent; its derivative in that is the JVP."""
     with torch.enable_grad():
         inputs = x.detach().requires_grad_()
         y = f(inputs)
         if not y.requires_grad:
-            return y.reshape(len(x), -1), torch.zeros_like(y).reshape(len(x), -1)
+            return y, torch.zeros_like(y)
         cotangent = torch.zeros_like(y, requires_grad=True)
         try:
             (vjp,) = torch.autograd.grad(y, inputs, cotangent, create_graph=True)
-            (derivatives,) = torch.autograd.grad(vjp, cotangent, direction)
+            (derivatives,) = torch.autograd.grad(vjp, cotangent, direction.reshape(vjp.shape))
         except RuntimeError:
-            derivatives = None
-    if derivatives is None or not _agrees(f, x, direction, derivatives.reshape(len(x), -1)):
-        derivatives = torch.einsum("mcd,md->mc", jacobians(f, x), direction.flatten(1))
-    return y.detach().reshape(len(x), -1), derivatives.reshape(len(x), -1)
+            return None
+    return y.detach(), derivatives
 
 
 def _agrees(
@@ -182,7 +197,10 @@ def _agrees(
     cotangent[:, 1::2] = -0.5
     with torch.enable_grad():
         inputs = x[checked].detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(f(inputs).reshape(len(checked), -1), inputs, cotangent)
+        y = f(inputs).reshape(len(checked), -1)
+        if not y.requires_grad:
+            return not bool(derivatives.any())
+        (gradient,) = torch.autograd.grad(y, inputs, cotangent)
     gradient, tangents, expected = (
         gradient.flatten(1),
         direction[checked].flatten(1),

@@ -1,4 +1,4 @@
-"""Directional derivatives (JVPs) by a double backward pass."""
+"""Directional derivatives (JVPs) in forward mode, or by a double backward pass."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,17 +6,53 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from inscape.functional.forward_mode import forward_derivative
+
 
 def directional_derivative(
     f: Callable[..., Tensor], primals: Sequence[Tensor], tangents: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Return ``f(*primals)`` and its directional derivative (JVP) along ``tangents``.
 
-    The VJP of ``f`` is linear in its cotangent; its derivative in that is the JVP. Unlike forward
-    mode this needs no rules beyond those of training with a gradient penalty. Of the attention
-    kernels only the plain one has second derivatives.
+    In forward mode where all operations support it and the result agrees with a gradient, else by
+    a double backward pass. Of the attention kernels only the plain one has second derivatives.
     """
-    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+    with sdpa_kernel(SDPBackend.MATH):
+        pair = forward_derivative(f, primals, tangents)
+        if pair is not None and _agrees(f, primals, tangents, pair[1]):
+            return pair
+        return _by_double_backward(f, primals, tangents)
+
+
+def _agrees(
+    f: Callable[..., Tensor],
+    primals: Sequence[Tensor],
+    tangents: Sequence[Tensor],
+    derivative: Tensor,
+) -> bool:
+    """Tell whether a directional derivative agrees with the gradient of a sum of outputs."""
+    cotangent = torch.ones_like(derivative).flatten()
+    cotangent[1::2] = -0.5
+    cotangent = cotangent.view_as(derivative)
+    with torch.enable_grad():
+        primals = [tensor.detach().requires_grad_() for tensor in primals]
+        output = f(*primals)
+        if not output.requires_grad:
+            return not bool(derivative.any())
+        gradients = torch.autograd.grad(output, primals, cotangent, materialize_grads=True)
+    products = [(g * v).double().sum() for g, v in zip(gradients, tangents, strict=True)]
+    sizes = [float(g.norm()) * float(v.norm()) for g, v in zip(gradients, tangents, strict=True)]
+    expected = (cotangent * derivative).double()
+    error = abs(float(sum(products)) - float(expected.sum()))
+    size = sum(sizes) + float(expected.abs().sum())
+    return error <= torch.finfo(derivative.dtype).eps ** 0.5 * size
+
+
+def _by_double_backward(
+    f: Callable[..., Tensor], primals: Sequence[Tensor], tangents: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """The VJP of ``f`` is linear in its cotangent; its derivative in that is the JVP."""
+    with torch.enable_grad():
         primals = [tensor.detach().requires_grad_() for tensor in primals]
         output = f(*primals)
         if not output.requires_grad:  # a constant function

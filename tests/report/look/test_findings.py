@@ -139,6 +139,13 @@ STEP = torch.linspace(-1, 1, N, dtype=torch.float64)[:, None]
 #: Of each rule: a look and a checkup that it speaks of, a text in it, and those that it leaves.
 CASES = {
     "chance": (look(), checkup(DRAWN), "no better than always answering", look(), checkup()),
+    "accuracy": (
+        look(scores=(score("test examples", 0.85, n=400),)),
+        checkup(),
+        "It is right on 85.0% of 400 examples (95% interval 81.2% to 88.2%).",
+        look(),
+        checkup(linear=LABELS),
+    ),
     "scaling": (
         look(),
         checkup(scalings={"--divide 255": 0.97}, plain=0.2),
@@ -243,7 +250,7 @@ CASES = {
     "wide": (
         look(measure("rugosity", 1.0, low=0.6, high=1.4)),
         checkup(),
-        "The 95% interval of rugosity is too wide to tell this network from one with twice",
+        "The 95% interval of rugosity is too wide to tell this network from one whose values are twice",
         look(
             measure("rugosity", 1.0, low=0.7, high=1.3),
             measure("robustness", 0.1, low=0.02, high=0.19, result=Attacked()),
@@ -420,3 +427,37 @@ def test_what_holds_better_under_attack_does_so_beyond_chance(own, known, told):
 def test_an_attack_that_breaks_nothing_is_told_in_words():
     finding = attacked(look(measure("robustness", 1.0, 0.8, 1.0)), checkup())
     assert finding.text == "An attack (pgd, l2 1) breaks none of its answers."
+
+
+def test_the_accuracy_is_that_on_the_most_examples():
+    """A page does not open with two accuracies: few examples may be checked one by one."""
+    scored = look(scores=(score("test examples", 0.32, n=1000),))
+    assert "chance" not in {finding.rule for finding in findings_of(scored, checkup(DRAWN))}
+    few = look(scores=(score("test examples", 0.27, n=100),))
+    chance = findings_of(few, checkup(DRAWN))[0]
+    assert chance.text.startswith(f"It is right on {(DRAWN == LABELS).double().mean():.1%} of 200 ")
+    rare = findings_of(scored, checkup(DRAWN, commonest=0.5))[0]
+    assert rare.text == (
+        "It is right on 32.0% of 1,000 examples, no better than always answering the commonest "
+        "class (50.0%)."
+    )
+
+
+@pytest.mark.parametrize("name", ["line_regions", "region_at", "plane_regions"])
+def test_more_linear_regions_than_a_linear_model_are_no_surprise(name):
+    seen = checkup()
+    assert BY_NAME["surprising"](look(measure(name, 900.0, linear=1.0)), seen) is None
+
+
+def test_a_part_of_a_number_is_compared_with_no_baseline():
+    whole = measure("boundary", 90.0, linear=1.0)
+    part = measure("boundary", 90.0, linear=1.0, result=BarelyCut())
+    assert BY_NAME["surprising"](look(whole), checkup()) is not None
+    assert BY_NAME["surprising"](look(part), checkup()) is None
+    assert part.certainty == "estimate, 1% covered"
+    assert whole.certainty == "estimate"
+
+
+def findings_of(page, seen):
+    page.checkup = seen
+    return findings(page)

@@ -6,6 +6,7 @@ from torch import nn
 from inscape.report import look, pictures
 from inscape.report.look import reserve
 from inscape.report.look.look import Look
+from inscape.report.look.schedule import TaskSchedule
 from inscape.report.look.watch import BudgetWatch
 from inscape.runtime.deadline import clock
 
@@ -74,13 +75,54 @@ def test_the_page_is_written_within_the_budget(
     assert measured <= budget
 
 
+def kept(names, *, budget):
+    return reserve.page_seconds(names, reserve.PlainFigure.timed().seconds, budget=budget)
+
+
 def test_figures_that_cost_more_now_are_given_more_time(time, monkeypatch):
     costly(monkeypatch, time, plain=0.1)
-    quick = reserve.page_seconds(SHOWN, budget=1000.0)
+    quick = kept(SHOWN, budget=1000.0)
     costly(monkeypatch, time, plain=0.2)  # on top of the first
-    assert reserve.page_seconds(SHOWN, budget=1000.0) == pytest.approx(3 * quick)
-    assert reserve.page_seconds(QUICK, budget=1000.0) < 2 * quick
-    assert reserve.page_seconds(SHOWN, budget=8.0) == reserve.MOST * 8.0
+    assert kept(SHOWN, budget=1000.0) == pytest.approx(3 * quick)
+    assert kept(QUICK, budget=1000.0) < 2 * quick
+
+
+def test_a_page_is_kept_a_quarter_of_the_budget_and_more_only_beyond_what_is_allowed():
+    plain = 20.0 / (reserve.REST + reserve.SLICE + reserve.REGIONS + 4 * reserve.FIGURE)
+    for budget, seconds in ((100.0, 20.0), (72.0, 18.0), (60.0, 16.0), (30.0, 15.0), (8.0, 4.0)):
+        assert reserve.page_seconds(SHOWN, plain, budget=budget) == pytest.approx(seconds)
+
+
+def test_a_plain_figure_is_taken_at_the_speed_of_the_whole_look(time, monkeypatch):
+    watch = BudgetWatch(60.0)
+    figure = reserve.PlainFigure(seconds=2.0, processor=0.5)
+    assert figure.now(watch, 1) == 2.0  # a driven clock tells nothing of the processor
+    time.now += 6.0
+    for processor, threads, seconds in (
+        (3.0, 1, 1.0),
+        (12.0, 1, 0.5),
+        (12.0, 2, 0.5),
+        (1.0, 1, 2.0),
+    ):
+        monkeypatch.setattr(BudgetWatch, "processor", processor)
+        assert figure.now(watch, threads) == seconds
+
+
+def test_time_is_kept_for_the_page_before_anything_is_measured(
+    time, network, regression, monkeypatch
+):
+    """Else a look whose first answers take all of its time has none left for its page."""
+    costly(monkeypatch, time, plain=0.1)
+    first, kept = TaskSchedule.first, []
+
+    def noted(self, tasks, seconds=None):
+        kept.append(self.watch.reserved)
+        first(self, tasks, seconds)
+
+    monkeypatch.setattr(TaskSchedule, "first", noted)
+    look(network, regression, budget=20.0, only=["gradient_norm"], quiet=True)
+    assert kept
+    assert min(kept) > 1.0
 
 
 def test_time_that_is_kept_is_not_left(time):

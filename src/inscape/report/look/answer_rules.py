@@ -47,21 +47,51 @@ def scaling(look: "Look", checkup: Checkup) -> Finding | None:
 
 def chance(look: "Look", checkup: Checkup) -> Finding | None:
     """Warn of an accuracy no better than always predicting the commonest class."""
-    if checkup.labels is None or checkup.right is None or checkup.n < FEWEST:
+    known = _accuracy(look, checkup)
+    if known is None or checkup.labels is None:
         return None
-    commonest = float(checkup.labels.bincount().max()) / checkup.n
-    accuracy = float(checkup.right.double().mean())
-    low = float(wilson(torch.tensor(accuracy, dtype=torch.float64), checkup.n)[0])
+    accuracy, n, low, _ = known
+    commonest = checkup.commonest
+    if math.isnan(commonest):
+        commonest = float(checkup.labels.bincount().max()) / checkup.n
     if low > commonest:
         return None
     return Finding(
         rule="chance",
         severity=95,
-        text=f"It is right on {accuracy:.1%} of {checkup.n:,} examples, no better than always "
-        f"answering the commonest class ({commonest:.1%}).",
+        text=f"It is right on {accuracy:.1%} of {n:,} examples, no better than always answering "
+        f"the commonest class ({commonest:.1%}).",
         advice="Check that the weights were loaded, how the inputs are scaled and how the classes "
         "are numbered.",
     )
+
+
+def accuracy(look: "Look", checkup: Checkup) -> Finding | None:
+    """Report the accuracy where there is no linear model to compare it with."""
+    known = _accuracy(look, checkup)
+    if known is None or checkup.linear is not None:
+        return None
+    share, n, low, high = known
+    return Finding(
+        rule="accuracy",
+        severity=14,
+        text=f"It is right on {share:.1%} of {n:,} examples (95% interval {low:.1%} to {high:.1%}).",
+    )
+
+
+def _accuracy(look: "Look", checkup: Checkup) -> tuple[float, int, float, float] | None:
+    """Return the accuracy on the most examples that there is one of, how many, its interval."""
+    if checkup.right is None:
+        return None
+    share, n = (float(checkup.right.double().mean()) if checkup.n else 0.0), checkup.n
+    rows = "test examples" if look.data.measured == "test examples" else "examples"
+    own = score(look, rows)
+    if own is not None and own.accuracy is not None and own.n > n:
+        share, n = own.accuracy, own.n
+    if n < FEWEST:
+        return None
+    low, high = wilson(torch.tensor(share, dtype=torch.float64), n)
+    return share, n, float(low), float(high)
 
 
 def never_predicted(look: "Look", checkup: Checkup) -> Finding | None:

@@ -26,6 +26,8 @@ BRITTLE = 0.02
 LINEAR = 0.99
 #: Units of its interval by which a number must differ from every baseline to be surprising.
 FAR = 4.0
+#: Numbers that other rules speak of, or that differ from those of a linear model by their nature.
+EXPECTED = ("robustness", "plane_regions", "line_regions", "region_at")
 
 
 def untrained(look: "Look", checkup: Checkup) -> Finding | None:
@@ -132,7 +134,7 @@ def regression(look: "Look", checkup: Checkup) -> Finding | None:
 
 def surprising(look: "Look", checkup: Checkup) -> Finding | None:
     """Report the number that is farthest from all of its baselines."""
-    compared = [m for m in look.measurements if m.name not in ("robustness", "plane_regions")]
+    compared = [m for m in look.measurements if m.name not in EXPECTED and not m.is_partial]
     most = max(compared, key=surprise, default=None)
     if most is None or surprise(most) < FAR or most.summary is None:
         return None

@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 #: Examples that are looked at, at most.
 ROWS = 2000
-#: Fraction of the budget that a checkup may take.
-FRACTION = 0.05
+#: Fraction of the budget that the predictions may take, and that other scalings may take.
+FRACTION = 0.03
 #: Examples with which other scalings of the inputs are tried.
 TRIED = 500
 #: A probability that is nearer to 0 or 1 than this is saturated.
@@ -52,6 +52,7 @@ class Checkup:
         scalings: Accuracy on some examples by another scaling of the inputs.
         plain: Accuracy on those examples as they are.
         tried: How many these are.
+        commonest: Fraction of all measured examples that are in the commonest class.
         silent: For each ReLU layer, which units were never on.
         copies: For each ReLU layer, which units are a multiple of an earlier one.
         fresh: Names of the layers whose weights are distributed as an initialisation draws them.
@@ -72,6 +73,7 @@ class Checkup:
     fresh: tuple[str, ...]
     weighed: int
     probabilities: bool
+    commonest: float = math.nan
     copies: dict[str, Bool[Tensor, " units"]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
@@ -160,17 +162,20 @@ def answers_of(outputs: Tensor, *, probability: bool) -> Int64[Tensor, " n"]:
 def checkup(subject: Subject, linear: nn.Module | None, *, rows: int | None = None) -> Checkup:
     """Return what some of the measured examples show of a network and of the linear model.
 
-    As many examples as ``rows`` says, by default up to two thousand and as a twentieth of the
-    budget allows. What fails or has no time is left out and told in ``problems``.
+    As many examples as ``rows`` says, by default up to two thousand and as the budget allows. What
+    fails or has no time is left out and told in ``problems``.
     """
-    passes, seconds = 2 + len(SCALINGS), FRACTION * subject.clock.budget
+    seconds = FRACTION * subject.clock.budget
     most = min(ROWS, len(subject.x)) if rows is None else max(0, min(rows, len(subject.x)))
-    count = subject.affordable("checkup", seconds, most, passes=passes) if most else 0
+    count = subject.affordable("checkup", seconds, most, passes=2) if most else 0
+    tried = 0
+    if count and subject.task == "classes":
+        tried = subject.affordable("scalings", seconds, min(TRIED, count), passes=len(SCALINGS))
     drawn = some_rows(len(subject.x), count, seed=subject.seed).to(subject.x.device)
     problems: list[str] = []
     if count < 1:
         problems.append("There was no time to check the predictions on single examples.")
-    look = _Look(subject, drawn, problems)
+    look = _Look(subject, drawn, problems, tried)
     with torch.no_grad():
         return look.checkup(linear if count else None)
 
@@ -178,8 +183,8 @@ def checkup(subject: Subject, linear: nn.Module | None, *, rows: int | None = No
 class _Look:
     """The parts of a checkup, each of which may fail without the others."""
 
-    def __init__(self, subject: Subject, rows: Tensor, problems: list[str]) -> None:
-        self.subject, self.rows, self.problems = subject, rows, problems
+    def __init__(self, subject: Subject, rows: Tensor, problems: list[str], tried: int) -> None:
+        self.subject, self.rows, self.problems, self.tried = subject, rows, problems, tried
         self.x, self.batch = subject.x[rows], subject.probe.rows(MEMORY)
         self.probability = self.attempt(
             "the meaning of its output was not determined", False, lambda: subject.probability
@@ -208,11 +213,12 @@ class _Look:
         count = len(outputs)
         labels = self.labels()[:count] if self.classes else None
         answers = answers_of(outputs, probability=self.probability)
-        scalable = labels is not None and count and subject.scalable
+        tried = min(self.tried, count)
+        scalable = labels is not None and tried and subject.scalable
         scalings = self.scalings(labels) if scalable and labels is not None else {}
         plain = math.nan
         if labels is not None and count:
-            plain = float((answers == labels)[:TRIED].double().mean())
+            plain = float((answers == labels)[:tried].double().mean()) if tried else math.nan
         none: tuple[tuple[str, ...], int] = ((), 0)
         fresh, weighed = self.attempt(
             "the weights were not compared with an initialisation",
@@ -227,7 +233,8 @@ class _Look:
             linear=None if linear is None or not count else self.linear(linear),
             scalings=scalings,
             plain=plain,
-            tried=min(TRIED, count),
+            tried=tried,
+            commonest=self.commonest() if labels is not None else math.nan,
             silent=units.silent,
             copies=self.attempt("duplicate units were not searched for", {}, units.copies),
             fresh=fresh,
@@ -245,6 +252,12 @@ class _Look:
         assert y is not None
         return y[self.rows].flatten().long().cpu()
 
+    def commonest(self) -> float:
+        """Return the fraction of all measured examples that are in the commonest class."""
+        y = self.subject.y
+        assert y is not None
+        return float(y.flatten().unique(return_counts=True)[1].max()) / len(y)
+
     def targets(self, count: int) -> Tensor | None:
         y = self.subject.y
         if self.subject.task != "regression" or y is None or not count:
@@ -260,14 +273,14 @@ class _Look:
 
     def scalings(self, labels: Tensor) -> dict[str, float]:
         """Return the accuracy under each other scaling that the model accepts."""
-        tried, accuracies, refused = self.x[:TRIED], dict[str, float](), dict[str, str]()
+        tried, accuracies, refused = self.x[: self.tried], dict[str, float](), dict[str, str]()
         for name, scaled in SCALINGS.items():
             try:
                 outputs = _outputs(self.subject.model, scaled(tried), self.batch)
             except Exception as error:  # a model may refuse inputs that are scaled otherwise
                 refused[name] = f"{type(error).__name__}: {one_line(error)}"
                 continue
-            right = answers_of(outputs, probability=self.probability) == labels[:TRIED]
+            right = answers_of(outputs, probability=self.probability) == labels[: self.tried]
             accuracies[name] = float(right.double().mean())
         if refused:
             names, why = listed(list(refused)), next(iter(refused.values()))

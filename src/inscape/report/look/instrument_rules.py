@@ -21,7 +21,7 @@ WORSE = 1.5
 #: Fraction of dead or of duplicate units that is worth a sentence: a tenth of the layers is idle.
 IDLE = 0.10
 #: Half width over value above which an interval is too wide to use: from there on the intervals of
-#: two networks, one with twice the number of the other, overlap (1 + w > 2 - 2w).
+#: two networks, one with twice the value of the other, overlap (1 + w > 2 - 2w).
 WIDE = 1 / 3
 #: The same for fractions from 0 to 1, in points: two networks 20 points apart overlap.
 WIDE_FRACTION = 0.10
@@ -122,8 +122,8 @@ def wide(look: "Look", checkup: Checkup) -> Finding | None:
         rule="wide",
         severity=25 if len(vague) >= MANY else 9,
         text=f"The 95% {intervals} of {listed(named)} {are(len(vague))} "
-        "too wide to tell this network from one with twice the number.",
-        advice="More data, or a longer --budget, make them narrower.",
+        "too wide to tell this network from one whose values are twice as large.",
+        advice="More data or a longer budget would narrow them.",
         section=vague[0],
     )
 

@@ -64,6 +64,11 @@ class Look:
         """Return a sentence for every check behind the findings that could not be run."""
         return unchecked(self)
 
+    @property
+    def title(self) -> str:
+        """Return which model was looked at, on which data."""
+        return f"{self.model.name} on {self.data.title}"
+
     def rows(self) -> Iterator[dict[str, Scalar]]:
         """Yield one row for each instrument: its number and references, or why there is none."""
         for measured in self.measurements:

@@ -158,7 +158,7 @@ def zones(result: Extrapolation) -> list[dict[str, Any]]:
 def notebook_page(look: Look) -> str:
     """Return the page in a frame, for notebooks."""
     document = html.escape(page(look), quote=True)
-    name = escaping.visible_line(f"{look.model.name} on {look.data.name}")
+    name = escaping.visible_line(look.title)
     title = html.escape(name, quote=True)
     frame = "width:100%;height:640px;border:1px solid #8884;border-radius:6px"
     around = f'<iframe title="{title}" sandbox style="{frame}"'

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from inscape._core import Result, Summary
 from inscape._core.result import Kind
+from inscape.loaders.sources import IN_MEMORY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,16 @@ class DataFacts:
     settings: Mapping[str, Any] = field(default_factory=dict)
     guess: str = ""
     names: tuple[str, ...] = ()
+
+    @property
+    def is_named(self) -> bool:
+        """Tell whether the data have a name of their own; tensors in memory have none."""
+        return self.name not in IN_MEMORY
+
+    @property
+    def title(self) -> str:
+        """Return what the data are called, or how many examples they are."""
+        return self.name if self.is_named else f"{self.n:,} examples"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +125,25 @@ class Measured:
     def reference(self, name: str) -> Reference | None:
         """Return the reference of that name, if there is one."""
         return next((reference for reference in self.references if reference.name == name), None)
+
+    @property
+    def covered(self) -> float:
+        """Return the fraction of the lines or the window that there was time for."""
+        return float(getattr(self.result, "covered", 1.0))
+
+    @property
+    def is_partial(self) -> bool:
+        """Tell whether the number is that of a part."""
+        return self.covered < 1
+
+    @property
+    def certainty(self) -> str:
+        """Return what a number without an interval is: its kind, and of how much it is known."""
+        kind = "" if self.summary is None else self.summary.kind
+        if not self.is_partial:
+            return kind
+        part = f"{self.covered:.0%}" if self.covered >= 0.01 else "under 1%"
+        return f"{kind}, {part} covered"
 
 
 @dataclass(frozen=True, kw_only=True)

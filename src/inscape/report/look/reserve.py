@@ -1,30 +1,63 @@
 """Time that is kept for the page: drawing its figures and writing them is part of the budget."""
 
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from inscape.report.look.watch import BudgetWatch
 from inscape.runtime.deadline import now
 
-#: Cost of a page, in the time of one plain figure: the figure of an instrument, the slice, a window
-#: of linear regions with its lines, all else; a third more than pages took that were timed.
-FIGURE, SLICE, REGIONS, REST = 3.0, 5.0, 30.0, 20.0
+#: Cost of a page, in the time of one plain figure: an instrument with its figure and formulas, the
+#: slice, a window of linear regions with its lines, all else; a third more than pages took that
+#: were timed.
+FIGURE, SLICE, REGIONS, REST = 3.0, 6.0, 20.0, 10.0
 #: Instruments whose figure has thousands of linear regions.
 MANY_REGIONS = ("plane_regions",)
-#: A page is given at most this fraction of the budget.
-MOST = 0.25
+#: Up to this fraction of the budget is kept in any case, up to the larger one on a busy machine;
+#: between them the seconds that a look may take longer than its budget are used up first.
+SOME, MOST = 0.25, 0.5
+ALLOWED = 4.0
+#: Plain figures that are timed.
+TIMED = 2
 
 
-def page_seconds(instruments: Iterable[str], *, budget: float) -> float:
+def page_seconds(instruments: Iterable[str], plain: float, *, budget: float) -> float:
     """Return the seconds to keep for a page with the figures of these instruments.
 
-    They are foreseen from the time that one plain figure takes now, so that a busy machine keeps
-    more; the figures themselves are bounded, since what has very many corners is drawn as pixels.
+    ``plain`` is what a plain figure takes now; the figures themselves are bounded, since what has
+    very many corners is drawn as pixels.
     """
     names = list(instruments)
     figures = sum(REGIONS if name in MANY_REGIONS else FIGURE for name in names)
-    plain_figure()  # loads the library and its fonts
-    begun = now()
-    plain_figure()
-    return min(MOST * budget, (REST + SLICE + figures) * (now() - begun))
+    seconds = (REST + SLICE + figures) * plain
+    return min(seconds, MOST * budget, max(SOME * budget, seconds - ALLOWED))
+
+
+@dataclass(frozen=True)
+class PlainFigure:
+    """What it takes to draw a plain figure: seconds by the clock, and of the processor."""
+
+    seconds: float
+    processor: float
+
+    @classmethod
+    def timed(cls) -> "PlainFigure":
+        """Draw some plain figures and return what one of them takes."""
+        plain_figure()  # loads the library and its fonts
+        begun, before = now(), time.process_time()
+        for _ in range(TIMED):
+            plain_figure()
+        return cls((now() - begun) / TIMED, (time.process_time() - before) / TIMED)
+
+    def now(self, watch: BudgetWatch, threads: int) -> float:
+        """Return the seconds of a plain figure at the speed that the look has had so far.
+
+        A few figures alone may have waited for the processor by chance, longer than a page would.
+        """
+        if watch.processor is None:
+            return self.seconds
+        wait = max(1.0, threads * watch.spent / max(watch.processor, 1e-9))
+        return min(self.seconds, wait * self.processor)
 
 
 def plain_figure() -> str:

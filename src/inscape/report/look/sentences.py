@@ -29,7 +29,8 @@ def introduction(look: Look) -> str:
         f"{model.outputs} {_many('output', (model.outputs,))} with {model.parameters:,} "
         f"{_many('parameter', (model.parameters,))}. It was measured on "
         f"{'the' if data.measured == 'test examples' else 'all'} {data.n:,} "
-        f"{'test examples' if data.measured == 'test examples' else 'examples'} of {data.name}"
+        f"{'test examples' if data.measured == 'test examples' else 'examples'}"
+        + (f" of {data.name}" if data.is_named else "")
         + (f", {scored}." if (scored := _scored(look.scores, data.n)) else "."),
     ]
     explained = _explained(look.attribution)

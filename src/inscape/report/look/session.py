@@ -6,7 +6,7 @@ baselines, the explained predictions; then everything that can still become more
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +31,7 @@ from inscape.report.look.look import Look
 from inscape.report.look.other_instruments import elsewhere
 from inscape.report.look.parts import Elsewhere, Score, Skipped
 from inscape.report.look.pulse import Pulse, pulse
-from inscape.report.look.reserve import page_seconds
+from inscape.report.look.reserve import PlainFigure, page_seconds
 from inscape.report.look.schedule import SLICE, LookTask, TaskSchedule
 from inscape.report.look.scores import NETWORK, scores
 from inscape.report.look.slice import ROWS, slice_of
@@ -117,7 +117,8 @@ class Prepared:
     def _look(self, moved: Pulse) -> Look:
         subject, watch = self.subject, self.subject.clock
         measurements = MeasurementTasks(subject, self.chosen, self.work or WorkCounts())
-        watch.reserve(self._explaining_seconds)
+        plain = PlainFigure.timed() if self.page and self.work is None else None
+        self._reserve(self.chosen, plain)
         slice = min(SLICE, watch.budget / (2 * max(1, 3 * len(self.chosen))))
         schedule = TaskSchedule(
             watch, slice=slice, announce=partial(self._tell, moved, measurements)
@@ -127,7 +128,8 @@ class Prepared:
         self._give(schedule, [measurements.fitting], FITTING * watch.budget)
         self._export(schedule)
         self._give(schedule, [*measurements.own.values()])
-        self._reserve(measurements)
+        shown = [name for name, task in measurements.own.items() if task.answer is not None]
+        self._reserve(shown, plain)
         self._give(schedule, [measurements.fitting], FURTHER * watch.budget)
         measurements.fitting.ended = True  # what is measured of it is measured of one model
         beside: tuple[Score, ...] = ()
@@ -147,13 +149,15 @@ class Prepared:
             schedule.finish(measurements.tasks)
         return self._made(measurements, (*own, *beside), health, cut, attribution)
 
-    def _reserve(self, measurements: MeasurementTasks) -> None:
-        """Keep time for the page, now that it is known which figures it will have."""
-        watch = self.subject.clock
-        if not self.page or self.work is not None or watch.over:
+    def _reserve(self, shown: Iterable[str], plain: PlainFigure | None) -> None:
+        """Keep time for explaining and for a page with the figures of these instruments."""
+        watch, page = self.subject.clock, 0.0
+        if watch.over:
             return
-        shown = [name for name, task in measurements.own.items() if task.answer is not None]
-        watch.reserve(page_seconds(shown, budget=watch.budget) + self._explaining_seconds)
+        if plain is not None:
+            figure = plain.now(watch, self.subject.threads)
+            page = page_seconds(shown, figure, budget=watch.budget)
+        watch.reserve(page + self._explaining_seconds)
 
     @property
     def _explaining_seconds(self) -> float:

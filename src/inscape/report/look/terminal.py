@@ -46,7 +46,7 @@ def _row(measured: Measured) -> dict[str, str]:
         "instrument": measured.name,
         "this network": number(summary.value) if summary else measured.result.status,
         "95% interval": _interval(summary) if summary else "",
-        "mark": summary.kind if summary else "",
+        "mark": measured.certainty if summary else "",
         **{
             label: (reference.text(number) if reference else "") or "-"
             for label, reference in references.items()

@@ -7,10 +7,12 @@ clock between steps counts.
 """
 
 import _thread
+import contextvars
 import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +57,7 @@ class BudgetWatch:
         self.memory = memory
         self.reserved = 0.0
         self.peak = 0
+        self._processor = time.process_time()
         self._base = resident()
         self._until = math.inf
         self._why = ""
@@ -65,6 +68,11 @@ class BudgetWatch:
     def spent(self) -> float:
         """Return the seconds since the start."""
         return now() - self.start
+
+    @property
+    def processor(self) -> float | None:
+        """Return the processor time since the start; None where a test drives the clock."""
+        return time.process_time() - self._processor if clock_is_real() else None
 
     @property
     def left(self) -> float:
@@ -107,7 +115,8 @@ class BudgetWatch:
             return
         end = threading.Event()
         self._before = signal.signal(signal.SIGALRM, self._interrupt)
-        thread = threading.Thread(target=self._look, args=(end,), daemon=True)
+        look = contextvars.copy_context().run  # the thread goes by the same clock
+        thread = threading.Thread(target=look, args=(self._look, end), daemon=True)
         thread.start()
         try:
             yield
