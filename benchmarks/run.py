@@ -37,8 +37,8 @@ OPENING = """# Benchmarks
 
 Written by `make bench`. A ratio is the time of the peer divided by ours (above 1: ours is faster)
 unless its name says otherwise; both run in turn in one process, on as many threads, and medians are
-compared. Of each run stand the seconds of processor time and of the clock, and the load, the mean of
-a minute before and after; a benchmark by itself makes about 1.
+compared. Each run is listed with its seconds of processor time and by the clock, and with the load,
+the mean of a minute before and after; a benchmark by itself makes about 1.
 """
 
 Row = tuple[str, ...]
@@ -114,7 +114,7 @@ def processor_seconds() -> float:
 
 
 def limit_processor(seconds: float) -> None:
-    """Let this process end after so much processor time: on a busy machine the clock says little."""
+    """Let this process end after so much processor time; on a busy machine clocks say little."""
     resource.setrlimit(resource.RLIMIT_CPU, (round(seconds), round(seconds) + 5))
 
 

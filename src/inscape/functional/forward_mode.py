@@ -1,4 +1,4 @@
-"""Forward-mode directional derivatives (JVPs): two to three evaluations, whatever the operations."""
+"""Directional derivatives (JVPs) in forward mode: at the cost of two to three evaluations."""
 
 import warnings
 from collections.abc import Callable, Sequence

@@ -250,7 +250,7 @@ CASES = {
     "wide": (
         look(measure("rugosity", 1.0, low=0.6, high=1.4)),
         checkup(),
-        "The 95% interval of rugosity is too wide to tell this network from one whose values are twice",
+        "The 95% interval of rugosity is too wide to tell this network from one whose values",
         look(
             measure("rugosity", 1.0, low=0.7, high=1.3),
             measure("robustness", 0.1, low=0.02, high=0.19, result=Attacked()),

@@ -89,7 +89,7 @@ def test_figures_that_cost_more_now_are_given_more_time(time, monkeypatch):
 
 def test_a_page_is_kept_a_quarter_of_the_budget_and_more_only_beyond_what_is_allowed():
     plain = 20.0 / (reserve.REST + reserve.SLICE + reserve.REGIONS + 4 * reserve.FIGURE)
-    for budget, seconds in ((100.0, 20.0), (72.0, 18.0), (60.0, 16.0), (30.0, 15.0), (8.0, 4.0)):
+    for budget, seconds in ((100.0, 20.0), (72.0, 18.0), (56.0, 15.0), (30.0, 12.0), (8.0, 3.2)):
         assert reserve.page_seconds(SHOWN, plain, budget=budget) == pytest.approx(seconds)
 
 

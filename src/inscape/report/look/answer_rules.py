@@ -75,7 +75,8 @@ def accuracy(look: "Look", checkup: Checkup) -> Finding | None:
     return Finding(
         rule="accuracy",
         severity=14,
-        text=f"It is right on {share:.1%} of {n:,} examples (95% interval {low:.1%} to {high:.1%}).",
+        text=f"It is right on {share:.1%} of {n:,} examples (95% interval {low:.1%} to "
+        f"{high:.1%}).",
     )
 
 

@@ -15,10 +15,8 @@ FIGURE, SLICE, REGIONS, REST = 3.0, 6.0, 20.0, 10.0
 MANY_REGIONS = ("plane_regions",)
 #: Up to this fraction of the budget is kept in any case, up to the larger one on a busy machine;
 #: between them the seconds that a look may take longer than its budget are used up first.
-SOME, MOST = 0.25, 0.5
-ALLOWED = 4.0
-#: Plain figures that are timed.
-TIMED = 2
+SOME, MOST = 0.25, 0.4
+ALLOWED = 5.0
 
 
 def page_seconds(instruments: Iterable[str], plain: float, *, budget: float) -> float:
@@ -42,12 +40,11 @@ class PlainFigure:
 
     @classmethod
     def timed(cls) -> "PlainFigure":
-        """Draw some plain figures and return what one of them takes."""
-        plain_figure()  # loads the library and its fonts
+        """Draw a plain figure, once the library and its fonts are loaded."""
+        plain_figure()
         begun, before = now(), time.process_time()
-        for _ in range(TIMED):
-            plain_figure()
-        return cls((now() - begun) / TIMED, (time.process_time() - before) / TIMED)
+        plain_figure()
+        return cls(now() - begun, time.process_time() - before)
 
     def now(self, watch: BudgetWatch, threads: int) -> float:
         """Return the seconds of a plain figure at the speed that the look has had so far.

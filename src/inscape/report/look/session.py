@@ -31,7 +31,7 @@ from inscape.report.look.look import Look
 from inscape.report.look.other_instruments import elsewhere
 from inscape.report.look.parts import Elsewhere, Score, Skipped
 from inscape.report.look.pulse import Pulse, pulse
-from inscape.report.look.reserve import PlainFigure, page_seconds
+from inscape.report.look.reserve import MOST, SOME, PlainFigure, page_seconds
 from inscape.report.look.schedule import SLICE, LookTask, TaskSchedule
 from inscape.report.look.scores import NETWORK, scores
 from inscape.report.look.slice import ROWS, slice_of
@@ -118,7 +118,7 @@ class Prepared:
         subject, watch = self.subject, self.subject.clock
         measurements = MeasurementTasks(subject, self.chosen, self.work or WorkCounts())
         plain = PlainFigure.timed() if self.page and self.work is None else None
-        self._reserve(self.chosen, plain)
+        self._reserve(self.chosen, plain, most=SOME)
         slice = min(SLICE, watch.budget / (2 * max(1, 3 * len(self.chosen))))
         schedule = TaskSchedule(
             watch, slice=slice, announce=partial(self._tell, moved, measurements)
@@ -149,14 +149,20 @@ class Prepared:
             schedule.finish(measurements.tasks)
         return self._made(measurements, (*own, *beside), health, cut, attribution)
 
-    def _reserve(self, shown: Iterable[str], plain: PlainFigure | None) -> None:
-        """Keep time for explaining and for a page with the figures of these instruments."""
+    def _reserve(
+        self, shown: Iterable[str], plain: PlainFigure | None, *, most: float = MOST
+    ) -> None:
+        """Keep time for explaining and for a page with the figures of these instruments.
+
+        For the page at most this fraction of the budget: at first less, since which instruments
+        will have a figure is not known yet.
+        """
         watch, page = self.subject.clock, 0.0
         if watch.over:
             return
         if plain is not None:
             figure = plain.now(watch, self.subject.threads)
-            page = page_seconds(shown, figure, budget=watch.budget)
+            page = min(most * watch.budget, page_seconds(shown, figure, budget=watch.budget))
         watch.reserve(page + self._explaining_seconds)
 
     @property
