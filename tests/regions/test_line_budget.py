@@ -151,3 +151,74 @@ def test_no_time_is_refused():
     f, x = dense(3, 4, 1), points(3, 3)
     with pytest.raises(ValueError, match="seconds must be above 0, found 0: raise seconds"):
         line_regions(f, x, seconds=0)
+
+
+def interrupted_after(monkeypatch, place, name, calls):
+    """Let a function be interrupted, as by Ctrl-C, when it is called once more."""
+    original, left = getattr(place, name), [calls]
+
+    def once_too_often(*args, **kwargs):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(place, name, once_too_often)
+
+
+@pytest.mark.parametrize("chain", [False, True])
+def test_an_interrupted_call_returns_what_is_covered(chain, monkeypatch):
+    from inscape.piecewise.lines import evaluation, prefix
+
+    f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
+    if chain:
+        monkeypatch.setattr(segments, "SMALL", 0)
+        monkeypatch.setattr(segments, "BLOCK", 4)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    else:
+        monkeypatch.setattr(evaluation, "MOST", 32)
+    whole = line_regions(f, x)
+    if chain:
+        interrupted_after(monkeypatch, segments._SegmentBlock, "advance", 3)
+    else:
+        interrupted_after(monkeypatch, prefix, "_refuse_curved", 3)
+    said = r"line_regions was interrupted after \S+ of 19 segments: the result covers these alone"
+    with pytest.warns(UserWarning, match=said):
+        result = line_regions(f, x)
+    assert result.ended_by == "interrupted"
+    assert 0 < result.covered < 1
+    pieces, knots = len(result.slopes), len(result.t)
+    assert_close(result.t, whole.t[:knots], rtol=0, atol=1e-12)
+    assert_close(result.slopes, whole.slopes[:pieces])
+    assert "lines, then it was interrupted" in result.summary().basis
+
+
+def test_an_interruption_goes_on_where_nothing_is_known_or_steps_are_consumed(monkeypatch):
+    from inscape.piecewise.lines import evaluation, prefix
+
+    monkeypatch.setattr(evaluation, "MOST", 32)
+    f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
+    interrupted_after(monkeypatch, prefix, "_refuse_curved", 0)
+    with pytest.raises(KeyboardInterrupt):
+        line_regions(f, x)
+    monkeypatch.undo()
+    monkeypatch.setattr(evaluation, "MOST", 32)
+    interrupted_after(monkeypatch, prefix, "_refuse_curved", 3)
+    with pytest.raises(KeyboardInterrupt):
+        list(line_regions.refine(f, x))
+
+
+def test_progress_is_shown_as_the_fraction_that_is_cut(monkeypatch):
+    from inscape.piecewise.lines import evaluation
+    from inscape.runtime.progress import Bar
+
+    monkeypatch.setattr(evaluation, "MOST", 32)
+    done = []
+    advance = Bar.advance
+    monkeypatch.setattr(
+        Bar, "advance", lambda bar, n=1: (advance(bar, n), done.append(bar.done))[0]
+    )
+    line_regions(dense(3, 20, 20, 2), 3 * points(20, 3))
+    assert done == sorted(done)
+    assert done[-1] == 100
+    assert len(set(done)) > 5

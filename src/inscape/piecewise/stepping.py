@@ -45,6 +45,7 @@ class StepClock:
         self.seconds, self.deadline = seconds, Deadline.after(seconds)
         self._begun = self.deadline.clock()
         self._export: float | None = None
+        self.interrupted = False  # by the user
         self._step = NEVER
         self.begin()
 

@@ -39,6 +39,11 @@ class PieceDetails:
         self.error: UnsupportedModelError | None = None  # not of the lines, but of what was asked
 
     @property
+    def starts(self) -> Float64[Tensor, "n *d"]:
+        """Return where the segments start."""
+        return self._rows.a
+
+    @property
     def is_asked_for(self) -> bool:
         """Tell whether there is anything to do."""
         return self._wants_patterns or self._wants_maps or self._jumps is not None

@@ -1,5 +1,6 @@
 """Line regions: the linear regions of a network along straight lines, exactly."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,6 +33,7 @@ from inscape.piecewise.lines.segments import CutSegments, Cutting, cutting_of
 from inscape.piecewise.stepping import StepClock
 from inscape.regions._line_maps import PieceDetails
 from inscape.regions._refusal import refusal
+from inscape.runtime.progress import progress
 
 #: How many times as many pieces the next result has, where results come step by step.
 MORE = 1.25
@@ -57,8 +59,8 @@ class LineRegions(Result):
     computed.
 
     ``covered`` is the fraction of the length of all ``asked`` segments that was cut. Where it is
-    less than 1, ``ended_by`` names the budget that was spent: the first segments are there, the
-    last of them up to its last knot.
+    less than 1, ``ended_by`` names the budget that was spent, or says that the user interrupted the
+    call: the first segments are there, the last of them up to its last knot.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
@@ -83,7 +85,7 @@ class LineRegions(Result):
     seed: int | None = None
     covered: float = 1.0
     asked: int | None = None
-    ended_by: Literal["complete", "seconds"] = "complete"
+    ended_by: Literal["complete", "seconds", "interrupted"] = "complete"
 
     @property
     def complete(self) -> bool:
@@ -129,9 +131,9 @@ class LineRegions(Result):
     def _partial_summary(self) -> Summary:
         """Return the mean over the segments that are cut to their end, or what one has so far."""
         is_finished = self.t[self.offsets[1:] - 1] == 1.0
-        basis = (
-            f"{self.covered:.1%} of {self.asked} lines, then the budget ({self.ended_by}) was spent"
-        )
+        spent = f"the budget ({self.ended_by}) was spent"
+        end = "it was interrupted" if self.ended_by == "interrupted" else spent
+        basis = f"{self.covered:.1%} of {self.asked} lines, then {end}"
         if bool(is_finished.any()):
             mean = float(self.cells[is_finished].double().mean())
             return Summary(value=mean, kind="estimate", basis=basis)
@@ -184,7 +186,8 @@ def line_regions(
     layers costs less than its evaluation at the breakpoints; any other graph two to three such
     evaluations, less where most breakpoints are in its last layers. Lines are cut from their
     beginning on, window by window, each exact through all layers: what is covered when the time is
-    over is exact. ``line_regions.refine`` yields growing prefixes.
+    over is exact. ``line_regions.refine`` yields growing prefixes. A call that is interrupted
+    (Ctrl-C) returns what it has covered, with a warning.
 
     Args:
         f: A piecewise-linear network in eval mode.
@@ -226,7 +229,13 @@ def line_regions(
             if cuts is not None:
                 checks.finite(cuts.slopes.sum(1), "pieces")
                 result = _result(
-                    rows, cuts, details, joined=joined, closed=closed, seed=seed if pairs else None
+                    rows,
+                    cuts,
+                    details,
+                    joined=joined,
+                    closed=closed,
+                    seed=seed if pairs else None,
+                    ended_by="interrupted" if turn.interrupted else "seconds",
                 )
             yield result
     except UnsupportedModelError as error:
@@ -244,7 +253,8 @@ def _growing(
     """
     cutting = cutting_of(rows.net, rows.a, rows.b, memory=rows.memory)
     shown, shows = 0, stoppable()
-    for _ in _work(cutting, details, turn):
+    steps = _work(cutting, details, turn)
+    for _ in steps if shows else _shown_and_interruptible(steps, cutting, details, turn):
         known = details.known(cutting.pieces)
         if turn.deadline.passed():
             if not known:
@@ -259,6 +269,27 @@ def _growing(
             turn.begin()
     if details.known(cutting.pieces) > shown:
         yield details.of(cutting.lines())
+
+
+def _shown_and_interruptible(
+    steps: Iterator[None], cutting: Cutting, details: PieceDetails, turn: StepClock
+) -> Iterator[None]:
+    """Take steps with a progress bar, and end where the user interrupts them with a result."""
+    segments = len(details.starts)
+    with progress(100, label="cutting lines") as bar:
+        try:
+            for _ in steps:
+                bar.advance(int(100 * cutting.reached / segments) - bar.done)
+                yield
+        except KeyboardInterrupt:
+            if not details.known(cutting.pieces):
+                raise
+            turn.interrupted = True
+            warnings.warn(
+                f"line_regions was interrupted after {cutting.reached:.4g} of {segments} segments: "
+                "the result covers these alone.",
+                stacklevel=2,
+            )
 
 
 def _work(cutting: Cutting, details: PieceDetails, turn: StepClock) -> Iterator[None]:
@@ -281,8 +312,9 @@ def _result(
     joined: bool,
     closed: bool,
     seed: int | None,
+    ended_by: Literal["seconds", "interrupted"],
 ) -> LineRegions:
-    """Return what is known of the segments."""
+    """Return what is known of the segments, and what ended the work where that is not all."""
     pieces, asked, covered = len(cuts.slopes), len(rows.a), cuts.covered
     is_complete = len(covered) == asked and float(covered[-1]) == 1.0
     variation, jumps = details.turned(cuts, joined=joined, closed=closed and is_complete)
@@ -311,7 +343,7 @@ def _result(
         seed=seed,
         covered=1.0 if is_complete else float((covered * lengths).sum()) / total,
         asked=asked,
-        ended_by="complete" if is_complete else "seconds",
+        ended_by="complete" if is_complete else ended_by,
     )
 
 

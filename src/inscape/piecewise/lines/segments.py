@@ -164,6 +164,10 @@ class Cutting(Protocol):
     def pieces(self) -> int:
         """Return how many pieces are known."""
 
+    @property
+    def reached(self) -> float:
+        """Return how many segments are cut, and the fraction of the next one."""
+
     def lines(self) -> CutSegments:
         """Return the pieces that are known: the first ones, none of which will change."""
 
@@ -194,6 +198,13 @@ class _GraphCutting:
     @property
     def pieces(self) -> int:
         return sum(len(part.slopes) for part in self._parts)
+
+    @property
+    def reached(self) -> float:
+        if not self._parts:
+            return 0.0
+        knots = self._parts[-1].knots
+        return int(knots.segment[-1]) + float(knots.t[-1])
 
     def lines(self) -> CutSegments:
         return CutSegments(**joined(self._parts))
@@ -277,6 +288,10 @@ class _ChainCutting:
     def pieces(self) -> int:
         leaves = (leaf for block in _until_unfinished(self._blocks) for leaf in block.leaves)
         return sum(len(leaf.lo) for leaf in leaves)
+
+    @property
+    def reached(self) -> float:
+        return float(BLOCK * sum(block.is_whole for block in self._blocks))
 
     def lines(self) -> CutSegments:
         cuts = _joined(self._blocks)
