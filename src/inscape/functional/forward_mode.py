@@ -25,11 +25,13 @@ def forward_derivative(
         # Rules are scripted functions of torch itself, loaded when first used.
         warnings.filterwarnings("ignore", ".*torch.jit.script.* is deprecated", DeprecationWarning)
         duals = [
-            forward_ad.make_dual(primal.detach(), tangent.detach().to(primal))
+            forward_ad.make_dual(  # type: ignore[no-untyped-call]
+                primal.detach(), tangent.detach().to(primal)
+            )
             for primal, tangent in zip(primals, tangents, strict=True)
         ]
         try:
-            output = forward_ad.unpack_dual(f(*duals))
+            output = forward_ad.unpack_dual(f(*duals))  # type: ignore[no-untyped-call]
         except (RuntimeError, TypeError, ValueError):
             return None
         if output.tangent is None:

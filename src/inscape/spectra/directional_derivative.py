@@ -45,7 +45,7 @@ def _agrees(
     expected = (cotangent * derivative).double()
     error = abs(float(sum(products)) - float(expected.sum()))
     size = sum(sizes) + float(expected.abs().sum())
-    return error <= torch.finfo(derivative.dtype).eps ** 0.5 * size
+    return bool(error <= torch.finfo(derivative.dtype).eps ** 0.5 * size)
 
 
 def _by_double_backward(

@@ -256,7 +256,7 @@ class _Look:
         """Return the fraction of all measured examples that are in the commonest class."""
         y = self.subject.y
         assert y is not None
-        return float(y.flatten().unique(return_counts=True)[1].max()) / len(y)
+        return float(torch.unique(y.flatten(), return_counts=True)[1].max()) / len(y)
 
     def targets(self, count: int) -> Tensor | None:
         y = self.subject.y
