@@ -71,11 +71,11 @@ def accuracy(look: "Look", checkup: Checkup) -> Finding | None:
     known = _accuracy(look, checkup)
     if known is None or checkup.linear is not None:
         return None
-    share, n, low, high = known
+    fraction, n, low, high = known
     return Finding(
         rule="accuracy",
         severity=14,
-        text=f"It is right on {share:.1%} of {n:,} examples (95% interval {low:.1%} to "
+        text=f"It is right on {fraction:.1%} of {n:,} examples (95% interval {low:.1%} to "
         f"{high:.1%}).",
     )
 
@@ -84,15 +84,15 @@ def _accuracy(look: "Look", checkup: Checkup) -> tuple[float, int, float, float]
     """Return the accuracy on the most examples that there is one of, how many, its interval."""
     if checkup.right is None:
         return None
-    share, n = (float(checkup.right.double().mean()) if checkup.n else 0.0), checkup.n
+    fraction, n = (float(checkup.right.double().mean()) if checkup.n else 0.0), checkup.n
     rows = "test examples" if look.data.measured == "test examples" else "examples"
     own = score(look, rows)
     if own is not None and own.accuracy is not None and own.n > n:
-        share, n = own.accuracy, own.n
+        fraction, n = own.accuracy, own.n
     if n < FEWEST:
         return None
-    low, high = wilson(torch.tensor(share, dtype=torch.float64), n)
-    return share, n, float(low), float(high)
+    low, high = wilson(torch.tensor(fraction, dtype=torch.float64), n)
+    return fraction, n, float(low), float(high)
 
 
 def never_predicted(look: "Look", checkup: Checkup) -> Finding | None:
