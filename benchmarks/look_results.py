@@ -9,9 +9,10 @@ OPENING = """# Looks at networks as people have them
 
 Written by `benchmarks/look.py --write`. Allowed are 1.1 budgets and 5 s from the moment that model
 and data are open to the written page (71 s at a budget of 60), for the digits 9 s instead of 5,
-since they are a bare `inscape look` with interpreter and training. Peak is the memory above that
-after opening. The load is that of the whole machine, the mean of a minute, before and after a run;
-a look by itself makes about 1.
+since they are a bare `inscape look` with interpreter and training. Where the budget counted
+processor time (`--processor`, one thread), so do the seconds: what a look does on a core of its
+own. Peak is the memory above that after opening. The load is that of the whole machine, the mean of
+a minute, before and after a run; a look by itself makes about 1.
 """
 
 
@@ -39,7 +40,7 @@ def _times(runs: list[Run]) -> Iterator[str]:
             run["network"],
             f"{run['budget']:g}",
             beside,
-            f"{run['whole']:.1f}",
+            f"{run['whole']:.1f}" + " of processor time" * (run.get("clock") == "processor"),
             f"{run['peak'] / 1e6:.0f}",
             f"{answered} of {answered + len(run['left_out'])}",
             ", ".join(run["left_out"]) or "-",

@@ -158,6 +158,7 @@ def test_looks_are_written_with_times_findings_and_intervals(monkeypatch):
     page = results.page([RUN, {**RUN, "budget": 10.0, "measurements": wide, "findings": []}])
     assert "| a | 60 | - | 61.2 | 250 | 2 of 3 | c | b | today, 1.0 to 1.1 |" in page
     assert "**a**\n\n- It is flat." in page
+    assert "| 61.2 of processor time |" in results.page([{**RUN, "clock": "processor"}])
     assert "| network | instrument | 10 s | 60 s |" in page
     assert "| a | b | 1.4 [0.5, 3] (estimate) | 1.5 [1, 2] (estimate) |" in page
     assert "| a | d | - | no single number |" in page
