@@ -24,7 +24,9 @@ SETTINGS = {
     "gradient_deflection": {"pairs": 20, "knots": 12},
     "gradient_norm": {"points": 50},
     "gradient_path_length": {"pairs": 20, "knots": 12},
+    "hessian_density": {"probes": 4, "steps": 5},
     "hessian_extremes": {"dense": 0, "products": 6},
+    "hessian_trace": {"products": 24},
     "grid_regions": {"grid": 16},
     "line_regions": {"pairs": 20},
     "lipschitz": {"points": 20},
@@ -47,6 +49,8 @@ SAMPLES = {
     "gradient_deflection": "deflections",
     "gradient_norm": "norms",
     "gradient_path_length": "lengths",
+    "hessian_density": "nodes",
+    "hessian_trace": "samples",
     "hessian_extremes": None,  # directions, of which the steepest are kept
     "grid_regions": None,  # grids are finer, and each is labelled anew
     "line_regions": "slopes",

@@ -73,6 +73,11 @@ LEGAL: dict[str, Choices] = {
     "path_kernel": {"mode": ["exact", "first-order"]},
     "tangent_kernel": {"outputs": ["full", "diagonal", "trace"], "normalised": [False, True]},
     "interpolation": {"loss": [None, "mse"]},
+    "hessian_trace": {"matrix": ["hessian", "gauss_newton"], "products": [9, 60], **SEED},
+    "hessian_density": {
+        "matrix": ["hessian", "gauss_newton"], "probes": [1, 3], "steps": [2, 9], **SEED,
+    },
+    "sharpness": {"products": [4, 200], "tolerance": [1e-3, 1e-6], **SEED},
     "local_minimum": {
         "dense": [0, 200], "products": [5, 20], "tolerance": [1e-6, 1e-3], **SEED,
     },

@@ -122,3 +122,47 @@ def local_minimum(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
         values = torch.linalg.eigvalsh(matrix(call, f, "hessian", result.loss))
         size = float(values.abs().max())
         yield at_least("no negative curvature", values[0], -1e-9 * size, scale=size)
+
+
+def _symmetric(call: Call, f: Reference, kind: str, loss: str) -> Tensor:
+    values = matrix(call, f, kind, loss)
+    if not bool(values.isfinite().all()):
+        raise Unverifiable("overflow")
+    return (values + values.T) / 2
+
+
+def hessian_trace(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    values = torch.linalg.eigvalsh(_symmetric(call, f, result.matrix, result.loss))
+    size, summary = float(values.abs().sum()), result.summary()
+    if summary.kind == "exact":
+        yield equal("trace", summary.value, values.sum(), scale=size)
+    elif summary.low is not None:  # six times half a 95% interval
+        far = 6 * (summary.high - summary.low)
+        yield at_most("trace", abs(summary.value - values.sum()), far, scale=size)
+
+
+def hessian_density(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    values = torch.linalg.eigvalsh(_symmetric(call, f, result.matrix, result.loss))
+    size = float(values.abs().max())
+    yield equal("weights", result.weights.sum(1), torch.ones(len(result.weights)))
+    yield at_least("nodes", result.nodes.min(), values[0].clamp(max=0), scale=size)
+    yield at_most("nodes", result.nodes.max(), values[-1].clamp(min=0), scale=size)
+
+
+def sharpness(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    hessian = _symmetric(call, f, "hessian", result.loss)
+    tensors = [p.detach().double() for p in f.module.parameters()]
+    norms = [p.flatten(1).norm(dim=1) if p.ndim > 1 else p.abs() for p in tensors]
+    scales = [
+        torch.ones(len(hessian), dtype=torch.float64),
+        torch.cat([p.abs().flatten() for p in tensors]),
+        torch.cat(
+            [n.repeat_interleave(p.numel() // len(n)) for n, p in zip(norms, tensors, strict=True)]
+        ),
+    ]
+    for k, scale in enumerate(scales):
+        values = torch.linalg.eigvalsh(scale[:, None] * hessian * scale)
+        size = float(values.abs().max())
+        yield at_most("largest", result.values[k], values[-1], scale=size)
+        nearest = (values - result.values[k]).abs().min()
+        yield at_most("residual", nearest, result.residuals[k], scale=size)
