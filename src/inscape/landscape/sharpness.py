@@ -1,7 +1,6 @@
 """Sharpness: the largest curvature of the loss, as it is and relative to the weights."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,30 +29,24 @@ class Sharpness(Result):
 
     ``values`` are those of FORMS: T = 1, the sizes of the weights, the norms of the filters (a row
     of weights each). ``rescaled`` are those of the same function with the first hidden layer scaled
-    up by four and the next one down: the adaptive one stays. NaN where there is no such layer.
+    up by four and the next one down: the adaptive one stays. None where there is no such layer.
     """
 
     range: ClassVar[Range] = NONNEGATIVE
-    nonfinite: ClassVar[Mapping[str, str]] = {"rescaled": "NaN without a hidden ReLU layer"}
 
     values: Float64[Tensor, "3"]
     residuals: Float64[Tensor, "3"]
-    rescaled: Float64[Tensor, "3"]
+    rescaled: Float64[Tensor, "3"] | None
     products: int
     loss: str
     seed: int
 
     def rows(self) -> Iterator[Row]:
         """Yield one row for each form."""
-        for name, value, residual, rescaled in zip(
-            FORMS,
-            self.values.tolist(),
-            self.residuals.tolist(),
-            self.rescaled.tolist(),
-            strict=True,
-        ):
-            same = None if math.isnan(rescaled) else rescaled
-            yield {"form": name, "largest": value, "residual": residual, "rescaled": same}
+        same = [None] * 3 if self.rescaled is None else self.rescaled.tolist()
+        columns = (self.values.tolist(), self.residuals.tolist(), same)
+        for name, value, residual, rescaled in zip(FORMS, *columns, strict=True):
+            yield {"form": name, "largest": value, "residual": residual, "rescaled": rescaled}
 
     def summary(self) -> Summary:
         """Return the adaptive sharpness, zero if no direction curves upwards."""
@@ -133,7 +126,7 @@ def sharpness(
 
 def _sharpness(problem: LossFunction, tolerance: float, products: int, seed: int) -> Sharpness:
     values, residuals, count = _all_forms(problem, tolerance, products, seed)
-    rescaled = torch.full((3,), torch.nan, dtype=torch.float64)
+    rescaled = None
     if _rescale(problem):
         rescaled, _, more = _all_forms(problem, tolerance, products, seed)
         count += more
