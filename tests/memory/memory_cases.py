@@ -17,6 +17,7 @@ BUDGET, LARGE = 16 * 2**20, 2**30
 
 Budgeted = Callable[[int], Any]
 smooth, maps, kernels = inscape.smoothness, inscape.regions, inscape.kernels
+similarity = inscape.similarity
 
 
 def dense(*widths: int) -> nn.Sequential:
@@ -81,6 +82,16 @@ def interpolation() -> Budgeted:
     net, other, x, y = broad(), broad(), drawn(2000, 8), labels(2000)
     at = torch.linspace(0, 1, 2)
     return lambda m: inscape.landscape.interpolation(net, x, y, other=other, at=at, memory=m)
+
+
+def beside_another(instrument: Callable[..., Any], **settings: Any) -> Callable[[], Budgeted]:
+    """Return a call of an instrument of two networks."""
+
+    def case() -> Budgeted:
+        net, other, x = broad(), broad(), drawn(2000, 8)
+        return lambda m: instrument(net, x, other=other, memory=m, **settings)
+
+    return case
 
 
 def on_lines(instrument: Callable[..., Any], **settings: Any) -> Callable[[], Budgeted]:
@@ -214,6 +225,11 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "conv_spectrum": conv_spectrum,
     "fisher_rao_norm": with_labels(inscape.spectra.fisher_rao_norm),
     "interpolation": interpolation,
+    "disagreement": beside_another(similarity.disagreement),
+    "output_cross_entropy": beside_another(similarity.output_cross_entropy),
+    "map_distance": beside_another(similarity.map_distance),
+    "map_alignment": beside_another(similarity.map_alignment),
+    "map_transfer": beside_another(similarity.map_transfer),
     "local_maps": at_points(maps.local_maps, points=2000, patterns=False),
     "local_maps, patterns": at_points(maps.local_maps, points=2000, patterns=True),
     "grid_regions": grid_regions("jacobian"),

@@ -112,8 +112,8 @@ def paired_maps(
 ) -> Pair:
     """Return two networks in float64 whose local maps are to be compared."""
     first, wide, _ = in_precision(f, x, "float64")
-    taken = x if other_x is None else other_x
-    second, other_wide, _ = in_precision(checked(other), taken, "float64")
+    second_x = x if other_x is None else other_x
+    second, other_wide, _ = in_precision(checked(other), second_x, "float64")
     pair = paired(first, wide, second, other_wide, same_inputs=True)
     pair.first.need_gradient()
     pair.second.need_gradient()

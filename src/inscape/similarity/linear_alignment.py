@@ -63,11 +63,12 @@ class LinearMoments:
         products, totals = dict(zip(PAIRS, sums[:3], strict=True)), sums[3:5]
         weighted = dict(zip(WEIGHTED, sums[5:9], strict=True))
         fourth, traces = dict(zip(PAIRS, sums[9:12], strict=True)), sums[12:14]
-        biased, unbiased, plain = {}, {}, {}
+        biased, unbiased, uncentred = {}, {}, {}
         for i, j in PAIRS:
             centred = products[i, j] - torch.outer(totals[i], totals[j]) / n
             biased[i, j] = float(centred.square().sum())
-            plain[i, j] = float(self._around_zero(products[i, j], totals, i, j).square().sum())
+            around_zero = self._around_zero(products[i, j], totals, i, j)
+            uncentred[i, j] = float(around_zero.square().sum())
             unbiased[i, j] = _unbiased(
                 n,
                 trace=float(products[i, j].square().sum() - fourth[i, j]),
@@ -80,19 +81,19 @@ class LinearMoments:
                 ),
             )
         if self._is_constant(biased, traces):
-            return LinearAlignment(biased=math.nan, debiased=math.nan, uncentred=_ratio(plain))
+            return LinearAlignment(biased=math.nan, debiased=math.nan, uncentred=_ratio(uncentred))
         return LinearAlignment(
-            biased=_ratio(biased), debiased=_ratio(unbiased), uncentred=_ratio(plain)
+            biased=_ratio(biased), debiased=_ratio(unbiased), uncentred=_ratio(uncentred)
         )
 
     def _around_zero(self, product: Tensor, totals: list[Tensor], i: int, j: int) -> Tensor:
         """Return the product of features as they were before they were moved."""
-        here = [self._origins[k] for k in (i, j)]
+        origins = [self._origins[k] for k in (i, j)]
         return (
             product
-            + torch.outer(totals[i], here[1])
-            + torch.outer(here[0], totals[j])
-            + self._n * torch.outer(*here)
+            + torch.outer(totals[i], origins[1])
+            + torch.outer(origins[0], totals[j])
+            + self._n * torch.outer(*origins)
         )
 
     def _is_constant(self, biased: dict[tuple[int, int], float], traces: list[Tensor]) -> bool:
@@ -154,8 +155,8 @@ def _unbiased(n: int, *, trace: float, ones: list[float], between: float) -> flo
     """
     if n < FEWEST:
         return math.nan
-    whole = ones[0] * ones[1] / ((n - 1) * (n - 2))
-    return (trace + whole - 2 * between / (n - 2)) / (n * (n - 3))
+    sums = ones[0] * ones[1] / ((n - 1) * (n - 2))
+    return (trace + sums - 2 * between / (n - 2)) / (n * (n - 3))
 
 
 def _ratio(products: dict[tuple[int, int], float]) -> float:

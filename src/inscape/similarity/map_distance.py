@@ -39,8 +39,8 @@ class MapDistance(Result):
 
     def summary(self) -> Summary:
         """Return the mean over the examples."""
-        ours, theirs = self.scales.tolist()
-        basis = f"{len(self.distances)} examples, scales {ours:.3g} and {theirs:.3g}"
+        first, second = self.scales.tolist()
+        basis = f"{len(self.distances)} examples, scales {first:.3g} and {second:.3g}"
         return mean_summary(self.distances, kind="estimate", basis=basis)
 
 

@@ -128,24 +128,18 @@ def map_transfer(
     pair = paired_maps(f, x, other, other_x)
     maps = _all_maps(pair, memory)
     inputs = torch.cat([x.flatten(1).double(), torch.ones(len(x), 1, dtype=torch.float64)], 1)
-    if fit_on is None:
-        half = len(x) // 2
-        parts = [(slice(half), slice(half, None)), (slice(half, None), slice(half))]
-        fits = [
-            _fitted([side[train] for side in maps], maps[0][test], ridge) for test, train in parts
-        ]
-        fitted_on, predicted = half, torch.cat([fit.maps for fit in fits])
-    else:
+    training = None
+    if fit_on is not None:
         training = _all_maps(paired_maps(f, fit_on, other, fit_on_other), memory)
-        fits = [_fitted(training, maps[0], ridge)]
-        fitted_on, predicted = len(fit_on), fits[0].maps
+    fits = _fits(maps, training, ridge)
+    predicted = torch.cat([fit.maps for fit in fits])
     return MapTransfer(
         transferred=_classes(torch.einsum("ncd,nd->nc", predicted, inputs), level),
         own=_classes(torch.einsum("ncd,nd->nc", maps[0], inputs), level),
         target=_classes(torch.einsum("ncd,nd->nc", maps[1], inputs), level),
         labels=_labels(y, pair.first.outputs),
         residuals=torch.stack([fit.residuals for fit in fits]).mean(0),
-        fitted_on=fitted_on,
+        fitted_on=len(x) // 2 if fit_on is None else len(fit_on),
         determined=all(fit.determined for fit in fits),
         ridge=ridge,
     )
@@ -158,6 +152,18 @@ class _Fit:
         self.maps = torch.empty_like(maps)
         self.residuals = maps.new_zeros(maps.shape[1])
         self.determined = True
+
+
+def _fits(maps: list[Tensor], training: list[Tensor] | None, ridge: float) -> list[_Fit]:
+    """Return the fit on other examples, or without such from each half to the other."""
+    if training is not None:
+        return [_fitted(training, maps[0], ridge)]
+    half = len(maps[0]) // 2
+    halves = slice(half), slice(half, None)
+    return [
+        _fitted([side[other] for side in maps], maps[0][own], ridge)
+        for own, other in (halves, halves[::-1])
+    ]
 
 
 def _fitted(training: list[Tensor], maps: Float64[Tensor, "n c D"], ridge: float) -> _Fit:

@@ -139,7 +139,6 @@ def slice_difference(
     domain: Float[Tensor, "k 2"] | None = None,
     regions: int = 1_000_000,
     seconds: float | None = None,
-    memory: int | None = None,
 ) -> SliceDifference | NotApplicable:
     r"""Compare two piecewise-linear networks exactly in a polygon of a plane.
 
@@ -160,7 +159,6 @@ def slice_difference(
         domain: Corners of a convex polygon in the plane's coordinates.
         regions: Stop at this many cells.
         seconds: Stop after this time, with the largest window that was covered.
-        memory: Stop before taking more than about this many bytes.
 
     >>> import torch
     >>> corners = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
@@ -177,10 +175,15 @@ def slice_difference(
     outputs = paired(first, wide, second, None, same_inputs=True).first.outputs
     cells = plane_regions(
         _Both(first, second).eval(), wide, plane=plane, domain=domain, regions=regions,
-        seconds=seconds, memory=memory,
+        seconds=seconds,
     )  # fmt: skip
     if isinstance(cells, NotApplicable):
         return NotApplicable(what="slice_difference", reason=cells.reason)
+    return _difference(cells, outputs)
+
+
+def _difference(cells: PlaneRegions, outputs: int) -> SliceDifference:
+    """Return what the regions of both networks together say of each of them."""
     middle = cells.values(torch.arange(cells.cells), cells.centroids)
     differences, places = _largest_at_corners(cells, outputs)
     copied = ("vertices", "corners", "first", "areas", "edges", "neighbours", "centroids",
