@@ -126,20 +126,31 @@ def map_transfer(
         reason = f"halves need at least four examples, found {len(x)}: pass fit_on"
         return NotApplicable(what="map_transfer", reason=reason)
     pair = paired_maps(f, x, other, other_x)
-    maps = _all_maps(pair, memory)
-    inputs = torch.cat([x.flatten(1).double(), torch.ones(len(x), 1, dtype=torch.float64)], 1)
-    training = None
+    maps, training = _all_maps(pair, memory), None
     if fit_on is not None:
         training = _all_maps(paired_maps(f, fit_on, other, fit_on_other), memory)
     fits = _fits(maps, training, ridge)
-    predicted = torch.cat([fit.maps for fit in fits])
+    return _result(pair, maps, fits, _labels(y, pair.first.outputs), level, ridge)
+
+
+def _result(
+    pair: Pair, maps: list[Tensor], fits: "list[_Fit]", labels: Tensor | None, level: float,
+    ridge: float,
+) -> MapTransfer:  # fmt: skip
+    """Return the classes that all examples get, from fits whose examples follow each other."""
+    ones = torch.ones(len(pair), 1, dtype=torch.float64)
+    inputs = torch.cat([pair.x.flatten(1).cpu(), ones], 1)
+
+    def classes(coefficients: Tensor) -> Tensor:
+        return _classes(torch.einsum("ncd,nd->nc", coefficients, inputs), level)
+
     return MapTransfer(
-        transferred=_classes(torch.einsum("ncd,nd->nc", predicted, inputs), level),
-        own=_classes(torch.einsum("ncd,nd->nc", maps[0], inputs), level),
-        target=_classes(torch.einsum("ncd,nd->nc", maps[1], inputs), level),
-        labels=_labels(y, pair.first.outputs),
+        transferred=classes(torch.cat([fit.maps for fit in fits])),
+        own=classes(maps[0]),
+        target=classes(maps[1]),
+        labels=labels,
         residuals=torch.stack([fit.residuals for fit in fits]).mean(0),
-        fitted_on=len(x) // 2 if fit_on is None else len(fit_on),
+        fitted_on=fits[0].examples,
         determined=all(fit.determined for fit in fits),
         ridge=ridge,
     )
@@ -152,6 +163,7 @@ class _Fit:
         self.maps = torch.empty_like(maps)
         self.residuals = maps.new_zeros(maps.shape[1])
         self.determined = True
+        self.examples = 0
 
 
 def _fits(maps: list[Tensor], training: list[Tensor] | None, ridge: float) -> list[_Fit]:
@@ -169,6 +181,7 @@ def _fits(maps: list[Tensor], training: list[Tensor] | None, ridge: float) -> li
 def _fitted(training: list[Tensor], maps: Float64[Tensor, "n c D"], ridge: float) -> _Fit:
     """Return the transferred maps of other examples, and the relative residual on the training."""
     fit = _Fit(maps)
+    fit.examples = len(training[0])
     for j in range(maps.shape[1]):
         source, target = (side[:, j] for side in training)
         transfer, rank = _least_squares(source, target, ridge)
@@ -182,13 +195,16 @@ def _fitted(training: list[Tensor], maps: Float64[Tensor, "n c D"], ridge: float
 def _least_squares(
     source: Float64[Tensor, "n D"], target: Float64[Tensor, "n D"], ridge: float
 ) -> tuple[Float64[Tensor, "D D"], int]:
+    from scipy.linalg import lstsq
+
     if ridge > 0:
         width = source.shape[1]
         weight = (ridge * len(source)) ** 0.5 * torch.eye(width, dtype=source.dtype)
         source = torch.cat([source, weight])
         target = torch.cat([target, target.new_zeros(width, target.shape[1])])
-    solution = torch.linalg.lstsq(source, target, rcond=1e-12, driver="gelsy")
-    return solution.solution, int(solution.rank)
+    # torch.linalg.lstsq starts this driver from pivots that are not set: other bits in each call
+    solution, _, rank, _ = lstsq(source.numpy(), target.numpy(), cond=1e-12, lapack_driver="gelsy")
+    return torch.from_numpy(solution), int(rank)
 
 
 def _all_maps(pair: Pair, memory: int) -> list[Float64[Tensor, "n c D"]]:
