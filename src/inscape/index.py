@@ -166,8 +166,8 @@ def _experiments(path: Path, tree: ast.Module, title: str) -> Iterator[Listing]:
     for node, below in zip(tree.body, [*tree.body[1:], None], strict=True):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(keywords=words)):
-                given = {word.arg: word.value for word in words}
-                if name != "EXPERIMENT" and not (name.isupper() and "shows" in given):
+                keywords = {word.arg: word.value for word in words}
+                if name != "EXPERIMENT" and not (name.isupper() and "shows" in keywords):
                     continue
                 item = item_of(path.stem if name == "EXPERIMENT" else name.lower())
                 yield Listing(
@@ -175,7 +175,7 @@ def _experiments(path: Path, tree: ast.Module, title: str) -> Iterator[Listing]:
                     paper=paper,
                     item=item,
                     title=_text_of(below).partition("\n")[0] or title,
-                    same_as=_text_of(given.get("same_as")),
+                    same_as=_text_of(keywords.get("same_as")),
                     module=path.stem,
                     name=name,
                 )

@@ -59,11 +59,11 @@ def test_a_row_is_the_claim_that_it_says(key, row, claim):
 
 def test_rows_share_fields_and_single_ones_have_their_own():
     table = {"one: a > 0": "A is positive.", "two: b > 0": "B is positive."}
-    one, two = claims(table, scales=("paper",), each={"two": {"scales": ("laptop",)}})
+    one, two = claims(table, scales=("paper",), extra={"two": {"scales": ("laptop",)}})
     assert (one.scales, two.scales) == (("paper",), ("laptop",))
     assert one.test == Trend(name="", says="", of="", side="above").test
     with pytest.raises(ValueError, match="found three without one: correct the name"):
-        claims(table, each={"three": {}})
+        claims(table, extra={"three": {}})
 
 
 @pytest.mark.parametrize("key", ["no condition", "name: of >", "name: of = 3", "name: of > big"])

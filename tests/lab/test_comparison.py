@@ -8,7 +8,7 @@ from scipy import stats
 
 from inscape.lab import comparison
 from inscape.lab.comparison import (
-    Quantity,
+    NetworkQuantity,
     difference,
     independence_p,
     paired_fractions,
@@ -18,9 +18,9 @@ from inscape.lab.comparison import (
 from repeated import repeated
 
 
-def quantity(samples, sampling="seed 0") -> Quantity:
+def quantity(samples, sampling="seed 0") -> NetworkQuantity:
     values = np.asarray(samples, dtype=float)
-    return Quantity(value=float(values.mean()), samples=values, sampling=sampling)
+    return NetworkQuantity(value=float(values.mean()), samples=values, sampling=sampling)
 
 
 def test_the_same_samples_are_compared_in_pairs():
@@ -52,18 +52,19 @@ def test_pairs_give_a_narrower_interval_where_samples_go_together():
 
 
 def test_lopsided_intervals_stay_lopsided():
-    result = difference(Quantity(value=5, low=4, high=8), Quantity(value=2, low=1.5, high=2.1))
+    first = NetworkQuantity(value=5, low=4, high=8)
+    result = difference(first, NetworkQuantity(value=2, low=1.5, high=2.1))
     assert result.low == pytest.approx(3 - math.hypot(1, 0.1))
     assert result.high == pytest.approx(3 + math.hypot(3, 0.5))
     assert result.method == "unpaired, from both intervals"
 
 
 def test_what_has_no_interval_is_said():
-    result = difference(Quantity(value=5), Quantity(value=2, low=1, high=3))
+    result = difference(NetworkQuantity(value=5), NetworkQuantity(value=2, low=1, high=3))
     assert result.value == 3
     assert math.isnan(result.low)
     assert result.method == "no interval: at least one number has none"
-    exact = difference(Quantity(value=5, exact=True), Quantity(value=2, exact=True))
+    exact = difference(NetworkQuantity(value=5, exact=True), NetworkQuantity(value=2, exact=True))
     assert (exact.low, exact.high, exact.exact) == (3, 3, True)
     assert "one sample has no interval" in welch_difference([1.0], [2.0, 3.0]).method
     assert "all samples are equal" in welch_difference([1.0, 1.0], [2.0, 2.0]).method

@@ -37,8 +37,8 @@ def papers() -> list[str]:
 def experiments(paper: str | None = None) -> list[Listing]:
     """Return the experiments of a paper, or of all; imports none of them."""
     files = PAPERS.glob("[a-z]*/[a-z]*.py")
-    found = (listing for path in files for listing in source_of(path).experiments)
-    listings = sorted(found, key=_order)
+    unordered = (listing for path in files for listing in source_of(path).experiments)
+    listings = sorted(unordered, key=_order)
     if paper is None:
         return listings
     if not any(listing.paper == paper for listing in listings):
@@ -187,9 +187,9 @@ def _sharers(id: str) -> Iterator[tuple[str, str]]:
                 yield other, listing.item
 
 
-def _same(one: str, other: str) -> bool:
+def _same(first: str, second: str) -> bool:
     """Tell whether two ids are of one experiment: paths may be written in two ways."""
-    return path_of(one) == path_of(other) if is_own(one) else one == other
+    return path_of(first) == path_of(second) if is_own(first) else first == second
 
 
 def _sibling(id: str, other: str) -> str:

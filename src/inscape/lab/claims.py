@@ -35,7 +35,7 @@ def claims(
     *,
     source: str = "",
     test: str = "",
-    each: Mapping[str, Mapping[str, Any]] | None = None,
+    extra: Mapping[str, Mapping[str, Any]] | None = None,
     **fields: Any,
 ) -> tuple[Claim, ...]:
     """Return the claims of a table, in its order.
@@ -44,16 +44,17 @@ def claims(
         table: Name and condition, and the columns of each row.
         source: Where the paper says it, for rows that do not say it themselves.
         test: The test behind the intervals of trends, for rows without one.
-        each: Further fields of single claims, by their names.
+        extra: Further fields of single claims, by their names.
         fields: Further fields that all rows share, such as ``scales``.
     """
-    made = tuple(_claim(key, row, source, test, fields, each or {}) for key, row in table.items())
-    if unknown := sorted(set(each or {}) - {claim.name for claim in made}):
+    extra = extra or {}
+    listed = tuple(_claim(key, row, source, test, fields, extra) for key, row in table.items())
+    if unknown := sorted(set(extra) - {claim.name for claim in listed}):
         raise ValueError(
             f"fields of single claims need claims of their names, found {', '.join(unknown)} "
             "without one: correct the name."
         )
-    return made
+    return listed
 
 
 def _claim(
@@ -62,7 +63,7 @@ def _claim(
     source: str,
     test: str,
     fields: Mapping[str, Any],
-    each: Mapping[str, Mapping[str, Any]],
+    extra: Mapping[str, Mapping[str, Any]],
 ) -> Claim:
     condition = _CONDITION.fullmatch(key)
     if condition is None:
@@ -74,7 +75,7 @@ def _claim(
     columns = [column.strip() for column in row.split("|")]
     shared: dict[str, Any] = {"name": parts["name"], "of": parts["of"], "says": columns[0]}
     return (_value if "published" in parts else _trend)(
-        parts, columns[1:], {**shared, **fields, **each.get(parts["name"], {})}, source, test
+        parts, columns[1:], {**shared, **fields, **extra.get(parts["name"], {})}, source, test
     )
 
 
@@ -112,7 +113,7 @@ def _value(
 
 
 def _number(text: str) -> float:
-    """Return a number as it is written: whole numbers stay whole."""
+    """Return a number as it is written: an integer stays one."""
     return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
 
 

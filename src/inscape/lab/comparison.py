@@ -21,7 +21,7 @@ FEWEST = 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Quantity:
+class NetworkQuantity:
     """A number of one network, with its interval and, where it is a mean, its samples.
 
     ``sampling`` says which samples they are: two quantities with the same one belong in pairs.
@@ -36,7 +36,7 @@ class Quantity:
     exact: bool = False
 
 
-def difference(a: Quantity, b: Quantity) -> Estimate:
+def difference(a: NetworkQuantity, b: NetworkQuantity) -> Estimate:
     """Return ``a - b`` with the interval that the two quantities allow.
 
     Sample by sample where both keep values of the same samples; by Welch's test where the samples
@@ -92,7 +92,7 @@ def welch_difference(a: Numbers, b: Numbers) -> Estimate:
     return Estimate(value=value, low=value - half, high=value + half, se=se, n=n, method=method)
 
 
-def _from_intervals(a: Quantity, b: Quantity) -> Estimate:
+def _from_intervals(a: NetworkQuantity, b: NetworkQuantity) -> Estimate:
     r"""Return a difference with the interval that both intervals give, as if independent.
 
     .. math:: a - b - \sqrt{(a - l_a)^2 + (u_b - b)^2}, \quad

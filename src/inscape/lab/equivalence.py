@@ -17,7 +17,7 @@ VAGUE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class PublishedDifference:
     """Ours minus the published number with its 95% interval; of heavy tails, in logarithms.
 
     Attributes:
@@ -75,7 +75,7 @@ def printed(number: float) -> str:
     return str(int(number)) if number == int(number) else repr(float(number))
 
 
-def difference(claim: Value, ours: Estimate) -> Difference:
+def difference(claim: Value, ours: Estimate) -> PublishedDifference:
     """Return our number minus the published one with the interval that both allow."""
     if ours.exact:
         off = ours.value - claim.number
@@ -182,28 +182,28 @@ def _difference(
     how: str,
     *,
     exact: bool = False,
-) -> Difference:
+) -> PublishedDifference:
     value, low, high = ends
-    return Difference(
+    return PublishedDifference(
         value=value, low=low, high=high, margin=margin_of(claim, exact=exact), se=ours.se,
         published_se=published_se, how=how,
     )  # fmt: skip
 
 
-def _paired(claim: Value, ours: Estimate) -> Difference:
+def _paired(claim: Value, ours: Estimate) -> PublishedDifference:
     """Compare data set by data set: what they share cancels."""
     gaps = np.asarray(ours.units) - np.asarray(claim.published_units)
     n = len(gaps)
     off, se = float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(n)
     ends = welch(off, (se, n), (0.0, None)) if se > 0 else (off, off)
     how = f"paired t interval over {n} data sets"
-    return Difference(
+    return PublishedDifference(
         value=off, low=ends[0], high=ends[1], margin=margin_of(claim), se=se, published_se=0.0,
         how=how,
     )  # fmt: skip
 
 
-def _newcombe(claim: Value, ours: Estimate) -> Difference:
+def _newcombe(claim: Value, ours: Estimate) -> PublishedDifference:
     """Compare two proportions, in the units of the printed number."""
     assert claim.published_of is not None  # asked before
     scale = {"count": float(claim.published_of), "percentage": 100.0}.get(claim.kind, 1.0)
@@ -219,14 +219,14 @@ def _newcombe(claim: Value, ours: Estimate) -> Difference:
     return _difference(claim, ours, ends, published_se * scale, "Newcombe's interval")
 
 
-def _of_logarithms(claim: Value, ours: Estimate) -> Difference:
+def _of_logarithms(claim: Value, ours: Estimate) -> PublishedDifference:
     """Compare the logarithms of two arithmetic means, ours by a studentised bootstrap."""
     value = math.log(ours.value)
     low, high, se = studentised(np.asarray(ours.units, dtype=float), log_mean)
     published = math.log(claim.number)
     half = Z * (claim.published_se or 0.0) / claim.number
     ends = recovered(value, (low, high), published, (published - half, published + half))
-    return Difference(
+    return PublishedDifference(
         value=value - published, low=ends[0], high=ends[1], margin=margin_of(claim), se=se,
         published_se=half / Z, how="studentised bootstrap of the log of the mean",
     )  # fmt: skip

@@ -78,8 +78,8 @@ class Quantity(ABC):
 
     def __call__(self, records: Iterable[Record]) -> Estimate | None:
         """Return the estimate from the records that the quantity is about."""
-        kept = in_view(records).where(self.keep, **self.settings)
-        return self.estimate(kept) if kept else None
+        chosen = in_view(records).where(self.keep, **self.settings)
+        return self.estimate(chosen) if chosen else None
 
     @abstractmethod
     def estimate(self, records: Records) -> Estimate | None:
@@ -185,13 +185,13 @@ class Comparison(Quantity):
     @property
     def groups(self) -> tuple[str, ...]:
         """Return the settings in which the two columns differ."""
-        one, two = self.first.settings, self.second.settings
-        return tuple(name for name in {**one, **two} if one.get(name) != two.get(name))
+        first, second = self.first.settings, self.second.settings
+        return tuple(name for name in {**first, **second} if first.get(name) != second.get(name))
 
     def pairs(self, records: Records) -> list[tuple[Any, Any]]:
         """Return both numbers of each unit that has both, units in rising order."""
-        one, two = (side(records, self.unit) for side in (self.first, self.second))
-        return [(one[key], two[key]) for key in sorted(one.keys() & two.keys())]
+        first, second = (side(records, self.unit) for side in (self.first, self.second))
+        return [(first[key], second[key]) for key in sorted(first.keys() & second.keys())]
 
 
 @dataclass(frozen=True)
@@ -293,14 +293,14 @@ class Tau(Relation):
         within: Range at which it is cut off.
         undefined: What stands for tau where one side is constant; such units count as NaN if not
             given.
-        whole: Whether units that lack some of the ``x`` of the others are left out.
+        complete: Whether units that lack some of the ``x`` of the others are left out.
     """
 
     _: KW_ONLY
     interval: Interval = "bootstrap"
     within: Range = REAL
     undefined: float | None = None
-    whole: bool = False
+    complete: bool = False
 
     def estimate(self, records: Records) -> Estimate | None:
         """Return the mean tau over units."""
@@ -308,7 +308,7 @@ class Tau(Relation):
 
     def taus(self, records: Records) -> list[float]:
         """Return tau of each unit."""
-        levels = set(records.values(self.x)) if self.whole else set()
+        levels = set(records.values(self.x)) if self.complete else set()
         lines = ((x, y) for x, y in self.lines(records).values() if y and levels <= set(x))
         taus = [kendall_tau(x, y) for x, y in lines]
         if self.undefined is None:
@@ -377,10 +377,10 @@ class Quantities:
     def __call__(self, records: Iterable[Record]) -> dict[str, Estimate]:
         """Return the estimates."""
         view = in_view(records)
-        found: dict[str, Estimate | None] = {name: of(view) for name, of in self.named.items()}
+        estimates: dict[str, Estimate | None] = {name: of(view) for name, of in self.named.items()}
         for rules in self.more:
-            found |= rules(view)
-        return {name: estimate for name, estimate in found.items() if estimate is not None}
+            estimates |= rules(view)
+        return {name: estimate for name, estimate in estimates.items() if estimate is not None}
 
 
 def exactly(

@@ -86,16 +86,16 @@ class Records(tuple[Record, ...]):
             of: What is read of a record.
             unit: The setting, such as the seed of a network; keys come in rising order.
         """
-        found: dict[Any, Any] = {}
+        values: dict[Any, Any] = {}
         for record in sorted(self, key=lambda record: record.settings[unit]):
             key = record.settings[unit]
-            if key in found:
+            if key in values:
                 raise ValueError(
                     f"column needs one record for each {unit}, found several of {unit} {key!r}: "
                     "filter them with where() first."
                 )
-            found[key] = read(record, of)
-        return {key: value for key, value in found.items() if value is not None}
+            values[key] = read(record, of)
+        return {key: value for key, value in values.items() if value is not None}
 
     def first(self, of: str) -> Record | None:
         """Return the first record that holds a value of this name, such as a picture."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from inscape.lab import equivalence
-from inscape.lab.equivalence import Difference
+from inscape.lab.equivalence import PublishedDifference
 from inscape.lab.experiment import Claim, Estimate, Experiment, ScaleName, Trend, Value
 from inscape.lab.margins import PROPORTION
 
@@ -93,7 +93,7 @@ class Judgement:
     verdict: Verdict
     ours: Estimate | None
     reason: str
-    difference: Difference | None = None
+    difference: PublishedDifference | None = None
     same_trend: bool = False
     seeds: int | None = None
     otherwise: Verdict | None = None
@@ -261,7 +261,7 @@ def _no_logarithm(claim: Value, ours: Estimate) -> str:
 
 
 def _seeds(
-    ends: tuple[float, float, float], span: Span, ours: Estimate, gap: Difference | None
+    ends: tuple[float, float, float], span: Span, ours: Estimate, gap: PublishedDifference | None
 ) -> int | None:
     """Return how many units would decide; equal units do not say."""
     if ours.se == 0:
@@ -270,7 +270,7 @@ def _seeds(
     return equivalence.seeds_to_decide(ends, span, ours.n, published_se)
 
 
-def _open_ending(gap: Difference, seeds: int | None) -> str:
+def _open_ending(gap: PublishedDifference, seeds: int | None) -> str:
     if gap.undecidable:
         return (
             "reaches across it; the published number is too uncertain for any run to decide at "
@@ -281,7 +281,7 @@ def _open_ending(gap: Difference, seeds: int | None) -> str:
     return f"reaches across it; about {seeds:,} units would decide at the margin"
 
 
-def _of_difference(gap: Difference, claim: Value) -> str:
+def _of_difference(gap: PublishedDifference, claim: Value) -> str:
     """Return a difference and its interval in words."""
     if gap.how == "exact":
         return f"the exact difference {show(gap.value)}"
@@ -292,7 +292,7 @@ def _of_difference(gap: Difference, claim: Value) -> str:
     return f"the difference {show(gap.value)} (95% interval {ends}, {gap.how})"
 
 
-def _margin(gap: Difference, claim: Value) -> str:
+def _margin(gap: PublishedDifference, claim: Value) -> str:
     if claim.kind == "heavy-tailed" and claim.tolerance is None:
         return f"of a factor {show(math.exp(gap.margin))}"
     return f"of {show(gap.margin)}"

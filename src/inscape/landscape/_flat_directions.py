@@ -162,8 +162,8 @@ class _Places:
         """Return the directions of a layer that no sample sees."""
         inputs = layer.extended_inputs()
         _, values, right = torch.linalg.svd(inputs, full_matrices=True)
-        seen = int((values > DEPENDENT * float(values[0])).sum()) if len(values) else 0
-        null = right[seen:]
+        rank = int((values > DEPENDENT * float(values[0])).sum()) if len(values) else 0
+        null = right[rank:]
         return [
             self.vector(self.incoming(layer, unit), row)
             for unit in range(len(layer.weight))

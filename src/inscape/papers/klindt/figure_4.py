@@ -88,7 +88,7 @@ def seconds(settings: Settings) -> float:
 
 QUANTITIES = Quantities(
     {
-        f"{word}, {data}": Tau("inverse_sigma", name, undefined=0.0, whole=True).where(data=data)
+        f"{word}, {data}": Tau("inverse_sigma", name, undefined=0.0, complete=True).where(data=data)
         for data in SETS
         for name, word in MEASURES.items()
     }

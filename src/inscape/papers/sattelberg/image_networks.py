@@ -223,7 +223,7 @@ TABLE_6_1 = Experiment(
                 for (optimizer, data), number in zip(COLUMNS, numbers, strict=True)
             },
             source="printed table; the tolerance is about five times what copies differ by",
-            each={
+            extra={
                 f"cifar10-{optimizer}-{net}-{copy}": {"scales": ("paper",)}
                 for net, copy in PRINTED
                 for optimizer in OPTIMIZERS

@@ -201,7 +201,7 @@ TABLE_4_4 = Experiment(
                 for column, (number, se) in columns.items()
             },
             source="printed number; standard error from the thesis' raw results",
-            each={
+            extra={
                 f"{column}-{measure}": {"scales": ("paper",)}  # of a smaller run only what is left
                 for measure in PRINTED
                 for column in ("free", "held")

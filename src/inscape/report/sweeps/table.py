@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape._core.result import Scalar, Summary
-from inscape.lab.comparison import Quantity, difference, independence_p, rank_correlation
+from inscape.lab.comparison import NetworkQuantity, difference, independence_p, rank_correlation
 from inscape.lab.experiment import Estimate
 from inscape.report.words import jsonable, listed
 
@@ -41,11 +41,11 @@ class Measurement:
     seconds: float | None = None
 
     @property
-    def quantity(self) -> Quantity | None:
+    def quantity(self) -> NetworkQuantity | None:
         """Return the number for comparisons; None where there is none."""
         if self.summary is None:
             return None
-        return Quantity(
+        return NetworkQuantity(
             value=self.summary.value,
             low=self.summary.low,
             high=self.summary.high,
