@@ -94,6 +94,17 @@ def beside_another(instrument: Callable[..., Any], **settings: Any) -> Callable[
     return case
 
 
+def of_curvature(name: str, **settings: Any) -> Callable[[], Budgeted]:
+    """Return a call of an instrument of the loss, with few products."""
+
+    def case() -> Budgeted:
+        net, x, y = broad(inputs=2, width=1000), drawn(800, 2), labels(800)
+        instrument = getattr(inscape.landscape, name)
+        return lambda m: instrument(net, x, y, memory=m, **settings)
+
+    return case
+
+
 def on_lines(instrument: Callable[..., Any], **settings: Any) -> Callable[[], Budgeted]:
     """Return a call that cuts a short segment by a network with many units."""
 
@@ -225,12 +236,12 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "conv_spectrum": conv_spectrum,
     "fisher_rao_norm": with_labels(inscape.spectra.fisher_rao_norm),
     "interpolation": interpolation,
-    "hessian_extremes": with_labels(inscape.landscape.hessian_extremes),
-    "hessian_trace": with_labels(inscape.landscape.hessian_trace),
-    "hessian_density": with_labels(inscape.landscape.hessian_density),
-    "sharpness": with_labels(inscape.landscape.sharpness),
-    "stationarity": with_labels(inscape.landscape.stationarity),
-    "local_minimum": with_labels(inscape.landscape.local_minimum),
+    "hessian_extremes": of_curvature("hessian_extremes", products=3),
+    "hessian_trace": of_curvature("hessian_trace", products=6),
+    "hessian_density": of_curvature("hessian_density", probes=2, steps=2),
+    "sharpness": of_curvature("sharpness", products=3),
+    "stationarity": of_curvature("stationarity"),
+    "local_minimum": of_curvature("local_minimum", products=3),
     "disagreement": beside_another(similarity.disagreement),
     "output_cross_entropy": beside_another(similarity.output_cross_entropy),
     "map_distance": beside_another(similarity.map_distance),
