@@ -22,7 +22,7 @@ from inscape._core import BudgetError, checks, instruments
 EACH, NUMBERS = 10, 10**9
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)  # of each test: conftest.py switches the checks on before it
 def _unchecked() -> Iterator[None]:
     """Switch the shape checks off, to see the errors that a user sees."""
     config.update("jaxtyping_disable", True)
