@@ -289,3 +289,10 @@ def test_network_without_such_layers_is_answered_with_the_reason():
 def test_other_layers_with_weights_are_named():
     net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ConvTranspose2d(2, 1, 3)).double().eval()
     assert effective_rank(net, points(1, 1, 5, 5)).left_out == ("1",)
+
+
+def test_effective_rank_names_layers_that_have_none():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3, stride=2), nn.Conv2d(2, 3, 3, padding=1)).double()
+    result = effective_rank(net.append(nn.Flatten()).eval(), points(1, 1, 64, 63))
+    assert (result.layers, result.left_out) == (("1",), ("0",))  # the stride does not divide 63
+    assert result.summary().basis.endswith("1 left out")

@@ -24,6 +24,8 @@ class EffectiveRank(Result):
     With n singular values the effective rank is at most :math:`\sqrt n`, the others at most n; all
     are largest where the singular values are equal, and 1 where only one is not zero (0 for a map
     that is zero). ``methods`` is as in :class:`ConvSpectrum`; ``"circular"`` is circular padding.
+    ``left_out`` names layers with weights of other kinds, and convolutions whose stride does not
+    divide a map too large to be written out.
     """
 
     range: ClassVar[Range] = PROPORTION
@@ -61,6 +63,7 @@ class EffectiveRank(Result):
         basis = "1 layer" if len(self.layers) == 1 else f"{len(self.layers)} layers"
         circular = self.methods.count("circular")
         basis += f", {circular} with circular padding" if circular else ""
+        basis += f", {len(self.left_out)} left out" if self.left_out else ""
         return Summary(value=float(self.fractions.mean()), kind="exact", basis=basis)
 
 
@@ -109,10 +112,12 @@ def effective_rank(
     checks.one_of(("circular", "own"), padding=padding)
     checks.module(model)
     probe(model, x)
-    known = {}
+    known, unknown = {}, []
     for layer in layer_maps(model, x, layers=layers, sizes=sizes):
         if (entry := layer_spectrum(layer, padding)) is not None:
             known[layer] = entry
+        else:
+            unknown.append(layer.name)
     if not known:
         return NotApplicable(what="effective_rank", reason=NO_LAYERS)
     spectra = [spectrum for _, spectrum in known.values()]
@@ -124,7 +129,7 @@ def effective_rank(
         stable_ranks=_column(spectrum.stable_rank() for spectrum in spectra),
         participation_ratios=_column(spectrum.participation_ratio() for spectrum in spectra),
         singular_values=torch.tensor([len(spectrum) for spectrum in spectra]),
-        left_out=left_out(model),
+        left_out=(*unknown, *left_out(model)),
     )
 
 
