@@ -41,6 +41,6 @@ def test_families():
     assert selected("smoothness") == tuple(smooth)
     assert selected("kernels") == ("neighbours", "tangent_kernel")  # the others read trainings
     assert selected(["path_length", "smoothness"])[0] == "path_length"
-    refused = "'landscape' has no instrument that measures one network and its data: name one of it"
+    refused = "'similarity' has no instrument that measures one network and its data: name one"
     with pytest.raises(ValueError, match=refused):
-        selected("landscape")
+        selected("similarity")

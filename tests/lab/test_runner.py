@@ -83,7 +83,7 @@ def test_provenance_says_how_and_not_where(toy, store):
     about = quiet.provenance
     assert about["torch"] == torch.__version__
     assert (about["device"], about["threads"]) == ("cpu", 1)
-    assert "dtype" not in about  # nothing says in which numbers the cell computed
+    assert about["dtype"] == "float32"  # the default of PyTorch, where the cell says nothing
     assert about["executor"] == "serial"
     assert about["started"].endswith("+00:00")
     assert 0 < about["seconds"] < 60

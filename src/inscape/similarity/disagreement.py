@@ -90,6 +90,7 @@ def disagreement(
     """
     checks.number(level=level)
     checks.whole(1, memory=memory)
+    checks.points(x)
     if other is None:
         return NotApplicable(what="disagreement", reason=NO_OTHER)
     pair = paired(f, x, other, other_x, same_inputs=False)

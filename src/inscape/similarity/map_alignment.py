@@ -108,9 +108,9 @@ def map_alignment(
     1.0
     """
     checks.whole(1, memory=memory)
+    checks.points(x)
     if other is None:
         return NotApplicable(what="map_alignment", reason=NO_OTHER)
-    checks.points(x)
     if len(x) < FEWEST:
         reason = f"the debiased alignment needs at least {FEWEST} examples, found {len(x)}"
         return NotApplicable(what="map_alignment", reason=reason)

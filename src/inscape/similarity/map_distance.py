@@ -90,6 +90,7 @@ def map_distance(
     """
     checks.one_of(("signed", "absolute"), scale=scale)
     checks.whole(1, memory=memory)
+    checks.points(x)
     if other is None:
         return NotApplicable(what="map_distance", reason=NO_OTHER)
     pair = paired_maps(f, x, other, other_x)

@@ -117,9 +117,9 @@ def map_transfer(
     checks.at_least(0.0, ridge=ridge)
     checks.number(level=level)
     checks.whole(1, memory=memory)
+    checks.points(x)
     if other is None:
         return NotApplicable(what="map_transfer", reason=NO_OTHER)
-    checks.points(x)
     if y is not None:
         checks.labels(y, x)
     if fit_on is None and len(x) < 4:

@@ -86,6 +86,7 @@ def output_cross_entropy(
     1.3863
     """
     checks.whole(1, memory=memory)
+    checks.points(x)
     if other is None:
         return NotApplicable(what="output_cross_entropy", reason=NO_OTHER)
     pair = paired(f, x, other, other_x, same_inputs=False)

@@ -168,6 +168,7 @@ def slice_difference(
     >>> above.area, round(above.largest, 12)
     (2.0, 2.0)
     """
+    checks.points(x)
     if other is None:
         return NotApplicable(what="slice_difference", reason=NO_OTHER)
     first, wide, _ = in_precision(f, x, "float64")
