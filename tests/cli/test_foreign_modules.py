@@ -146,7 +146,12 @@ def test_deep_networks(numbers, style):
     expected = numbers("Ours")
     assert set(expected) == EVERYWHERE
     assert all(summary["value"] > 0 for summary in expected.values())
-    assert numbers(style) == expected
+    results = {name: dict(summary) for name, summary in numbers(style).items()}
+    if style == "WithBuffers":  # no path norm of buffers that are added: said in the basis alone
+        assert results["parameter_norm"].pop("basis") == "267 parameters"
+        expected = {name: dict(summary) for name, summary in expected.items()}
+        del expected["parameter_norm"]["basis"]
+    assert results == expected
 
 
 @pytest.mark.parametrize("style", ["ShallowFunctional", "ShallowInPlace", "ShallowWithDropout"])
@@ -184,6 +189,6 @@ def test_the_same_model_exported(numbers, folder):
     torch.export.save(exported, folder / "model.pt2")
     found, _ = measured(folder, "--model", f"{folder}/model.pt2")
     expected = numbers("Shallow")
-    assert found.keys() == expected.keys()
-    for name, summary in expected.items():  # other kernels may round otherwise in float32
-        assert found[name]["value"] == pytest.approx(summary["value"], rel=1e-5)
+    assert found.keys() == expected.keys() - {"effective_rank"}  # operations, and no layers
+    for name in found:  # other kernels may round otherwise in float32
+        assert found[name]["value"] == pytest.approx(expected[name]["value"], rel=1e-5)

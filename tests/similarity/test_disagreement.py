@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -45,6 +47,13 @@ def test_each_network_has_its_own_preprocessing():
     f, x = dense(3, 8, 4), points(20, 3)
     shifted = disagreement(f, x, other=lambda z: f(z - 7), other_x=x + 7)
     assert shifted.summary().value == 0
+
+
+def test_each_network_is_measured_in_its_own_precision():
+    f, x = dense(3, 8, 4), points(20, 3)
+    single = copy.deepcopy(f).float()
+    assert disagreement(f, x, other=single).summary().value == 0
+    assert 0 < float(disagreement(f, x, other=single).distances.max()) < 1e-5
 
 
 def test_without_a_second_network_it_does_not_apply():

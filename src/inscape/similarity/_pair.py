@@ -84,7 +84,7 @@ def paired(
         same_inputs: Whether the local maps are compared, which needs inputs of one size.
     """
     other = checked(other)
-    second_x = x if other_x is None else other_x
+    second_x = in_dtype_of(other, x) if other_x is None else other_x
     first = probe(f, x)
     second = probe(other, second_x)
     if len(x) != len(second_x):
@@ -128,6 +128,13 @@ def checked(other: Other) -> Function:
             "network itself; load a state_dict into a module first."
         )
     return other
+
+
+def in_dtype_of(network: Function, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n *d"]:
+    """Return points in the dtype of a module's parameters, or as they are."""
+    parameters = network.parameters() if isinstance(network, nn.Module) else iter(())
+    like = next((p for p in parameters if p.is_floating_point()), None)
+    return x if like is None else x.to(like.dtype)
 
 
 def _outputs(network: Probe, x: Tensor) -> Tensor:

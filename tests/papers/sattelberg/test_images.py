@@ -128,7 +128,7 @@ def test_jagged_ratio_pairs_outputs_of_one_copy():
         for by, c in (("sgd", flat), ("adamw", np.where(np.indices((4, 4)).sum(0) % 2, 1.0, -flat)))
     ]
     found = figure_6_3.analyse(rows)
-    assert found["jagged/dense"].n == 20
+    assert found["jagged/dense"].n == 2  # the outputs of one network are one unit
     assert found["jagged/dense"].low > 1
     assert found["on ink/dense"].value == 1
 
