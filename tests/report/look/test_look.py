@@ -400,8 +400,8 @@ def test_rows_have_what_a_table_needs(seen):
     [
         ({"budget": -1.0}, r"budget must be at least 0, found -1\.0: raise budget"),
         ({"budget": float("nan")}, "budget must be at least 0, found nan"),
-        ({"only": "sparkle"}, "no instrument or family is called 'sparkle': choose from "),
-        ({"only": ["path_length", "sparkle"]}, "is called 'sparkle': choose from .*robustness"),
+        ({"only": "glitter"}, "no instrument or family is called 'glitter': choose from "),
+        ({"only": ["path_length", "glitter"]}, "is called 'glitter': choose from .*robustness"),
         ({"only": "path_kernel"}, "found 'path_kernel', which needs a recorded training"),
     ],
 )
