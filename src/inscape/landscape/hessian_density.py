@@ -100,8 +100,8 @@ def hessian_density(
 ) -> Iterator[HessianDensity | NotApplicable]:
     r"""Measure the distribution of the eigenvalues of the Hessian of the loss.
 
-    .. math:: \frac1p \sum_i \delta(\lambda - \lambda_i) \approx
-              \frac1k \sum_{j=1}^k \sum_m \tau_{jm}^2 \, \delta(\lambda - \vartheta_{jm})
+    .. math:: \frac{1}{p} \sum_i \delta(\lambda - \lambda_i) \approx
+              \frac{1}{k} \sum_{j=1}^k \sum_m \tau_{jm}^2 \, \delta(\lambda - \vartheta_{jm})
 
     Stochastic Lanczos quadrature: the Ritz values of each random start with the squared first
     components of their vectors. An estimate, whose moments are exact for each start up to twice

@@ -130,8 +130,8 @@ def hessian_extremes(
 ) -> Iterator[HessianExtremes | NotApplicable]:
     r"""Measure the smallest and the largest eigenvalue of the Hessian of the loss.
 
-    .. math:: H = \nabla^2_\theta \Bigl( \tfrac1n \sum_i \ell(f_\theta(x_i), y_i)
-              + \tfrac{\lambda}{2} \lVert \theta \rVert^2 \Bigr), \quad
+    .. math:: H = \nabla^2_\theta \left( \tfrac{1}{n} \sum_i \ell(f_\theta(x_i), y_i)
+              + \tfrac{\lambda}{2} \lVert \theta \rVert^2 \right), \quad
               r = \lVert H v - \vartheta v \rVert
 
     Lanczos finds both ends at once, with true residuals in float64. That no eigenvalue lies beyond

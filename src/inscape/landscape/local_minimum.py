@@ -106,9 +106,9 @@ def local_minimum(
 ) -> LocalMinimum | NotApplicable:
     r"""Decide whether the parameters are at a local minimum, by proof or by counterexample.
 
-    .. math:: \exists \theta^*: \; \lVert \theta^* - \theta \rVert \le r, \quad
-              \nabla L(\theta^*) = 0, \quad v \cdot \nabla^2 L(\theta^*) v > 0
-              \; \text{for} \; v \perp T
+    .. math:: \exists \theta^{\star}: \; \lVert \theta^{\star} - \theta \rVert \leq r, \quad
+              \nabla L(\theta^{\star}) = 0, \quad v \cdot \nabla^2 L(\theta^{\star}) v > 0
+              \; \mathrm{for} \; v \perp T
 
     Five verdicts, in float64: *not stationary* or *saddle*, shown by a step that lowers the loss;
     *proved, affine on the data* by theorem 1; *proved modulo known flat directions* T by inertia

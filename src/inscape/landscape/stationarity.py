@@ -71,9 +71,9 @@ def stationarity(
 ) -> Stationarity | NotApplicable:
     r"""Measure the gradient of the loss on all data, and what a step along it does.
 
-    .. math:: \lVert g \rVert, \quad g = \nabla_\theta \frac1n \sum_i \ell(f_\theta(x_i), y_i)
-              + \lambda \theta, \qquad \Bigl( \frac1n \sum_i
-              \lVert f_{\theta - \eta g}(x_i) - f_\theta(x_i) \rVert^2 \Bigr)^{1/2}
+    .. math:: \lVert g \rVert, \quad g = \nabla_\theta \frac{1}{n} \sum_i \ell(f_\theta(x_i), y_i)
+              + \lambda \theta, \qquad \left( \frac{1}{n} \sum_i
+              \lVert f_{\theta - \eta g}(x_i) - f_\theta(x_i) \rVert^2 \right)^{1/2}
 
     Exact up to rounding in float64. Costs a backward and two forward passes over the data.
 

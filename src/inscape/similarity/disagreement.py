@@ -68,8 +68,8 @@ def disagreement(
 ) -> Disagreement | NotApplicable:
     r"""Measure how often two networks give an example different classes.
 
-    .. math:: \Pr_x [\arg\max f(x) \neq \arg\max g(x)], \qquad
-              d(x) = \tfrac12 \lVert \sigma(f(x)) - \sigma(g(x)) \rVert_1
+    .. math:: \mathrm{Pr}_x \, [\arg\max f(x) \neq \arg\max g(x)], \qquad
+              d(x) = \frac{1}{2} \lVert \sigma(f(x)) - \sigma(g(x)) \rVert_1
 
     An estimate with Wilson's interval over the examples. The total variation distance ``d`` of the
     softmax outputs orders the examples: :meth:`Disagreement.most`. A network with one output has

@@ -67,7 +67,7 @@ def map_distance(
     r"""Measure the mean squared distance of the scaled local maps of two networks.
 
     .. math:: \frac{1}{c \, n \, (d + 1)} \sum_{j=1}^{c}
-              \Bigl\lVert \frac{C_j}{a} - \frac{C'_j}{a'} \Bigr\rVert_F^2
+              \left\Vert \frac{C_j}{a} - \frac{C'_j}{a'} \right\Vert_F^2
 
     where row ``i`` of :math:`C_j` holds gradient and intercept of output ``j`` at example ``i`` and
     :math:`a` is the largest of all coefficients of a network: the largest signed one as printed, or

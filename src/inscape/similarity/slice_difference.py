@@ -142,7 +142,7 @@ def slice_difference(
 ) -> SliceDifference | NotApplicable:
     r"""Compare two piecewise-linear networks exactly in a polygon of a plane.
 
-    .. math:: \frac{|\{p : \arg\max f(p) \neq \arg\max g(p)\}|}{|\text{window}|}, \qquad
+    .. math:: \frac{|\{p : \arg\max f(p) \neq \arg\max g(p)\}|}{|\mathrm{window}|}, \qquad
               \max_p \lVert f(p) - g(p) \rVert_2
 
     Both are exact in float64, up to rounding. The cells are the linear regions of the network

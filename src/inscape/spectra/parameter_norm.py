@@ -80,8 +80,8 @@ def parameter_norm(
 ) -> ParameterNorm | NotApplicable:
     r"""Measure the norm of the parameters, per layer, and the path norm of the network.
 
-    .. math:: \lVert \theta \rVert_2, \qquad \Bigl( \sum_{\text{paths}}
-              \prod_{w \in \text{path}} |w|^p \Bigr)^{1/p}
+    .. math:: \lVert \theta \rVert_2, \qquad \left( \sum_{\pi}
+              \prod_{w \in \pi} |w|^p \right)^{1/p}
 
     Exact, in double precision. The norm changes when units are rescaled, which leaves the function
     as it is; the path norm (Neyshabur et al. 2015), of ReLU networks, does not. Paths lead from
