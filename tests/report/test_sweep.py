@@ -107,7 +107,8 @@ def test_another_seed_takes_other_samples(data):
 
 def test_values_by_sample_have_the_mean_that_is_said(data):
     keeping = []
-    for name in ("gradient_deflection", "gradient_norm", "gradient_path_length", "line_regions",
+    for name in ("disagreement", "gradient_deflection", "gradient_norm", "gradient_path_length",
+                 "line_regions", "map_distance", "map_transfer", "output_cross_entropy",
                  "path_length", "robustness", "rugosity"):  # fmt: skip
         result = instruments()[name].measure(net(1), *data)
         samples, summary = result.per_sample(), result.summary()
