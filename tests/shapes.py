@@ -28,7 +28,10 @@ checked: Callable[[Check], Check] = beartype(conf=BeartypeConf(is_pep484_tower=T
 #: is nothing to check, and no axis names.
 Checks = tuple[Check | None, Check | None, Any]
 
-_scope = jaxtyping.jaxtyped("context")  # has no state of its own: every call may enter it
+#: The decorator of jaxtyping itself: this file is imported again where its examples are collected,
+#: and conftest.py has put the one below in its place by then.
+_original = getattr(jaxtyping.jaxtyped, "original", jaxtyping.jaxtyped)
+_scope = _original("context")  # has no state of its own: every call may enter it
 _no_scope = nullcontext()
 _compiled: dict[tuple[object, ...], Checks] = {}
 
@@ -36,6 +39,9 @@ _compiled: dict[tuple[object, ...], Checks] = {}
 def jaxtyped(*, typechecker: Callable[[Check], Check] = checked) -> Callable[[T], T]:
     """Return the decorator that checks a function, or a dataclass as it is made."""
     return partial(_decorated, typechecker)
+
+
+jaxtyped.original = _original  # type: ignore[attr-defined]
 
 
 def _decorated(typechecker: Callable[[Check], Check], item: Any) -> Any:

@@ -29,6 +29,7 @@ NOT_RUN = {
     r"^inscape reproduce volhejn(?!.*--dry-run)":
         "trains for minutes: tests/contract runs every experiment at smoke",
     r"^inscape reproduce \w+ --dry-run": "needs MNIST: tests/cli/test_reproduce.py makes dry runs",
+    r"--verify\b": "reruns cells of minutes from committed records: tests/lab verifies quick ones",
     r"^inscape (look|sweep) .*\b(\w+\.(py|pt|pt2|onnx|npz|csv|safetensors)|ckpts/|module:)":
         "needs files of the reader's own",
     r"^inscape look$": "takes some 40 s: make look and tests/cli/test_example.py run it",
