@@ -25,7 +25,7 @@ class EffectiveRank(Result):
     are largest where the singular values are equal, and 1 where only one is not zero (0 for a map
     that is zero). ``methods`` is as in :class:`ConvSpectrum`; ``"circular"`` is circular padding.
     ``left_out`` names layers with weights of other kinds, and convolutions whose stride does not
-    divide a map too large to be written out.
+    divide a map whose matrix is too large.
     """
 
     range: ClassVar[Range] = PROPORTION
