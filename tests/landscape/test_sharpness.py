@@ -69,3 +69,13 @@ def test_network_without_relus_has_no_rescaled_twin():
 def test_bad_settings_are_named(unchecked):
     with pytest.raises(ValueError, match="products must be at least 1, found 0"):
         sharpness(*case(), products=0)
+
+
+def test_curvature_whose_square_overflows_in_float32_is_exact_all_the_same():
+    model = nn.Linear(1, 3).eval()
+    x, y = torch.tensor([[2e15], [-2e17], [3e16], [1e17]]), points(4, 3, seed=5).float()
+    result = sharpness(model, x, y)
+    # the Hessian of each output is (2/3) mean of (x, 1)(x, 1)^T
+    inputs = torch.cat([x.double(), torch.ones(4, 1, dtype=torch.float64)], 1)
+    expected = torch.linalg.eigvalsh(2 / 3 * inputs.T @ inputs / 4)[-1]
+    assert_close(result.values[0], expected, rtol=1e-5, atol=0.0)

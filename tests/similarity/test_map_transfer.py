@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -68,3 +70,5 @@ def test_three_examples_have_no_halves():
     assert map_transfer(f, points(3, 2), other=f).status.endswith("found 3: pass fit_on")
     with pytest.raises(ValueError, match="ridge must be at least"):
         map_transfer(f, points(9, 2), other=f, ridge=-1.0)
+    with pytest.raises(ValueError, match="ridge must be finite, found inf"):
+        map_transfer(f, points(9, 2), other=f, ridge=math.inf)

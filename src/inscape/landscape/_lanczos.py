@@ -83,7 +83,9 @@ def lanczos(
             asymmetry = max(asymmetry, _out_of_band(small[:count, count - 1], size))
             unrestarted = done
         small[count - 1, :count] = small[:count, count - 1].clone()
-        length = float(image.norm())
+        norm = image.double().norm()  # the squares of float32 overflow early
+        checks.finite(norm, "parameters")
+        length = float(norm)
         scale = float(small[:count, :count].abs().max()) + length
         exhausted = length <= BREAKDOWN * _epsilon(start) * scale or count == size
         full, over = count == columns, done == products

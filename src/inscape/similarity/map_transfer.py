@@ -115,7 +115,7 @@ def map_transfer(
     1.0
     """
     checks.at_least(0.0, ridge=ridge)
-    checks.number(level=level)
+    checks.number(ridge=ridge, level=level)
     checks.whole(1, memory=memory)
     checks.points(x)
     if other is None:
@@ -199,7 +199,7 @@ def _least_squares(
 
     if ridge > 0:
         width = source.shape[1]
-        weight = (ridge * len(source)) ** 0.5 * torch.eye(width, dtype=source.dtype)
+        weight = ridge**0.5 * len(source) ** 0.5 * torch.eye(width, dtype=source.dtype)
         source = torch.cat([source, weight])
         target = torch.cat([target, target.new_zeros(width, target.shape[1])])
     # torch.linalg.lstsq starts this driver from pivots that are not set: other bits in each call

@@ -20,7 +20,7 @@ def sample_losses(call: Call, f: Reference, name: str) -> Iterator[tuple[Tensor,
     """Yield outputs and loss of each sample, with their graphs."""
     y = labels(call)
     for point, label in zip(points(call), y, strict=True):
-        outputs = f.f(f.rounded(point)[None].clone())
+        outputs = f.f(f.rounded(point.to(f.compute))[None].clone()).double()
         if name == "mse":
             yield outputs, (outputs.flatten() - label.double().flatten()).square().mean()
         elif name == "cross_entropy":
