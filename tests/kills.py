@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from inscape.files import leftovers
+from inscape.lab import plan, run
 from inscape.lab.record import content_hash, parsed
 from inscape.lab.store import Store
 
@@ -55,14 +56,15 @@ def trial(
     Args:
         experiment: Its id.
         scale: Its scale.
-        folder: For records and ledgers; a calm run that is there already is only completed.
+        folder: For records and ledgers; a calm run, in this process, that is there already is only
+            completed.
         kills: How often to kill, unless all is done before.
         seed: Seed of the moments.
         longest: Seconds to the latest kill, from up to two records after the workers' start.
     """
     found, moments = Trial(), random.Random(seed)
     calm, rough = folder / "calm", folder / "rough"
-    _finish(_start(experiment, scale, calm))
+    run(plan(experiment, scale=scale, store=Store(calm)), store=Store(calm), quiet=True)
     seen: set[str] = set()
     known: dict[str, bytes] = {}
     for _ in range(kills):

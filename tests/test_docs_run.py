@@ -4,6 +4,7 @@ import doctest
 import os
 import re
 import shlex
+import time
 import tomllib
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from doc_blocks import PAGES, ROOT, Block, blocks, shell_lines
 from inscape.cli import app
+from inscape.runtime.deadline import clock
 
 MAIN = typer.main.get_command(app)
 #: CONTRIBUTING.md is done step by step in tests/contract/test_new_instrument.py.
@@ -46,6 +48,11 @@ def reason(line: str) -> str | None:
 RUN = [(page, line) for page, line in LINES if reason(line) is None]
 
 
+def quick() -> float:
+    """Return the seconds of a clock by which the budgets of a page are spent in a fifth of them."""
+    return 5 * time.process_time()
+
+
 def execute(page: str, block: Block, names: dict[str, object]) -> None:
     """Run a block of Python in a namespace; of a session, compare what it prints."""
     if block.language == "python":
@@ -65,8 +72,9 @@ def execute(page: str, block: Block, names: dict[str, object]) -> None:
 def test_the_python_of_a_page_runs_from_the_top_in_one_namespace(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks(page, "python", "pycon"):
-        execute(page, block, names)
+    with clock(quick):
+        for block in blocks(page, "python", "pycon"):
+            execute(page, block, names)
 
 
 def parsed(words: list[str]) -> typer.Context:
@@ -103,7 +111,8 @@ def test_a_quick_shell_line_runs(page, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("INSCAPE_")]:
         monkeypatch.delenv(name)
-    done = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="inscape")
+    with clock(quick):
+        done = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="inscape")
     assert done.exit_code == 0, done.output
     assert done.stdout
 

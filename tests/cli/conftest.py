@@ -41,7 +41,7 @@ def process(tmp_path: Path) -> Process:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=1200,
         )
 
     return runs

@@ -149,9 +149,8 @@ def start(folder: Path, out: str, *more: str, **environment: str) -> subprocess.
 
 
 @pytest.mark.slow
-def test_a_sweep_that_is_killed_goes_on_where_it_was(folder):
-    calm = start(folder, "calm", "--executor", "serial")
-    calm_out, _ = calm.communicate(timeout=300)
+def test_a_sweep_that_is_killed_goes_on_where_it_was(run, folder):
+    calm = run(*WORDS, "--out", "calm", "--executor", "serial", "--json")
     rough = folder / "rough" / "sweep" / "cells" / "laptop"
     process = start(folder, "rough", "--executor", "joblib", "--jobs", "2", NET_SLEEP="0.05")
     until = time.monotonic() + 240
@@ -171,16 +170,15 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(folder):
     assert {name: after[name] for name in before} == before  # nothing lost, nothing measured twice
     assert values(folder / "rough") == values(folder / "calm")
     assert [row["value"] for row in printed["measurements"]] == [
-        row["value"] for row in json.loads(calm_out)["measurements"]
+        row["value"] for row in json.loads(calm.stdout)["measurements"]
     ]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed")
-def test_ray_gives_the_same_numbers(folder):
-    calm = start(folder, "calm", "--executor", "serial")
+def test_ray_gives_the_same_numbers(run, folder):
     on_ray = start(folder, "ray", "--executor", "ray", "--jobs", "2")
-    calm.communicate(timeout=300)
+    assert run(*WORDS, "--out", "calm", "--executor", "serial").exit_code == 0
     _, error = on_ray.communicate(timeout=300)
     assert on_ray.returncode == 0, error
     assert values(folder / "ray") == values(folder / "calm")

@@ -30,7 +30,7 @@ def steps() -> dict[str, str]:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the project with the instrument of the tutorial: a file, a line, a test."""
     folder = tmp_path_factory.mktemp("project")
-    unwanted = shutil.ignore_patterns("__pycache__", "papers", "index.json")
+    unwanted = shutil.ignore_patterns("*.pyc.*", "papers", "index.json")  # compiled files are kept
     shutil.copytree(ROOT / "src" / "inscape", folder / "src" / "inscape", ignore=unwanted)
     (folder / "src" / "inscape" / "papers").mkdir()
     for name in ("pyproject.toml", CONTRACT, *HELPERS):

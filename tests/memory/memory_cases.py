@@ -84,12 +84,12 @@ def interpolation() -> Budgeted:
     return lambda m: inscape.landscape.interpolation(net, x, y, other=other, at=at, memory=m)
 
 
-def beside_another(instrument: Callable[..., Any], **settings: Any) -> Callable[[], Budgeted]:
+def beside_another(instrument: Callable[..., Any], rows: int = 2000) -> Callable[[], Budgeted]:
     """Return a call of an instrument of two networks."""
 
     def case() -> Budgeted:
-        net, other, x = broad(), broad(), drawn(2000, 8)
-        return lambda m: instrument(net, x, other=other, memory=m, **settings)
+        net, other, x = broad(), broad(), drawn(rows, 8)
+        return lambda m: instrument(net, x, other=other, memory=m)
 
     return case
 
@@ -150,12 +150,12 @@ def region_at(inputs: int, units: int) -> Callable[[], Budgeted]:
     return case
 
 
-def grid_regions(method: str) -> Callable[[], Budgeted]:
+def grid_regions(method: str, grid: int) -> Callable[[], Budgeted]:
     """Return a call on a grid of points."""
 
     def case() -> Budgeted:
         net, x = (broad(width=40_000) if method == "jacobian" else dense(8, 60_000, 2)), drawn(9, 8)
-        return lambda m: maps.grid_regions(net, x, grid=24, method=method, memory=m)
+        return lambda m: maps.grid_regions(net, x, grid=grid, method=method, memory=m)
 
     return case
 
@@ -244,13 +244,13 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "local_minimum": of_curvature("local_minimum", products=3),
     "disagreement": beside_another(similarity.disagreement),
     "output_cross_entropy": beside_another(similarity.output_cross_entropy),
-    "map_distance": beside_another(similarity.map_distance),
-    "map_alignment": beside_another(similarity.map_alignment),
-    "map_transfer": beside_another(similarity.map_transfer),
+    "map_distance": beside_another(similarity.map_distance, rows=1000),
+    "map_alignment": beside_another(similarity.map_alignment, rows=1000),
+    "map_transfer": beside_another(similarity.map_transfer, rows=1000),
     "local_maps": at_points(maps.local_maps, points=2000, patterns=False),
     "local_maps, patterns": at_points(maps.local_maps, points=2000, patterns=True),
-    "grid_regions": grid_regions("jacobian"),
-    "grid_regions, pattern": grid_regions("pattern"),
+    "grid_regions": grid_regions("jacobian", 14),
+    "grid_regions, pattern": grid_regions("pattern", 24),
     "line_regions": on_lines(maps.line_regions),
     "line_regions, gradients": on_lines(maps.line_regions, gradients=True),
     "line_regions, maps": on_lines(maps.line_regions, maps=True),

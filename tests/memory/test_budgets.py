@@ -62,7 +62,8 @@ def live():
 
 @pytest.fixture(scope="module")
 def grown():
-    return measured("--repeats", "3", "--small-only", *WITH_HOLES)
+    repeats = ("--repeats", "3", "--enough", str(2 * BUDGET + SLACK))
+    return measured(*repeats, "--small-only", *WITH_HOLES)
 
 
 @needs_proc

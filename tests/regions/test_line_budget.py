@@ -1,6 +1,7 @@
 """Lines within a time: what is covered is a prefix, exact, and says which budget ended it."""
 
 import itertools
+from functools import cache
 
 import pytest
 import torch
@@ -49,6 +50,13 @@ def test_a_graph_is_covered_from_the_first_line_on(seconds):
     assert_prefix(spent(f, x, seconds), line_regions(f, x))
 
 
+@cache
+def whole_chain():
+    """Return a network, points, and all segments between them, computed once for any budget."""
+    f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
+    return f, x, line_regions(f, x)
+
+
 @pytest.mark.parametrize("seconds", [1, 4, 8])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_chain_of_matrices_is_covered_from_the_first_line_on(seconds, threads, monkeypatch):
@@ -56,11 +64,11 @@ def test_a_chain_of_matrices_is_covered_from_the_first_line_on(seconds, threads,
     monkeypatch.setattr(segments, "BLOCK", 4)
     monkeypatch.setattr(segments, "LEAVES", 1)
     monkeypatch.setattr(matrix_layers, "CHUNK", 1)
-    f, x = dense(3, 20, 20, 2), 3 * points(20, 3)
+    f, x, whole = whole_chain()
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        assert_prefix(spent(f, x, seconds), line_regions(f, x))
+        assert_prefix(spent(f, x, seconds), whole)
     finally:
         torch.set_num_threads(before)
 

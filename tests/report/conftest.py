@@ -1,15 +1,62 @@
 """Small looks, taken once, that many tests read."""
 
+from collections.abc import Callable, Hashable, Iterator
+from functools import partial
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from inscape.data import Dataset
 from inscape.models import mlp
+from inscape.regions import Boundary, PlaneRegions
 from inscape.report import Look, look
+from inscape.report.look import page
 
 #: The work of a look that had time for all there is.
 WHOLE = "batch=1600"
+
+
+#: Figures by what they show; it is kept beside them, or another might take its address.
+Figures = dict[tuple[Hashable, ...], tuple[tuple[object, ...], Any]]
+_FIGURES: Figures = {}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def figures() -> Iterator[Figures]:
+    """Draw each figure of a shared look once, on however many pages it stands.
+
+    A test that wants them drawn again clears what is returned.
+    """
+    figure, part, section = page.figure, page._figure, page.slice_section
+
+    def in_the_plane(measured: Any, cut: object) -> Any:
+        if not isinstance(measured.result, PlaneRegions | Boundary):
+            return part(measured, cut)
+        shows = (measured.result, cut)
+        return _once(shows, (str(measured.summary),), lambda: part(measured, cut))
+
+    def of_the_slice(look: Look) -> Any:
+        planes = [m.result for m in look.measurements if isinstance(m.result, PlaneRegions)]
+        return _once((look.slice, *planes), ("slice",), lambda: section(look))
+
+    def of_a_result(result: object, *, prefix: str, label: str) -> Any:
+        make = partial(figure, result, prefix=prefix, label=label)
+        return _once((result,), (prefix, label), make)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "figure", of_a_result)
+        patch.setattr(page, "_figure", in_the_plane)
+        patch.setattr(page, "slice_section", of_the_slice)
+        yield _FIGURES
+
+
+def _once(shows: tuple[object, ...], words: tuple[str, ...], make: Callable[[], Any]) -> Any:
+    key = (*map(id, shows), *words)
+    if key not in _FIGURES:
+        _FIGURES[key] = shows, make()
+    return _FIGURES[key][1]
 
 
 def step(x: Tensor) -> Tensor:
