@@ -22,6 +22,7 @@ from inscape.lab.statistics import (
     kendall_tau,
     mean_estimate,
     paired_difference,
+    proportion_of,
     tau_ceiling,
 )
 from inscape.lab.store import Record
@@ -198,6 +199,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     top = ceiling(records)
     for name, values in by_measure.items():
         found[f"tau/{name}"] = mean_estimate(list(values.values()), within=CORRELATION)
+        found[f"rising/{name}"] = proportion_of([tau > 0 for tau in values.values()])
         found[f"share/{name}"] = bootstrap_estimate([tau / top for tau in values.values()])
         found |= _means(records, name)
     first, second = ([m for m in order if m in names] for order in (FIRST_ORDER, SECOND_ORDER))
