@@ -1,33 +1,24 @@
 """Figure 12: what a network makes of two peaks, and what becomes of it with more."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from inscape._core.result import PROPORTION
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Claim, Experiment, Figure, Settings, Trend
+from inscape.lab.experiment import Claim, Experiment, Figure, Panel, Settings, Trend
 from inscape.lab.grids import grid
 from inscape.lab.quantities import Column, Difference, Mean, Quantities
 from inscape.lab.records import Record, Records
 from inscape.papers.courtois._peaks import CASES
 from inscape.papers.courtois._toys import alike
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
-
 #: Cases with more samples take four networks: their training takes four times as long.
 LARGE, FEW = ("four, more data", "four, more data, adam"), 4
 PICTURES = ("purity on the map", "agreement on the map", "purity of features", "purity untrained")
 SHARING = ("first shares one", "ten share one")
 WHOLE = grid(case=list(CASES), most=4096, steps=10_000, every=1, seed=list(range(8)))
-
-
-def keeps(settings: Settings) -> bool:
-    """Keep four networks of the large cases, and all others."""
-    return settings["case"] not in LARGE or settings["seed"] < FEW
 
 
 def together(cells: Sequence[Settings]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -107,7 +98,7 @@ def draw(records: Records) -> Figure:
     return figure
 
 
-def _map(ax: "Panel", record: Record) -> None:
+def _map(ax: Panel, record: Record) -> None:
     """Draw features in the colours of classes, and marks for where the peaks lie."""
     import torch
 
@@ -126,7 +117,7 @@ def _map(ax: "Panel", record: Record) -> None:
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.16), ncols=3)
 
 
-def _bars(ax: "Panel", records: Records) -> None:
+def _bars(ax: Panel, records: Records) -> None:
     """Draw the share of unseen inputs that every network gets right."""
     from inscape.figures.style import BLUE, FAINT, quiet_grid
 
@@ -189,10 +180,9 @@ EXPERIMENT = Experiment(
     shows="Figure 12",
     title="Tangent features of all inputs with two peaks; plain descent and Adam with more",
     smoke=grid(case=["two", "four", "four, adam"], most=64, steps=5, every=32, seed=0),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("64 samples, five steps, a map of 63 inputs, one network.",)},
-    keeps=keeps,
+    keeps=lambda settings: settings["case"] not in LARGE or settings["seed"] < FEW,
     together=together,
     batch=8,
     alike=alike,

@@ -1,21 +1,17 @@
 """Figure 3: a noisy sine by processes and networks of many length scales; one is best."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape._core.result import CORRELATION
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import bootstrap_estimate, kendall_tau, mean_estimate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 KINDS = {"process": "Gaussian process", "network": "tanh network"}
 #: Length scales of the processes, 1 / sigma of the networks.
@@ -181,7 +177,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _fit(ax: "Panel", records: Sequence[Record], kind: str, scale: float) -> None:
+def _fit(ax: Panel, records: Sequence[Record], kind: str, scale: float) -> None:
     from inscape.figures.style import FAINT, SKY, VERMILION
 
     for record in records:
@@ -203,7 +199,7 @@ def _fit(ax: "Panel", records: Sequence[Record], kind: str, scale: float) -> Non
 
 
 def _curves(
-    ax: "Panel", records: Sequence[Record], kind: str, scales: list[float], marked: list[float]
+    ax: Panel, records: Sequence[Record], kind: str, scales: list[float], marked: list[float]
 ) -> None:
     from inscape.figures.style import BLUE, FAINT, GREEN, ORANGE, quiet_grid
 

@@ -12,7 +12,10 @@ from inscape.papers.klindt import _attacked as task
 SETS = {"mnist": "MNIST", "cifar10": "CIFAR-10"}
 ATTACKS = ("fgsm", "fgsm-sign", "noise")
 BUDGETS = {"fgsm": task.STEPS, "fgsm-sign": task.STEPS, "noise": task.DEVIATIONS}
-NETS = grid(kind="tanh", strength=task.SCALES)
+NETS = grid(data=["mnist:n=10000", "cifar10:n=10000"], kind="tanh", strength=task.SCALES)
+LAPTOP = grid(NETS, width=512, epochs=20, seed=range(3), points=1000)
+SMALL = grid(LAPTOP, data="digits:n=200", strength=[0.3, 3.0], width=16, epochs=1)
+LARGE = grid(LAPTOP, data=["mnist:n=60000", "cifar10:n=50000"], width=10_000, epochs=50)
 
 
 def _of(records: Sequence[Record]) -> list[str]:
@@ -104,28 +107,9 @@ def _claims(data: str) -> tuple[Trend, ...]:
 EXPERIMENT = Experiment(
     shows="Figure 5",
     title="Accuracy under FGSM and white noise for several length scales, MNIST and CIFAR-10",
-    smoke=grid(
-        grid(data="digits:n=200", **NETS),
-        strength=[0.3, 3.0],
-        width=16,
-        epochs=1,
-        seed=0,
-        points=20,
-    ),
-    laptop=grid(
-        grid(data=["mnist:n=10000", "cifar10:n=10000"], **NETS),
-        width=512,
-        epochs=20,
-        seed=range(3),
-        points=1000,
-    ),
-    paper=grid(
-        grid(data=["mnist:n=60000", "cifar10:n=50000"], **NETS),
-        width=10_000,
-        epochs=50,
-        seed=range(3),
-        points=10_000,
-    ),
+    smoke=grid(SMALL, seed=0, points=20),
+    laptop=LAPTOP,
+    paper=grid(LARGE, points=10_000),
     departures={
         "smoke": ("200 of the embedded digits, 16 units, one epoch.",),
         "laptop": (

@@ -18,6 +18,10 @@ ATTACKS = {"fgsm": task.STEPS, "fgsm-sign": task.STEPS, "noise": task.DEVIATIONS
 LR = 1e-2
 #: A sweep without any network of this accuracy has not learned, and says nothing of robustness.
 LEARNED = 0.2
+LAPTOP = grid(data="cifar10:n=10000", kind=list(KINDS), strength=task.SCALES, width=8, units=512)
+LAPTOP = grid(LAPTOP, epochs=3, seed=range(3), points=500)
+SMALL = grid(LAPTOP, data="digits:n=60,flat=false", strength=[0.3, 3.0], width=2, units=16)
+PAPER = grid(LAPTOP, data="cifar10:n=50000", width=64, units=10_000, epochs=50, points=10_000)
 
 
 def cell(
@@ -201,36 +205,9 @@ def _claims(attack: str, kind: str) -> tuple[Trend, Trend]:
 EXPERIMENT = Experiment(
     shows="Figure 9",
     title="Accuracy on CIFAR-10 of ResNet9 with normalised layers under FGSM and white noise",
-    smoke=grid(
-        data="digits:n=60,flat=false",
-        kind=list(KINDS),
-        strength=[0.3, 3.0],
-        width=2,
-        units=16,
-        epochs=1,
-        seed=0,
-        points=10,
-    ),
-    laptop=grid(
-        data="cifar10:n=10000",
-        kind=list(KINDS),
-        strength=task.SCALES,
-        width=8,
-        units=512,
-        epochs=3,
-        seed=range(3),
-        points=500,
-    ),
-    paper=grid(
-        data="cifar10:n=50000",
-        kind=list(KINDS),
-        strength=task.SCALES,
-        width=64,
-        units=10_000,
-        epochs=50,
-        seed=range(3),
-        points=10_000,
-    ),
+    smoke=grid(SMALL, epochs=1, seed=0, points=10),
+    laptop=LAPTOP,
+    paper=PAPER,
     departures={
         "smoke": ("60 of the embedded digits, 2 filters and 16 units, one epoch.",),
         "laptop": (

@@ -1,6 +1,7 @@
 """Section 3.4.5: a convolutional network, pruned by channels and by the magnitude of weights."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -260,22 +261,16 @@ FIGURE_3_11 = Experiment(
 KEPT = {"channels": 0.6, "magnitude": 0.4}
 
 
-FIGURE_3_12 = Experiment(
+FIGURE_3_12 = replace(
+    FIGURE_3_11,
     shows="Figure 3.12",
     title="Accuracy on CIFAR-10 against the weights that pruning leaves",
-    smoke=grid(data="digits:n=200", epochs=1, seed=0, steps=2),
     laptop=axes("cifar10:n=20000", 3),
     paper=axes("cifar10:n=50000", 1),
     departures={
-        "smoke": ("200 of the embedded digits, one epoch, two steps.",),
+        **FIGURE_3_11.departures,
         "laptop": ("20,000 training images instead of 50,000; three networks instead of one.",),
     },
-    cell=cell,
-    data=hash_of,
-    seconds=seconds,
-    analyse=analyse,
-    conclude=conclude,
-    draw=draw,
     claims=(
         *claims(
             {
@@ -289,6 +284,5 @@ FIGURE_3_12 = Experiment(
         ),
         structural_drops_faster("figure 3.12"),
     ),
-    notes=NOTES,
 )
 """Figure 3.12: a convolutional network on CIFAR-10 with fewer and fewer channels, or weights."""

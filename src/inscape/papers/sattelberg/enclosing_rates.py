@@ -4,18 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from math import sqrt
-from typing import TYPE_CHECKING
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Panel
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import paired_difference, proportion_estimate
 from inscape.papers.sattelberg._disc import ENOUGH, LABELS, SHAPES, cell, seconds
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 #: loss, leak, batch, normalise.
 Row = tuple[str, float, int, bool]
@@ -183,11 +178,6 @@ SMALL = grid(networks=4, epochs=3, points=40)
 HIGH = 0.75
 
 
-def keeps_rates(settings: Settings) -> bool:
-    """Leave out labels of -1 and +1 for the cross entropy, which has none."""
-    return not (settings["loss"] == "BCE" and settings["one"] == "signs")
-
-
 def conclude_rates(records: Sequence[Record]) -> list[str]:
     """Say what other readings of the text give, and which shapes the networks reached."""
     said = []
@@ -257,7 +247,7 @@ def draw_rates(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _row(ax: "Panel", at: int, ours: object, printed: int) -> None:
+def _row(ax: Panel, at: int, ours: object, printed: int) -> None:
     from inscape.figures.style import BLUE, RULE, VERMILION
     from inscape.lab.experiment import Estimate
 
@@ -281,7 +271,7 @@ TABLE_4_2 = Experiment(
         "smoke": ("Four networks of each setting, three epochs, 40 points.",),
         "laptop": ("Only the initialisation and the labels that claims are judged with.",),
     },
-    keeps=keeps_rates,
+    keeps=lambda settings: not (settings["loss"] == "BCE" and settings["one"] == "signs"),
     cell=cell,
     seconds=seconds,
     analyse=analyse,

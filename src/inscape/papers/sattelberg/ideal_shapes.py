@@ -88,9 +88,7 @@ def draw_expansion(records: Sequence[Record]) -> Figure:
 FIGURE_4_4 = Experiment(
     shows="Figure 4.4",
     title="The expansion of a triangle is a hexagon",
-    smoke=EXPANSION,
-    laptop=EXPANSION,
-    paper=EXPANSION,
+    settings=EXPANSION,
     cell=expansion_cell,
     analyse=analyse_expansion,
     conclude=conclude_expansion,
@@ -195,9 +193,7 @@ def view(turn: float, tilt: float) -> Any:
 FIGURE_4_5 = Experiment(
     shows="Figure 4.5",
     title="Octahedron and cuboctahedron as decision regions of four units in space",
-    smoke=BODIES,
-    laptop=BODIES,
-    paper=BODIES,
+    settings=BODIES,
     cell=bodies_cell,
     analyse=analyse_bodies,
     draw=draw_bodies,
@@ -337,9 +333,7 @@ def draw_radii(records: Sequence[Record]) -> Figure:
 TABLE_4_1 = Experiment(
     shows="Table 4.1",
     title="Inner radius of the expanded n-simplex with an outer radius of one",
-    smoke=RADII,
-    laptop=RADII,
-    paper=RADII,
+    settings=RADII,
     cell=radii_cell,
     analyse=analyse_radii,
     conclude=conclude_radii,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Axes, Estimate, Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import paired_difference
@@ -100,11 +100,6 @@ def accuracy_cell(data: str, net: str, optimizer: str, copy: int, epochs: int) -
     return found
 
 
-def keeps_accuracy(settings: Settings) -> bool:
-    """Tell whether a cell exists: there is one linear network, and two copies of the others."""
-    return bool(settings["net"] != "linear" or settings["copy"] == 1)
-
-
 def accuracies(records: Sequence[Record]) -> dict[Key, float]:
     """Return the test accuracy of every network, in percent."""
     return {_key(record): record.values["accuracy"] for record in records}
@@ -181,13 +176,7 @@ def draw_accuracy(records: Sequence[Record]) -> Figure:
 
 
 def _axes(data: Sequence[str], epochs: int) -> Axes:
-    return {
-        "data": data,
-        "net": NETS,
-        "optimizer": list(OPTIMIZERS),
-        "copy": [1, 2],
-        "epochs": [epochs],
-    }
+    return grid(data=data, net=NETS, optimizer=list(OPTIMIZERS), copy=[1, 2], epochs=epochs)
 
 
 TABLE_6_1 = Experiment(
@@ -206,7 +195,7 @@ TABLE_6_1 = Experiment(
         "paper": ("Networks are trained in float32, not in 16 bits.",),
     },
     cell=accuracy_cell,
-    keeps=keeps_accuracy,
+    keeps=lambda settings: bool(settings["net"] != "linear" or settings["copy"] == 1),
     data=hash_of,
     seconds=seconds,
     analyse=analyse_accuracy,

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import log, pi, sin
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import (
@@ -19,10 +19,6 @@ from inscape.lab.statistics import (
     proportion_estimate,
 )
 from inscape.papers.sattelberg._sine import POINTS, cell, seconds
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 Size = tuple[int, int]  # width, depth
 MOST = 1000
@@ -235,7 +231,7 @@ def draw_counts(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _table(ax: "Panel", counts: "object", widths: Sequence[int], depths: Sequence[int]) -> None:
+def _table(ax: Panel, counts: "object", widths: Sequence[int], depths: Sequence[int]) -> None:
     import numpy as np
 
     numbers = np.asarray(counts)
@@ -255,8 +251,7 @@ TABLE_5_1 = Experiment(
     smoke=grid(
         grid(width=[1, 3], depth=[1, 3], batch=[POINTS, 32], **ONCE), trials=16, epochs=50, more=50
     ),
-    laptop=GRID,
-    paper=GRID,
+    settings=GRID,
     departures={"smoke": ("Two widths and depths, 16 networks of each, 50 epochs.",)},
     cell=cell,
     seconds=seconds,
@@ -373,7 +368,7 @@ def draw_fits(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _panel(left: "Panel", right: "Panel", width: int, depth: int, fit: Mapping[str, Any]) -> None:
+def _panel(left: Panel, right: Panel, width: int, depth: int, fit: Mapping[str, Any]) -> None:
     from inscape.figures.style import BLUE, FAINT, RULE, VERMILION
 
     grid = [-pi + 2 * pi * k / 60 for k in range(61)]

@@ -2,19 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Claim, Estimate, Experiment, Figure, Value
+from inscape.lab.experiment import Claim, Estimate, Experiment, Figure, Panel, Value
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import proportion_estimate, resampled, unrepeated
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 Array = npt.NDArray[Any]
 LEVELS = (0.0, 8 / 3, 4.0)
@@ -218,7 +214,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _bars(ax: "Panel", record: Record) -> None:
+def _bars(ax: Panel, record: Record) -> None:
     from inscape.figures.style import FAINT, INK, quiet_grid
 
     found = Counter(record.values["counts"]).most_common(15)[::-1]
@@ -238,7 +234,7 @@ def _bars(ax: "Panel", record: Record) -> None:
     quiet_grid(ax, "x")
 
 
-def _losses(ax: "Panel", record: Record) -> None:
+def _losses(ax: Panel, record: Record) -> None:
     from inscape.figures.style import FAINT, quiet_grid
 
     scale = 1000 / record.settings["runs"]
@@ -289,8 +285,7 @@ EXPERIMENT = Experiment(
     shows="Table 3.2",
     title="The stationary points that a 1-2-1 ReLU network reaches on XOR along a line",
     smoke=grid(WHOLE, runs=60, init="pytorch", reduction="sum", epochs=200),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("60 networks, 200 epochs, one choice.",)},
     cell=cell,
     seconds=lambda settings: 8.0,

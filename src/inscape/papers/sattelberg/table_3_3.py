@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.records import Record
 from inscape.lab.statistics import resampled
 from inscape.papers.sattelberg._difficulty import (
@@ -24,10 +24,6 @@ from inscape.papers.sattelberg._difficulty import (
     redrawing,
 )
 from inscape.papers.sattelberg._npn_metrics import INPUTS, PARITY, classes, tables
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 TEN = 10
 #: Number of the function and count, as printed, from the hardest on.
@@ -163,7 +159,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _list(ax: "Panel", counts: Counts, printed: Mapping[int, int]) -> None:
+def _list(ax: Panel, counts: Counts, printed: Mapping[int, int]) -> None:
     """Draw one row for each of ten problems: sixteen squares, a bar, and a printed count."""
     from inscape.figures.style import BLUE, FAINT, VERMILION
 

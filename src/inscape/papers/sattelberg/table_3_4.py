@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import (
@@ -19,10 +19,6 @@ from inscape.lab.statistics import (
     unrepeated,
 )
 from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 #: Printed: smallest width and number of sub-networks that work, by width (rows) and digits.
 PRINTED: dict[int, tuple[tuple[int, int] | None, ...]] = {
@@ -236,7 +232,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _table(ax: "Panel", cells: Mapping[Size, tuple[int, int] | None]) -> None:
+def _table(ax: Panel, cells: Mapping[Size, tuple[int, int] | None]) -> None:
     widths, digits = (sorted({size[k] for size in cells}) for k in (0, 1))
     sizes = np.full((len(widths), len(digits)), np.nan)
     for (width, n), pair in cells.items():
