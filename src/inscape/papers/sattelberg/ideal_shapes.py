@@ -10,6 +10,7 @@ import numpy as np
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
+from inscape.lab.published import printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
 
@@ -233,15 +234,8 @@ HULLS = 6
 RADII = grid(n=DIMENSIONS)
 #: Squares and rounded values as printed.
 PRINTED = {
-    2: (Fraction(3, 4), 0.87),
-    3: (Fraction(4, 8), 0.71),
-    4: (Fraction(5, 12), 0.64),
-    5: (Fraction(6, 18), 0.58),
-    6: (Fraction(7, 24), 0.54),
-    7: (Fraction(8, 32), 0.5),
-    8: (Fraction(9, 40), 0.47),
-    9: (Fraction(10, 50), 0.45),
-    10: (Fraction(11, 60), 0.43),
+    row["n"]: (Fraction(row["inner_radius_squared"]), row["approx"])
+    for row in printed("sattelberg", "table-4.1")
 }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
 from inscape.lab.grids import grid
+from inscape.lab.published import printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
 from inscape.papers.sattelberg._swaps import (
@@ -16,7 +17,7 @@ from inscape.papers.sattelberg._swaps import (
     distribution,
 )
 
-PRINTED = {1: 1, 2: 2, 3: 3, 4: 5}
+PRINTED = {row["n"]: row["max_swaps"] for row in printed("sattelberg", "table-3.1")[:4]}
 COUNTS = {1: 2, 2: 4, 4: 222, 5: 616126}
 #: Functions that are held beside another member of their class.
 PAIRS = 200

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.grids import grid
+from inscape.lab.published import printed as rows_printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import (
     bootstrap_estimate,
@@ -23,24 +24,14 @@ from inscape.papers.sattelberg._sine import POINTS, cell, seconds
 Size = tuple[int, int]  # width, depth
 MOST = 1000
 #: Table 5.1: rows are widths, columns depths; None is more than 1000.
-PRINTED: tuple[tuple[int | None, ...], ...] = (
-    (1, 1, 3, 4, 1, 18, 51, 333, None, None),
-    (1, 1, 1, 2, 1, 3, 14, 54, 39, 392),
-    (1, 1, 1, 1, 1, 5, 2, 13, 7, 502),
-    (1, 1, 1, 1, 1, 2, 2, 33, 76, None),
-    (1, 1, 1, 1, 1, 1, 2, 6, 50, 599),
-    (1, 1, 1, 1, 1, 1, 2, 6, 70, 112),
-    (1, 1, 1, 1, 1, 1, 3, 9, 55, 444),
-    (1, 1, 1, 1, 1, 1, 1, 3, 2, 428),
-    (1, 1, 1, 1, 1, 1, 1, 1, 30, None),
-    (1, 1, 1, 1, 1, 1, 1, 5, 91, 171),
-)
+PRINTED = [list(row.values())[1:] for row in rows_printed("sattelberg", "table-5.1")]
 SHALLOW, DEEP = range(1, 6), range(6, 11)
 
 
 def printed(width: int, depth: int) -> int | None:
     """Return the printed count of a size."""
-    return PRINTED[width - 1][depth - 1]
+    count: int | None = PRINTED[width - 1][depth - 1]
+    return count
 
 
 def printed_level(depth: int) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
+from inscape.lab.published import printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import (
     bootstrap_estimate,
@@ -20,21 +21,19 @@ from inscape.lab.statistics import (
 )
 from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
 
-#: Printed: smallest width and number of sub-networks that work, by width (rows) and digits.
-PRINTED: dict[int, tuple[tuple[int, int] | None, ...]] = {
-    2: ((1, 1), None, None, None, None, None),
-    3: ((1, 2), (2, 3), (3, 1), (3, 1), None, None),
-    4: ((1, 2), (2, 3), (3, 3), (4, 1), None, None),
-    5: ((1, 3), (2, 8), (3, 8), (4, 3), None, None),
-    6: ((1, 3), (2, 4), (3, 18), (3, 1), (5, 1), (6, 1)),
-    7: ((1, 4), (2, 8), (3, 26), (3, 3), (5, 3), (6, 1)),
-    8: ((1, 5), (2, 5), (3, 41), (3, 5), (5, 4), (6, 2)),
-    9: ((1, 7), (2, 8), (3, 66), (3, 3), (5, 4), (5, 1)),
-    10: ((1, 5), (2, 8), (3, 95), (3, 4), (4, 1), (5, 2)),
-    11: ((1, 6), (2, 13), (3, 143), (3, 4), (4, 1), (5, 1)),
-    12: ((1, 5), (2, 24), (3, 166), (3, 9), (4, 2), (5, 2)),
-    13: ((1, 3), (2, 12), (3, 245), (3, 5), (4, 5), (5, 4)),
-    14: ((1, 5), (2, 25), (3, 278), (3, 10), (5, 22), (5, 3)),
+Size = tuple[int, int]
+
+
+def _pair(entry: str) -> Size | None:
+    """Return the smallest width and the number of sub-networks that work: ``3, 8/10``."""
+    size, _, works = entry.partition(", ")
+    return (int(size), int(works.partition("/")[0])) if works else None
+
+
+#: As printed, by width (rows) and digits.
+PRINTED: dict[int, tuple[Size | None, ...]] = {
+    row["width"]: tuple(_pair(row[f"n={digits}"]) for digits in range(1, 7))
+    for row in printed("sattelberg", "table-3.4")
 }
 #: Smallest width in each column.
 LEAST = {1: 1, 2: 2, 3: 3, 4: 3, 5: 4, 6: 5}
@@ -45,7 +44,6 @@ MANY = 400
 #: A loss that no network reaches.
 NEVER = 1e-30
 ONCE = grid(digits=range(1, 7), epochs=4000, stop=[True, False])
-Size = tuple[int, int]
 
 
 def cell(width: int, digits: int, trials: int, epochs: int, stop: bool) -> dict[str, Any]:
@@ -89,15 +87,15 @@ def likely(record: Record) -> bool:
 
     A network that does not solve parity counts as one of endless width, as a dash does.
     """
-    printed = _printed(record)
-    size = printed[0] if printed else record.settings["width"] + 1
+    theirs = _printed(record)
+    size = theirs[0] if theirs else record.settings["width"] + 1
     found = [one or record.settings["width"] + 1 for one in record.values["smallest"]]
 
     def law(limit: int) -> float:
         share = (sum(one <= limit for one in found) + 0.5) / (len(found) + 1)
         return float(1 - (1 - share) ** FOUR)
 
-    reached = 1.0 if printed is None else law(size)
+    reached = 1.0 if theirs is None else law(size)
     return reached >= 0.025 and law(size - 1) <= 0.975
 
 
@@ -196,9 +194,9 @@ def conclude(records: Sequence[Record]) -> list[str]:
     pairs = [(_printed(record), best(record), record) for record in some]
     same = sum((a and a[0]) == (b and b[0]) for a, b, _ in pairs)
     lower = []
-    for printed, _, record in pairs:
+    for theirs, _, record in pairs:
         sizes = [size for size in record.values["smallest"] if size]
-        if sizes and (printed is None or min(sizes) < printed[0]):
+        if sizes and (theirs is None or min(sizes) < theirs[0]):
             width, digits = _size(record)
             lower.append(f"{digits}-parity from width {width} to {min(sizes)}")
     said = [f"The best of four networks has the printed width in {same} of {len(pairs)} cells."]
