@@ -73,3 +73,13 @@ def test_another_word_is_another_hash():
     }
     assert len(hashes) == 5
     assert claim_hash(CLAIM) == claim_hash(replace(CLAIM))
+
+
+def test_scales_that_are_not_given_have_the_settings_of_the_experiment():
+    whole = Experiment(
+        shows="Table 1", title="Sums", cell=cell, smoke={"size": [1]}, settings={"size": [2]}
+    )
+    assert [whole.axes(scale) for scale in ("smoke", "laptop", "paper")] == [
+        {"size": [1]}, {"size": [2]}, {"size": [2]}
+    ]  # fmt: skip
+    assert not TABLE.axes("laptop")

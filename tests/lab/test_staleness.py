@@ -99,3 +99,11 @@ def test_proven_rewrites_are_read_from_beside_the_records(store):
     rows = '[{"experiment": "toys/table-1", "before": "a", "after": "b", "cells": 1}]'
     (store.root / "rewrites.json").write_text(rows)
     assert rewrites(store) == {"a": "b"}
+
+
+def test_a_claim_that_says_it_was_written_later_makes_no_record_stale(store):
+    (record, *_) = store.records("toys/table-1", "smoke")
+    today = {**record.claims, "later": "x", "secretly": "y"}
+    assert difference(record, today, frozenset({"later"})) == "claim secretly added after the run"
+    changed = {**record.claims, "up": "another text"}
+    assert difference(record, changed, frozenset({"up"})) == "claim up changed after the run"

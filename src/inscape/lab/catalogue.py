@@ -177,6 +177,11 @@ def claim_hashes(id: str) -> dict[str, str]:
     return {name: claim_hash(claim) for name, claim in claims(id).items()}
 
 
+def later_claims(id: str) -> frozenset[str]:
+    """Return the claims that say themselves that they were written after the records."""
+    return frozenset(name for name, claim in claims(id).items() if claim.added)
+
+
 def _sharers(id: str) -> Iterator[tuple[str, str]]:
     """Yield the experiments beside ``id`` whose records are in the end those of ``id``."""
     own = path_of(id)

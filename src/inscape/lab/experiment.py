@@ -17,9 +17,12 @@ from inscape.lab.margins import QuantityKind
 from inscape.lab.records import Record, Records, in_view
 
 if TYPE_CHECKING:
+    import matplotlib.axes
     from matplotlib.figure import Figure as Figure
+
+    Panel = matplotlib.axes.Axes
 else:
-    Figure = Any  # matplotlib is loaded once something is drawn
+    Figure = Panel = Any  # matplotlib is loaded once something is drawn
 
 ScaleName = Literal["smoke", "laptop", "paper"]
 SCALES: tuple[ScaleName, ...] = ("smoke", "laptop", "paper")
@@ -247,6 +250,7 @@ class Experiment:
         smoke: Settings that take seconds; for CI, never a verdict.
         laptop: Settings that take minutes to an hour on two cores.
         paper: The paper's own settings.
+        settings: Settings of the scales that are not given.
         departures: For each scale, how its settings depart from the paper's, one sentence each.
         cell: Runs one cell: ``cell(**settings) -> outcome``.
         together: Runs many cells at once and yields ``(index, outcome)`` as each is done; the
@@ -275,6 +279,7 @@ class Experiment:
     smoke: Axes = field(default_factory=dict)
     laptop: Axes = field(default_factory=dict)
     paper: Axes = field(default_factory=dict)
+    settings: Axes = field(default_factory=dict)
     departures: Mapping[ScaleName, tuple[str, ...]] = field(default_factory=dict)
     cell: Callable[..., CellValues] | None = None
     together: Callable[[Sequence[Settings]], CellsRun] | None = None
@@ -302,6 +307,8 @@ class Experiment:
                 f"an experiment needs exactly one of cell, together and same_as, found "
                 f"{', '.join(ways) or 'none'} in {self.shows!r}."
             )
+        for scale in SCALES if self.settings else ():
+            object.__setattr__(self, scale, self.axes(scale) or self.settings)
         for name in ("analyse", "draw", "conclude"):
             if inspect.isfunction(function := getattr(self, name)):
                 object.__setattr__(self, name, _viewing(function))

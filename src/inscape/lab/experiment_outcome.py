@@ -197,9 +197,12 @@ def changed_claims(id: str, records: Sequence[Record]) -> dict[str, int]:
         records: Records of it.
     """
     now = catalogue.claim_hashes(catalogue.source(id))
+    later = catalogue.later_claims(catalogue.source(id))
     counts: dict[str, int] = {}
     for record in records:
         for name in sorted({*now, *record.claims}):
+            if name in later and name not in record.claims:  # as the claim says itself
+                continue
             if record.claims.get(name) != now.get(name):
                 counts[name] = counts.get(name, 0) + 1
     return counts

@@ -10,7 +10,7 @@ from typing import Any
 
 from inscape._core import checks
 from inscape.files.atomic import check_writable
-from inscape.lab.catalogue import experiment, name_of, resolved, source
+from inscape.lab.catalogue import experiment, later_claims, name_of, resolved, source
 from inscape.lab.cluster import DATA, environment
 from inscape.lab.encoding import canonical
 from inscape.lab.executors import Executor
@@ -251,7 +251,9 @@ def _left_unchanged(axis: str, ids: Sequence[str]) -> str:
 
 def _other_claims(planned: RunPlan, records: Sequence[Record]) -> Iterator[str]:
     """Say how many records were made under another wording of the claims, and of which."""
-    counts = Counter(difference(record, planned.claims) for record in records)
+    counts = Counter(
+        difference(record, planned.claims, later_claims(planned.name)) for record in records
+    )
     for reason, count in counts.items():
         if reason:
             yield (

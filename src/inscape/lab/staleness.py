@@ -39,6 +39,7 @@ def stale_records(store: Store) -> list[StaleRecord]:
     known = {listing.id for listing in catalogue.experiments()}
     today: dict[str, dict[str, str]] = {}
     code: dict[str, str] = {}
+    later: dict[str, frozenset[str]] = {}
     proven = rewrites(store)
     records = []
     for name, scale, key in store.places():
@@ -52,9 +53,13 @@ def stale_records(store: Store) -> list[StaleRecord]:
         if name not in today:
             today[name] = catalogue.claim_hashes(name)
             code[name] = cell_code_hash(catalogue.experiment(name))
+            later[name] = catalogue.later_claims(name)
         if record is None:
             continue
-        reasons = [difference(record, today[name]), other_code(record, code[name], proven)]
+        reasons = [
+            difference(record, today[name], later[name]),
+            other_code(record, code[name], proven),
+        ]
         if reason := "; ".join(filter(None, reasons)):
             records.append(StaleRecord(experiment=name, scale=scale, key=key, reason=reason))
     return records
@@ -86,18 +91,21 @@ def other_code(record: Record, today: str, proven: Mapping[str, str]) -> str:
     return "made by other code than today's" if code and code != today else ""
 
 
-def difference(record: Record, today: Mapping[str, str]) -> str:
+def difference(
+    record: Record, today: Mapping[str, str], later: frozenset[str] = frozenset()
+) -> str:
     """Return which claims of a record are not today's, in the middle of a sentence.
 
     Args:
         record: The record, which knows the hash of each claim when it was made.
         today: The hash of each claim of its experiment now.
+        later: Claims that say themselves that they were written after the records.
     """
     then = record.claims
     changed = [name for name in then if name in today and then[name] != today[name]]
     parts = {
         "changed": changed,
-        "added": [name for name in today if name not in then],
+        "added": [name for name in today if name not in then and name not in later],
         "dropped": [name for name in then if name not in today],
     }
     return "; ".join(

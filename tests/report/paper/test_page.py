@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 
 import fake_paper
+from inscape import figures
 from inscape.lab.experiment import Estimate, Experiment, Trend, Value
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, judge
 from inscape.report.html import LIMIT
 from inscape.report.paper import page as paper_module
+from inscape.report.paper import section as section_module
 from inscape.report.paper.claims import claim, formula, interval, spread
 from inscape.report.paper.page import citation, page_of, paper_page, write_pages
 from inscape.report.paper.section import kicker, section
@@ -167,7 +169,12 @@ def test_large_figures_become_pixels_with_the_same_words(store, monkeypatch):
 def test_too_large_a_page_shows_pixels(store, written, monkeypatch):
     assert "<img" not in written
     monkeypatch.setattr(paper_module, "LIMIT", len(written.encode()))
+    drawn = []
+    monkeypatch.setattr(
+        section_module, "rendered", lambda ax: drawn.append(ax) or figures.rendered(ax)
+    )
     assert "<img" in paper_page("fake", store)
+    assert len(drawn) == 1  # not once more for each limit
 
 
 def test_button_holds_the_quantities(parsed):

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.lab.experiment import Figure, Panel
+
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
     from torch import nn
 
 
@@ -25,7 +25,7 @@ def described(part: "nn.Module") -> str:
     return ", ".join(words)
 
 
-def structure(p: int, r: int = 2) -> "Figure":
+def structure(p: int, r: int = 2) -> Figure:
     """Draw one row on its way through the levels of the exact network."""
     import torch
 
@@ -54,7 +54,7 @@ def structure(p: int, r: int = 2) -> "Figure":
     return figure
 
 
-def _strip(ax: "Panel", values: Any, height: float, p: int) -> None:
+def _strip(ax: Panel, values: Any, height: float, p: int) -> None:
     """Draw a row of pixels across the whole width."""
     from inscape.figures.style import BLUE, RULE
 
@@ -76,7 +76,7 @@ def _rectangle(
     return Rectangle(place, width, height, **look)
 
 
-def framed(ax: "Panel", picture: Any) -> None:
+def framed(ax: Panel, picture: Any) -> None:
     """Draw a picture of greys, or of colours, within a thin frame."""
     from inscape.figures.style import RULE
 
@@ -86,7 +86,7 @@ def framed(ax: "Panel", picture: Any) -> None:
         spine.set(visible=True, color=RULE)
 
 
-def scales(blocks: Sequence[Mapping[str, Any]]) -> "Figure":
+def scales(blocks: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw the blocks of a U-Net: as tall as their images, one column for each, lower by scale."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, FAINT, GREEN, ORANGE

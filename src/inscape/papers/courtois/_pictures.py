@@ -1,17 +1,16 @@
 """Points of the plane, surfaces over it, and neighbours in it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
+from inscape.lab.experiment import Panel
 
 Array = npt.NDArray[Any]
 
 
-def scatter(ax: "Panel", x: Array, y: Array, *, size: float = 4, alpha: float = 1.0) -> None:
+def scatter(ax: Panel, x: Array, y: Array, *, size: float = 4, alpha: float = 1.0) -> None:
     """Draw points in the colours of their classes."""
     from inscape.figures.style import BLUE, VERMILION
 
@@ -21,7 +20,7 @@ def scatter(ax: "Panel", x: Array, y: Array, *, size: float = 4, alpha: float = 
     ax.set_aspect("equal")
 
 
-def surface(ax: "Panel", values: Array, reach: float) -> Any:
+def surface(ax: Panel, values: Array, reach: float) -> Any:
     """Draw values on a square grid, with the line on which they change their sign."""
     from inscape.figures.style import INK, SIGNED
 
@@ -38,7 +37,7 @@ def surface(ax: "Panel", values: Array, reach: float) -> Any:
     return image
 
 
-def sides(ax: "Panel", classes: Array, reach: float) -> None:
+def sides(ax: Panel, classes: Array, reach: float) -> None:
     """Draw on which side of a plane the points of a square grid lie."""
     from matplotlib.colors import ListedColormap
 
@@ -55,7 +54,7 @@ def sides(ax: "Panel", classes: Array, reach: float) -> None:
     ax.set_aspect("equal")
 
 
-def ring(ax: "Panel", radius: float) -> None:
+def ring(ax: Panel, radius: float) -> None:
     """Draw a dotted circle around the origin."""
     from inscape.figures.style import INK
 
@@ -63,7 +62,7 @@ def ring(ax: "Panel", radius: float) -> None:
     ax.plot(radius * np.cos(turn), radius * np.sin(turn), color=INK, lw=0.8, ls=":")
 
 
-def near(ax: "Panel", x: Array, y: Array, rows: Array, query: Array) -> None:
+def near(ax: Panel, x: Array, y: Array, rows: Array, query: Array) -> None:
     """Draw all points faintly, the near ones in the colours of their classes, and the query."""
     from inscape.figures.style import INK, RULE
 

@@ -1,21 +1,18 @@
 """Figures of residuals: how they grow with the step, with a line of the power that is claimed."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inscape.lab.experiment import Panel
 from inscape.lab.store import Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
 
 #: What stands for zero in logarithms: less than any residual of float64.
 ZERO = 1e-17
 
 
 def points_and_means(
-    ax: "Panel", x: Sequence[float], y: Sequence[float], name: str, number: int = 0
+    ax: Panel, x: Sequence[float], y: Sequence[float], name: str, number: int = 0
 ) -> tuple[list[float], list[float]]:
     """Draw points, and a line through their geometric means at each place, which is returned."""
     from inscape.figures.style import CATEGORIES, DASHES, quiet_grid
@@ -33,9 +30,7 @@ def points_and_means(
     return places, middle
 
 
-def powers(
-    ax: "Panel", lines: Mapping[str, Sequence[Record]], x: str, y: str, power: float
-) -> None:
+def powers(ax: Panel, lines: Mapping[str, Sequence[Record]], x: str, y: str, power: float) -> None:
     """Draw ``y`` against ``x`` in logarithms for each name, and a dotted line of a power."""
     from inscape.figures.style import FAINT
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from inscape._core.result import PROPORTION, REAL
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.experiment import Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.quantities import Column, Difference, Largest, Mean, Quantities
 from inscape.lab.records import Records
@@ -137,11 +137,6 @@ def draw(records: Records) -> Figure:
     return figure
 
 
-def seconds(settings: Settings) -> float:
-    """Guess the time of a cell: training, and going back through it twice."""
-    return float(settings["steps"] * (2e-3 + settings["n"] * 1.4e-5))
-
-
 def _guesses(peaks: int, word: str) -> dict[str, str]:
     """Return the claims about inputs with so many peaks."""
     kinds = NAMES.items()
@@ -179,7 +174,7 @@ EXPERIMENT = Experiment(
         "laptop": ("3000 steps instead of 10,000, 16 queries, four networks of each kind.",),
     },
     cell=cell,
-    seconds=seconds,
+    seconds=lambda settings: float(settings["steps"] * (2e-3 + settings["n"] * 1.4e-5)),
     analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,

@@ -64,9 +64,7 @@ def draw(records: Records) -> Figure:
 EXPERIMENT = Experiment(
     shows="Figure 11",
     title="Rows of pixels with two peaks: does the middle lie between them?",
-    smoke=WHOLE,
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     cell=cell,
     analyse=Quantities({name: Exact(name) for name in ("inputs", "mixed", "vote")}),
     conclude=conclude,

@@ -4,7 +4,7 @@ from typing import Any
 
 from inscape._core.result import PROPORTION
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.experiment import Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.quantities import Largest, Mean, Quantities
 from inscape.lab.records import Record, Records
@@ -90,20 +90,14 @@ def draw(records: Records) -> Figure:
     return figure
 
 
-def seconds(settings: Settings) -> float:
-    """Guess the time of a cell: mostly training."""
-    return 0.2 + float(settings["steps"]) * 2e-3
-
-
 EXPERIMENT = Experiment(
     shows="Section 4.2",
     title="A network with a linear last layer is a linear function of its tangent features",
     smoke=grid(activation="gelu", width=4, steps=[0, 5], n=32, seed=0),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("One small network, 32 points, five steps.",)},
     cell=cell,
-    seconds=seconds,
+    seconds=lambda settings: 0.2 + float(settings["steps"]) * 2e-3,
     analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,

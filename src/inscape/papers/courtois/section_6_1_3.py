@@ -198,38 +198,17 @@ def seconds(settings: Settings) -> float:
     )
 
 
-EVERY = grid(variant=list(VARIANTS), r=[2, 4, 6, 8, 16])
+LAPTOP = grid(variant=list(VARIANTS), r=[2, 4, 6, 8, 16], ones=10, lr=0.03, seed=range(12))
+LAPTOP = grid(LAPTOP, p=128, n=10_000, batch=32, epochs=3, tested=5000)
+SMALL = grid(LAPTOP, r=[2, 8], ones=4, lr=0.01, seed=0, p=32, n=32, batch=16)
 
 
 EXPERIMENT = Experiment(
     shows="Section 6.1.3",
     title="Training the exact structure on the completion of a row",
-    smoke=grid(
-        variant=list(VARIANTS),
-        r=[2, 8],
-        ones=4,
-        lr=0.01,
-        seed=0,
-        p=32,
-        n=32,
-        batch=16,
-        epochs=1,
-        tested=8,
-    ),
-    laptop=grid(
-        EVERY, ones=10, lr=0.03, seed=range(12), p=128, n=10_000, batch=32, epochs=3, tested=5000
-    ),
-    paper=grid(
-        EVERY,
-        ones=[4, 10, 20],
-        lr=[0.01, 0.03],
-        seed=range(12),
-        p=128,
-        n=10_000,
-        batch=32,
-        epochs=30,
-        tested=100_000,
-    ),
+    smoke=grid(SMALL, epochs=1, tested=8),
+    laptop=LAPTOP,
+    paper=grid(LAPTOP, ones=[4, 10, 20], lr=[0.01, 0.03], epochs=30, tested=100_000),
     departures={
         "smoke": ("Rows of 32 pixels, one epoch on 32 of them: only to see that it runs.",),
         "laptop": (

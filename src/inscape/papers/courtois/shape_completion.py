@@ -178,29 +178,11 @@ def seconds(settings: Settings) -> float:
     return float(2 + 7e-9 * seen * load + 0.01 * (settings["n"] + 3 * settings["tested"]))
 
 
-LAPTOP = grid(
-    side=64,
-    n=1024,
-    tested=200,
-    channels=[[8, 8, 16, 16, 32, 32]],
-    epochs=30,
-    batch=32,
-    lr=0.01,
-    seed=range(3),
-)
-PAPER = grid(
-    side=128,
-    n=10_000,
-    tested=1000,
-    channels=[[16, 32, 64, 128, 256, 512]],
-    epochs=150,
-    batch=32,
-    lr=0.01,
-    seed=range(3),
-)
-SMOKE = grid(
-    LAPTOP, side=32, n=8, tested=2, channels=[[2, 2, 2, 2, 2, 2]], epochs=1, batch=4, seed=0
-)
+LAPTOP = grid(side=64, n=1024, tested=200, channels=[[8, 8, 16, 16, 32, 32]], epochs=30)
+LAPTOP = grid(LAPTOP, batch=32, lr=0.01, seed=range(3))
+WIDE = [[16, 32, 64, 128, 256, 512]]
+PAPER = grid(LAPTOP, side=128, n=10_000, tested=1000, channels=WIDE, epochs=150)
+SMOKE = grid(LAPTOP, side=32, n=8, tested=2, channels=[[2] * 6], epochs=1, batch=4, seed=0)
 DEPARTURE = (
     "Images of 64 x 64 pixels (drawn at 256 x 256) instead of 128 x 128, 1024 shapes of training "
     "instead of 10,000, 30 epochs instead of 150, and a U-Net of 8 to 32 channels: minutes on one "

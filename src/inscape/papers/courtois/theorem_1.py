@@ -3,7 +3,7 @@
 from typing import Any
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.experiment import Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.quantities import Largest, Mean, Quantities, Slope
 from inscape.lab.records import Records
@@ -100,20 +100,14 @@ def draw(records: Records) -> Figure:
     return figure
 
 
-def seconds(settings: Settings) -> float:
-    """Guess the time of a cell: by steps."""
-    return float(settings["time"] / settings["eta"] * 6e-3)
-
-
 EXPERIMENT = Experiment(
     shows="Theorem 1",
     title="The continuous-time formula: exact for the speed, a limit for the trained function",
     smoke=grid(eta=[0.5, 0.25], time=2.0, n=16, queries=4, seed=0),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("16 samples, 4 queries, up to 8 large steps, one network.",)},
     cell=cell,
-    seconds=seconds,
+    seconds=lambda settings: float(settings["time"] / settings["eta"] * 6e-3),
     analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.experiment import Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.quantities import Largest, Quantities, Slope
 from inscape.lab.records import Records
@@ -93,20 +93,14 @@ def draw(records: Records) -> Figure:
     return figure
 
 
-def seconds(settings: Settings) -> float:
-    """Guess the time of a cell: by steps."""
-    return float(settings["time"] / settings["eta"] * 1e-2)
-
-
 EXPERIMENT = Experiment(
     shows="Theorem 3",
     title="The formula for several outputs, by squared error and by cross entropy",
     smoke=grid(WHOLE, eta=[0.04, 0.02], time=0.16, n=8, queries=2, seed=0),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("Eight samples, two queries, up to eight steps, one network.",)},
     cell=cell,
-    seconds=seconds,
+    seconds=lambda settings: float(settings["time"] / settings["eta"] * 1e-2),
     analyse=QUANTITIES,
     draw=draw,
     claims=claims(

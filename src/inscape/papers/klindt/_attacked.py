@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Estimate, Settings
+from inscape.lab.experiment import Estimate, Panel, Settings
 from inscape.lab.statistics import bootstrap_estimate, kendall_tau
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
     from inscape.data import Dataset
 
 #: 1 / sigma of the tanh networks; the paper names the baseline 1 only.
@@ -194,7 +192,7 @@ def clean_trend(by_seed: dict[int, dict[float, npt.NDArray[Any]]]) -> Estimate:
 
 
 def panel(
-    ax: "Panel",
+    ax: Panel,
     by_seed: dict[int, dict[float, npt.NDArray[Any]]],
     budgets: Sequence[float],
     word: str,

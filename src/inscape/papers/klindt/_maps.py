@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.lab.experiment import Figure, Panel
 from inscape.lab.store import Record
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 #: Decades of squared error between the darkest and the brightest colour of a map at most.
@@ -18,7 +17,7 @@ DECADES = 8
 
 
 def error_map(
-    ax: "Panel", values: npt.NDArray[Any], limit: float, *, low: float, high: float
+    ax: Panel, values: npt.NDArray[Any], limit: float, *, low: float, high: float
 ) -> "AxesImage":
     """Draw log10 of the squared error; brighter is better, as in the paper (K8)."""
     image = ax.imshow(
@@ -36,7 +35,7 @@ def error_map(
     return image
 
 
-def dots(ax: "Panel", x: npt.NDArray[Any]) -> None:
+def dots(ax: Panel, x: npt.NDArray[Any]) -> None:
     """Draw the training points over a map."""
     from inscape.figures.style import VERMILION
 
@@ -45,7 +44,7 @@ def dots(ax: "Panel", x: npt.NDArray[Any]) -> None:
 
 def rows_of_maps(
     rows: Sequence[Mapping[str, Record | None]], limit: float, *, with_dots: bool = True
-) -> "Figure":
+) -> Figure:
     """Draw maps in rows, each under its title and with a scale of colours of its own."""
     from matplotlib.figure import Figure
 

@@ -1,22 +1,18 @@
 """Beyond section 4: which control gives deep networks a length scale, and robustness with it?"""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from inscape._core.result import CORRELATION, PROPORTION
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import paired_difference
 from inscape.papers.klindt import _deep_trends as trends
 from inscape.papers.klindt._deep_claims import CLAIMS
 from inscape.papers.klindt._deep_trends import Place, Sweep
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 #: Controls and their words; the first is the paper's, those from ``decay`` on are for comparison.
 CONTROLS = {
@@ -240,7 +236,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _panel(ax: "Panel", found: dict[Place, Sweep], task: str, activation: str, depth: int) -> None:
+def _panel(ax: Panel, found: dict[Place, Sweep], task: str, activation: str, depth: int) -> None:
     from inscape.figures.style import CATEGORIES, INK, quiet_grid
 
     name, factor = ("scale", 1.0) if task == "sums" else ("robust", 100.0)

@@ -16,6 +16,10 @@ from inscape.papers.klindt import _attacked as task
 KINDS = {"tanh": "tanh, sigma", "relu": "ReLU, weight decay"}
 WORDS = {"tanh": "1/sigma", "relu": "weight decay"}
 ATTACKS = {"fgsm": task.STEPS, "noise": task.DEVIATIONS}
+STRENGTHS = sorted({*task.SCALES, *task.DECAYS})
+LAPTOP = grid(data="mnist:n=10000", kind=list(KINDS), strength=STRENGTHS, width=512, epochs=20)
+LAPTOP = grid(LAPTOP, seed=range(3), points=1000)
+SMALL = grid(LAPTOP, data="digits:n=200", strength=[0.0, 0.01, 1.0, 3.0], width=16, epochs=1)
 
 
 def keeps(settings: Any) -> bool:
@@ -108,33 +112,9 @@ def draw(records: Sequence[Record]) -> Figure:
 EXPERIMENT = Experiment(
     shows="Figure 10",
     title="Gain in accuracy on MNIST by sigma (tanh) and by weight decay (ReLU)",
-    smoke=grid(
-        data="digits:n=200",
-        kind=list(KINDS),
-        strength=[0.0, 0.01, 1.0, 3.0],
-        width=16,
-        epochs=1,
-        seed=[0, 1],
-        points=20,
-    ),
-    laptop=grid(
-        data="mnist:n=10000",
-        kind=list(KINDS),
-        strength=sorted({*task.SCALES, *task.DECAYS}),
-        width=512,
-        epochs=20,
-        seed=range(3),
-        points=1000,
-    ),
-    paper=grid(
-        data="mnist:n=60000",
-        kind=list(KINDS),
-        strength=sorted({*task.SCALES, *task.DECAYS}),
-        width=10_000,
-        epochs=50,
-        seed=range(3),
-        points=10_000,
-    ),
+    smoke=grid(SMALL, seed=[0, 1], points=20),
+    laptop=LAPTOP,
+    paper=grid(LAPTOP, data="mnist:n=60000", width=10_000, epochs=50, points=10_000),
     departures={
         "smoke": ("200 of the embedded digits, 16 units, one epoch.",),
         "laptop": (

@@ -85,8 +85,7 @@ EXPERIMENT = Experiment(
     smoke=grid(
         symmetric=[False, True], seed=[0, 1], inverse_sigma=1.0, width=16, n=24, steps=40, grid=32
     ),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("16 units, 24 points, 40 steps, two seeds.",)},
     cell=cell,
     seconds=seconds,

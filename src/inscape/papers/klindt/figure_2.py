@@ -1,20 +1,16 @@
 """Figure 2: on the annulus a network fails in the hole and outside, a Gaussian process does not."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Experiment, Figure, Settings
+from inscape.lab.experiment import Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
 from inscape.lab.quantities import Column, LogRatio, Mean, Quantities
 from inscape.lab.records import Record, Records
 from inscape.papers.klindt import _maps
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 INNER, LIMIT, GRID = 0.5, 1.5, 256
 ZONES = ("ring", "hole", "outside")
@@ -186,7 +182,7 @@ def draw(records: Records) -> Figure:
     return figure
 
 
-def _radial(ax: "Panel", record: Record) -> None:
+def _radial(ax: Panel, record: Record) -> None:
     """Draw the negative log error against the radius, in three zones."""
     from inscape.figures.style import GREEN, INK, ORANGE, VERMILION
 
@@ -200,7 +196,7 @@ def _radial(ax: "Panel", record: Record) -> None:
     ax.set(xlabel="norm of the input", ylabel="-log10 squared error", xlim=(0, ends[-1]))
 
 
-def _key(ax: "Panel") -> None:
+def _key(ax: Panel) -> None:
     """Draw which colour stands for which angle, and for which zone."""
     from matplotlib.patches import Patch
 

@@ -1,20 +1,17 @@
 """Figure 3: a noisy sine by processes and networks of many length scales; one is best."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.result import CORRELATION
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
-from inscape.lab.statistics import bootstrap_estimate, kendall_tau
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
+from inscape.lab.statistics import bootstrap_estimate, kendall_tau, mean_estimate
 
 KINDS = {"process": "Gaussian process", "network": "tanh network"}
 #: Length scales of the processes, 1 / sigma of the networks.
@@ -134,6 +131,10 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
             if taus and len(scales) > 1 and not np.isnan(taus).any():
                 found[f"{name}, {kind}"] = bootstrap_estimate(taus)
     likelihood, test = lines(records, "process", "likelihood"), lines(records, "process", "test")
+    of_network = lines(records, "network", "test")
+    if len(scales) > 1 and (both := sorted(test.keys() & of_network.keys())):
+        taus = [kendall_tau(test[seed], of_network[seed]) for seed in both]
+        found["errors alike"] = mean_estimate(taus, within=CORRELATION)
     if likelihood:
         gaps = [
             float(abs(np.log10(scales[v.argmax()] / scales[test[seed].argmin()])))
@@ -176,7 +177,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _fit(ax: "Panel", records: Sequence[Record], kind: str, scale: float) -> None:
+def _fit(ax: Panel, records: Sequence[Record], kind: str, scale: float) -> None:
     from inscape.figures.style import FAINT, SKY, VERMILION
 
     for record in records:
@@ -198,7 +199,7 @@ def _fit(ax: "Panel", records: Sequence[Record], kind: str, scale: float) -> Non
 
 
 def _curves(
-    ax: "Panel", records: Sequence[Record], kind: str, scales: list[float], marked: list[float]
+    ax: Panel, records: Sequence[Record], kind: str, scales: list[float], marked: list[float]
 ) -> None:
     from inscape.figures.style import BLUE, FAINT, GREEN, ORANGE, quiet_grid
 
@@ -257,6 +258,9 @@ EXPERIMENT = Experiment(
                 f"{what}, the smoother its function."
                 for kind, what in KINDS.items()
             },
+            "acts-alike: errors alike > 0.5": "1/sigma acts on the network as the length scale "
+            "acts on the process: the test errors of both rise and fall together. | Kendall's tau "
+            "of both over the scales, t interval over seeds",
             "likelihood-finds-best: likelihood from best < 0.5": "The likelihood of the process "
             "is largest near the best test error: within half a decade of length scale. | decades "
             "between both, bootstrap over seeds | section 3.3, figure 3 top right; the bound is "

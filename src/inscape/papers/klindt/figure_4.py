@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Experiment, Figure, Settings, Trend
+from inscape.lab.claims import claims
+from inscape.lab.experiment import Experiment, Figure, Settings
 from inscape.lab.grids import grid
 from inscape.lab.quantities import Quantities, Tau
 from inscape.lab.records import Records
@@ -128,18 +129,6 @@ def draw(records: Records) -> Figure:
     )
 
 
-def _falls(word: str, data: str, says: str, source: str) -> Trend:
-    return Trend(
-        name=f"{word}-{data}",
-        says=f"The larger 1/sigma, the smoother {says} ({data}).",
-        of=f"{word}, {data}",
-        side="below",
-        bound=-0.5,
-        test="Kendall's tau with 1/sigma, bootstrap over seeds",
-        source=source,
-    )
-
-
 EXPERIMENT = Experiment(
     shows="Figure 4",
     title="Errors of wide tanh networks on the disc and the annulus for growing length scales",
@@ -158,25 +147,20 @@ EXPERIMENT = Experiment(
     analyse=QUANTITIES,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *(
-            claim
+    claims=claims(
+        {
+            key: says
             for data in SETS
-            for claim in (
-                _falls(
-                    "curvature",
-                    data,
-                    "the learned function: the lower its curvature",
-                    "section 3.4, figure 4; section 3.3 speaks of curvature; the bound is ours",
-                ),
-                _falls(
-                    "ridges",
-                    data,
-                    "the map of errors: the fewer its ridges, where the error changes its sign",
-                    "section 3.4, figure 4; ridges as our reading of smooth, and the bound is ours",
-                ),
-            )
-        ),
+            for key, says in {
+                f"curvature-{data}: curvature, {data} < -0.5": "The larger 1/sigma, the smoother "
+                f"the learned function: the lower its curvature ({data}). | | section 3.4, figure "
+                "4; section 3.3 speaks of curvature; the bound is ours",
+                f"ridges-{data}: ridges, {data} < -0.5": "The larger 1/sigma, the smoother the map "
+                f"of errors: the fewer its ridges, where the error changes its sign ({data}). | | "
+                "section 3.4, figure 4; ridges as our reading of smooth, and the bound is ours",
+            }.items()
+        },
+        test="Kendall's tau with 1/sigma, bootstrap over seeds",
     ),
     errata=("K1", "K2", "K3", "K10"),
     notes=(

@@ -44,8 +44,7 @@ EXPERIMENT = Experiment(
     shows="Figure 6",
     title="Points drawn evenly on the disc and on the annulus",
     smoke=grid(area=list(AREAS), n=64, seed=[0, 1]),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("64 points.",)},
     cell=cell,
     analyse=Quantities(

@@ -16,6 +16,12 @@ from inscape.papers.klindt import _attacked as task
 KINDS = {"tanh": "1/sigma", "relu": "weight decay"}
 
 
+STRENGTHS = sorted({*task.SCALES, *task.DECAYS})
+LAPTOP = grid(data="mnist:n=10000", kind=list(KINDS), strength=STRENGTHS, width=512, epochs=20)
+LAPTOP = grid(LAPTOP, seed=range(2), points=100, steps=50, queries=1000)
+SMALL = grid(LAPTOP, data="digits:n=200", kind="tanh", strength=[0.3, 3.0], width=16, epochs=1)
+
+
 def cell(
     data: str,
     kind: str,
@@ -90,38 +96,11 @@ def draw(records: Sequence[Record]) -> Figure:
 EXPERIMENT = Experiment(
     shows="Figure 8",
     title="Accuracy on MNIST under AutoAttack for several length scales",
-    smoke=grid(
-        data="digits:n=200",
-        kind="tanh",
-        strength=[0.3, 3.0],
-        width=16,
-        epochs=1,
-        seed=0,
-        points=3,
-        steps=2,
-        queries=2,
-    ),
-    laptop=grid(
-        data="mnist:n=10000",
-        kind=list(KINDS),
-        strength=sorted({*task.SCALES, *task.DECAYS}),
-        width=512,
-        epochs=20,
-        seed=range(2),
-        points=100,
-        steps=50,
-        queries=1000,
-    ),
+    smoke=grid(SMALL, seed=0, points=3, steps=2, queries=2),
+    laptop=LAPTOP,
     paper=grid(
-        data="mnist:n=60000",
-        kind=list(KINDS),
-        strength=sorted({*task.SCALES, *task.DECAYS}),
-        width=10_000,
-        epochs=50,
-        seed=range(3),
-        points=1000,
-        steps=100,
-        queries=5000,
+        grid(LAPTOP, data="mnist:n=60000", width=10_000, epochs=50, seed=range(3)),
+        **grid(points=1000, steps=100, queries=5000),
     ),
     departures={
         "smoke": ("200 of the embedded digits, 16 units, two steps of each attack.",),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Value
+from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.quantities import Column, LogRatio, Mean, Quantities, TauOfMeans
 from inscape.lab.records import Records
@@ -131,21 +131,14 @@ def _title(model: str) -> str:
     return f"ReLU N={size}" if kind == "relu" else f"GP λ={size}"
 
 
-def _number(model: str, name: str, printed: Printed) -> Value:
+def _number(model: str, name: str, printed: Printed) -> dict[str, str]:
+    """Return the claim of a printed number: within a power of ten the order of rows is the same."""
     kind, _, size = model.partition("-")
     title = f"ReLU (N={size})" if kind == "relu" else f"GP (lambda={size})"
-    low = kind == "gp" and float(size) >= 1 and name != "ood"
-    return Value(
-        name=f"{name}-{model}",
-        says=f"The {name} error of {title} is {printed.mean:.3g}.",
-        of=f"{name}/{model}",
-        published=printed.mean,
-        published_se=printed.error,
-        side="below" if low or name == "train" else "above",
-        bound=10 * printed.mean if low or name == "train" else printed.mean / 10,
-        at=(title, f"MSE {name}"),
-        source="table 1; the spread is a standard error of 10 repeats",
-    )
+    low = name == "train" or (kind == "gp" and float(size) >= 1 and name != "ood")
+    end = f"below {10 * printed.mean}" if low else f"above {printed.mean / 10}"
+    key = f"{name}-{model}: {name}/{model} = {printed.mean} ({printed.error}), {end}"
+    return {key: f"The {name} error of {title} is {printed.mean:.3g}. | {title} | MSE {name}"}
 
 
 EXPERIMENT = Experiment(
@@ -158,8 +151,7 @@ EXPERIMENT = Experiment(
         steps=60,
         grid=48,
     ),
-    laptop=FULL,
-    paper=FULL,
+    settings=FULL,
     departures={"smoke": ("24 points, 60 steps, two seeds.",)},
     cell=cell,
     seconds=seconds,
@@ -167,7 +159,14 @@ EXPERIMENT = Experiment(
     conclude=conclude,
     draw=draw,
     claims=(
-        *(_number(model, name, printed) for (model, name), printed in PRINTED.items()),
+        *claims(
+            {
+                k: v
+                for place, printed in PRINTED.items()
+                for k, v in _number(*place, printed).items()
+            },
+            source="table 1; the spread is a standard error of 10 repeats",
+        ),
         *claims(
             {
                 "wider-ood: ood with width < -0.9": "Wider networks have a monotonically lower "

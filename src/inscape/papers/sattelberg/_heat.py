@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inscape.lab.experiment import Panel
+
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
     from matplotlib.image import AxesImage
 
 #: Words on bright cells; unlike ink it stays dark on dark paper.
@@ -14,7 +15,7 @@ DARK = "#1a1a1a"
 
 
 def heat_map(
-    ax: "Panel",
+    ax: Panel,
     values: Mapping[tuple[int, int], float],
     *,
     outlined: Collection[tuple[int, int]] = (),

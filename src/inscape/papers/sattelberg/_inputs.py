@@ -6,17 +6,14 @@ rows that are right, both as means over sizes, and the metrics over the number o
 
 from collections.abc import Mapping, Sequence
 from math import hypot, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from inscape.lab.experiment import Estimate, IntervalKind
+from inscape.lab.experiment import Estimate, IntervalKind, Panel
 from inscape.lab.statistics import exact_estimate
 from inscape.lab.store import Record
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
 
 Array = npt.NDArray[Any]
 Group = dict[str, Array]
@@ -135,7 +132,7 @@ def looks(kind: str) -> dict[str, Any]:
     return {"color": colour, "marker": marker, "ms": 4}
 
 
-def line_of(ax: "Panel", groups: Mapping[Key, Group], kind: str, name: str) -> None:
+def line_of(ax: Panel, groups: Mapping[Key, Group], kind: str, name: str) -> None:
     """Draw the mean of a kind against the number of inputs, with its interval."""
     numbers = sorted(n for n, k in groups if k == kind)
     found = [spread(groups[n, kind], name) for n in numbers]

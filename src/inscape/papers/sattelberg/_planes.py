@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
+from inscape.lab.experiment import Panel
 
+if TYPE_CHECKING:
     from inscape.regions.plane_regions import PlaneRegions
 
 Array = npt.NDArray[Any]
@@ -162,7 +162,7 @@ def random_colours(count: int, seed: int = 1) -> Array:
     return found
 
 
-def tiles(ax: "Panel", cells: Cells, colours: Any = None) -> None:
+def tiles(ax: Panel, cells: Cells, colours: Any = None) -> None:
     """Fill every cell, by default with a colour by chance for each merged region."""
     from matplotlib.collections import PolyCollection
 
@@ -173,7 +173,7 @@ def tiles(ax: "Panel", cells: Cells, colours: Any = None) -> None:
     _frame(ax, cells)
 
 
-def signs(ax: "Panel", cells: Cells) -> None:
+def signs(ax: Panel, cells: Cells) -> None:
     """Fill where the output is positive in one colour, and the rest in another."""
     from matplotlib.collections import PolyCollection
 
@@ -186,7 +186,7 @@ def signs(ax: "Panel", cells: Cells) -> None:
     _frame(ax, cells)
 
 
-def bends(ax: "Panel", cells: Cells, layer: int | None = None, **looks: Any) -> None:
+def bends(ax: Panel, cells: Cells, layer: int | None = None, **looks: Any) -> None:
     """Draw the edges that a layer's units make, a colour for each; of all layers in black."""
     from matplotlib.collections import LineCollection
 
@@ -200,7 +200,7 @@ def bends(ax: "Panel", cells: Cells, layer: int | None = None, **looks: Any) -> 
     _frame(ax, cells)
 
 
-def class_lines(ax: "Panel", cells: Cells, colour: str = "white", width: float = 1.4) -> None:
+def class_lines(ax: Panel, cells: Cells, colour: str = "white", width: float = 1.4) -> None:
     """Draw the lines on which the class changes."""
     from matplotlib.collections import LineCollection
 
@@ -208,7 +208,7 @@ def class_lines(ax: "Panel", cells: Cells, colour: str = "white", width: float =
     ax.add_collection(lines)
 
 
-def dual(ax: "Panel", coefficients: Array) -> None:
+def dual(ax: Panel, coefficients: Array) -> None:
     """Draw maps as points: the two slopes are the place, the constant is the colour."""
     from inscape.figures.style import SIGNED, quiet_grid
 
@@ -239,7 +239,7 @@ def surface(ax: Any, cells: Cells) -> None:
     ax.tick_params(labelsize=6, pad=-2)
 
 
-def _frame(ax: "Panel", cells: Cells) -> None:
+def _frame(ax: Panel, cells: Cells) -> None:
     (left, bottom), (right, top) = cells.vertices.min(0), cells.vertices.max(0)
     ax.set(xlim=(left, right), ylim=(bottom, top), xticks=[], yticks=[])
     ax.set_aspect("equal")

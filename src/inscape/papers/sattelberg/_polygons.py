@@ -1,13 +1,12 @@
 """Pictures of closed regions in the plane: kinks as lines, cells by how many units are on."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
+from inscape.lab.experiment import Panel
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +30,7 @@ def is_convex(ring: Array) -> bool:
     return bool((turns > 0).all() or (turns < 0).all())
 
 
-def kinks(ax: "Panel", weight: Sequence[Any], bias: Sequence[float], reach: float) -> None:
+def kinks(ax: Panel, weight: Sequence[Any], bias: Sequence[float], reach: float) -> None:
     """Draw where each unit is zero, and shade cells by how many units are on."""
     from inscape.figures.style import BLUE, GREEN, VERMILION
 
@@ -46,7 +45,7 @@ def kinks(ax: "Panel", weight: Sequence[Any], bias: Sequence[float], reach: floa
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
 
 
-def outline(ax: "Panel", ring: Sequence[Any], **look: Any) -> None:
+def outline(ax: Panel, ring: Sequence[Any], **look: Any) -> None:
     """Draw a closed polygon."""
     points = np.asarray(ring, dtype=float)
     closed = np.concatenate([points, points[:1]])
@@ -54,14 +53,14 @@ def outline(ax: "Panel", ring: Sequence[Any], **look: Any) -> None:
     ax.plot(closed[:, 0], closed[:, 1], **drawn)
 
 
-def circle(ax: "Panel", radius: float, **look: Any) -> None:
+def circle(ax: Panel, radius: float, **look: Any) -> None:
     """Draw a circle around the origin."""
     from matplotlib.patches import Circle
 
     ax.add_patch(Circle((0, 0), radius, **({"fill": False, "lw": 0.9, "ls": "--"} | look)))
 
 
-def problem(ax: "Panel", radii: Sequence[float]) -> None:
+def problem(ax: Panel, radii: Sequence[float]) -> None:
     """Draw the disc and the annulus as areas."""
     from inscape.figures.style import BLUE, VERMILION
 

@@ -10,16 +10,13 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from inscape.lab.experiment import Estimate, Settings
+from inscape.lab.experiment import Estimate, Figure, Panel, Settings
 from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.lab.store import Record
 from inscape.papers.sattelberg import _images
 from inscape.papers.sattelberg import closest_images as _triple
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-    from matplotlib.figure import Figure
-
     from inscape.regions.plane_regions import PlaneRegions
 
 NAMES = {"sgd": "SGD", "adamw": "AdamW"}
@@ -165,7 +162,7 @@ def dense_conclude(records: Sequence[Record]) -> list[str]:
     return [f"Regions in the cross-section, one number for each network. {'; '.join(said)}."]
 
 
-def dense_draw(records: Sequence[Record]) -> "Figure":
+def dense_draw(records: Sequence[Record]) -> Figure:
     """Draw the regions of the first two copies by both optimizers."""
     from inscape.figures.panels import panels
     from inscape.papers.sattelberg._planes import Cells, class_lines, tiles
@@ -183,7 +180,7 @@ def dense_draw(records: Sequence[Record]) -> "Figure":
     return figure
 
 
-def letters(ax: "Panel", places: Sequence[Sequence[float]]) -> None:
+def letters(ax: Panel, places: Sequence[Sequence[float]]) -> None:
     """Mark where the three images are."""
     for letter, (u, v) in zip("ABC", places, strict=True):
         ax.plot(u, v, "o", color="white", mec="black", ms=4)

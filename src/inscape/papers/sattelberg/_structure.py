@@ -1,13 +1,12 @@
 """The drawing that figures 6.5, 6.6 and 7.2 share: what a deep network makes of the square."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from inscape.lab.experiment import Figure
 
 
-def structure(values: Mapping[str, Any], layers: int) -> "Figure":
+def structure(values: Mapping[str, Any], layers: int) -> Figure:
     """Draw classes, regions and coefficients above, and the lines of each hidden layer below."""
     import numpy as np
 

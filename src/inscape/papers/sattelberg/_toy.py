@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
+from inscape.lab.experiment import Panel
 
+if TYPE_CHECKING:
     from inscape.regions.plane_regions import PlaneRegions
     from inscape.training import Fit
 
@@ -139,7 +139,7 @@ def grid_maps(
     return torch.cat([slopes, constants], 1).detach()[first].float(), places
 
 
-def scatter(ax: "Panel", x: Array, y: Array, size: float = 5) -> None:
+def scatter(ax: Panel, x: Array, y: Array, size: float = 5) -> None:
     """Draw points in the colours of their classes."""
     from inscape.figures.style import BLUE, VERMILION
 

@@ -1,17 +1,13 @@
 """Two classes on a line: told apart by width and by depth, unit by unit and layer by layer."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 #: The example of figures 3.3, A.1 and A.2: five regions of alternating class, four changes.
 REGIONS = ((0.0, 0.1), (0.16, 0.34), (0.42, 0.58), (0.64, 0.86), (0.9, 1.0))
@@ -19,7 +15,7 @@ REGIONS = ((0.0, 0.1), (0.16, 0.34), (0.42, 0.58), (0.64, 0.86), (0.9, 1.0))
 FIRST = -1.0
 
 
-def bands(ax: "Panel", regions: Sequence[Sequence[float]], first: float) -> None:
+def bands(ax: Panel, regions: Sequence[Sequence[float]], first: float) -> None:
     """Draw the regions as bands in the colours of their class."""
     from inscape.figures.style import BLUE, VERMILION
 
@@ -28,7 +24,7 @@ def bands(ax: "Panel", regions: Sequence[Sequence[float]], first: float) -> None
         ax.axvspan(low, high, color=BLUE if positive else VERMILION, alpha=0.18, lw=0)
 
 
-def curve(ax: "Panel", line: Mapping[str, Any], **looks: Any) -> None:
+def curve(ax: Panel, line: Mapping[str, Any], **looks: Any) -> None:
     """Draw a broken line and its corners above a line at zero."""
     from inscape.figures.style import INK, RULE
 
@@ -134,9 +130,7 @@ def draw_classes(records: Sequence[Record]) -> Figure:
 FIGURE_3_3 = Experiment(
     shows="Figure 3.3",
     title="A problem with four changes of class, solved by width and by depth",
-    smoke=CLASSES,
-    laptop=CLASSES,
-    paper=CLASSES,
+    settings=CLASSES,
     cell=classes_cell,
     seconds=lambda settings: 4.0,
     analyse=analyse_classes,
@@ -226,9 +220,7 @@ def draw_width(records: Sequence[Record]) -> Figure:
 FIGURE_A_1 = Experiment(
     shows="Figure A.1",
     title="Adding ReLU units one by one to a shallow network",
-    smoke=WIDTH,
-    laptop=WIDTH,
-    paper=WIDTH,
+    settings=WIDTH,
     cell=width_cell,
     seconds=lambda settings: 3.0,
     analyse=analyse_width,
@@ -294,9 +286,7 @@ def draw_depth(records: Sequence[Record]) -> Figure:
 FIGURE_A_2 = Experiment(
     shows="Figure A.2",
     title="Adding layers to a network of width two",
-    smoke=DEPTH,
-    laptop=DEPTH,
-    paper=DEPTH,
+    settings=DEPTH,
     cell=depth_cell,
     seconds=lambda settings: 3.0,
     analyse=analyse_depth,

@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from math import pi
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate, resampled_statistic
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 FIRING = grid(most=60.0, currents=61, milliseconds=550.0)
 
@@ -73,8 +69,7 @@ FIGURE_2_1 = Experiment(
     shows="Figure 2.1",
     title="Where sigmoid and ReLU come from",
     smoke=grid(FIRING, currents=16, milliseconds=120.0),
-    laptop=FIRING,
-    paper=FIRING,
+    settings=FIRING,
     departures={"smoke": ("16 currents, 0.12 s of simulated time.",)},
     cell=firing_cell,
     seconds=lambda settings: settings["milliseconds"] * 0.01,
@@ -145,7 +140,7 @@ def draw_graph(records: Sequence[Record]) -> Figure:
 
 
 def _line(
-    ax: "Panel", start: Sequence[float], end: Sequence[float], weight: float, largest: float
+    ax: Panel, start: Sequence[float], end: Sequence[float], weight: float, largest: float
 ) -> None:
     from inscape.figures.style import ORANGE, SKY
 
@@ -157,9 +152,7 @@ def _line(
 FIGURE_2_2 = Experiment(
     shows="Figure 2.2",
     title="The structure of a multilayer perceptron",
-    smoke=GRAPH,
-    laptop=GRAPH,
-    paper=GRAPH,
+    settings=GRAPH,
     cell=graph_cell,
     draw=draw_graph,
     notes=(
@@ -255,9 +248,7 @@ def draw_sigmoids(records: Sequence[Record]) -> Figure:
 FIGURE_2_3 = Experiment(
     shows="Figure 2.3",
     title="Universal approximation by sigmoids: step, rectangle, sine",
-    smoke=SIGMOIDS,
-    laptop=SIGMOIDS,
-    paper=SIGMOIDS,
+    settings=SIGMOIDS,
     cell=sigmoids_cell,
     analyse=analyse_sigmoids,
     draw=draw_sigmoids,
@@ -365,8 +356,7 @@ FIGURE_2_4 = Experiment(
     shows="Figure 2.4",
     title="A closed region: impossible at width two, easy at width three",
     smoke=grid(CLOSING, networks=8, epochs=50, n=100),
-    laptop=CLOSING,
-    paper=CLOSING,
+    settings=CLOSING,
     departures={"smoke": ("8 networks, 50 epochs, 100 points.",)},
     cell=closing_cell,
     seconds=lambda settings: 20.0,

@@ -8,7 +8,6 @@ from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
-from inscape.papers.sattelberg import closest_images as _triple
 from inscape.papers.sattelberg._images import hash_of
 
 
@@ -79,11 +78,6 @@ def seconds(settings: Settings) -> float:
     return float(3 + 4 * images**2 * numbers / 5e10)
 
 
-def photographs_cell(data: str, only: int | None) -> dict[str, Any]:
-    """Find the three training images nearest to each other."""
-    return _triple.triple(data, only)
-
-
 def analyse_photographs(records: Sequence[Record]) -> dict[str, Estimate]:
     """Return how many of the three are airplanes, and how many deer."""
     classes = records[0].values["classes"]
@@ -104,12 +98,12 @@ FIGURE_6_8 = Experiment(
         "smoke": ("60 of scikit-learn's digits.",),
         "laptop": ("The first 20,000 of the 50,000 training images.",),
     },
-    cell=photographs_cell,
+    cell=triple,
     data=hash_of,
-    seconds=_triple.seconds,
+    seconds=seconds,
     analyse=analyse_photographs,
-    conclude=_triple.conclude,
-    draw=_triple.draw,
+    conclude=conclude,
+    draw=draw,
     claims=claims(
         {
             f"{word}: {word} = {count} ± 0": f"{says} among the three closest images. | "
@@ -130,28 +124,19 @@ FIGURE_6_8 = Experiment(
 """Figure 6.8: the three photographs of CIFAR-10 that are closest together."""
 
 
-WHOLE = grid(data="mnist:n=60000", only=0)
-
-
-def zeros_cell(data: str, only: int | None) -> dict[str, Any]:
-    """Find the three training images of one class nearest to each other."""
-    return _triple.triple(data, only)
-
-
 FIGURE_6_9 = Experiment(
     shows="Figure 6.9",
     title="Three zeros of MNIST that span a cross-section",
     smoke=grid(data="digits:n=200", only=0),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=grid(data="mnist:n=60000", only=0),
     departures={"smoke": ("200 of scikit-learn's digits.",)},
-    cell=zeros_cell,
+    cell=triple,
     data=hash_of,
-    seconds=_triple.seconds,
-    conclude=_triple.conclude,
-    draw=_triple.draw,
+    seconds=seconds,
+    conclude=conclude,
+    draw=draw,
     notes=(
-        "Closest is read as the smallest sum of the three Euclidean distances of raw pixels.",
+        FIGURE_6_8.notes[0],
         "Only zeros are searched, since the figure shows zeros; some ones are closer together.",
     ),
 )

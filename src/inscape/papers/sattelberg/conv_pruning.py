@@ -1,12 +1,13 @@
 """Section 3.4.5: a convolutional network, pruned by channels and by the magnitude of weights."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Settings, Trend
+from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
@@ -205,17 +206,13 @@ def axes(data: str, seeds: int) -> Axes:
     return {"data": [data], "epochs": [30], "seed": range(seeds), "steps": [None]}
 
 
-def structural_drops_faster(where: str) -> Trend:
+def structural_drops_faster(where: str) -> dict[str, str]:
     """Return the claim that both figures share."""
-    return Trend(
-        name="structural-drops-faster",
-        says="Structural pruning has a faster drop in accuracy than magnitude pruning.",
-        of="ahead",
-        side="above",
-        test="magnitude minus structural accuracy, mean over 10% to 60% of the weights, "
-        "t interval over networks",
-        source=f"section 3.4.5, {where}",
-    )
+    return {
+        "structural-drops-faster: ahead > 0": "Structural pruning has a faster drop in accuracy "
+        "than magnitude pruning. | magnitude minus structural accuracy, mean over 10% to 60% of "
+        f"the weights, t interval over networks | section 3.4.5, {where}"
+    }
 
 
 FIGURE_3_11 = Experiment(
@@ -234,22 +231,20 @@ FIGURE_3_11 = Experiment(
     analyse=analyse,
     conclude=conclude,
     draw=draw,
-    claims=(
-        *claims(
-            {
-                **{
-                    f"kept-{method}: drop/{method}/0.2 < 0.01": "The MNIST network loses "
-                    "significant accuracy (one point) only below 20% of its weights: with 20% it "
-                    f"has it, pruned by {method}."
-                    for method in METHODS
-                },
-                "lost-channels: drop/channels/0.05 > 0.01": "Below 20% it does lose accuracy: more "
-                "than a point with 5% of the weights, pruned by channels.",
+    claims=claims(
+        {
+            **{
+                f"kept-{method}: drop/{method}/0.2 < 0.01": "The MNIST network loses "
+                "significant accuracy (one point) only below 20% of its weights: with 20% it "
+                f"has it, pruned by {method}."
+                for method in METHODS
             },
-            source="section 3.4.5",
-            test="loss of accuracy, t interval over networks",
-        ),
-        structural_drops_faster("figure 3.11"),
+            "lost-channels: drop/channels/0.05 > 0.01": "Below 20% it does lose accuracy: more "
+            "than a point with 5% of the weights, pruned by channels.",
+            **structural_drops_faster("figure 3.11"),
+        },
+        source="section 3.4.5",
+        test="loss of accuracy, t interval over networks",
     ),
     notes=NOTES,
 )
@@ -260,35 +255,28 @@ FIGURE_3_11 = Experiment(
 KEPT = {"channels": 0.6, "magnitude": 0.4}
 
 
-FIGURE_3_12 = Experiment(
+FIGURE_3_12 = replace(
+    FIGURE_3_11,
     shows="Figure 3.12",
     title="Accuracy on CIFAR-10 against the weights that pruning leaves",
-    smoke=grid(data="digits:n=200", epochs=1, seed=0, steps=2),
     laptop=axes("cifar10:n=20000", 3),
     paper=axes("cifar10:n=50000", 1),
     departures={
-        "smoke": ("200 of the embedded digits, one epoch, two steps.",),
+        **FIGURE_3_11.departures,
         "laptop": ("20,000 training images instead of 50,000; three networks instead of one.",),
     },
-    cell=cell,
-    data=hash_of,
-    seconds=seconds,
-    analyse=analyse,
-    conclude=conclude,
-    draw=draw,
-    claims=(
-        *claims(
-            {
+    claims=claims(
+        {
+            **{
                 f"kept-{method}: drop/{method}/{share} < 0.01": "The CIFAR network retains its "
                 f"original accuracy (to one point) with {share:.0%} of the weights, pruned by "
                 f"{method}."
                 for method, share in KEPT.items()
             },
-            source="section 3.4.5",
-            test="loss of accuracy, t interval over networks",
-        ),
-        structural_drops_faster("figure 3.12"),
+            **structural_drops_faster("figure 3.12"),
+        },
+        source="section 3.4.5",
+        test="loss of accuracy, t interval over networks",
     ),
-    notes=NOTES,
 )
 """Figure 3.12: a convolutional network on CIFAR-10 with fewer and fewer channels, or weights."""

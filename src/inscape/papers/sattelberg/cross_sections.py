@@ -1,22 +1,19 @@
 """Section 6.3: linear regions of networks in a plane through the three closest images."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
 from inscape.papers.sattelberg import _sections
 from inscape.papers.sattelberg._images import OPTIMIZERS, hash_of, seconds
 from inscape.papers.sattelberg._sections import NAMES
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 #: What section 6.3 says of the regions of dense networks.
 CLAIMS = claims(
@@ -40,29 +37,18 @@ NOTES = (
 )
 
 
-def photographs_cell(
-    data: str, only: int | None, optimizer: str, copy: int, epochs: int
-) -> dict[str, Any]:
-    """Train a dense network and cut the cross-section by it."""
-    return _sections.dense_cell(data, only, optimizer, copy, epochs)
-
-
-def _axes_photographs(data: str, copies: int, epochs: int) -> Axes:
-    return {
-        "data": [data],
-        "only": [None],
-        "optimizer": list(OPTIMIZERS),
-        "copy": list(range(1, copies + 1)),
-        "epochs": [epochs],
-    }
+def dense_axes(data: str, only: int | None, copies: int, epochs: int) -> Axes:
+    """Return the settings of one scale."""
+    own = grid(data=data, only=only, optimizer=list(OPTIMIZERS))
+    return grid(own, copy=list(range(1, copies + 1)), epochs=epochs)
 
 
 FIGURE_6_10 = Experiment(
     shows="Figure 6.10",
     title="Linear regions of dense networks in a cross-section of CIFAR-10",
-    smoke=_axes_photographs("digits:n=96", 1, 1),
-    laptop=_axes_photographs("cifar10:n=20000", 6, 10),
-    paper=_axes_photographs("cifar10:n=50000", 2, 15),
+    smoke=dense_axes("digits:n=96", None, 1, 1),
+    laptop=dense_axes("cifar10:n=20000", None, 6, 10),
+    paper=dense_axes("cifar10:n=50000", None, 2, 15),
     departures={
         "smoke": ("96 of scikit-learn's digits, one epoch, one copy.",),
         "laptop": (
@@ -72,7 +58,7 @@ FIGURE_6_10 = Experiment(
         ),
         "paper": ("Networks are trained in float32, not in 16 bits.",),
     },
-    cell=photographs_cell,
+    cell=_sections.dense_cell,
     data=hash_of,
     seconds=_sections.dense_seconds,
     analyse=_sections.dense_analyse,
@@ -84,46 +70,18 @@ FIGURE_6_10 = Experiment(
 """Figure 6.10: linear regions of dense networks in a plane through three images of CIFAR-10."""
 
 
-def zeros_cell(
-    data: str, only: int | None, optimizer: str, copy: int, epochs: int
-) -> dict[str, Any]:
-    """Train a dense network and cut the cross-section by it."""
-    return _sections.dense_cell(data, only, optimizer, copy, epochs)
-
-
-def _axes_zeros(data: str, copies: int, epochs: int) -> Axes:
-    return {
-        "data": [data],
-        "only": [0],
-        "optimizer": list(OPTIMIZERS),
-        "copy": list(range(1, copies + 1)),
-        "epochs": [epochs],
-    }
-
-
-FIGURE_6_11 = Experiment(
+FIGURE_6_11 = replace(
+    FIGURE_6_10,
     shows="Figure 6.11",
     title="Linear regions of dense networks in a cross-section of MNIST",
-    smoke=_axes_zeros("digits:n=200", 1, 1),
-    laptop=_axes_zeros("mnist:n=60000", 6, 10),
-    paper=_axes_zeros("mnist:n=60000", 2, 15),
+    smoke=dense_axes("digits:n=200", 0, 1, 1),
+    laptop=dense_axes("mnist:n=60000", 0, 6, 10),
+    paper=dense_axes("mnist:n=60000", 0, 2, 15),
     departures={
         "smoke": ("200 of scikit-learn's digits, one epoch, one copy.",),
-        "laptop": (
-            "10 epochs instead of 15.",
-            "Six copies of each network instead of two.",
-            "Networks are trained in float32, not in 16 bits.",
-        ),
-        "paper": ("Networks are trained in float32, not in 16 bits.",),
+        "laptop": ("10 epochs instead of 15.", *FIGURE_6_10.departures["laptop"][1:]),
+        "paper": FIGURE_6_10.departures["paper"],
     },
-    cell=zeros_cell,
-    data=hash_of,
-    seconds=_sections.dense_seconds,
-    analyse=_sections.dense_analyse,
-    conclude=_sections.dense_conclude,
-    draw=_sections.dense_draw,
-    claims=CLAIMS,
-    notes=NOTES,
 )
 """Figure 6.11: linear regions of dense networks in a plane through three zeros of MNIST."""
 
@@ -188,9 +146,7 @@ def draw_grid(records: Sequence[Record]) -> Figure:
 FIGURE_6_12 = Experiment(
     shows="Figure 6.12",
     title="Points with which a point of the grid is compared",
-    smoke=WHOLE,
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     cell=grid_cell,
     conclude=conclude_grid,
     draw=draw_grid,
@@ -285,23 +241,16 @@ def draw_methods(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _labels(ax: "Panel", labels: Any) -> None:
+def _labels(ax: Panel, labels: Any) -> None:
     from inscape.papers.sattelberg._planes import random_colours
 
     ax.imshow(random_colours(int(labels.max()) + 1)[labels], origin="lower")
     ax.set(xticks=[], yticks=[])
 
 
-def _axes_methods(data: str, copies: int, epochs: int, least: int, grid: int) -> Axes:
-    return {
-        "data": [data],
-        "net": ["simple", "complex"],
-        "optimizer": list(OPTIMIZERS),
-        "copy": list(range(1, copies + 1)),
-        "epochs": [epochs],
-        "least": [least],
-        "grid": [grid],
-    }
+def _axes_methods(data: str, copies: int, epochs: int, least: int, points: int) -> Axes:
+    own = grid(data=data, net=["simple", "complex"], optimizer=list(OPTIMIZERS))
+    return grid(own, copy=list(range(1, copies + 1)), epochs=epochs, least=least, grid=points)
 
 
 def guess(settings: Settings) -> float:

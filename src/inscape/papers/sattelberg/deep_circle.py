@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate, paired_difference, proportion_of
@@ -132,20 +132,14 @@ def draw_deep(records: Sequence[Record]) -> Figure:
     return structure((solved(records) or [records[0].values])[0], len(HIDDEN))
 
 
-def deep_seconds(settings: Settings) -> float:
-    """Guess the time of a cell: most of it is training."""
-    return float(4 + settings["epochs"] * settings["n"] / 32 * 1.1e-3)
-
-
 FIGURE_6_5 = Experiment(
     shows="Figure 6.5",
     title="A solution of circle versus annulus by three hidden layers of eight units",
     smoke=grid(n=200, epochs=3, seed=0),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("200 points, three epochs, one network.",)},
     cell=deep_cell,
-    seconds=deep_seconds,
+    seconds=lambda settings: float(4 + settings["epochs"] * settings["n"] / 32 * 1.1e-3),
     analyse=analyse_deep,
     conclude=conclude_deep,
     draw=draw_deep,

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
@@ -162,20 +162,14 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def seconds(settings: Settings) -> float:
-    """Guess the time of a cell."""
-    return float(1 + settings["epochs"] * 2e-3)
-
-
 EXPERIMENT = Experiment(
     shows="Figure 3.10",
     title="Loss curves of all sub-networks of width 1 to 3 of a width-6 network on 4-parity",
     smoke=grid(seed=0, epochs=600),
-    laptop=ONCE,
-    paper=ONCE,
+    settings=ONCE,
     departures={"smoke": ("One network, 600 epochs.",)},
     cell=cell,
-    seconds=seconds,
+    seconds=lambda settings: float(1 + settings["epochs"] * 2e-3),
     analyse=analyse,
     conclude=conclude,
     draw=draw,

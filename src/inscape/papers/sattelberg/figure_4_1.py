@@ -1,19 +1,15 @@
 """Figure 4.1: one unit more than inputs lets a network enclose a region; without it none can."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 #: Largest dimension in which a network with n + 1 units is built and decided.
 DIMENSIONS = range(1, 9)
@@ -118,7 +114,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _points(ax: "Panel", points: Any, x: Any) -> None:
+def _points(ax: Panel, points: Any, x: Any) -> None:
     from inscape.figures.style import BLUE, VERMILION
 
     for chosen, colour, mark in ((abs(x) <= 0.4, VERMILION, "o"), (abs(x) > 0.4, BLUE, "s")):
@@ -129,8 +125,7 @@ EXPERIMENT = Experiment(
     shows="Figure 4.1",
     title="How a layer of width two separates an interval, and that width n closes nothing",
     smoke=grid(networks=2, deep=1),
-    laptop=AXES,
-    paper=AXES,
+    settings=AXES,
     departures={"smoke": ("Two random networks of each width, one deep one.",)},
     cell=cell,
     seconds=lambda settings: 0.3 * settings["networks"] + 0.4 * settings["deep"],

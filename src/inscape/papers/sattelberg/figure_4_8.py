@@ -5,7 +5,7 @@ from math import sqrt
 from typing import Any
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.papers.sattelberg._disc import SHAPES
@@ -31,11 +31,6 @@ PAPER = grid(
 )
 LAPTOP = grid(PAPER, init="pytorch", outer="root n", epochs=100)
 SMOKE = grid(LAPTOP, dimension=[2, 8], networks=4, epochs=2, points=200)
-
-
-def keeps(settings: Settings) -> bool:
-    """Change one open choice at a time."""
-    return bool(settings["init"] == "pytorch" or settings["outer"] == "root n")
 
 
 def cell(
@@ -181,7 +176,7 @@ EXPERIMENT = Experiment(
             "100 epochs instead of 1,000, and only the choices that claims are judged with.",
         ),
     },
-    keeps=keeps,
+    keeps=lambda settings: bool(settings["init"] == "pytorch" or settings["outer"] == "root n"),
     cell=cell,
     seconds=lambda settings: (
         3

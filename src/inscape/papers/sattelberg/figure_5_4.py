@@ -85,9 +85,7 @@ def _words(chords: int) -> str:
 EXPERIMENT = Experiment(
     shows="Figure 5.4",
     title="Sine by 1, 3 and 9 chords, and their slopes and intercepts",
-    smoke=AXES,
-    laptop=AXES,
-    paper=AXES,
+    settings=AXES,
     cell=cell,
     seconds=lambda settings: 1.0,
     analyse=analyse,

@@ -1,19 +1,15 @@
 """Figure 6.3: what a network multiplies each pixel of one zero with, for each of its outputs."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 Array = npt.NDArray[Any]
 Key = tuple[str, int, str]  # net, copy, optimizer
@@ -139,7 +135,7 @@ def _strip(image: Array, coefficients: Array) -> Array:
     return np.concatenate(framed, axis=1)
 
 
-def _mosaic(ax: "Panel", strips: Sequence[Array], names: Sequence[str]) -> None:
+def _mosaic(ax: Panel, strips: Sequence[Array], names: Sequence[str]) -> None:
     whole = np.concatenate(list(strips), axis=0)
     side = strips[0].shape[0]
     ax.imshow(whole, cmap="gray", vmin=-1, vmax=1, interpolation="nearest")

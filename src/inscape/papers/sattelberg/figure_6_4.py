@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import proportion_of, resampled_statistic
@@ -120,20 +120,14 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def seconds(settings: Settings) -> float:
-    """Guess the time of a cell: most of it is training."""
-    return float(3 + settings["epochs"] * settings["n"] / 32 * 5e-4)
-
-
 EXPERIMENT = Experiment(
     shows="Figure 6.4",
     title="Three hidden units learn to tell a circle from an annulus",
     smoke=grid(width=[2, 3], n=200, epochs=3, seed=0),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("200 points, three epochs, one network of each width.",)},
     cell=cell,
-    seconds=seconds,
+    seconds=lambda settings: float(3 + settings["epochs"] * settings["n"] / 32 * 5e-4),
     analyse=analyse,
     conclude=conclude,
     draw=draw,

@@ -7,7 +7,7 @@ import numpy as np
 
 from inscape._core.result import PROPORTION
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate, mean_estimate, paired_difference
@@ -143,20 +143,14 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def keeps(settings: Settings) -> bool:
-    """Tell whether a cell exists: there is one network of two units."""
-    return bool(settings["width"] > 2 or settings["seed"] == 0)
-
-
 EXPERIMENT = Experiment(
     shows="Figure 7.5",
     title="XOR networks of 2, 20 and 100 hidden units: boundary, surface and coefficients",
     smoke=grid(width=[2, *TRAINED], epochs=50, seed=0),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("50 steps, one network of each width.",)},
     cell=cell,
-    keeps=keeps,
+    keeps=lambda settings: bool(settings["width"] > 2 or settings["seed"] == 0),
     seconds=lambda settings: 4.0,
     analyse=analyse,
     conclude=conclude,

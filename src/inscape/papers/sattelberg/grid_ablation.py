@@ -7,6 +7,7 @@ import numpy as np
 
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Settings
+from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
 from inscape.papers.sattelberg._images import OPTIMIZERS, hash_of, seconds
@@ -149,15 +150,9 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _axes(data: str, copies: int, epochs: int, grid: int) -> Axes:
-    return {
-        "data": [data],
-        "net": list(NETS),
-        "optimizer": list(OPTIMIZERS),
-        "copy": list(range(1, copies + 1)),
-        "epochs": [epochs],
-        "grid": [grid],
-    }
+def _axes(data: str, copies: int, epochs: int, points: int) -> Axes:
+    own = grid(data=data, net=list(NETS), optimizer=list(OPTIMIZERS))
+    return grid(own, copy=list(range(1, copies + 1)), epochs=epochs, grid=points)
 
 
 def guess(settings: Settings) -> float:

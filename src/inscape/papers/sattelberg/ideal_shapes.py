@@ -10,6 +10,7 @@ import numpy as np
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
+from inscape.lab.published import printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
 
@@ -88,9 +89,7 @@ def draw_expansion(records: Sequence[Record]) -> Figure:
 FIGURE_4_4 = Experiment(
     shows="Figure 4.4",
     title="The expansion of a triangle is a hexagon",
-    smoke=EXPANSION,
-    laptop=EXPANSION,
-    paper=EXPANSION,
+    settings=EXPANSION,
     cell=expansion_cell,
     analyse=analyse_expansion,
     conclude=conclude_expansion,
@@ -195,9 +194,7 @@ def view(turn: float, tilt: float) -> Any:
 FIGURE_4_5 = Experiment(
     shows="Figure 4.5",
     title="Octahedron and cuboctahedron as decision regions of four units in space",
-    smoke=BODIES,
-    laptop=BODIES,
-    paper=BODIES,
+    settings=BODIES,
     cell=bodies_cell,
     analyse=analyse_bodies,
     draw=draw_bodies,
@@ -237,15 +234,8 @@ HULLS = 6
 RADII = grid(n=DIMENSIONS)
 #: Squares and rounded values as printed.
 PRINTED = {
-    2: (Fraction(3, 4), 0.87),
-    3: (Fraction(4, 8), 0.71),
-    4: (Fraction(5, 12), 0.64),
-    5: (Fraction(6, 18), 0.58),
-    6: (Fraction(7, 24), 0.54),
-    7: (Fraction(8, 32), 0.5),
-    8: (Fraction(9, 40), 0.47),
-    9: (Fraction(10, 50), 0.45),
-    10: (Fraction(11, 60), 0.43),
+    row["n"]: (Fraction(row["inner_radius_squared"]), row["approx"])
+    for row in printed("sattelberg", "table-4.1")
 }
 
 
@@ -337,9 +327,7 @@ def draw_radii(records: Sequence[Record]) -> Figure:
 TABLE_4_1 = Experiment(
     shows="Table 4.1",
     title="Inner radius of the expanded n-simplex with an outer radius of one",
-    smoke=RADII,
-    laptop=RADII,
-    paper=RADII,
+    settings=RADII,
     cell=radii_cell,
     analyse=analyse_radii,
     conclude=conclude_radii,

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Axes, Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Axes, Estimate, Experiment, Figure
 from inscape.lab.grids import grid
+from inscape.lab.published import printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import paired_difference
 from inscape.papers.sattelberg._images import NETS, OPTIMIZERS, hash_of, kind, seconds
@@ -65,13 +66,10 @@ FIGURE_6_2 = Experiment(
 
 
 PRINTED = {
-    ("linear", 1): (88.89, 86.83, 25.43, 31.66),
-    ("dense", 1): (96.76, 97.43, 51.01, 47.55),
-    ("dense", 2): (96.91, 97.24, 50.24, 48.41),
-    ("simple", 1): (97.80, 98.86, 68.14, 67.03),
-    ("simple", 2): (97.89, 98.90, 66.34, 67.58),
-    ("complex", 1): (97.73, 98.95, 61.72, 70.55),
-    ("complex", 2): (97.86, 98.81, 62.50, 71.33),
+    (net, int(copy or 1)): numbers
+    for name, *numbers in (row.values() for row in printed("sattelberg", "table-6.1"))
+    for net, _, copy in [name.partition(" ")]
+    if net in NETS
 }
 COLUMNS = (("sgd", "mnist"), ("adamw", "mnist"), ("sgd", "cifar10"), ("adamw", "cifar10"))
 NAMES = {"sgd": "SGD", "adamw": "AdamW", "mnist": "MNIST", "cifar10": "CIFAR-10"}
@@ -98,11 +96,6 @@ def accuracy_cell(data: str, net: str, optimizer: str, copy: int, epochs: int) -
         found["image"] = (given.x[at, 0] * given.spread[0] + given.mean[0]).contiguous().numpy()
         found["coefficients"] = _images.coefficients(model, given.x[at]).float().numpy()
     return found
-
-
-def keeps_accuracy(settings: Settings) -> bool:
-    """Tell whether a cell exists: there is one linear network, and two copies of the others."""
-    return bool(settings["net"] != "linear" or settings["copy"] == 1)
 
 
 def accuracies(records: Sequence[Record]) -> dict[Key, float]:
@@ -181,13 +174,7 @@ def draw_accuracy(records: Sequence[Record]) -> Figure:
 
 
 def _axes(data: Sequence[str], epochs: int) -> Axes:
-    return {
-        "data": data,
-        "net": NETS,
-        "optimizer": list(OPTIMIZERS),
-        "copy": [1, 2],
-        "epochs": [epochs],
-    }
+    return grid(data=data, net=NETS, optimizer=list(OPTIMIZERS), copy=[1, 2], epochs=epochs)
 
 
 TABLE_6_1 = Experiment(
@@ -206,7 +193,7 @@ TABLE_6_1 = Experiment(
         "paper": ("Networks are trained in float32, not in 16 bits.",),
     },
     cell=accuracy_cell,
-    keeps=keeps_accuracy,
+    keeps=lambda settings: bool(settings["net"] != "linear" or settings["copy"] == 1),
     data=hash_of,
     seconds=seconds,
     analyse=analyse_accuracy,

@@ -6,6 +6,7 @@ from typing import Any
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
 from inscape.lab.grids import grid
+from inscape.lab.published import printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
 from inscape.papers.sattelberg._swaps import (
@@ -16,7 +17,7 @@ from inscape.papers.sattelberg._swaps import (
     distribution,
 )
 
-PRINTED = {1: 1, 2: 2, 3: 3, 4: 5}
+PRINTED = {row["n"]: row["max_swaps"] for row in printed("sattelberg", "table-3.1")[:4]}
 COUNTS = {1: 2, 2: 4, 4: 222, 5: 616126}
 #: Functions that are held beside another member of their class.
 PAIRS = 200
@@ -41,11 +42,6 @@ def maxima_cell(inputs: int) -> dict[str, Any]:
         "parity": swaps(parity(inputs)).swaps,
         "unequal": int((pair[0] != pair[1]).sum()),
     }
-
-
-def maxima_seconds(settings: Settings) -> float:
-    """Guess the time: five inputs have 600 thousand classes."""
-    return 70.0 if settings["inputs"] == 5 else 1.0
 
 
 def analyse_maxima(records: Sequence[Record]) -> dict[str, Estimate]:
@@ -92,10 +88,9 @@ TABLE_3_1 = Experiment(
     shows="Table 3.1",
     title="Largest swaps value over all Boolean functions of n inputs",
     smoke=grid(inputs=[1, 2, 3]),
-    laptop=MAXIMA,
-    paper=MAXIMA,
+    settings=MAXIMA,
     cell=maxima_cell,
-    seconds=maxima_seconds,
+    seconds=lambda settings: 70.0 if settings["inputs"] == 5 else 1.0,
     analyse=analyse_maxima,
     conclude=conclude_maxima,
     draw=draw_maxima,
@@ -140,11 +135,6 @@ COSTS = {("swaps", 5): 60.0, ("programmes", 4): 40.0, ("programmes", 5): 90.0}
 def five_cell(part: str, inputs: int) -> dict[str, Any]:
     """Find the swaps of all classes, of some families, or of a sample by linear programmes."""
     return PARTS[part](inputs)
-
-
-def keeps_five(settings: Settings) -> bool:
-    """Keep what can be listed: six inputs have 2 x 10^14 classes."""
-    return bool(settings["part"] == "families" or settings["inputs"] <= 5)
 
 
 def five_seconds(settings: Settings) -> float:
@@ -224,10 +214,9 @@ FIVE_INPUTS = Experiment(
     shows="Section 3.5, open questions",
     title="Swaps of all Boolean functions of five inputs",
     smoke=grid(part=list(PARTS), inputs=[2, 3]),
-    laptop=FIVE,
-    paper=FIVE,
+    settings=FIVE,
     cell=five_cell,
-    keeps=keeps_five,
+    keeps=lambda settings: bool(settings["part"] == "families" or settings["inputs"] <= 5),
     seconds=five_seconds,
     analyse=analyse_five,
     conclude=conclude_five,

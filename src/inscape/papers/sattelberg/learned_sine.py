@@ -3,14 +3,15 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import log, pi, sin
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.grids import grid
+from inscape.lab.published import printed as rows_printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import (
     bootstrap_estimate,
@@ -20,31 +21,17 @@ from inscape.lab.statistics import (
 )
 from inscape.papers.sattelberg._sine import POINTS, cell, seconds
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
-
 Size = tuple[int, int]  # width, depth
 MOST = 1000
 #: Table 5.1: rows are widths, columns depths; None is more than 1000.
-PRINTED: tuple[tuple[int | None, ...], ...] = (
-    (1, 1, 3, 4, 1, 18, 51, 333, None, None),
-    (1, 1, 1, 2, 1, 3, 14, 54, 39, 392),
-    (1, 1, 1, 1, 1, 5, 2, 13, 7, 502),
-    (1, 1, 1, 1, 1, 2, 2, 33, 76, None),
-    (1, 1, 1, 1, 1, 1, 2, 6, 50, 599),
-    (1, 1, 1, 1, 1, 1, 2, 6, 70, 112),
-    (1, 1, 1, 1, 1, 1, 3, 9, 55, 444),
-    (1, 1, 1, 1, 1, 1, 1, 3, 2, 428),
-    (1, 1, 1, 1, 1, 1, 1, 1, 30, None),
-    (1, 1, 1, 1, 1, 1, 1, 5, 91, 171),
-)
+PRINTED = [list(row.values())[1:] for row in rows_printed("sattelberg", "table-5.1")]
 SHALLOW, DEEP = range(1, 6), range(6, 11)
 
 
 def printed(width: int, depth: int) -> int | None:
     """Return the printed count of a size."""
-    return PRINTED[width - 1][depth - 1]
+    count: int | None = PRINTED[width - 1][depth - 1]
+    return count
 
 
 def printed_level(depth: int) -> float:
@@ -235,7 +222,7 @@ def draw_counts(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _table(ax: "Panel", counts: "object", widths: Sequence[int], depths: Sequence[int]) -> None:
+def _table(ax: Panel, counts: "object", widths: Sequence[int], depths: Sequence[int]) -> None:
     import numpy as np
 
     numbers = np.asarray(counts)
@@ -255,8 +242,7 @@ TABLE_5_1 = Experiment(
     smoke=grid(
         grid(width=[1, 3], depth=[1, 3], batch=[POINTS, 32], **ONCE), trials=16, epochs=50, more=50
     ),
-    laptop=GRID,
-    paper=GRID,
+    settings=GRID,
     departures={"smoke": ("Two widths and depths, 16 networks of each, 50 epochs.",)},
     cell=cell,
     seconds=seconds,
@@ -373,7 +359,7 @@ def draw_fits(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _panel(left: "Panel", right: "Panel", width: int, depth: int, fit: Mapping[str, Any]) -> None:
+def _panel(left: Panel, right: Panel, width: int, depth: int, fit: Mapping[str, Any]) -> None:
     from inscape.figures.style import BLUE, FAINT, RULE, VERMILION
 
     grid = [-pi + 2 * pi * k / 60 for k in range(61)]

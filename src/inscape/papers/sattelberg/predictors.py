@@ -1,13 +1,13 @@
 """Section 3.5: which metric of a four-input function best predicts that networks learn it?"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.records import Record
 from inscape.papers.sattelberg._correlation import (
     explaining_best,
@@ -18,10 +18,6 @@ from inscape.papers.sattelberg._correlation import (
 from inscape.papers.sattelberg._difficulty import LEAKY, NAMES, RELU, Counts, counted, known
 from inscape.papers.sattelberg._npn_metrics import METRICS, metrics
 from inscape.papers.sattelberg._regression import lead, sets, shares_explained, with_interval
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 Array = npt.NDArray[Any]
 SHORT = {RELU: "relu", LEAKY: "leaky"}
@@ -104,7 +100,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _dots(ax: "Panel", found: Mapping[str, Estimate], what: str, labels: Mapping[str, str]) -> None:
+def _dots(ax: Panel, found: Mapping[str, Estimate], what: str, labels: Mapping[str, str]) -> None:
     """Draw one row for each predictor, with a dot and its interval for each activation."""
     from inscape.figures.style import BLUE, VERMILION, quiet_grid
 

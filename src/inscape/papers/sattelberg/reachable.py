@@ -1,23 +1,19 @@
 """Section 3.5: is every four-input class with s < w^l swaps solved by some w x l network?"""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
 from inscape.papers.sattelberg._difficulty import LEAKY, NAMES, RELU
 from inscape.papers.sattelberg._npn_metrics import classes, points, swaps, tables
 from inscape.papers.sattelberg._trials import EPOCHS, SETTINGS_NOTE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 Array = npt.NDArray[Any]
 #: Every larger size contains one of these with the same reach, and so solves what that one does.
@@ -168,7 +164,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _table(ax: "Panel", records: Sequence[Record]) -> None:
+def _table(ax: Panel, records: Sequence[Record]) -> None:
     from matplotlib.patches import Rectangle
 
     from inscape.papers.sattelberg._heat import DARK
@@ -198,8 +194,7 @@ EXPERIMENT = Experiment(
     shows="Section 3.5, s < w^l",
     title="Whether trained w x l networks solve every four-input class with s < w^l swaps",
     smoke=grid(WHOLE, size=["2x1", "2x2"], hunt=20, beyond=2, epochs=100),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("Two sizes, 20 networks of each at most, 100 epochs.",)},
     cell=cell,
     seconds=seconds,

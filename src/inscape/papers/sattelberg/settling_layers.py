@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate, paired_difference
@@ -116,20 +116,14 @@ def draw_settling(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def settling_seconds(settings: Settings) -> float:
-    """Guess the time of a cell: most of it is training."""
-    return float(5 + settings["epochs"] * settings["n"] / 32 * 1.1e-3)
-
-
 SETTLING = Experiment(
     shows="Section 6.2, bottom-up learning",
     title="Whether early layers settle first on circle versus annulus with XOR",
     smoke=grid(n=200, epochs=3, seed=[0, 1]),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("200 points, three epochs, two networks.",)},
     cell=settling_cell,
-    seconds=settling_seconds,
+    seconds=lambda settings: float(5 + settings["epochs"] * settings["n"] / 32 * 1.1e-3),
     analyse=analyse_settling,
     conclude=conclude_settling,
     draw=draw_settling,

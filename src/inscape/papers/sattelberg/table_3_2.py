@@ -2,19 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Claim, Estimate, Experiment, Figure, Value
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import proportion_estimate, resampled, unrepeated
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 Array = npt.NDArray[Any]
 LEVELS = (0.0, 8 / 3, 4.0)
@@ -218,7 +214,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _bars(ax: "Panel", record: Record) -> None:
+def _bars(ax: Panel, record: Record) -> None:
     from inscape.figures.style import FAINT, INK, quiet_grid
 
     found = Counter(record.values["counts"]).most_common(15)[::-1]
@@ -238,7 +234,7 @@ def _bars(ax: "Panel", record: Record) -> None:
     quiet_grid(ax, "x")
 
 
-def _losses(ax: "Panel", record: Record) -> None:
+def _losses(ax: Panel, record: Record) -> None:
     from inscape.figures.style import FAINT, quiet_grid
 
     scale = 1000 / record.settings["runs"]
@@ -263,56 +259,45 @@ def _colour(loss: float) -> str:
     return BLUE if loss < 1 else ORANGE if loss < 3.3 else VERMILION
 
 
-def _counts() -> tuple[Claim, ...]:
+def _counts() -> dict[str, str]:
     """Return a claim for each form, with the spread of a count."""
-    found = []
+    found = {}
     for form, (counts, members, loss) in PRINTED.items():
         each = sum(counts) / len(counts)
-        spread = (each * (1 - each / 1000) / len(counts)) ** 0.5
+        spread = members * (each * (1 - each / 1000) / len(counts)) ** 0.5
         some = "" if len(counts) == members else f", {len(counts)} of {members} patterns printed"
-        found.append(
-            Value(
-                name=f"form {form}",
-                says=f"About {members * each:.0f} of 1000 networks end at loss {loss} in the form "
-                f"{form}.",
-                of=f"form/{form}",
-                published=members * each,
-                published_se=members * spread,
-                at=(form, "times found"),
-                source=f"table 3.2{some}",
-            )
+        found[f"form {form}: form/{form} = {members * each} ({spread})"] = (
+            f"About {members * each:.0f} of 1000 networks end at loss {loss} in the form {form}. "
+            f"| {form} | times found | table 3.2{some}"
         )
-    return tuple(found)
+    return found
 
 
 EXPERIMENT = Experiment(
     shows="Table 3.2",
     title="The stationary points that a 1-2-1 ReLU network reaches on XOR along a line",
     smoke=grid(WHOLE, runs=60, init="pytorch", reduction="sum", epochs=200),
-    laptop=WHOLE,
-    paper=WHOLE,
+    settings=WHOLE,
     departures={"smoke": ("60 networks, 200 epochs, one choice.",)},
     cell=cell,
     seconds=lambda settings: 8.0,
     analyse=analyse,
     draw=draw,
     conclude=conclude,
-    claims=(
-        *claims(
-            {
-                "three levels: near a level = 1.0 ± 0.01, above 0.5": "Networks end in exactly "
-                "three classes of loss: 0, 8/3 and 4. | all runs | share within 0.05 of a level",
-                f"most common: most common = {8 / 3} ± 0.01": "The most common single solution has "
-                "loss 8/3. | most common solution | loss | table 3.2, last row",
-                "one active unit: one unit = 6 ± 1": "Six of the seven most common solutions have "
-                "loss 8/3, with one side fitted. | seven most common solutions | of loss 8/3 | "
-                "table 3.2, last seven rows",
-                "distinct: distinct = 53 ± 5": "Networks come to 53 different solutions. | 1000 "
-                "networks | different solutions",
-            },
-            source="section 3.4.1",
-        ),
-        *_counts(),
+    claims=claims(
+        {
+            "three levels: near a level = 1.0 ± 0.01, above 0.5": "Networks end in exactly "
+            "three classes of loss: 0, 8/3 and 4. | all runs | share within 0.05 of a level",
+            f"most common: most common = {8 / 3} ± 0.01": "The most common single solution has "
+            "loss 8/3. | most common solution | loss | table 3.2, last row",
+            "one active unit: one unit = 6 ± 1": "Six of the seven most common solutions have "
+            "loss 8/3, with one side fitted. | seven most common solutions | of loss 8/3 | "
+            "table 3.2, last seven rows",
+            "distinct: distinct = 53 ± 5": "Networks come to 53 different solutions. | 1000 "
+            "networks | different solutions",
+            **_counts(),
+        },
+        source="section 3.4.1",
     ),
     errata=("S4", "S5"),
     notes=(

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
+from inscape.lab.published import printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import resampled
 from inscape.papers.sattelberg._difficulty import (
@@ -25,37 +26,15 @@ from inscape.papers.sattelberg._difficulty import (
 )
 from inscape.papers.sattelberg._npn_metrics import INPUTS, PARITY, classes, tables
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
-
 TEN = 10
 #: Number of the function and count, as printed, from the hardest on.
 PRINTED: Mapping[float, Mapping[int, int]] = {
-    RELU: {
-        27030: 19,
-        278: 14,
-        5737: 12,
-        406: 6,
-        5805: 5,
-        1641: 5,
-        6042: 4,
-        5804: 4,
-        1716: 4,
-        7140: 4,
-    },
-    LEAKY: {
-        27030: 12,
-        7128: 5,
-        6038: 2,
-        5737: 2,
-        7905: 2,
-        5774: 2,
-        1717: 2,
-        5786: 2,
-        1713: 2,
-        2022: 2,
-    },
+    leak: {
+        row["decimal"]: row["count"]
+        for row in reversed(printed("sattelberg", "table-3.3"))
+        if row["activation"] == name
+    }
+    for leak, name in ((RELU, "ReLU"), (LEAKY, "leaky"))
 }
 
 
@@ -163,7 +142,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _list(ax: "Panel", counts: Counts, printed: Mapping[int, int]) -> None:
+def _list(ax: Panel, counts: Counts, printed: Mapping[int, int]) -> None:
     """Draw one row for each of ten problems: sixteen squares, a bar, and a printed count."""
     from inscape.figures.style import BLUE, FAINT, VERMILION
 

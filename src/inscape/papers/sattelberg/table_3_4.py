@@ -2,40 +2,38 @@
 
 from collections.abc import Mapping, Sequence
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
+from inscape.lab.published import printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import (
     bootstrap_estimate,
     kendall_tau,
     mean_estimate,
+    paired_difference,
     proportion_of,
     unrepeated,
 )
 from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
+Size = tuple[int, int]
 
 
-#: Printed: smallest width and number of sub-networks that work, by width (rows) and digits.
-PRINTED: dict[int, tuple[tuple[int, int] | None, ...]] = {
-    2: ((1, 1), None, None, None, None, None),
-    3: ((1, 2), (2, 3), (3, 1), (3, 1), None, None),
-    4: ((1, 2), (2, 3), (3, 3), (4, 1), None, None),
-    5: ((1, 3), (2, 8), (3, 8), (4, 3), None, None),
-    6: ((1, 3), (2, 4), (3, 18), (3, 1), (5, 1), (6, 1)),
-    7: ((1, 4), (2, 8), (3, 26), (3, 3), (5, 3), (6, 1)),
-    8: ((1, 5), (2, 5), (3, 41), (3, 5), (5, 4), (6, 2)),
-    9: ((1, 7), (2, 8), (3, 66), (3, 3), (5, 4), (5, 1)),
-    10: ((1, 5), (2, 8), (3, 95), (3, 4), (4, 1), (5, 2)),
-    11: ((1, 6), (2, 13), (3, 143), (3, 4), (4, 1), (5, 1)),
-    12: ((1, 5), (2, 24), (3, 166), (3, 9), (4, 2), (5, 2)),
-    13: ((1, 3), (2, 12), (3, 245), (3, 5), (4, 5), (5, 4)),
-    14: ((1, 5), (2, 25), (3, 278), (3, 10), (5, 22), (5, 3)),
+def _pair(entry: str) -> Size | None:
+    """Return the smallest width and the number of sub-networks that work: ``3, 8/10``."""
+    size, _, works = entry.partition(", ")
+    return (int(size), int(works.partition("/")[0])) if works else None
+
+
+#: As printed, by width (rows) and digits.
+PRINTED: dict[int, tuple[Size | None, ...]] = {
+    row["width"]: tuple(_pair(row[f"n={digits}"]) for digits in range(1, 7))
+    for row in printed("sattelberg", "table-3.4")
 }
 #: Smallest width in each column.
 LEAST = {1: 1, 2: 2, 3: 3, 4: 3, 5: 4, 6: 5}
@@ -46,7 +44,6 @@ MANY = 400
 #: A loss that no network reaches.
 NEVER = 1e-30
 ONCE = grid(digits=range(1, 7), epochs=4000, stop=[True, False])
-Size = tuple[int, int]
 
 
 def cell(width: int, digits: int, trials: int, epochs: int, stop: bool) -> dict[str, Any]:
@@ -90,15 +87,15 @@ def likely(record: Record) -> bool:
 
     A network that does not solve parity counts as one of endless width, as a dash does.
     """
-    printed = _printed(record)
-    size = printed[0] if printed else record.settings["width"] + 1
+    theirs = _printed(record)
+    size = theirs[0] if theirs else record.settings["width"] + 1
     found = [one or record.settings["width"] + 1 for one in record.values["smallest"]]
 
     def law(limit: int) -> float:
         share = (sum(one <= limit for one in found) + 0.5) / (len(found) + 1)
         return float(1 - (1 - share) ** FOUR)
 
-    reached = 1.0 if printed is None else law(size)
+    reached = 1.0 if theirs is None else law(size)
     return reached >= 0.025 and law(size - 1) <= 0.975
 
 
@@ -127,6 +124,13 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         solved = [pair[0] for size, pair in sizes.items() if size[1] == digits and pair]
         if solved:
             found[f"smallest/{digits}"] = _least(min(solved), len(solved))
+    same = [
+        (ours[1], theirs[1])
+        for record in records
+        if (ours := best(record)) and (theirs := _printed(record)) and ours[0] == theirs[0]
+    ]
+    if same:
+        found["ways over printed"] = paired_difference(*np.log(np.array(same, dtype=float)).T)
     found |= _gaps({size: pair[0] for size, pair in sizes.items() if pair})
     by_size = {_size(record): record.values for record in records}
     if set(RATES) <= set(by_size):
@@ -190,9 +194,9 @@ def conclude(records: Sequence[Record]) -> list[str]:
     pairs = [(_printed(record), best(record), record) for record in some]
     same = sum((a and a[0]) == (b and b[0]) for a, b, _ in pairs)
     lower = []
-    for printed, _, record in pairs:
+    for theirs, _, record in pairs:
         sizes = [size for size in record.values["smallest"] if size]
-        if sizes and (printed is None or min(sizes) < printed[0]):
+        if sizes and (theirs is None or min(sizes) < theirs[0]):
             width, digits = _size(record)
             lower.append(f"{digits}-parity from width {width} to {min(sizes)}")
     said = [f"The best of four networks has the printed width in {same} of {len(pairs)} cells."]
@@ -226,9 +230,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _table(ax: "Panel", cells: Mapping[Size, tuple[int, int] | None]) -> None:
-    import numpy as np
-
+def _table(ax: Panel, cells: Mapping[Size, tuple[int, int] | None]) -> None:
     widths, digits = (sorted({size[k] for size in cells}) for k in (0, 1))
     sizes = np.full((len(widths), len(digits)), np.nan)
     for (width, n), pair in cells.items():
@@ -293,6 +295,10 @@ EXPERIMENT = Experiment(
             "time. | "
             "width 3, four digits | "
             "direct",
+            "working-counts: ways over printed between -0.693 and 0.693": "As many sub-networks of "
+            "the smallest size work as are printed, within a factor of two, where that size is the "
+            "printed one. | logarithm of the ratio of both counts, paired t interval over sizes | "
+            "printed table",
             "pruning-helps: gain > 0": "Pruning reaches width 3 on 4-parity more often (10%) than "
             "training it (2%). | difference of two shares, normal interval | section 3.4.4",
         },

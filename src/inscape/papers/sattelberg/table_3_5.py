@@ -7,6 +7,7 @@ from typing import Any
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
 from inscape.lab.grids import grid
+from inscape.lab.published import printed
 from inscape.lab.records import Record
 from inscape.lab.statistics import (
     proportion_estimate,
@@ -18,11 +19,8 @@ from inscape.papers.sattelberg._parity_pruning import SETTINGS_NOTE
 
 #: Printed hidden widths.
 PRINTED: dict[int, tuple[tuple[int, ...], ...]] = {
-    2: ((2,),),
-    3: ((2, 2), (3,)),
-    4: ((2, 2),),
-    5: ((2, 2, 2), (2, 3)),
-    6: ((2, 2, 2), (2, 3)),
+    row["n"]: tuple(tuple(map(int, net.split("-")[1:-1])) for net in row["best layer sizes"])
+    for row in reversed(printed("sattelberg", "table-3.5"))
 }
 #: Networks to begin with, digits first; how many are trained.
 STARTS = {f"{n}: {5 * n}x5": 4 for n in PRINTED}
@@ -198,8 +196,7 @@ EXPERIMENT = Experiment(
     shows="Table 3.5",
     title="Heuristic pruning of ReLU networks of five layers of 5n units on n-parity",
     smoke=grid(start=["2: 10x5", DIRECT], training=0, prunings=2, epochs=300),
-    laptop=GRID,
-    paper=GRID,
+    settings=GRID,
     departures={"smoke": ("Two digits, one network pruned twice, 300 epochs.",)},
     cell=cell,
     keeps=keeps,

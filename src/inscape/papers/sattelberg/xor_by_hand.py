@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import exact_estimate
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 #: Weights and biases of the three layers.
 LAYERS = (
@@ -107,9 +103,7 @@ def draw_worked(records: Sequence[Record]) -> Figure:
 FIGURE_5_1 = Experiment(
     shows="Figure 5.1",
     title="Worked example: the affine map that an activation pattern selects",
-    smoke=WORKED,
-    laptop=WORKED,
-    paper=WORKED,
+    settings=WORKED,
     cell=worked_cell,
     seconds=lambda settings: 2.0,
     analyse=analyse_worked,
@@ -220,7 +214,7 @@ def draw_xor(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _graph(ax: "Panel", bias: Sequence[float]) -> None:
+def _graph(ax: Panel, bias: Sequence[float]) -> None:
     from inscape.figures.style import INK, RULE, VERMILION
 
     inputs, hidden, output = ((0.0, 1.0), (0.0, -1.0)), ((1.0, 1.0), (1.0, -1.0)), (2.0, 0.0)
@@ -244,9 +238,7 @@ def _graph(ax: "Panel", bias: Sequence[float]) -> None:
 FIGURE_5_2 = Experiment(
     shows="Figure 5.2",
     title="A network with two hidden units for XOR, and its pieces",
-    smoke=XOR,
-    laptop=XOR,
-    paper=XOR,
+    settings=XOR,
     cell=xor_cell,
     seconds=lambda settings: 2.0,
     analyse=analyse_xor,
@@ -374,9 +366,7 @@ def draw_plane(records: Sequence[Record]) -> Figure:
 FIGURE_5_3 = Experiment(
     shows="Figure 5.3",
     title="Linear regions and surface of a network that solves XOR",
-    smoke=PLANE,
-    laptop=PLANE,
-    paper=PLANE,
+    settings=PLANE,
     cell=plane_cell,
     seconds=lambda settings: 3.0,
     analyse=analyse_plane,

@@ -22,6 +22,7 @@ from inscape.lab.statistics import (
     kendall_tau,
     mean_estimate,
     paired_difference,
+    proportion_of,
     tau_ceiling,
 )
 from inscape.lab.store import Record
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 #: Ten of the 45 pairs, each digit in two of them.
 RING = ("0-1", "1-2", "2-3", "3-4", "4-5", "5-6", "6-7", "7-8", "8-9", "0-9")
 ALL_PAIRS = tuple(f"{a}-{b}" for a, b in combinations(range(10), 2))
+#: The data sets of both, and the sizes of the thesis.
+RING_SETS, ALL_SETS = ([f"mnist-binary:{pair}" for pair in pairs] for pairs in (RING, ALL_PAIRS))
+SIZES = [2**k for k in range(6, 14)]
 
 
 @lru_cache(maxsize=3)
@@ -198,6 +202,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     top = ceiling(records)
     for name, values in by_measure.items():
         found[f"tau/{name}"] = mean_estimate(list(values.values()), within=CORRELATION)
+        found[f"rising/{name}"] = proportion_of([tau > 0 for tau in values.values()])
         found[f"share/{name}"] = bootstrap_estimate([tau / top for tau in values.values()])
         found |= _means(records, name)
     first, second = ([m for m in order if m in names] for order in (FIRST_ORDER, SECOND_ORDER))

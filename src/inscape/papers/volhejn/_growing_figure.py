@@ -1,18 +1,15 @@
 """The first design as a picture: each measure against the training-set size."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inscape.lab.experiment import Figure
 from inscape.lab.store import Record
 from inscape.papers.volhejn._growing import measures_in, runs, taus
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the mean over networks for each data set, and the mean over data sets, by size."""
     from inscape.figures.panels import panels
 

@@ -1,20 +1,17 @@
 """Table 4.1 as a picture: each measure against the number of points, networks and polynomials."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inscape.lab.experiment import Figure
 from inscape.lab.store import Record
 from inscape.papers.volhejn._measures import THESIS
 from inscape.papers.volhejn._one_dimension import Rows, rows, taus
 from inscape.papers.volhejn.penalties import WORDS
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def draw(records: Sequence[Record]) -> "Figure":
+def draw(records: Sequence[Record]) -> Figure:
     """Draw the median over data sets by size, and a band that holds half of them."""
     from inscape.figures.panels import panels
     from inscape.figures.style import BLUE, ORANGE

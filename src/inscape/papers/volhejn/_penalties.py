@@ -151,6 +151,10 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
                         mean_estimate(list(share.values()), within=NONNEGATIVE)
                     )
         left[measure] = ratios(records, measure, top)
+        if left[measure]:
+            trained_on = ratios(records, measure, top, "train")
+            both = [(left[measure][name], trained_on[name]) for name in left[measure]]
+            found[f"lost/{measure}"] = paired_difference(*zip(*both, strict=True))
         for name, coefficient in (("free", 0.0), ("held", top)):
             values = [value(runs[coefficient][data], measure) for data in left[measure]]
             if values:

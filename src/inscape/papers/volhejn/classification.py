@@ -11,7 +11,7 @@ from inscape.lab.experiment import Estimate, Experiment, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.papers.volhejn import _growing
-from inscape.papers.volhejn._growing import RING, dataset, hash_of, own_seed
+from inscape.papers.volhejn._growing import ALL_SETS, RING_SETS, SIZES, dataset, hash_of, own_seed
 from inscape.papers.volhejn._growing_figure import draw
 from inscape.papers.volhejn._measures import NAMED, THESIS, check, measured
 
@@ -117,44 +117,18 @@ def draw_plain(records: Sequence[Record]) -> Any:
     return draw([record for record in records if record.settings["smoothing"] == 0])
 
 
-ONCE = grid(
-    scale=0.01,
-    hidden=256,
-    lr=0.1,
-    batch=64,
-    stop_loss=1e-3,
-    epochs=5000,
-    measures=[[*THESIS.values(), *NAMED]],
-)
+ONCE = grid(scale=0.01, hidden=256, lr=0.1, batch=64, stop_loss=1e-3, epochs=5000)
+ONCE = grid(ONCE, measures=[[*THESIS.values(), *NAMED]])
+LAPTOP = grid(data=RING_SETS, size=SIZES[:5], seed=range(2), smoothing=[0.0, 0.1], **ONCE)
+SMALL = grid(LAPTOP, data="digits-binary:0-1", size=[16, 32], seed=0, hidden=8, batch=16)
 
 
 EXPERIMENT = Experiment(
     shows="Beyond table 4.2: classification",
     title="The same measures for classifiers trained by cross-entropy to one training loss",
-    smoke=grid(
-        grid(data="digits-binary:0-1", size=[16, 32], seed=0, smoothing=[0.0, 0.1], **ONCE),
-        hidden=8,
-        batch=16,
-        stop_loss=0.1,
-        epochs=200,
-    ),
-    laptop=grid(
-        data=[f"mnist-binary:{pair}" for pair in RING],
-        size=[64, 128, 256, 512, 1024],
-        seed=range(2),
-        smoothing=[0.0, 0.1],
-        **ONCE,
-    ),
-    paper=grid(
-        grid(
-            data=[f"mnist-binary:{pair}" for pair in _growing.ALL_PAIRS],
-            size=[64, 128, 256, 512, 1024, 2048, 4096, 8192],
-            seed=range(3),
-            smoothing=[0.0, 0.1],
-            **ONCE,
-        ),
-        epochs=25000,
-    ),
+    smoke=grid(SMALL, stop_loss=0.1, epochs=200),
+    laptop=LAPTOP,
+    paper=grid(LAPTOP, data=ALL_SETS, size=SIZES, seed=range(3), epochs=25000),
     departures={"laptop": ("Ten pairs of digits, sizes 64 to 1024, two networks each.",)},
     cell=cell,
     data=hash_of,

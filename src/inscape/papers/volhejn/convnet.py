@@ -8,8 +8,9 @@ from inscape.lab.claims import claims
 from inscape.lab.experiment import Experiment, Settings
 from inscape.lab.grids import grid
 from inscape.papers.volhejn._growing import (
-    ALL_PAIRS,
-    RING,
+    ALL_SETS,
+    RING_SETS,
+    SIZES,
     analyse,
     conclude,
     dataset,
@@ -96,44 +97,18 @@ def seconds(settings: Settings) -> float:
     return float(10 + min(settings["epochs"], 1000) * settings["size"] / settings["batch"] * 2e-3)
 
 
-ONCE = grid(
-    scale=0.1,
-    channels=8,
-    lr=0.02,
-    momentum=0.9,
-    batch=64,
-    stop_loss=1e-4,
-    epochs=5000,
-    measures=[[*THESIS.values(), *NAMED]],
-)
+ONCE = grid(scale=0.1, channels=8, lr=0.02, momentum=0.9, batch=64, stop_loss=1e-4, epochs=5000)
+ONCE = grid(ONCE, measures=[[*THESIS.values(), *NAMED]])
+LAPTOP = grid(data=RING_SETS, size=SIZES[:4], seed=range(2), **ONCE)
+SMALL = grid(LAPTOP, data="digits-binary:0-1", size=[16, 32], seed=0, channels=2, batch=16)
 
 
 EXPERIMENT = Experiment(
     shows="Beyond table 4.2: convolutions",
     title="The same measures for a small convolutional network",
-    smoke=grid(
-        grid(data="digits-binary:0-1", size=[16, 32], seed=0, **ONCE),
-        channels=2,
-        batch=16,
-        stop_loss=0.5,
-        epochs=50,
-    ),
-    laptop=grid(
-        data=[f"mnist-binary:{pair}" for pair in RING],
-        size=[64, 128, 256, 512],
-        seed=range(2),
-        **ONCE,
-    ),
-    paper=grid(
-        grid(
-            data=[f"mnist-binary:{pair}" for pair in ALL_PAIRS],
-            size=[64, 128, 256, 512, 1024, 2048, 4096, 8192],
-            seed=range(3),
-            **ONCE,
-        ),
-        stop_loss=1e-5,
-        epochs=25000,
-    ),
+    smoke=grid(SMALL, stop_loss=0.5, epochs=50),
+    laptop=LAPTOP,
+    paper=grid(LAPTOP, data=ALL_SETS, size=SIZES, seed=range(3), stop_loss=1e-5, epochs=25000),
     departures={"laptop": ("Ten pairs of digits, sizes 64 to 512, two networks each, loss 1e-4.",)},
     cell=cell,
     data=hash_of,

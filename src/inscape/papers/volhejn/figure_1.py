@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 #: Training errors up to this share count as a fit of all training data.
 FITTED = 0.01
 ONCE = grid(lr=0.02, momentum=0.9, batch=100, epochs=250, stop_loss=0.01)
+WIDTHS = [2, 4, 8, 16, 24, 32, 64, 128, 256, 512]
+LAPTOP = grid(data="mnist", n=4000, noise=0.2, hidden=WIDTHS, seed=range(4), **ONCE)
+SMALL = grid(LAPTOP, data="digits", n=200, hidden=[1, 4, 64, 128], seed=range(2), lr=0.1)
 
 
 def cell(
@@ -191,31 +194,11 @@ def draw(records: Sequence[Record]) -> Figure:
 EXPERIMENT = Experiment(
     shows="Figure 1",
     title="Training and test error of a two-layer network against its number of hidden units",
-    smoke=grid(
-        grid(data="digits", n=200, noise=0.2, hidden=[1, 4, 64, 128], seed=range(2), **ONCE),
-        lr=0.1,
-        batch=50,
-        epochs=100,
-        stop_loss=0.05,
-    ),
-    laptop=grid(
-        data="mnist",
-        n=4000,
-        noise=0.2,
-        hidden=[2, 4, 8, 16, 24, 32, 64, 128, 256, 512],
-        seed=range(4),
-        **ONCE,
-    ),
+    smoke=grid(SMALL, batch=50, epochs=100, stop_loss=0.05),
+    laptop=LAPTOP,
     paper=grid(
-        grid(
-            data="cifar10:flat=true",
-            n=None,
-            noise=0.0,
-            hidden=[4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
-            seed=range(3),
-            **ONCE,
-        ),
-        epochs=1000,
+        grid(LAPTOP, data="cifar10:flat=true", n=None, noise=0.0, seed=range(3), epochs=1000),
+        hidden=[2**k for k in range(2, 13)],
     ),
     departures={
         "smoke": ("Small images of digits, four widths: only to see that it runs.",),

@@ -68,9 +68,7 @@ def _column(x: float, count: int) -> list[Point]:
 EXPERIMENT = Experiment(
     shows="Figure 1.1",
     title="Diagram of a two-layer ReLU network, its lines as wide as the weights",
-    smoke=AXES,
-    laptop=AXES,
-    paper=AXES,
+    settings=AXES,
     cell=cell,
     draw=draw,
     errata=("V6",),

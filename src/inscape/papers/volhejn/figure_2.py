@@ -2,20 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from inscape.lab.claims import claims
-from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
+from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import mean_estimate
 from inscape.papers.volhejn._growing import own_seed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as Panel
-
 
 #: How each function is made, with the scale of the initial weights and the learning rate.
 RUNS = (("network", 100.0, 3e-5), ("network", 0.01, 0.1), ("polynomial", 0.0, 0.0))
@@ -176,7 +172,7 @@ def draw(records: Sequence[Record]) -> Figure:
     return figure
 
 
-def _networks(ax: "Panel", records: Sequence[Record], scale: float, colour: str) -> None:
+def _networks(ax: Panel, records: Sequence[Record], scale: float, colour: str) -> None:
     """Draw the first network of a start in full, the others faintly, and the points."""
     from inscape.figures.style import INK
 
@@ -203,8 +199,7 @@ EXPERIMENT = Experiment(
     shows="Figure 2",
     title="Rough and smooth functions through the same points, from a large and a small start",
     smoke=grid(AXES, seed=range(2), hidden=32, stop_loss=0.1, epochs=200_000),
-    laptop=AXES,
-    paper=AXES,
+    settings=AXES,
     departures={
         "smoke": ("32 hidden units, two networks, loss 0.1: only to see that it runs.",),
         "laptop": ("The thesis reprints a figure of Maennel et al.; points and runs are ours.",),

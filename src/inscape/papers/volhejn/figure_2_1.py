@@ -130,8 +130,7 @@ EXPERIMENT = Experiment(
     shows="Figure 2.1",
     title="Double descent of least squares on random ReLU features",
     smoke=grid(AXES, features=[2, 10, 20, 40], n=40, trials=3),
-    laptop=AXES,
-    paper=AXES,
+    settings=AXES,
     departures={
         "smoke": ("40 points, four sizes and three trials: only to see that it runs.",),
         "laptop": ("The thesis reprints a diagram of Belkin et al.; this is a computation.",),

@@ -11,18 +11,13 @@ from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
 from inscape.lab.grids import grid
 from inscape.lab.records import Record
 from inscape.lab.statistics import kendall_tau, mean_estimate
-from inscape.papers.volhejn._growing import ALL_PAIRS, RING, cell, hash_of
+from inscape.papers.volhejn._growing import ALL_SETS, RING_SETS, cell, hash_of
 from inscape.papers.volhejn._measures import THESIS
 
-ONCE = grid(
-    size=256,
-    scale=0.01,
-    hidden=256,
-    lr=0.01,
-    batch=64,
-    epochs=25000,
-    measures=[list(THESIS.values())],
-)
+ONCE = grid(size=256, scale=0.01, hidden=256, lr=0.01, batch=64, epochs=25000)
+ONCE = grid(ONCE, measures=[list(THESIS.values())])
+LAPTOP = grid(data=RING_SETS, stop_loss=[1e-1, 1e-2, 1e-3, 1e-4, 1e-5], seed=range(3), **ONCE)
+SMALL = grid(LAPTOP, data=["digits-binary:4-9", "digits-binary:0-1"], seed=0, size=32, hidden=16)
 #: Training loss and measure of every run, by data set.
 Runs = Mapping[str, list[tuple[float, float]]]
 
@@ -96,31 +91,9 @@ def _means(records: Sequence[Record], measure: str) -> dict[str, dict[float, flo
 EXPERIMENT = Experiment(
     shows="Section 4.2",
     title="Kendall's tau of four measures against the training loss at which training stopped",
-    smoke=grid(
-        grid(
-            data=["digits-binary:4-9", "digits-binary:0-1"],
-            stop_loss=[0.3, 0.1, 0.03],
-            seed=0,
-            **ONCE,
-        ),
-        size=32,
-        hidden=16,
-        lr=0.1,
-        batch=16,
-        epochs=500,
-    ),
-    laptop=grid(
-        data=[f"mnist-binary:{pair}" for pair in RING],
-        stop_loss=[1e-1, 1e-2, 1e-3, 1e-4, 1e-5],
-        seed=range(3),
-        **ONCE,
-    ),
-    paper=grid(
-        data=[f"mnist-binary:{pair}" for pair in ALL_PAIRS],
-        stop_loss=[1e-1, 1e-2, 1e-3, 1e-4, 1e-5],
-        seed=range(3),
-        **ONCE,
-    ),
+    smoke=grid(SMALL, stop_loss=[0.3, 0.1, 0.03], lr=0.1, batch=16, epochs=500),
+    laptop=LAPTOP,
+    paper=grid(LAPTOP, data=ALL_SETS),
     departures={
         "smoke": ("Small images of digits, 16 hidden units: only to see that it runs.",),
         "laptop": (

@@ -14,7 +14,7 @@ from inscape.lab.paper_claims import coverage
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, RULE_VERSION, VERDICTS, Judgement, Verdict
 from inscape.report.html import LIMIT, rendered_page, stylesheet, write
-from inscape.report.paper.section import Section, section, untouched
+from inscape.report.paper.section import Section, forget_drawings, section, untouched
 from inscape.report.words import listed
 
 #: A figure with more bytes than this is shown as pixels; less if the page would be too large.
@@ -64,6 +64,7 @@ def page_of(
         )
         if len(text.encode()) < LIMIT:
             break
+    forget_drawings()
     return text
 
 

@@ -5,6 +5,7 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -209,27 +210,44 @@ def state(outcome: ExperimentOutcome) -> str:
 
 def drawn(outcome: ExperimentOutcome, label: str, most: int) -> Markup | None:
     """Return the figure of an experiment, drawn from its records; as pixels if it is large."""
-    with styled():
-        figure = outcome.figure()
-        if figure is None:
-            return None
-        if figure.get_layout_engine() is None:  # labels must not be cut off
-            figure.set_layout_engine("constrained")
-    svg = rendered(figure.axes[0]).decode()
+    figure, svg = _drawing(outcome)
+    if figure is None:
+        return None
     if len(svg) <= most:
         picture = Markup(inline(svg, prefix=name_of(outcome.id).replace("/", "-"), label=label))
     else:
         picture = Markup('<img class="plot pixels" alt="{}" src="data:image/png;base64,{}">')
-        picture = picture.format(label, base64.b64encode(_pixels(figure)).decode())
+        picture = picture.format(label, base64.b64encode(_pixels(outcome)).decode())
     width = figure.get_figwidth() * REM_PER_INCH
     return Markup('<div style="max-width:{}rem">{}</div>').format(f"{width:.1f}", picture)
 
 
-def _pixels(figure: "Figure") -> bytes:
+@lru_cache(maxsize=256)
+def _drawing(outcome: ExperimentOutcome) -> tuple["Figure | None", str]:
+    """Return the figure of an outcome and its SVG: a page that becomes too large asks again."""
+    with styled():
+        figure = outcome.figure()
+        if figure is None:
+            return None, ""
+        if figure.get_layout_engine() is None:  # labels must not be cut off
+            figure.set_layout_engine("constrained")
+    return figure, rendered(figure.axes[0]).decode()
+
+
+@lru_cache(maxsize=256)
+def _pixels(outcome: ExperimentOutcome) -> bytes:
+    figure, _ = _drawing(outcome)
+    assert figure is not None  # it was drawn before
     content = io.BytesIO()
     with styled():
         figure.savefig(content, format="png", dpi=110, transparent=False, metadata=_UNDATED)
     return content.getvalue()
+
+
+def forget_drawings() -> None:
+    """Let go of the figures that were drawn for a page."""
+    _drawing.cache_clear()
+    _pixels.cache_clear()
 
 
 _UNDATED = {"Software": None}
