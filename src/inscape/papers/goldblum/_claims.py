@@ -127,6 +127,14 @@ TABLE_1 = (
         {
             "decay-moves: grad_init/lemma-1, decay > 0.02": "With weight decay in it, the gradient "
             "at the Lemma-1 point is not near zero (G5). | t interval over seeds | G5",
+            "lemma-stays-no-decay: fall/lemma-1, no decay between -0.02 and 0.02": "Without weight "
+            "decay in training the loss stays as well (G5). | loss before less loss after, t "
+            "interval over seeds | G5",
+            "lemma-stays-small: fall/lemma-1, small steps between -0.02 and 0.02": "At a rate "
+            "below the inverse of the largest eigenvalue the loss stays. | loss before less loss after, "
+            "t interval over seeds | theorem 1, G11",
+            "lemma-positive-small: least/lemma-1, small steps > 0": "All activations stay positive "
+            "at such a rate. | least pre-activation, t interval over seeds | theorem 1, G11",
             "momentum-frees: freed/bias-10 > 0": "With momentum the same biases end lower. | "
             "paired t interval over seeds | section 2, our reading of already",
         },
