@@ -131,8 +131,8 @@ TABLE_1 = (
             "decay in training the loss stays as well (G5). | loss before less loss after, t "
             "interval over seeds | G5",
             "lemma-stays-small: fall/lemma-1, small steps between -0.02 and 0.02": "At a rate "
-            "below the inverse of the largest eigenvalue the loss stays. | loss before less loss after, "
-            "t interval over seeds | theorem 1, G11",
+            "below the inverse of the largest eigenvalue the loss stays. | loss before less loss "
+            "after, t interval over seeds | theorem 1, G11",
             "lemma-positive-small: least/lemma-1, small steps > 0": "All activations stay positive "
             "at such a rate. | least pre-activation, t interval over seeds | theorem 1, G11",
             "momentum-frees: freed/bias-10 > 0": "With momentum the same biases end lower. | "
