@@ -240,7 +240,7 @@ FIGURE_1 = Experiment(
     shows="Figure 1",
     title="Change of the tangent kernel by training, by number of parameters",
     smoke=grid(
-        data="digits:n=60", net=["mlp-2", "conv"], width=[1, 4], epochs=2, points=20, seed=0
+        data="digits:n=60", net=["conv"], width=[1, 2], epochs=2, points=20, seed=0
     ),
     laptop=grid(
         data="cifar10:n=5000", net=list(TITLES), width=_all(LAPTOP_WIDTHS), epochs=20,
@@ -252,7 +252,7 @@ FIGURE_1 = Experiment(
     ),
     keeps=keeps,
     departures={
-        "smoke": ("60 of the embedded digits, two architectures, two epochs.",),
+        "smoke": ("60 of the embedded digits, ConvNets of one and two filters, two epochs.",),
         "laptop": (
             "The first 5,000 images, 20 epochs; MLPs up to 1,024 units instead of 4,000 and "
             "10,000, ConvNets up to 16 filters instead of 300, WideResNets up to width 3 instead "
@@ -271,8 +271,8 @@ FIGURE_1 = Experiment(
     errata=("G4",),
     notes=(
         "Kernels are of 25 images and all ten outputs (250 x 250), in eval mode and float32. "
-        "Images are random ones; and the first 25 of the first 128 when these are sorted by class, which "
-        "the code takes: two or three classes.",
+        "Images are random ones; and the first 25 of the first 128 when these are sorted by "
+        "class, which the code takes: two or three classes.",
         "Networks begin as PyTorch has it, as in the released code; the text says uniform He.",
         "The share of the change that is a rescaling is that of its square: the rest is what is "
         "left beside the nearest multiple of the first kernel.",

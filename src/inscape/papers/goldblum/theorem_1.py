@@ -122,7 +122,7 @@ def draw(records: Records) -> Figure:
 EXPERIMENT = Experiment(
     shows="Theorem 1",
     title="The linear minimum inside a ReLU network: a local minimum, certified, and suboptimal",
-    smoke=grid(data="digits:n=600", side=4, width=12, layers=3, epochs=2, lr=0.01, seed=[0]),
+    smoke=grid(data="digits:n=200", side=2, width=12, layers=3, epochs=1, lr=0.01, seed=[0]),
     laptop=grid(
         data="cifar10:n=5000", side=8, width=64, layers=4, epochs=60, lr=0.01, seed=range(5)
     ),
@@ -130,7 +130,7 @@ EXPERIMENT = Experiment(
         data="cifar10:n=50000", side=32, width=2048, layers=4, epochs=600, lr=0.01, seed=range(5)
     ),
     departures={
-        "smoke": ("600 of the embedded digits at 4 x 4 pixels, 12 hidden units, two epochs.",),
+        "smoke": ("200 of the embedded digits at 2 x 2 pixels, 12 hidden units, one epoch.",),
         "laptop": (
             "5,000 images, averaged to 8 x 8 pixels: with 3,072 inputs so few are separable, and "
             "the linear problem has no minimum; 64 hidden units; 60 epochs.",
