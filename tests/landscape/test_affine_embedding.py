@@ -101,6 +101,18 @@ def test_separable_classes_have_no_minimum_without_smoothing():
     assert bool(weight.isfinite().all())
 
 
+def test_separable_classes_have_a_minimum_with_weight_decay(unchecked):
+    x = points(12, 2)
+    y = (x[:, 0] > 0).long()
+    both = [part.requires_grad_() for part in softmax_regression(x, y, weight_decay=0.01)]
+    loss = nn.functional.cross_entropy(x @ both[0].T + both[1], y)
+    loss = loss + 0.005 * sum(part.square().sum() for part in both)
+    gradients = torch.autograd.grad(loss, both)
+    assert float(torch.cat([g.flatten() for g in gradients]).norm()) <= 1e-9
+    with pytest.raises(ValueError, match=r"weight_decay must be at least 0, found -1"):
+        softmax_regression(x, y, weight_decay=-1.0)
+
+
 def test_bad_input_is_named(unchecked):
     x = points(5, 4)
     with pytest.raises(ValueError, match="margin must be above 0, found 0"):

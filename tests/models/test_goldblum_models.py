@@ -186,6 +186,23 @@ def test_mobilenet_for_cifar_by_hand():
 
 
 @pytest.mark.data
+def test_a_narrow_mobilenet_has_the_parameters_that_its_channels_ask_for():
+    # Channels 8, 8, 8, 8, 16, 24, 40, 80 in place of 32, 16, 24, 32, 64, 96, 160, 320.
+    count, before = 3 * 8 * 9 + 16, 8
+    stages = [(1, 8, 1), (6, 8, 2), (6, 8, 3), (6, 16, 4), (6, 24, 3), (6, 40, 3), (6, 80, 1)]
+    for stage, (widen, after, blocks) in enumerate(stages):
+        for k in range(blocks):
+            inner = before * widen
+            count += before * inner + 2 * inner + 9 * inner + 2 * inner + inner * after + 2 * after
+            if before != after and k == 0 and stage in (4, 6):  # the stages of stride 1
+                count += before * after + 2 * after
+            before = after
+    count += 80 * 1280 + 2 * 1280 + 1280 * 10 + 10
+    narrow = mobilenet_v2("cifar", width=0.25)
+    assert sum(p.numel() for p in narrow.parameters()) == count
+    assert narrow(torch.ones(1, 3, 8, 8)).shape == (1, 10)
+
+
 def test_mobilenet_takes_the_usual_weights_and_computes_what_they_say(data_dir):
     path = Path(data_dir).parent / "weights" / "mobilenet_v2-b0353104.pth"
     if not path.exists():

@@ -55,20 +55,22 @@ class MobileNetV2(nn.Module):
         classifier: Dropout (for photos) and the linear layer.
     """
 
-    def __init__(self, channels: int, classes: int, *, cifar: bool) -> None:
+    def __init__(self, channels: int, classes: int, width: float, *, cifar: bool) -> None:
         super().__init__()
-        layers: list[nn.Module] = [_convolved(channels, 32, 3, 1 if cifar else 2, cifar=cifar)]
-        before = 32
-        for stage, (widen, after, blocks, first) in enumerate(STAGES):
+        before = _scaled(32, width)
+        layers: list[nn.Module] = [_convolved(channels, before, 3, 1 if cifar else 2, cifar=cifar)]
+        for stage, (widen, full, blocks, first) in enumerate(STAGES):
+            after = _scaled(full, width)
             for k in range(blocks):
                 stride = first if k == 0 and not (cifar and stage == 1) else 1
                 layers.append(InvertedResidual(before, after, stride, widen, cifar=cifar))
                 before = after
-        layers.append(_convolved(before, 1280, 1, cifar=cifar))
+        last = _scaled(1280, max(width, 1.0))
+        layers.append(_convolved(before, last, 1, cifar=cifar))
         self.features = nn.Sequential(*layers)
         dropout = 0.0 if cifar else 0.2
         self.classifier = nn.Sequential(
-            nn.Dropout(dropout), nn.Linear(1280, classes, device="meta")
+            nn.Dropout(dropout), nn.Linear(last, classes, device="meta")
         )
 
     def forward(self, x: Float[Tensor, "n i h w"]) -> Float[Tensor, "n c"]:
@@ -78,7 +80,12 @@ class MobileNetV2(nn.Module):
 
 
 def mobilenet_v2(
-    form: str = "imagenet", *, channels: int = 3, classes: int | None = None, seed: int = 0
+    form: str = "imagenet",
+    *,
+    channels: int = 3,
+    classes: int | None = None,
+    width: float = 1.0,
+    seed: int = 0,
 ) -> MobileNetV2:
     """Return MobileNetV2 (Sandler et al., 2018).
 
@@ -97,16 +104,26 @@ def mobilenet_v2(
         form: ``"imagenet"`` or ``"cifar"``.
         channels: Channels of the images.
         classes: Number of outputs; 1000 or 10 by default.
+        width: Factor of all channels but the last 1280 (of them, too, above 1), which are rounded
+            to multiples of 8 and stay above 0.9 of it, as in the paper.
         seed: Seed of the initial weights, PyTorch's own; the global random state is not used.
     """
     checks.one_of(("imagenet", "cifar"), form=form)
     cifar = form == "cifar"
     outputs = (10 if cifar else 1000) if classes is None else classes
     checks.whole(1, channels=channels, classes=outputs)
-    model = MobileNetV2(channels, outputs, cifar=cifar)
+    checks.at_least(0.01, width=width)
+    model = MobileNetV2(channels, outputs, width, cifar=cifar)
     model.to_empty(device="cpu")
     pytorch_default(model, seed=seed)
     return model.eval()
+
+
+def _scaled(channels: int, width: float) -> int:
+    """Return channels times the width, as the nearest multiple of 8 that keeps nine tenths."""
+    wanted = channels * width
+    nearest = max(8, int(wanted + 4) // 8 * 8)
+    return nearest if nearest >= 0.9 * wanted else nearest + 8
 
 
 def _convolved(
