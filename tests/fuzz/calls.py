@@ -36,6 +36,7 @@ SLOW = frozenset(
         "hessian_extremes",
         "interpolation",
         "local_minimum",
+        "loss_surface",
         "kernel_drift",
         "path_kernel",
     }

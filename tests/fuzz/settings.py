@@ -82,6 +82,10 @@ LEGAL: dict[str, Choices] = {
         "dense": [0, 200], "products": [5, 20], "tolerance": [1e-6, 1e-3], **SEED,
     },
     "stationarity": {"lr": [0.1, 1e-3]},
+    "loss_surface": {
+        "grid": [3, 4], "reach": [1.0, 0.1], "products": [5, 20],
+        "statistics": ["kept", "kept", "recomputed"], **SEED,
+    },
     "hessian_extremes": {
         "matrix": ["hessian", "gauss_newton"], "products": [5, 40], "dense": [0, 200],
         "tolerance": [1e-3, 1e-6], **SEED,

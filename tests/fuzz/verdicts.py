@@ -22,7 +22,7 @@ SINGLE = frozenset({
     "weights_product", "interpolation", "extrapolation", "robustness", "magnitude_pruning",
     "disagreement", "output_cross_entropy",
     "node_pruning", "channel_pruning", "exhaustive_pruning", "boolean_function", "spectral_norm",
-    "hessian_density", "hessian_trace", "sharpness",
+    "hessian_density", "hessian_trace", "loss_surface", "sharpness",
 })  # fmt: skip
 #: Headline numbers that are not negative, and those that are proportions as well.
 PROPORTIONS = frozenset({"neighbours", "robustness", "disagreement", "map_transfer",

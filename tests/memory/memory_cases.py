@@ -242,6 +242,7 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "sharpness": of_curvature("sharpness", products=3),
     "stationarity": of_curvature("stationarity"),
     "local_minimum": of_curvature("local_minimum", products=3),
+    "loss_surface": of_curvature("loss_surface", products=3, grid=3),
     "disagreement": beside_another(similarity.disagreement),
     "output_cross_entropy": beside_another(similarity.output_cross_entropy),
     "map_distance": beside_another(similarity.map_distance, rows=1000),

@@ -13,6 +13,7 @@ from inscape.landscape.hessian_extremes import HessianExtremes, hessian_extremes
 from inscape.landscape.hessian_trace import HessianTrace, hessian_trace
 from inscape.landscape.interpolation import Interpolation, interpolation
 from inscape.landscape.local_minimum import LocalMinimum, local_minimum
+from inscape.landscape.loss_surface import LossSurface, loss_surface
 from inscape.landscape.sharpness import Sharpness, sharpness
 from inscape.landscape.stationarity import Stationarity, stationarity
 
@@ -24,6 +25,7 @@ __all__ = [
     "HessianTrace",
     "Interpolation",
     "LocalMinimum",
+    "LossSurface",
     "Sharpness",
     "Stationarity",
     "affine_embedding",
@@ -35,6 +37,7 @@ __all__ = [
     "hessian_trace",
     "interpolation",
     "local_minimum",
+    "loss_surface",
     "reduced_rank_regression",
     "sharpness",
     "softmax_regression",

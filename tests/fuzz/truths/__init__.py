@@ -44,6 +44,7 @@ ORACLES: dict[str, Oracle] = {
     "hessian_trace": curvature.hessian_trace,
     "sharpness": curvature.sharpness,
     "local_minimum": curvature.local_minimum,
+    "loss_surface": curvature.loss_surface,
     "stationarity": curvature.stationarity,
     "extrapolation": trials.extrapolation,
     "robustness": trials.robustness,

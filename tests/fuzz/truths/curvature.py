@@ -124,6 +124,18 @@ def local_minimum(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
         yield at_least("no negative curvature", values[0], -1e-9 * size, scale=size)
 
 
+def loss_surface(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    loss, _ = _loss_and_gradient(call, f, result.loss)
+    if result.statistics != "recomputed":
+        yield equal("loss of the model", result.loss_at_model, loss)
+    lowest = result.losses.min()
+    yield at_most("minimum", result.minimum_loss, lowest, scale=float(lowest.abs()))
+    values = torch.linalg.eigvalsh(_symmetric(call, f, "hessian", result.loss))
+    size = float(values.abs().max())
+    yield at_least("curvature of the plane", result.plane_curvatures[0], values[0], scale=size)
+    yield at_most("curvature of the plane", result.plane_curvatures[1], values[-1], scale=size)
+
+
 def _symmetric(call: Call, f: Reference, kind: str, loss: str) -> Tensor:
     values = matrix(call, f, kind, loss)
     if not bool(values.isfinite().all()):
