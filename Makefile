@@ -1,5 +1,6 @@
 # Two commands do everything on a fresh machine with Python 3.11 and make:
 #   make look   measure a network on the embedded digits and write its report
+#   make explore   zoom into the linear regions of that network, in a browser
 #   make test   all that CI checks: lint, types, tests, gallery, wheel
 #   make test-models   forty foreign models beside brute force; writes the table of docs/models-in.md
 #   make test-elsewhere   those tests that rounding may decide, as other processors would run them
@@ -15,7 +16,7 @@ JOBS   ?= 2
 # them would compile the whole package.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: look pages test lint types tests all-tests test-models test-elsewhere gallery docs index bench fuzz clean
+.PHONY: look explore pages test lint types tests all-tests test-models test-elsewhere gallery docs index bench fuzz clean
 .DEFAULT_GOAL := look
 
 # Made anew whenever the pins or the project's metadata change.
@@ -26,6 +27,9 @@ $(READY): pyproject.toml constraints.txt
 
 look: $(READY)
 	$(BIN)/inscape look --out reports
+
+explore: $(READY)
+	$(BIN)/inscape explore
 
 pages: $(READY)
 	$(BIN)/inscape pages --results results --out reports

@@ -37,6 +37,7 @@ LAYERS = (
     ("lab",),
     ("figures",),
     ("environment", "papers", "report"),
+    ("explorer",),
     ("cli",),
     ("__init__", "__main__"),
 )

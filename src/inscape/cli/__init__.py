@@ -13,6 +13,7 @@ from inscape.cli import data
 from inscape.cli.console import echo
 from inscape.cli.doctor import doctor as doctor_verb
 from inscape.cli.errors import open_streams
+from inscape.cli.explore import explore as explore_verb
 from inscape.cli.group import Verbs
 from inscape.cli.list import list_all as list_verb
 from inscape.cli.look import look as look_verb
@@ -59,6 +60,7 @@ def _inscape(
 
 
 app.command("look")(look_verb)
+app.command("explore")(explore_verb)
 app.command("sweep")(sweep_verb)
 app.command("reproduce")(reproduce_verb)
 app.command("pages")(pages_verb)

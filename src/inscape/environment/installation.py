@@ -24,7 +24,7 @@ BRINGS = {
     "slurm": "experiments on a Slurm cluster: inscape reproduce --executor slurm",
     "symbolic": "stationary points of tiny networks: inscape.boolean.stationary",
     "video": "nothing yet; planned: animations saved as .mp4",
-    "web": "nothing yet; planned: the explorer in a browser",
+    "web": "the explorer in a browser: inscape explore",
 }
 
 

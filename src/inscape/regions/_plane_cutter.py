@@ -1,7 +1,7 @@
 """Windows of a plane through a network, cut within budgets."""
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +35,7 @@ class PlaneCutter:
     threads: int | None
     steps: Sequence[AffineMap] | None = None
     near: NearbyPoints | None = None
+    on_layer: Callable[[str, int], None] | None = None
 
     def prepare(self) -> Generator[None, None, Forecast]:
         """Build the affine maps once for all windows; return the forecast of their times."""
@@ -53,6 +54,12 @@ class PlaneCutter:
         marks = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
         points, polygon = self.frame.at(center + half * marks), ((corners - center) / half).numpy()
         self.near = near_of(points, polygon, self.near)
+
+        def reached(place: str, count: int) -> None:
+            bar.advance(1)
+            if self.on_layer is not None:
+                self.on_layer(place, count)
+
         with progress(len(self.net.ops), label="cutting the plane") as bar:
             cells = yield from cutting(
                 self.net,
@@ -64,7 +71,7 @@ class PlaneCutter:
                 steps=self.steps,
                 near=self.near,
                 watched=watched,
-                on_round=lambda place, count: bar.advance(1),
+                on_round=reached,
             )
         return cells, corners
 

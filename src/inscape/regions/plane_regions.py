@@ -330,7 +330,7 @@ def cut_plane(
     turn.exported()
 
     def finished(cut: tuple[Cells, Tensor]) -> R:
-        return finish(_regions(cutter, cut))
+        return finish(regions_of(cutter, cut))
 
     if not turn.is_watched:
         yield finished(all_steps(cutter.cut(1.0, strict=False, watched=False)))
@@ -361,7 +361,7 @@ def _count(cut: tuple[Cells, Tensor]) -> int:
     return cut[0].plane.faces
 
 
-def _regions(cutter: PlaneCutter, cut: tuple[Cells, Tensor]) -> PlaneRegions:
+def regions_of(cutter: PlaneCutter, cut: tuple[Cells, Tensor]) -> PlaneRegions:
     """Return the cells of a window as a result."""
     return _result(in_canonical_order(cut[0]), cutter.frame, cut[1], cutter.asked, cutter.net)
 

@@ -1,0 +1,112 @@
+"""``inscape explore``: zoom into the exact linear regions of a network, in a browser."""
+
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inscape.cli import options as opt
+from inscape.cli.console import Speech, echo
+from inscape.cli.group import typed
+
+if TYPE_CHECKING:
+    from inscape.explorer.subject import ExploredSubject
+
+Port = Annotated[
+    int, typer.Option("--port", metavar="N", help="Port to listen at; a free one if 0.")
+]
+Host = Annotated[
+    str,
+    typer.Option(
+        "--host", metavar="NAME", help="Where to listen; others can reach any but 127.0.0.1."
+    ),
+]
+NoBrowser = Annotated[
+    bool, typer.Option("--no-browser", help="Print the address and open no browser.")
+]
+
+Options = Mapping[str, Any]
+
+
+def explore(
+    model: opt.Model = None,
+    weights: opt.Weights = None,
+    take: opt.Take = None,
+    embedding: opt.Embedding = None,
+    trajectory: opt.RecordedTraining = None,
+    trust: opt.Trust = False,
+    max_size: opt.MaxSize = None,
+    data: opt.Data = None,
+    data_dir: opt.DataDir = None,
+    download: opt.Download = False,
+    input_shape: opt.InputShape = None,
+    divide: opt.Divide = "none",
+    normalise: opt.Normalise = None,
+    target: opt.Target = None,
+    labels: opt.Labels = "auto",
+    loss: opt.Loss = "auto",
+    limit: opt.Limit = None,
+    device: opt.Device = "auto",
+    dtype: opt.DType = None,
+    threads: opt.Threads = None,
+    seed: opt.Seed = 0,
+    host: Host = "127.0.0.1",
+    port: Port = 0,
+    no_browser: NoBrowser = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Zoom into the exact linear regions of a network, in a browser on this machine.
+
+    Without options it shows the built-in example, a small network trained on the digits of
+    scikit-learn. No request leaves the machine; Ctrl-C ends it.
+    """
+    options = {**locals(), "threads": opt.threads(threads), "seed": opt.seed(seed)}
+    options |= {"limit": opt.at_least_one("--limit", limit), "max_size": opt.max_size(max_size)}
+    from inscape.explorer.serve import is_loopback, need_web, serve
+
+    need_web()
+    from inscape.explorer.session import Session
+
+    say = Speech(quiet=quiet)
+    with redirect_stdout(sys.stderr):  # what a model prints is no result
+        subject = _explored(options, say)
+    if not is_loopback(host):
+        say(f"--host {host}: whoever can reach this machine and knows the token sees this page")
+
+    def ready(address: str) -> None:
+        echo(address)
+        say("open this address in a browser on this machine; Ctrl-C ends the explorer")
+        if not no_browser:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    serve(Session(subject), host=host, port=port, ready=ready)
+
+
+def _explored(options: Options, say: Speech) -> "ExploredSubject":
+    """Open the model, its data and what goes with them."""
+    import torch
+
+    from inscape.explorer.opening import explored
+
+    if options["model"] is not None:
+        opt.require_data(options["data"], "model")
+    else:
+        say("no --model given: training the built-in example, a small network on digits")
+    if options["threads"] is not None:
+        torch.set_num_threads(options["threads"])
+    return explored(
+        {name: options[name] for name in _OPENING},
+        preparation=opt.preparation(options),
+        command=typed(),
+        quiet=say.quiet,
+    )
+
+
+_OPENING = (
+    *("model", "data", "weights", "trajectory", "trust", "max_size", "limit", "device", "dtype"),
+    *("seed", "take", "embedding"),
+)

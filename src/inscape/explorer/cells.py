@@ -1,0 +1,142 @@
+"""Cells: the exact linear regions of a window, as arrays that a page can draw."""
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+import torch
+
+from inscape.explorer.class_pieces import class_pieces
+from inscape.explorer.jobs import last_of
+from inscape.explorer.planes import ExploredPlane
+from inscape.explorer.raster import painted
+from inscape.explorer.subject import ExploredNetwork, ExploredSubject
+from inscape.explorer.wire import Array
+from inscape.regions import PlaneRegions, decision_boundary, plane_regions
+from inscape.runtime.deadline import Deadline
+
+#: Corners of the window, in the coordinates of a plane whose origin is the window's centre.
+CORNERS = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
+#: Bytes that a cut may take.
+MEMORY = 2**31
+#: The side of the window is no kink of any operation.
+SIDE = 255
+
+
+def cut(
+    network: ExploredNetwork,
+    plane: ExploredPlane,
+    *,
+    centre: tuple[float, float],
+    half: tuple[float, float],
+    regions: int,
+    on_layer: Callable[[str, int], None],
+) -> Generator[None, None, PlaneRegions]:
+    """Return the regions of a window, in a plane with its origin at the window's centre."""
+    if network.windows is None:
+        raise ValueError(network.refusal)
+    domain = torch.tensor(CORNERS, dtype=torch.float64) * torch.tensor(half, dtype=torch.float64)
+    result = yield from network.windows.cut(
+        plane.rebased(*centre), domain, regions=regions, memory=MEMORY, on_layer=on_layer
+    )
+    return result
+
+
+def cell_arrays(
+    subject: ExploredSubject, regions: PlaneRegions, half: tuple[float, float]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return facts and arrays of cells: geometry in units of the window, and what colours them."""
+    scale = 1.0 / np.array(half)
+    first = regions.first.numpy()
+    arrays = {
+        "vertices": (regions.vertices.numpy() * scale).astype(np.float32),
+        "corners": regions.corners.numpy().astype(np.uint32),
+        "counts": np.diff(first).astype(np.uint16),
+        "layers": corner_layers(regions),
+        **painted(subject, at_centroids(regions)),
+    }
+    facts: dict[str, Any] = {
+        "cells": regions.cells,
+        "merged": regions.regions,
+        "complete": regions.complete,
+        "covered": regions.covered,
+        "unresolved": regions.unresolved,
+        "unresolvedArea": regions.unresolved_area,
+        "operations": list(regions.ops),
+        "unitArea": regions.frame.area * half[0] * half[1],
+    }
+    if subject.is_competing:
+        pieces = class_pieces(subject, regions)
+        arrays |= {
+            "pieceVertices": (pieces.vertices * scale).astype(np.float32),
+            "pieceCounts": pieces.counts,
+            "pieceClasses": pieces.classes,
+            "pieceCells": pieces.cells,
+        }
+        facts |= _boundary(regions, arrays, scale)
+    return facts, arrays
+
+
+def _boundary(regions: PlaneRegions, arrays: dict[str, Array], scale: Array) -> dict[str, Any]:
+    """Add the decision boundary to the arrays; return its length, or why there is none."""
+    try:
+        line = decision_boundary(regions)
+    except ValueError as error:  # regions too narrow for float64
+        return {"boundary": None, "boundaryReason": str(error)}
+    arrays["boundary"] = (line.points.numpy() * scale).astype(np.float32)
+    arrays["boundaryFirst"] = line.first.numpy().astype(np.uint32)
+    return {"boundary": line.length}
+
+
+def at_centroids(regions: PlaneRegions) -> torch.Tensor:
+    """Return the outputs at the centre of mass of every cell."""
+    return regions.values(torch.arange(regions.cells), regions.centroids)
+
+
+def corner_layers(regions: PlaneRegions) -> Array:
+    """Return which operation switches on the edge from each corner to the next of its cell."""
+    corners, first = regions.corners.numpy().astype(np.int64), regions.first.numpy()
+    following = np.arange(1, len(corners) + 1)
+    following[first[1:] - 1] = first[:-1]
+    count = len(regions.vertices)
+    ends = np.sort(regions.edges.numpy().astype(np.int64), axis=1)
+    sides = np.sort(np.stack([corners, corners[following]], 1), axis=1)
+    keys, wanted = ends[:, 0] * count + ends[:, 1], sides[:, 0] * count + sides[:, 1]
+    order = np.argsort(keys)
+    edge = order[np.searchsorted(keys[order], wanted)]
+    layer = regions.switching_units.numpy()[edge, 0]
+    return np.where(layer < 0, SIDE, np.minimum(layer, SIDE - 1)).astype(np.uint8)
+
+
+def cut_in_time(
+    network: ExploredNetwork,
+    plane: ExploredPlane,
+    *,
+    centre: tuple[float, float],
+    half: tuple[float, float],
+    regions: int,
+    seconds: float,
+    on_layer: Callable[[str, int], None],
+) -> Generator[None, None, PlaneRegions]:
+    """Return the regions of a window; where that takes too long, of a smaller one in its middle."""
+    clock = Deadline.after(seconds * 0.6)
+    work = cut(network, plane, centre=centre, half=half, regions=regions, on_layer=on_layer)
+    try:
+        while not clock.passed():
+            next(work)
+            yield
+    except StopIteration as end:
+        result: PlaneRegions = end.value
+        return result
+    finally:
+        work.close()
+    domain = torch.tensor(CORNERS, dtype=torch.float64) * torch.tensor(half, dtype=torch.float64)
+    frame = plane.rebased(*centre)
+    x = frame.origin[None].to(network.dtype).expand(3, *frame.origin.shape)
+    steps = plane_regions.refine(
+        network.f, x, plane=frame, domain=domain, regions=regions, seconds=seconds * 0.4,
+        memory=MEMORY,
+    )  # fmt: skip
+    middle = yield from last_of(steps)
+    assert isinstance(middle, PlaneRegions)
+    return middle

@@ -1,0 +1,153 @@
+"""The session: what a page asks for, answered for one subject."""
+
+from collections.abc import Generator
+from typing import Any
+
+from inscape.explorer import requests as ask
+from inscape.explorer.cells import cell_arrays, cut_in_time
+from inscape.explorer.colours import cell_colours
+from inscape.explorer.details import cell_details, point_details, similar_gradients
+from inscape.explorer.examples import examples_in, image_grid, thumbnails
+from inscape.explorer.jobs import Job
+from inscape.explorer.planes import ExploredPlane, default_rows, kinds_of, plane_through
+from inscape.explorer.raster import raster
+from inscape.explorer.segments import segment
+from inscape.explorer.subject import ExploredNetwork, ExploredSubject
+from inscape.explorer.views import View, Views
+from inscape.explorer.wire import Array
+
+Facts = dict[str, Any]
+Arrays = dict[str, Array]
+Answer = Generator[None, None, tuple[Facts, Arrays]]
+
+#: Planes that are kept ready.
+PLANES = 32
+#: Fraction of the first window below which float64 cannot tell points apart.
+SMALLEST = 1e-10
+
+
+class Session:
+    """Answers requests about one subject; every answer is facts and arrays."""
+
+    def __init__(self, subject: ExploredSubject) -> None:
+        self.subject = subject
+        self.views = Views()
+        self._planes: dict[tuple[object, ...], ExploredPlane] = {}
+
+    def about(self) -> Facts:
+        """Return what the page shows before it asks for a window."""
+        subject, network = self.subject, self.subject.network()
+        kinds = kinds_of(subject)
+        return {
+            "title": subject.title,
+            "data": subject.data.name,
+            "task": subject.task,
+            "competing": subject.is_competing,
+            "classes": [subject.class_name(k) for k in range(self._classes())],
+            "shape": list(subject.x.shape[1:]),
+            "image": image_grid(subject),
+            "examples": len(subject.x),
+            "exact": network.net is not None,
+            "refusal": network.refusal,
+            "units": [] if network.net is None else [op.place for op in network.net.ops],
+            "planes": kinds,
+            "rows": [] if kinds == ["whole"] else list(default_rows(subject)),
+            "other": subject.other_title,
+            "steps": subject.steps,
+            "code": subject.code,
+            "smallest": SMALLEST,
+        }
+
+    def _classes(self) -> int:
+        outputs = self.subject.subject.probe.outputs
+        return max(2, outputs) if self.subject.is_competing else outputs
+
+    def plane(self, asked: ask.PlaneRequest) -> Answer:
+        """Answer with a plane: its first window, the examples it goes through and those near it."""
+        yield
+        plane = self.plane_of(asked)
+        at = plane.frame.of(self.subject.x[list(plane.rows)].detach().cpu()) if plane.rows else None
+        facts, arrays = examples_in(self.subject, plane)
+        anchors = [
+            {"row": row, "u": float(at[k, 0]), "v": float(at[k, 1]),
+             "label": self.subject.label(row)}
+            for k, row in enumerate(plane.rows) if at is not None
+        ]  # fmt: skip
+        return {
+            **facts,
+            "centre": list(plane.centre),
+            "half": list(plane.half),
+            "anchors": anchors,
+            "rows": list(plane.rows),
+            "code": plane.code,
+        }, arrays
+
+    def raster(self, asked: ask.RasterRequest) -> Answer:
+        """Answer with the raster of a window."""
+        network, plane = self._seen(asked)
+        return (
+            yield from raster(
+                self.subject, network, plane, centre=asked.centre, half=asked.half,
+                width=asked.width, height=asked.height, seconds=asked.seconds,
+            )
+        )  # fmt: skip
+
+    def cells(self, asked: ask.CellsRequest, job: Job) -> Answer:
+        """Answer with the exact regions of a window, and keep them for questions about cells."""
+        network, plane = self._seen(asked)
+        regions = yield from cut_in_time(
+            network, plane, centre=asked.centre, half=asked.half, regions=asked.regions,
+            seconds=asked.seconds, on_layer=job.reached,
+        )  # fmt: skip
+        facts, arrays = cell_arrays(self.subject, regions, asked.half)
+        view = View(client=asked.client, network=network, plane=plane, regions=regions)
+        window = {"centre": list(asked.centre), "half": list(asked.half)}
+        return {**facts, **window, "view": self.views.keep(view)}, arrays
+
+    def cell(self, asked: ask.CellRequest) -> Answer:
+        """Answer with what is known of one cell."""
+        yield
+        view = self.views.get(asked.view, asked.client)
+        return cell_details(self.subject, view.network, view.regions, asked.cell), {}
+
+    def colours(self, asked: ask.ColoursRequest) -> Answer:
+        """Answer with colours of the cells of a window."""
+        yield
+        view = self.views.get(asked.view, asked.client)
+        return {"view": asked.view}, {"rgb": cell_colours(view.regions, asked.by)}
+
+    def point(self, asked: ask.PointRequest) -> Answer:
+        """Answer with what is known of one point."""
+        network, plane = self._seen(asked)
+        facts = yield from point_details(self.subject, network, plane, *asked.at)
+        return facts, {}
+
+    def similar(self, asked: ask.PointRequest) -> Answer:
+        """Answer with the training examples whose gradients are most similar at one point."""
+        return (yield from similar_gradients(self.subject, self.plane_of(asked), *asked.at)), {}
+
+    def segment(self, asked: ask.SegmentRequest) -> Answer:
+        """Answer with the network along a segment."""
+        network, plane = self._seen(asked)
+        return (
+            yield from segment(self.subject, network, plane, asked.begin, asked.end, seconds=10.0)
+        )
+
+    def examples(self, asked: ask.ExamplesRequest) -> Answer:
+        """Answer with small pictures of examples."""
+        yield
+        return thumbnails(self.subject, list(asked.rows), train=asked.train)
+
+    def _seen(self, asked: ask.PlaneRequest) -> tuple[ExploredNetwork, ExploredPlane]:
+        return self.subject.network(asked.network, asked.step), self.plane_of(asked)
+
+    def plane_of(self, asked: ask.PlaneRequest) -> ExploredPlane:
+        """Return the plane of a request, made only once."""
+        key = (asked.kind, asked.rows, asked.seed)
+        plane = self._planes.get(key)
+        if plane is None:
+            plane = plane_through(self.subject, asked.kind, asked.rows, asked.seed)
+            if len(self._planes) >= PLANES:
+                self._planes.clear()
+            self._planes[key] = plane
+        return plane

@@ -1,0 +1,533 @@
+// A pane: one network in one window of a plane. It shows the raster at once and the exact regions
+// as soon as they are there, and redraws what it has while the window moves.
+
+import { INK, LAYERS, PAPER, classColour, css, painted, themeOf } from "./colours.js";
+import { CanvasRenderer } from "./fallback.js";
+import { distanceToLines, offsets, polygon } from "./geometry.js";
+import { Renderer } from "./renderer.js";
+import { covers, halves, offsetOf, panned, pixelOf, placeOf, rebasing, zoomed } from "./window.js";
+
+const SETTLED = 90; // milliseconds without a move before the server is asked
+const RASTER = 200; // pixels of a raster along the longer side
+const SECONDS = [0.25, 2, 8]; // for ever finer rasters where there are no exact regions
+const STEP = 0.12; // of the window, for one press of an arrow
+const FACTOR = 1.35; // of one press of + or -
+
+/** One network in a window. */
+export class Pane {
+  constructor(root, { api, session, name, listeners }) {
+    this.api = api;
+    this.session = session;
+    this.listeners = listeners;
+    this.root = root;
+    this.name = name;
+    this.canvas = document.createElement("canvas");
+    this.overlay = document.createElement("canvas");
+    this.canvas.className = "cells";
+    this.overlay.className = "overlay";
+    this.overlay.tabIndex = 0;
+    this.overlay.setAttribute("role", "img");
+    root.replaceChildren(this.canvas, this.overlay);
+    this.renderer = Renderer.on(this.canvas) ?? new CanvasRenderer(this.canvas);
+    this.renderer.onRestored = () => this.restore();
+    this.settings = { colour: "class", edges: "plain", points: true };
+    this.seen = { network: "first", step: -1 };
+    this.cut = null;
+    this.hovered = -1;
+    this.listen();
+    this.resizing = new ResizeObserver(() => this.moved());
+    this.resizing.observe(root);
+    this.scheme = matchMedia("(prefers-color-scheme: dark)");
+    this.scheme.addEventListener("change", () => this.recolour());
+  }
+
+  get size() {
+    return { width: this.root.clientWidth || 1, height: this.root.clientHeight || 1 };
+  }
+
+  /** Show another plane: what was drawn of the last one is forgotten. */
+  setPlane(plane, asked) {
+    this.plane = plane;
+    this.asked = asked;
+    this.cut = null;
+    this.raster = null;
+    this.renderer.forget();
+  }
+
+  /** Show another network of the same plane; its regions replace the old ones once they are there. */
+  setNetwork(seen) {
+    if (JSON.stringify(seen) === JSON.stringify(this.seen)) return;
+    this.seen = seen;
+    this.isStale = true;
+    this.load();
+  }
+
+  setWindow(window) {
+    this.window = window;
+    this.moved();
+  }
+
+  set(settings) {
+    const before = this.settings;
+    this.settings = { ...before, ...settings };
+    if (this.settings.colour !== before.colour) this.recolour();
+    this.draw();
+  }
+
+  /** The window has moved: draw what is there, and ask for the rest once it rests. */
+  moved() {
+    if (!this.window || !this.plane) return;
+    this.draw();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.load(), SETTLED);
+  }
+
+  async load() {
+    if (!this.window || !this.plane) return;
+    clearTimeout(this.timer);
+    this.stop?.abort();
+    const stop = new AbortController();
+    this.stop = stop;
+    const { window, size } = this;
+    const asked = {
+      ...this.asked, ...this.seen, centre: [window.u, window.v], half: halves(window, size),
+    };
+    this.tell({ state: "computing" });
+    try {
+      const known = this.cut && !this.isStale && covers(this.cut, window, size);
+      const raster = known ? null : this.loadRaster(asked, SECONDS[0], stop.signal);
+      if (this.session.exact) await this.loadCells(asked, stop.signal);
+      await raster;
+      if (!this.session.exact) {
+        for (const seconds of SECONDS.slice(1)) {
+          this.tell({ state: "raster", raster: this.raster });
+          if (!this.raster || this.raster.width >= size.width) break;
+          await this.loadRaster(asked, seconds, stop.signal);
+        }
+        this.tell({ state: "raster", raster: this.raster });
+      }
+    } catch (error) {
+      if (error.name === "AbortError" || error.status === 409) return;
+      this.tell({ state: "refused", text: error.message });
+    }
+  }
+
+  async loadRaster(asked, seconds, signal) {
+    const { width, height } = this.size;
+    const fine = seconds > 1 ? 2 : 1;
+    const scale = Math.min(1, (fine * RASTER) / Math.max(width, height));
+    const { facts, arrays } = await this.api.post("raster", {
+      ...asked, width: Math.max(1, Math.round(width * scale)),
+      height: Math.max(1, Math.round(height * scale)), seconds,
+    }, signal);
+    if (signal.aborted || (this.cut && !this.isStale && covers(this.cut, this.window, this.size))) {
+      return;
+    }
+    this.raster = { ...facts, arrays };
+    this.paintRaster();
+    this.draw();
+  }
+
+  async loadCells(asked, signal) {
+    const listening = setTimeout(() => {
+      this.api.progress?.(this.api.client, (event) => {
+        if (!signal.aborted && !event.finished) this.tell({ state: "computing", ...event });
+      }, signal).catch(() => {});
+    }, 400);
+    try {
+      const { facts, arrays } = await this.api.post("cells", asked, signal);
+      if (signal.aborted) return;
+      this.take(facts, arrays);
+    } finally {
+      clearTimeout(listening);
+    }
+  }
+
+  /** Take an exact cut and show it. */
+  take(facts, arrays) {
+    const cells = {
+      centre: facts.centre, half: facts.half, vertices: arrays.vertices, corners: arrays.corners,
+      first: offsets(arrays.counts),
+    };
+    const pieces = arrays.pieceCounts && {
+      vertices: arrays.pieceVertices, first: offsets(arrays.pieceCounts),
+      classes: arrays.pieceClasses, cells: arrays.pieceCells,
+    };
+    const boundary = arrays.boundary && {
+      points: arrays.boundary, first: arrays.boundaryFirst,
+    };
+    this.cut = { ...cells, cells, pieces, boundary, facts, arrays };
+    this.isStale = false;
+    this.hovered = -1;
+    this.renderer.setCells(cells, pieces, arrays.layers);
+    this.paintCells();
+    this.draw();
+    this.tell({ state: "exact", facts });
+    this.listeners.onCut?.(this);
+  }
+
+  restore() {
+    if (this.cut) {
+      const { cells, pieces, arrays } = this.cut;
+      this.renderer.setCells(cells, pieces, arrays.layers);
+    }
+    this.recolour();
+  }
+
+  recolour() {
+    this.paintRaster();
+    this.paintCells();
+    this.draw();
+  }
+
+  paintRaster() {
+    if (!this.raster) return;
+    const { arrays, width, height } = this.raster;
+    const classes = this.session.classes.length;
+    const rgba = painted(arrays, this.settings.colour, classes, themeOf(), width * height);
+    this.renderer.setPicture(rgba, this.raster);
+  }
+
+  /** Colour the cells; patterns and maps are coloured by the server, as its figures are. */
+  paintCells() {
+    const { cut } = this;
+    if (!cut) return;
+    const { colour } = this.settings;
+    this.colours = this.classColours(cut);
+    this.renderer.setColours(this.colours);
+    this.byOwner = colour === "confidence";
+    if (colour !== "pattern" && colour !== "map") return;
+    this.byOwner = true;
+    const known = cut.rgb?.[colour];
+    if (known) {
+      this.takeColours(cut, known);
+      return;
+    }
+    this.api.post("colours", { view: cut.facts.view, by: colour }).then(({ arrays }) => {
+      cut.rgb = { ...cut.rgb, [colour]: arrays.rgb };
+      if (this.cut === cut && this.settings.colour === colour) {
+        this.takeColours(cut, arrays.rgb);
+        this.draw();
+      }
+    }).catch((error) => {
+      if (error.status !== 409) this.tell({ state: "refused", text: error.message });
+    });
+  }
+
+  classColours({ arrays, cells, pieces }) {
+    const count = cells.first.length - 1;
+    const classes = this.session.classes.length;
+    const own = painted(arrays, this.settings.colour, classes, themeOf(), count);
+    if (!pieces || !arrays.classes) return own;
+    const more = painted(
+      { classes: pieces.classes }, "class", classes, themeOf(), pieces.classes.length,
+    );
+    const rgba = new Uint8Array(own.length + more.length);
+    rgba.set(own);
+    rgba.set(more, own.length);
+    return rgba;
+  }
+
+  takeColours(cut, rgb) {
+    const count = cut.cells.first.length - 1;
+    const rgba = new Uint8Array(4 * count).fill(255);
+    for (let i = 0; i < count; i += 1) rgba.set(rgb.subarray(3 * i, 3 * i + 3), 4 * i);
+    this.colours = rgba;
+    this.renderer.setColours(rgba);
+  }
+
+  draw() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => {
+      this.waiting = null;
+      this.drawNow();
+    });
+  }
+
+  drawNow() {
+    if (!this.window || !this.plane) return;
+    const theme = themeOf();
+    const start = performance.now();
+    this.renderer.draw(this.window, this.size, {
+      paper: PAPER[theme], ink: INK[theme], edges: this.settings.edges,
+      byOwner: Boolean(this.byOwner), palette: LAYERS,
+    });
+    this.drawOverlay(theme);
+    this.frameTime = performance.now() - start;
+  }
+
+  drawOverlay(theme) {
+    const { overlay, size, window } = this;
+    const ratio = Math.min(2, devicePixelRatio || 1);
+    overlay.width = Math.round(size.width * ratio);
+    overlay.height = Math.round(size.height * ratio);
+    const context = overlay.getContext("2d");
+    context.scale(ratio, ratio);
+    const ink = css(INK[theme]);
+    const paper = css(PAPER[theme]);
+    context.lineJoin = "round";
+    if (this.cut?.boundary) this.drawBoundary(context, ink);
+    if (this.hovered >= 0 && this.cut) this.drawHovered(context, ink, paper);
+    if (this.settings.points) this.drawPoints(context, ink);
+    this.drawLine(context, ink, paper);
+    this.drawAnchors(context, ink, paper);
+    if (this.listeners.at?.()) {
+      const [x, y] = pixelOf(window, size, ...this.listeners.at());
+      ring(context, x, y, 7, paper, 4);
+      ring(context, x, y, 7, ink, 2);
+    }
+  }
+
+  placed() {
+    const { scale, shift } = rebasing(this.cut, this.window, this.size);
+    const { width, height } = this.size;
+    return (x, y) => [
+      ((x * scale[0] + shift[0] + 1) / 2) * width,
+      ((1 - (y * scale[1] + shift[1])) / 2) * height,
+    ];
+  }
+
+  drawBoundary(context, ink) {
+    const at = this.placed();
+    const { points, first } = this.cut.boundary;
+    context.strokeStyle = ink;
+    context.lineWidth = 2.2;
+    context.beginPath();
+    for (let line = 0; line + 1 < first.length; line += 1) {
+      for (let k = first[line]; k < first[line + 1]; k += 1) {
+        const [x, y] = at(points[2 * k], points[2 * k + 1]);
+        if (k === first[line]) context.moveTo(x, y);
+        else context.lineTo(x, y);
+      }
+    }
+    context.stroke();
+  }
+
+  drawHovered(context, ink, paper) {
+    const at = this.placed();
+    context.beginPath();
+    polygon(this.cut.cells, this.hovered).forEach(([x, y], k) => {
+      const place = at(x, y);
+      if (k) context.lineTo(...place);
+      else context.moveTo(...place);
+    });
+    context.closePath();
+    context.strokeStyle = paper;
+    context.lineWidth = 4;
+    context.stroke();
+    context.strokeStyle = ink;
+    context.lineWidth = 2;
+    context.stroke();
+  }
+
+  /** Data points: the farther one is from the plane, the fainter. */
+  drawPoints(context, ink) {
+    for (const point of this.pointsInView()) {
+      context.globalAlpha = point.strength;
+      context.beginPath();
+      context.arc(point.x, point.y, 3.5, 0, 2 * Math.PI);
+      context.fillStyle = css(point.colour);
+      context.fill();
+      context.strokeStyle = ink;
+      context.lineWidth = 1;
+      context.stroke();
+    }
+    context.globalAlpha = 1;
+  }
+
+  /** Return the examples in the window: where, how far from the plane, and of which class. */
+  pointsInView() {
+    const { plane, window, size } = this;
+    const { u, v, away, row, label } = plane.arrays;
+    const far = Math.max(1e-300, plane.facts.half[1] * 1.5);
+    const points = [];
+    for (let i = 0; i < u.length; i += 1) {
+      const [x, y] = pixelOf(window, size, u[i], v[i]);
+      if (x < 0 || y < 0 || x > size.width || y > size.height) continue;
+      const strength = Math.max(0.12, 1 - away[i] / far);
+      const colour = label[i] === 65535 ? [127, 127, 127] : classColour(label[i]);
+      points.push({ x, y, away: away[i], row: row[i], label: label[i], strength, colour });
+    }
+    return points;
+  }
+
+  drawLine(context, ink, paper) {
+    const line = this.listeners.line?.();
+    if (!line) return;
+    const ends = [];
+    for (let k = 0; k + 1 < line.length; k += 2) {
+      ends.push(pixelOf(this.window, this.size, line[k], line[k + 1]));
+    }
+    for (const [colour, width] of [[paper, 5], [ink, 2]]) {
+      context.strokeStyle = colour;
+      context.fillStyle = ink;
+      context.lineWidth = width;
+      if (ends.length === 2) {
+        context.beginPath();
+        context.moveTo(...ends[0]);
+        context.lineTo(...ends[1]);
+        context.stroke();
+      }
+      for (const [x, y] of ends) ring(context, x, y, 5, colour, width);
+    }
+  }
+
+  drawAnchors(context, ink, paper) {
+    context.font = "600 13px system-ui, sans-serif";
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    this.plane.facts.anchors.forEach((anchor, k) => {
+      const [x, y] = pixelOf(this.window, this.size, anchor.u, anchor.v);
+      context.beginPath();
+      context.arc(x, y, 10, 0, 2 * Math.PI);
+      context.fillStyle = ink;
+      context.fill();
+      context.fillStyle = paper;
+      context.fillText("ABC"[k], x, y + 1);
+    });
+  }
+
+  // ----- pointer and keyboard
+
+  listen() {
+    const { overlay } = this;
+    overlay.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      const [x, y] = local(event);
+      this.zoom(x, y, Math.exp(Math.sign(event.deltaY) * Math.min(0.3, Math.abs(event.deltaY) / 300)));
+    }, { passive: false });
+    const pointers = new Map();
+    let travelled = 0;
+    overlay.addEventListener("pointerdown", (event) => {
+      overlay.setPointerCapture(event.pointerId);
+      pointers.set(event.pointerId, local(event));
+      if (pointers.size === 1) travelled = 0;
+    });
+    overlay.addEventListener("pointermove", (event) => {
+      const before = pointers.get(event.pointerId);
+      const at = local(event);
+      if (!before) {
+        this.hover(...at);
+        return;
+      }
+      const [dx, dy] = [at[0] - before[0], at[1] - before[1]];
+      travelled += Math.hypot(dx, dy);
+      if (pointers.size === 2) {
+        const other = [...pointers].find(([id]) => id !== event.pointerId)[1];
+        const was = Math.hypot(before[0] - other[0], before[1] - other[1]);
+        const is = Math.hypot(at[0] - other[0], at[1] - other[1]);
+        if (is > 0) this.zoom((at[0] + other[0]) / 2, (at[1] + other[1]) / 2, was / is);
+      } else if (travelled > 4) {
+        this.listeners.onWindow(panned(this.window, this.size, dx, dy));
+      }
+      pointers.set(event.pointerId, at);
+    });
+    const up = (event) => {
+      const was = pointers.delete(event.pointerId);
+      if (was && travelled <= 4 && event.type === "pointerup") {
+        this.listeners.onClick?.(placeOf(this.window, this.size, ...local(event)), event.shiftKey, this);
+      }
+    };
+    overlay.addEventListener("pointerup", up);
+    overlay.addEventListener("pointercancel", up);
+    overlay.addEventListener("pointerleave", () => this.unhover());
+    overlay.addEventListener("dblclick", (event) => this.zoom(...local(event), 1 / 2));
+    overlay.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  zoom(x, y, factor) {
+    if (!this.window || !this.plane) return;
+    const first = this.plane.facts.half[1];
+    const least = first * this.session.smallest;
+    const next = zoomed(this.window, this.size, x, y, factor, least, first * 1e4);
+    this.tell({ state: "moving", isLeast: next.h <= least * 1.0001 });
+    this.listeners.onWindow(next);
+  }
+
+  hover(x, y) {
+    if (!this.cut || this.isStale || !this.window) return;
+    const cell = this.renderer.pick(x, y);
+    this.pointer = offsetOf(this.window, this.size, x, y);
+    this.listeners.onPointer?.(placeOf(this.window, this.size, x, y), this.distanceAt(x, y), this);
+    if (cell === this.hovered) return;
+    this.hovered = cell;
+    this.draw();
+    this.listeners.onHover?.(cell, this);
+  }
+
+  unhover() {
+    if (this.hovered < 0) return;
+    this.hovered = -1;
+    this.draw();
+    this.listeners.onHover?.(-1, this);
+  }
+
+  /** Return the distance from a pixel to the boundary in this window, in units of the plane. */
+  distanceAt(px, py) {
+    const { cut, size } = this;
+    if (!cut?.boundary || Math.abs(cut.half[0] - cut.half[1] * (size.width / size.height)) > 1e-6 * cut.half[0]) {
+      return null;
+    }
+    const { scale, shift } = rebasing(cut, this.window, size);
+    const x = ((px / size.width) * 2 - 1 - shift[0]) / scale[0];
+    const y = (1 - (py / size.height) * 2 - shift[1]) / scale[1];
+    const wide = cut.half[0] / cut.half[1];
+    const points = cut.scaled ?? (cut.scaled = cut.boundary.points.map((p, k) => (k % 2 ? p : p * wide)));
+    const away = distanceToLines(points, cut.boundary.first, x * wide, y) * cut.half[1];
+    return Number.isFinite(away) ? away : null;
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { width, height } = this.size;
+    const moves = {
+      ArrowLeft: [STEP * width, 0], ArrowRight: [-STEP * width, 0],
+      ArrowUp: [0, STEP * height], ArrowDown: [0, -STEP * height],
+    };
+    if (moves[event.key]) {
+      this.listeners.onWindow(panned(this.window, this.size, ...moves[event.key]));
+    } else if (event.key === "+" || event.key === "=") this.zoom(width / 2, height / 2, 1 / FACTOR);
+    else if (event.key === "-") this.zoom(width / 2, height / 2, FACTOR);
+    else if (event.key === "0" || event.key === "Home") this.listeners.onHome?.();
+    else if (event.key === "Enter") {
+      this.hover(width / 2, height / 2);
+      this.listeners.onClick?.([this.window.u, this.window.v], event.shiftKey, this);
+    } else return;
+    event.preventDefault();
+  }
+
+  tell(news) {
+    this.listeners.onNews?.(news, this);
+  }
+
+  /** Return what is drawn as a PNG. */
+  async png() {
+    this.drawNow();
+    const both = document.createElement("canvas");
+    both.width = this.canvas.width;
+    both.height = this.canvas.height;
+    const context = both.getContext("2d");
+    context.drawImage(this.canvas, 0, 0);
+    context.drawImage(this.overlay, 0, 0, both.width, both.height);
+    return new Promise((resolve) => both.toBlob(resolve, "image/png"));
+  }
+
+  close() {
+    this.stop?.abort();
+    clearTimeout(this.timer);
+    this.resizing.disconnect();
+  }
+}
+
+function local(event) {
+  const box = event.currentTarget.getBoundingClientRect();
+  return [event.clientX - box.left, event.clientY - box.top];
+}
+
+function ring(context, x, y, radius, colour, width) {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.stroke();
+}
