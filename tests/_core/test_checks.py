@@ -196,3 +196,21 @@ def test_penalties_check_their_batch(unchecked, penalty, x):
 def test_penalties_need_two_knots(penalty):
     with pytest.raises(ValueError, match="knots must be at least 2, found 1"):
         penalty(net(), X, knots=1)
+
+
+@pytest.mark.parametrize("infinity", [float("-inf"), float("inf")])
+def test_masks_of_infinities_are_no_broken_weights(infinity):
+    model = net()
+    above = torch.ones(3, 3).triu(1).bool()
+    model.register_buffer("mask", torch.zeros(3, 3).masked_fill(above, infinity))
+    assert model.mask.isinf().any()
+    model.forward = lambda x: model[1](((x[:, None] + model.mask).clamp(-1, 1)).flatten(1)[:, :3])
+    assert gradient_norm(model, X).norms.isfinite().all()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_statistics_that_overflowed_are_refused(value):
+    model = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 1)).eval()
+    model[0].running_var[1] = value
+    with pytest.raises(ValueError, match=r"found NaN or Inf in '0\.running_var'"):
+        gradient_norm(model, X)

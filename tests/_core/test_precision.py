@@ -5,9 +5,13 @@ import torch
 from torch import nn
 
 from inscape._core.precision import to_precision
+from inscape.errors import UnsupportedModelError
+from inscape.kernels import neighbours, tangent_kernel
+from inscape.landscape import hessian_trace
 from inscape.loaders import open_model
 from inscape.regions import local_maps
 from inscape.smoothness import gradient_norm
+from inscape.spectra import effective_rank, fisher_rao_norm, parameter_norm
 
 
 class Spectrum(nn.Module):
@@ -58,3 +62,21 @@ def test_instruments_that_compute_in_double_precision_keep_the_imaginary_part(dt
     model = to_precision(Spectrum().eval(), dtype)
     x = torch.randn(5, 6, generator=torch.Generator().manual_seed(1)).to(dtype)
     torch.testing.assert_close(local_maps(model, x).values.double(), by_hand(model, x))
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda model, x: parameter_norm(model, x),
+        lambda model, x: effective_rank(model, x),
+        lambda model, x: tangent_kernel(model, x),
+        lambda model, x: next(tangent_kernel.refine(model, x)),
+        lambda model, x: neighbours(model, x),
+        lambda model, x: fisher_rao_norm(model, x, torch.zeros(4).long()),
+        lambda model, x: hessian_trace(model, x, torch.zeros(4).long()),
+    ],
+)
+def test_what_reads_parameters_refuses_complex_ones_by_name(measure):
+    text = r"'layer\.weight' in torch\.complex64: keep real and imaginary part as two parameters"
+    with pytest.raises(UnsupportedModelError, match=text):
+        measure(Spectrum().eval(), torch.rand(4, 6))

@@ -235,6 +235,13 @@ def test_images_as_outputs_have_no_labels():
     assert together(model, (ROWS, DIGITS), labels="none")[1] is None
 
 
+def test_real_labels_may_have_the_shape_of_the_outputs():
+    model = nn.Unflatten(1, (2, 8)).eval()
+    for y in (ROWS, ROWS.unflatten(1, (2, 8))):
+        data = fit_together(open_model(model), open_data((ROWS, y)))
+        assert torch.equal(data.y, ROWS.unflatten(1, (2, 8)))
+
+
 def test_probabilities_are_noticed():
     soft = nn.Sequential(FLAT, nn.Softmax(1)).eval()
     text = "the outputs look like probabilities: measuring before the softmax says more"

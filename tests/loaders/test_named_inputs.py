@@ -105,3 +105,29 @@ def test_rows_of_different_lengths_are_refused():
 def test_three_parts_are_told_to_be_named():
     with pytest.raises(DataError, match=r"found 3 parts: .* \(\{'name': array, ...\}, y\)"):
         open_data((torch.zeros(2, 1), torch.zeros(2, 1), torch.zeros(2)))
+
+
+class WideAndDeep(nn.Module):
+    """Two columns of categories, each with an embedding of its own, and numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(4, 3) for _ in range(2))
+        self.head = nn.Linear(8, 1)
+
+    def forward(self, kinds, numbers):
+        looked_up = [table(kinds[:, k]) for k, table in enumerate(self.tables)]
+        return self.head(torch.cat([*looked_up, numbers], 1).tanh())
+
+
+def test_categories_with_several_embeddings_pass_as_integers_beside_numbers():
+    torch.manual_seed(0)
+    model = WideAndDeep().eval()
+    kinds, numbers = torch.arange(12).reshape(6, 2) % 4, torch.randn(6, 2)
+    data = open_data({"kinds": kinds, "numbers": numbers}, arguments=arguments_of(model))
+    opened, data = one_input(open_model(model), data)
+    assert "kinds holds integers and has no gradient" in opened.notes[-1]
+    norms = gradient_norm(opened.model, data.x).norms
+    moved = numbers.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(model(kinds, moved).sum(), moved)
+    assert_close(norms, gradient.norm(dim=1))

@@ -246,7 +246,7 @@ def test_rank_does_not_see_the_scale_of_a_layer(net):
 def test_a_convolution_without_a_feature_map_asks_for_its_size(net):
     net.unused = nn.Conv2d(2, 2, 3).double().eval()
     with pytest.raises(ValueError, match=r"'unused' must be known, .* pass sizes=\{'unused': \(32"):
-        conv_spectrum(net, points(1, 1, 8, 8))
+        conv_spectrum(net, points(1, 1, 8, 8), layers=["unused"])
     result = conv_spectrum(net, points(1, 1, 8, 8), sizes={"unused": (4, 4)}, layers=["unused"])
     assert_close(result.values, torch.linalg.svdvals(operator(net.unused, 4, 4)))
 
@@ -289,6 +289,17 @@ def test_network_without_such_layers_is_answered_with_the_reason():
 def test_other_layers_with_weights_are_named():
     net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ConvTranspose2d(2, 1, 3)).double().eval()
     assert effective_rank(net, points(1, 1, 5, 5)).left_out == ("1",)
+
+
+def test_convolutions_that_the_forward_pass_does_not_call_are_left_out_by_name(net):
+    x = points(1, 1, 8, 8)
+    alone = effective_rank(net, x)
+    net.average = copy.deepcopy(net.first)
+    for measure in (effective_rank, conv_spectrum):
+        assert measure(net, x).left_out == ("average",)
+    assert_close(effective_rank(net, x).ranks, alone.ranks)
+    sized = effective_rank(net, x, sizes={"average": (8, 8)})
+    assert (sized.layers[-1], sized.left_out) == ("average", ())
 
 
 def test_effective_rank_names_layers_that_have_none():

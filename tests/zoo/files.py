@@ -8,7 +8,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-WEIGHTS = ROOT.parent / "shared" / "weights"
+SHARED = Path(os.environ.get("INSCAPE_SHARED", ROOT.parent / "shared"))
+WEIGHTS = SHARED / "weights"
 
 
 class AbsentError(Exception):

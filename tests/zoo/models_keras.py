@@ -8,13 +8,13 @@ import torch
 
 import inscape
 from loaders.keras_files import CNN, write_h5
-from zoo.files import ROOT, AbsentError, shared
+from zoo.files import SHARED, AbsentError, shared
 from zoo.rows import Subject, draw, opened, row, tokens
 
 
 def cifar_images(count: int) -> torch.Tensor:
     """Return the first test images of CIFAR-10, raw, with their channels last."""
-    path = ROOT.parent / "shared" / "data" / "cifar-10-batches-bin" / "test_batch.bin"
+    path = SHARED / "data" / "cifar-10-batches-bin" / "test_batch.bin"
     if not path.is_file():
         raise AbsentError("no CIFAR-10 beside the clone")
     raw = np.fromfile(path, np.uint8, count * 3073).reshape(count, 3073)[:, 1:]

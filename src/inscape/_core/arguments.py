@@ -12,7 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from inscape._core.unsupported_models import refuse_other_objects, refuse_unreadable
+from inscape._core.unsupported_models import (
+    refuse_complex,
+    refuse_other_objects,
+    refuse_unreadable,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,16 +26,18 @@ HALF = (torch.float16, torch.bfloat16)
 LABELS = ("y", "answers")
 
 
-def accepting(function: F, *, discrete: bool) -> F:
+def accepting(function: F, *, discrete: bool, real: bool = False) -> F:
     """Let an instrument take NumPy arrays, pandas frames and models in half precision.
 
     Arrays and frames become tensors where the model lies: floating-point numbers in the dtype of
     its parameters, integers too, except for labels and tokens. A model in half precision is
-    measured as a copy in float32, and a warning says so. Quantised models are refused.
+    measured as a copy in float32, and a warning says so. Quantised models are refused, complex
+    parameters where they are read.
 
     Args:
         function: The instrument; its signature is kept.
         discrete: Whether it may be measured at token ids.
+        real: Whether it reads parameters, as real numbers.
     """
     names = list(signature(function).parameters)
 
@@ -40,19 +46,22 @@ def accepting(function: F, *, discrete: bool) -> F:
         arguments = dict(zip(names, args, strict=False)) | kwargs
         if len(arguments) < len(args) + len(kwargs):
             return function(*args, **kwargs)  # raises what Python raises of such a call
-        return function(**accepted(arguments, discrete=discrete))
+        return function(**accepted(arguments, discrete=discrete, real=real))
 
     if hasattr(function, "refine"):
-        call.refine = accepting(function.refine, discrete=discrete)  # type: ignore[attr-defined]
+        refine = accepting(function.refine, discrete=discrete, real=real)
+        call.refine = refine  # type: ignore[attr-defined]
     return cast(F, call)
 
 
-def accepted(arguments: Mapping[str, Any], *, discrete: bool) -> dict[str, Any]:
+def accepted(arguments: Mapping[str, Any], *, discrete: bool, real: bool = False) -> dict[str, Any]:
     """Return the arguments of an instrument as it measures them."""
     refuse_other_objects(arguments)
     modules = {name: value for name, value in arguments.items() if isinstance(value, nn.Module)}
     for module in modules.values():
         refuse_unreadable(module)
+        if real:
+            refuse_complex(module)
     first = next(iter(modules.values()), None)
     like = _like(first)
     ready = {name: _tensor(name, value, first, like) for name, value in arguments.items()}

@@ -173,20 +173,25 @@ def weights(f: Function, x: Tensor) -> None:
             )
         _weight(name, tensor, x)
     for name, buffer in f.named_buffers():
-        _weight(name, buffer, x)
+        _weight(name, buffer, x, mask=True)
 
 
-def _weight(name: str, tensor: Tensor, x: Tensor) -> None:
+def _weight(name: str, tensor: Tensor, x: Tensor, *, mask: bool = False) -> None:
     if tensor.device != x.device:
         raise ValueError(
             f"model and data must be on one device, found {name!r} on {tensor.device} and x on "
             f"{x.device}: use x.to({str(tensor.device)!r}) or model.to({str(x.device)!r})."
         )
-    if tensor.is_floating_point() and not all_finite(tensor):
+    if tensor.is_floating_point() and not all_finite(tensor) and not (mask and _is_mask(tensor)):
         raise ValueError(
             f"the model's weights must be finite, found NaN or Inf in {name!r}: "
             "load an earlier checkpoint."
         )
+
+
+def _is_mask(buffer: Tensor) -> bool:
+    """Return whether a buffer is an additive mask, as of causal attention: zeros and infinities."""
+    return bool(((buffer == 0) | buffer.isinf()).all())
 
 
 def finite(values: Tensor, what: str) -> None:

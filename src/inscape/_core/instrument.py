@@ -132,7 +132,8 @@ def instrument(
     """
 
     def register(function: F) -> F:
-        function = outside_inference(accepting(function, discrete=discrete))
+        own = reads in ("parameters", "trajectory") or ".landscape." in function.__module__
+        function = outside_inference(accepting(function, discrete=discrete, real=own))
         name = function.__name__
         _REGISTER[name] = Instrument(
             name=name,

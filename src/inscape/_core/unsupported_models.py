@@ -49,6 +49,17 @@ def refuse_meta(model: nn.Module) -> None:
             )
 
 
+def refuse_complex(model: nn.Module) -> None:
+    """Refuse complex parameters where norms of, or gradients by, real ones are measured."""
+    for name, parameter in model.named_parameters():
+        if parameter.is_complex():
+            raise UnsupportedModelError(
+                f"the model's parameters must be real numbers for this measure, found {name!r} in "
+                f"{parameter.dtype}: keep real and imaginary part as two parameters, or measure "
+                "what reads the function alone (gradient_norm, path_length, robustness)."
+            )
+
+
 def refuse_quantised(model: nn.Module) -> None:
     """Refuse a model whose layers compute with integers: it is flat between steps."""
     for name, module in model.named_modules():

@@ -235,8 +235,12 @@ def _refuse_other_outputs(
             raise _other(embedding)
 
 
+class OtherOutputError(UnsupportedModelError):
+    """A model that computes something else from embedded tokens than from the tokens."""
+
+
 def _other(embedding: Embedding) -> UnsupportedModelError:
-    return UnsupportedModelError(
+    return OtherOutputError(
         f"the model must compute the same from the tokens embedded in {embedding.name!r} as from "
         "the tokens, found another output, for it reads the tokens in another way too: name "
         "another embedding, or leave it out and measure what needs no gradients by the input."

@@ -8,7 +8,7 @@ from torch import Tensor
 from inscape._core import checks
 from inscape._core.sampling import generator
 from inscape.errors import UnsupportedModelError
-from inscape.loaders.adapter import Adapted, adapt
+from inscape.loaders.adapter import Adapted, OtherOutputError, adapt
 from inscape.loaders.data import OpenedData
 from inscape.loaders.matching import accepts
 from inscape.loaders.model import OpenedModel
@@ -47,8 +47,9 @@ def one_input(
     tensor = inputs[0] if integers else inputs
     try:
         adapted = adapt(opened.model, inputs=tensor, embedding=embedding or True)
-    except UnsupportedModelError:
-        if embedding is not None or _has_embedding(opened) or integers:
+    except UnsupportedModelError as error:
+        mixed = isinstance(error, OtherOutputError) and not all(p.is_integer for p in data.parts)
+        if embedding is not None or integers or (_has_embedding(opened) and not mixed):
             raise
         return _several(opened, adapt(opened.model, inputs=inputs), data)
     return _embedded(opened, adapted, data)

@@ -220,13 +220,13 @@ def _with_fitting_labels(data: OpenedData, output: Tensor, *, probability: bool)
     if data.y is None:
         return data
     outputs = output[0].numel()
-    if output.ndim > 2:
-        raise DataError(
-            f"the model must return one output for each example to compare with labels, "
-            f"found shape {tuple(output.shape[1:])}: flatten it, or use --labels none."
-        )
     if data.task == "regression":
         return _with_real_labels(data, output)
+    if output.ndim > 2:
+        raise DataError(
+            f"the model must return one output for each class to compare with class numbers, "
+            f"found shape {tuple(output.shape[1:])}: flatten it, or use --labels none."
+        )
     if data.settings.get("loss") == "auto" and outputs == 1 and probability:
         data = replace(data, loss="mse", notes=(*data.notes, _ONE_PROBABILITY))
     elif data.settings.get("loss") == "auto" and outputs == 1 and data.loss != "bce_logits":

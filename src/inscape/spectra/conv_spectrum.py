@@ -152,10 +152,10 @@ def conv_spectrum(
         for layer in maps:
             entries.append(_entry(layer, steps=steps, memory=memory, seed=seed))
             bar.advance()
-    return _result(model, maps, entries)
+    return _result(maps, entries, left_out(model, maps, layers))
 
 
-def _result(model: nn.Module, maps: list[LayerMap], entries: list[_Entry]) -> ConvSpectrum:
+def _result(maps: list[LayerMap], entries: list[_Entry], omitted: tuple[str, ...]) -> ConvSpectrum:
     lengths = torch.tensor([0, *(len(entry.spectrum.values) for entry in entries)])
     ends = ("largest", "largest_residual", "smallest", "smallest_residual")
     return ConvSpectrum(
@@ -168,7 +168,7 @@ def _result(model: nn.Module, maps: list[LayerMap], entries: list[_Entry]) -> Co
         **{name: _column(getattr(entry.ends, name) for entry in entries) for name in ends},
         circular_largest=_column(entry.circular[0] for entry in entries),
         circular_smallest=_column(entry.circular[1] for entry in entries),
-        left_out=left_out(model),
+        left_out=omitted,
     )
 
 

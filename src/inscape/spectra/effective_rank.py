@@ -113,7 +113,8 @@ def effective_rank(
     checks.module(model)
     probe(model, x)
     known, unknown = {}, []
-    for layer in layer_maps(model, x, layers=layers, sizes=sizes):
+    maps = layer_maps(model, x, layers=layers, sizes=sizes)
+    for layer in maps:
         if (entry := layer_spectrum(layer, padding)) is not None:
             known[layer] = entry
         else:
@@ -129,7 +130,7 @@ def effective_rank(
         stable_ranks=_column(spectrum.stable_rank() for spectrum in spectra),
         participation_ratios=_column(spectrum.participation_ratio() for spectrum in spectra),
         singular_values=torch.tensor([len(spectrum) for spectrum in spectra]),
-        left_out=(*unknown, *left_out(model)),
+        left_out=(*unknown, *left_out(model, maps, layers)),
     )
 
 

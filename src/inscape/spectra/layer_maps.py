@@ -57,6 +57,8 @@ def layer_maps(
     """Return the maps of all Linear and convolutional layers, in the order of the modules.
 
     The size of a feature map is that of the first call in a forward pass on the first sample.
+    Convolutions that it does not call (an average of weights beside the network, a head for
+    training alone) are left out unless ``layers`` or ``sizes`` names them.
 
     Args:
         model: A module in eval mode.
@@ -80,12 +82,28 @@ def layer_maps(
     known = {name: tuple(size) for name, size in (sizes or {}).items()}
     if convolutions.keys() - known.keys():
         known = {**feature_sizes(model, x, convolutions), **known}
+    if layers is None:
+        wanted = {n: m for n, m in wanted.items() if isinstance(m, nn.Linear) or n in known}
     return [_map(name, module, known) for name, module in wanted.items()]
 
 
-def left_out(model: nn.Module) -> tuple[str, ...]:
-    """Return the names of layers with weights whose spectra are not computed."""
-    return tuple(name for name, module in model.named_modules() if isinstance(module, OTHERS))
+def left_out(
+    model: nn.Module, maps: Sequence[LayerMap], layers: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the names of layers with weights whose spectra are not computed.
+
+    Args:
+        model: The network.
+        maps: The maps of its layers that are known.
+        layers: The layers that were asked for; None if all were.
+    """
+    known = {layer.name for layer in maps}
+    return tuple(
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, OTHERS)
+        or (layers is None and isinstance(module, CONVOLUTIONS) and name not in known)
+    )
 
 
 @torch.no_grad()
