@@ -107,6 +107,10 @@ class FilmRequest(WindowRequest):
     seconds: Annotated[float, Field(gt=0, le=600)] = 300.0
 
 
+class PairRequest(AnyRequest):
+    """The examples on which both networks disagree."""
+
+
 class ExamplesRequest(AnyRequest):
     """Examples, by number."""
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from inscape.explorer.questions import ViewRoutes
+from inscape.explorer.routes.pair import pair_routes
 from inscape.explorer.routes.slice import slice_routes
 from inscape.explorer.routes.training import training_routes
 from inscape.explorer.session import Session
 
 #: Every view of the page, in any order; the page itself orders its tabs.
-VIEWS: tuple[Callable[[Session], ViewRoutes], ...] = (slice_routes, training_routes)
+VIEWS: tuple[Callable[[Session], ViewRoutes], ...] = (slice_routes, training_routes, pair_routes)

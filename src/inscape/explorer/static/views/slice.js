@@ -83,7 +83,7 @@ export function Slice({
 
   useEffect(() => {
     let timer;
-    const made = new Pane(root.current, { api, session, name: "first", listeners: {
+    const made = new Pane(root.current, { api, session, listeners: {
       onWindow: (window) => {
         made.setWindow(window);
         now.current.update(window);
@@ -170,7 +170,7 @@ export function Slice({
 }
 
 /** Ask for what belongs to a place or a segment whenever it changes. */
-function useAnswer(api, plane, place, set, name, asked, seen) {
+export function useAnswer(api, plane, place, set, name, asked, seen) {
   useEffect(() => {
     if (!place || !plane || plane.reason) {
       set(null);
@@ -187,7 +187,7 @@ function useAnswer(api, plane, place, set, name, asked, seen) {
   }, [plane, JSON.stringify(place), seen.network, seen.step]);
 }
 
-function Controls({ session, state, update, isLine, setIsLine }) {
+export function Controls({ session, state, update, isLine, setIsLine, more = null }) {
   const asked = planeAsked(session, state);
   const colours = session.competing
     ? [["class", "class"], ["confidence", "confidence"]] : [["class", "value"]];
@@ -210,7 +210,8 @@ function Controls({ session, state, update, isLine, setIsLine }) {
     </select></label>`}
     <label><input type="checkbox" id="points" checked=${state.points}
       onChange=${(event) => update({ points: event.target.checked }, true)} /> Data</label>
-    ${!session.offline && html`<button id="line" aria-pressed=${isLine ? "true" : "false"}
+    ${more}
+    ${!session.offline && setIsLine && html`<button id="line" aria-pressed=${isLine ? "true" : "false"}
       title="Click two points: the function along the segment between them"
       onClick=${() => setIsLine(!isLine)}>Segment</button>`}
     <button id="home" onClick=${() => update({ u: null, v: null, h: null }, true)}>Whole window</button>
