@@ -1,5 +1,6 @@
 """What users pass to instruments as what instruments measure: arrays, frames, half precision."""
 
+import copy
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
