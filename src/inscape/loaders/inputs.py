@@ -74,8 +74,8 @@ def only_argument(model: torch.nn.Module) -> str | None:
         arguments = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):  # it has no signature: a script, say
         return None
-    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return arguments[0].name if len(arguments) == 1 and arguments[0].kind in plain else None
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return arguments[0].name if len(arguments) == 1 and arguments[0].kind in positional else None
 
 
 def _has_embedding(opened: OpenedModel) -> bool:
