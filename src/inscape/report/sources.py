@@ -69,6 +69,14 @@ SOURCES = {
         "Ben Sattelberg, “Local Linearity of ReLU Neural Networks”, PhD dissertation, Colorado "
         "State University, 2026"
     ),
+    "simonyan2014deep": (
+        "Karen Simonyan, Andrea Vedaldi and Andrew Zisserman, “Deep inside convolutional networks: "
+        "visualising image classification models and saliency maps”, ICLR workshop 2014"
+    ),
+    "sundararajan2017axiomatic": (
+        "Mukund Sundararajan, Ankur Taly and Qiqi Yan, “Axiomatic attribution for deep networks”, "
+        "ICML 2017"
+    ),
     "virmaux2018lipschitz": (
         "Aladin Virmaux and Kevin Scaman, “Lipschitz regularity of deep neural networks: analysis"
         " and efficient estimation”, NeurIPS 2018"
