@@ -86,7 +86,8 @@ def _headline(call: Call, result: Any) -> str:
         return f"not finite: {summary}"
     if call.instrument in PROPORTIONS and not all(0 <= v <= 1 for v in (summary.value, *ends)):
         return f"a proportion out of [0, 1]: {summary}"
-    signed = call.instrument in ("hessian_trace", "interpolation", "map_alignment")
+    signed = call.instrument in ("hessian_trace", "interpolation", "map_alignment",
+                                 "layer_alignment")  # fmt: skip
     if not signed and min(summary.value, *ends, 0.0) < 0:
         return f"below zero: {summary}"
     if ends and not ends[0] <= summary.value <= ends[-1]:

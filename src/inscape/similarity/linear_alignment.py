@@ -69,7 +69,7 @@ class LinearMoments:
             biased[i, j] = float(centred.square().sum())
             around_zero = self._around_zero(products[i, j], totals, i, j)
             uncentred[i, j] = float(around_zero.square().sum())
-            unbiased[i, j] = _unbiased(
+            unbiased[i, j] = unbiased_hsic(
                 n,
                 trace=float(products[i, j].square().sum() - fourth[i, j]),
                 ones=[float(totals[k] @ totals[k] - traces[k]) for k in (i, j)],
@@ -134,7 +134,7 @@ def kernel_alignment(
     rows = [side.sum(1) for side in hollow]
     for i, j in PAIRS:
         biased[i, j] = float((centred[i] * centred[j]).sum())
-        unbiased[i, j] = _unbiased(
+        unbiased[i, j] = unbiased_hsic(
             n,
             trace=float((hollow[i] * hollow[j]).sum()),
             ones=[float(rows[m].sum()) for m in (i, j)],
@@ -147,7 +147,7 @@ def _pairs(first: Tensor, second: Tensor) -> list[tuple[Tensor, Tensor]]:
     return [(first, first), (first, second), (second, second)]
 
 
-def _unbiased(n: int, *, trace: float, ones: list[float], between: float) -> float:
+def unbiased_hsic(n: int, *, trace: float, ones: list[float], between: float) -> float:
     r"""Return the unbiased estimate of HSIC from kernels K, L without their diagonals.
 
     .. math:: \frac{1}{n (n - 3)} \Bigl( \mathrm{tr} K L +
