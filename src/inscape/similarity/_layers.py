@@ -49,7 +49,7 @@ class LayeredNetwork:
     def _batch(self, x: Tensor, names: Sequence[str]) -> list[Tensor]:
         with _kept(self.network, names) as kept:
             kept[OUTPUT] = checks.call(self.probe.f, x.clone())
-        layers = [kept[name].detach().flatten(1).to(torch.float64) for name in names]
+        layers = [_flat(kept[name].detach()).double() for name in names]
         for name, layer in zip(names, layers, strict=True):
             checks.finite(layer.sum(1), f"features of {name}")
         return layers
@@ -115,12 +115,17 @@ def _usual(network: Function, trial: dict[str, Tensor]) -> tuple[str, ...]:
     active = [n for n in leaves if type(modules[n]).__module__.endswith(".activation")]
     weighted = [n for n in leaves if next(modules[n].parameters(), None) is not None]
     hidden = active or weighted
-    output = trial[OUTPUT].flatten(1)
-    hidden = [n for n in hidden if not _equal(trial[n].flatten(1), output)]
+    output = _flat(trial[OUTPUT])
+    hidden = [n for n in hidden if not _equal(_flat(trial[n]), output)]
     if len(hidden) > MOST - 1:
         places = torch.linspace(0, len(hidden) - 1, MOST - 1).round().long().tolist()
         hidden = [hidden[place] for place in places]
     return (*hidden, OUTPUT)
+
+
+def _flat(values: Tensor) -> Float[Tensor, "n p"]:
+    """Return one row of numbers for each example; a single number may have no axis of its own."""
+    return values.reshape(len(values), -1)
 
 
 def _equal(left: Tensor, right: Tensor) -> bool:
