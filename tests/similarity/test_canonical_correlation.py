@@ -38,7 +38,7 @@ def test_directions_of_little_variance_are_left_out():
     shared = points(30, 1, seed=3)
     noisy = [torch.cat([10 * shared, 0.1 * side], 1) for side in (x, y)]
     result = of(*noisy)
-    assert (result.kept, result.other_kept) == ((1,), (1,))
+    assert (result.directions, result.other_directions) == ((1,), (1,))
     assert result.summary().value > 0.99
     assert of(*noisy, variance=1.0).summary().value < 0.9
 

@@ -47,9 +47,9 @@ class LayeredNetwork:
 
     @torch.no_grad()
     def _batch(self, x: Tensor, names: Sequence[str]) -> list[Tensor]:
-        with _kept(self.network, names) as kept:
-            kept[OUTPUT] = checks.call(self.probe.f, x.clone())
-        layers = [_flat(kept[name].detach()).double() for name in names]
+        with _returned(self.network, names) as returned:
+            returned[OUTPUT] = checks.call(self.probe.f, x.clone())
+        layers = [_flat(returned[name].detach()).double() for name in names]
         for name, layer in zip(names, layers, strict=True):
             checks.finite(layer.sum(1), f"features of {name}")
         return layers
@@ -96,11 +96,11 @@ def _layered(
 def _trial(network: Function, probed: Probe, x: Tensor) -> dict[str, Tensor]:
     """Return what every module returns for a few examples, in the order of their calls."""
     names = [name for name, _ in _modules(network)]
-    with _kept(network, names) as kept:
+    with _returned(network, names) as returned:
         output = checks.call(probed.f, x.clone())
     good = {
         name: value
-        for name, value in kept.items()
+        for name, value in returned.items()
         if isinstance(value, Tensor) and value.ndim and len(value) == len(x)
         and value.is_floating_point() and value[0].numel()
     }  # fmt: skip
@@ -139,18 +139,18 @@ def _modules(network: Any) -> list[tuple[str, nn.Module]]:
 
 
 @contextmanager
-def _kept(network: Function, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _returned(network: Function, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Collect copies of what the named modules return inside this context, the last call of each.
 
     Copies, since the next module may work in place.
     """
-    kept: dict[str, Any] = {}
+    returned: dict[str, Any] = {}
     modules, wanted, handles = _modules(network), set(names), []
 
     def keep(name: str) -> Any:
-        def hook(module: nn.Module, given: Any, output: Any) -> None:
-            kept.pop(name, None)
-            kept[name] = output.clone() if isinstance(output, Tensor) else output
+        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
+            returned.pop(name, None)
+            returned[name] = output.clone() if isinstance(output, Tensor) else output
 
         return hook
 
@@ -158,7 +158,7 @@ def _kept(network: Function, names: Sequence[str]) -> Iterator[dict[str, Any]]:
         for name, module in modules:
             if name in wanted:
                 handles.append(module.register_forward_hook(keep(name)))
-        yield kept
+        yield returned
     finally:
         for handle in handles:
             handle.remove()

@@ -10,7 +10,7 @@ from torch import Tensor
 from inscape._core import NotApplicable, Summary, checks, instrument
 from inscape._core.checks import Function
 from inscape._core.result import PROPORTION, Range
-from inscape.similarity._layers import Layers, layered
+from inscape.similarity._layers import LayeredNetwork, Layers, layered
 from inscape.similarity._orthogonal import centred, permutations, rotated
 from inscape.similarity._pair import NO_OTHER, Other, perturbed
 from inscape.similarity.layer_matrix import UNDEFINED, LayerMatrix, empty
@@ -27,36 +27,36 @@ RANK = 1e-10
 class CanonicalCorrelation(LayerMatrix):
     """Mean canonical correlation of each pair of layers: SVCCA (``values``) and ``weighted``.
 
-    ``baseline`` is that of SVCCA; ``kept`` and ``other_kept`` are the directions of each layer.
+    ``baseline`` is that of SVCCA; ``directions`` are how many of each layer are taken.
     """
 
     range: ClassVar[Range] = PROPORTION
     nonfinite: ClassVar = dict.fromkeys(("values", "baseline", "weighted"), UNDEFINED)
 
     weighted: Float64[Tensor, "k m"]
-    kept: tuple[int, ...]
-    other_kept: tuple[int, ...]
+    directions: tuple[int, ...]
+    other_directions: tuple[int, ...]
 
     def summary(self) -> Summary:
         """Return the mean correlation of the last hidden layers."""
         i, j = self.headline
         basis = (
-            f"{self.basis}; {self.kept[i]} and {self.other_kept[j]} directions; weighted by "
-            f"projection: {float(self.weighted[i, j]):.3g}"
+            f"{self.basis}; {self.directions[i]} and {self.other_directions[j]} directions; "
+            f"weighted by projection: {float(self.weighted[i, j]):.3g}"
         )
         return Summary(value=float(self.values[i, j]), kind="exact", basis=basis)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Basis:
-    """Centred features, an orthonormal basis of their directions, and how many are kept."""
+    """Centred features, an orthonormal basis of their directions, and how many of it are taken."""
 
     features: Float64[Tensor, "n p"]
     directions: Float64[Tensor, "n r"]
-    kept: int
+    count: int
 
     def most(self) -> Float64[Tensor, "n k"]:
-        return self.directions[:, : self.kept]
+        return self.directions[:, : self.count]
 
 
 @instrument(
@@ -123,16 +123,23 @@ def canonical_correlation(
     if other is None:
         return NotApplicable(what="canonical_correlation", reason=NO_OTHER)
     first, second = layered(f, x, other, other_x, layers, other_layers)
+    orders = permutations(len(x), permuted, seed)
+    return _all_pairs(first, second, variance, orders)
+
+
+def _all_pairs(
+    first: LayeredNetwork, second: LayeredNetwork, variance: float, orders: list[Tensor]
+) -> CanonicalCorrelation | NotApplicable:
     sides = [[_basis(net.features(net.x, [name])[0], variance) for name in net.names]
              for net in (first, second)]  # fmt: skip
     values, weighted, baseline = (empty(*map(len, sides)) for _ in range(3))
-    orders = permutations(len(x), permuted, seed)
+    n = len(first.x)
     for i, left in enumerate(sides[0]):
         for j, right in enumerate(sides[1]):
             if left is None or right is None:
                 continue
             weighted[i, j] = _weighted(left, right)
-            if max(left.kept, right.kept) >= len(x) - 1:
+            if max(left.count, right.count) >= n - 1:
                 continue
             values[i, j] = _correlations(left.most(), right.most()).mean()
             by_chance = [_correlations(left.most(), right.most()[order]) for order in orders]
@@ -145,9 +152,9 @@ def canonical_correlation(
         values=values,
         weighted=weighted,
         baseline=baseline,
-        examples=len(x),
-        kept=tuple(0 if side is None else side.kept for side in sides[0]),
-        other_kept=tuple(0 if side is None else side.kept for side in sides[1]),
+        examples=n,
+        directions=tuple(0 if side is None else side.count for side in sides[0]),
+        other_directions=tuple(0 if side is None else side.count for side in sides[1]),
     )
 
 
@@ -159,8 +166,8 @@ def _basis(features: Float64[Tensor, "n p"], variance: float) -> _Basis | None:
     directions, sizes, _ = torch.linalg.svd(rotated(moved), full_matrices=False)
     rank = int((sizes > RANK * sizes[0]).sum())
     shares = sizes[:rank].square().cumsum(0) / sizes[:rank].square().sum()
-    kept = min(rank, 1 + int((shares < variance * (1 - RANK)).sum()))
-    return _Basis(features=moved, directions=directions[:, :rank], kept=kept)
+    count = min(rank, 1 + int((shares < variance * (1 - RANK)).sum()))
+    return _Basis(features=moved, directions=directions[:, :rank], count=count)
 
 
 def _correlations(x: Float64[Tensor, "n p"], y: Float64[Tensor, "n q"]) -> Float64[Tensor, " k"]:

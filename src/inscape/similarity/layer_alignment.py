@@ -117,19 +117,24 @@ def layer_alignment(
         reason = f"the debiased alignment needs at least {FEWEST} examples, found {len(x)}"
         return NotApplicable(what="layer_alignment", reason=reason)
     first, second = layered(f, x, other, other_x, layers, other_layers)
-    chosen = _kernel(first, second, kernel, bandwidth)
-    found = alignments(first, second, _block(first, second, memory), chosen)
-    if not bool(found.debiased.isfinite().any()):
+    return _alignment(first, second, _kernel(first, second, kernel, bandwidth), memory)
+
+
+def _alignment(
+    first: LayeredNetwork, second: LayeredNetwork, kernel: LayerKernel, memory: int
+) -> LayerAlignment | NotApplicable:
+    aligned = alignments(first, second, _block(first, second, memory), kernel)
+    if not bool(aligned.debiased.isfinite().any()):
         return NotApplicable(what="layer_alignment", reason=CONSTANT)
     return LayerAlignment(
         layers=first.names,
         other_layers=second.names,
-        values=found.debiased.clamp(-1, 1),
-        biased=found.biased,
-        baseline=found.permuted,
-        examples=len(x),
-        kernel=kernel,
-        bandwidths=torch.empty(0).double() if chosen.widths is None else chosen.widths,
+        values=aligned.debiased.clamp(-1, 1),
+        biased=aligned.biased,
+        baseline=aligned.permuted,
+        examples=len(first.x),
+        kernel="linear" if kernel.widths is None else "rbf",
+        bandwidths=torch.empty(0).double() if kernel.widths is None else kernel.widths,
     )
 
 
@@ -145,12 +150,13 @@ def _kernel(
     first: LayeredNetwork, second: LayeredNetwork, name: str, bandwidth: float
 ) -> LayerKernel:
     """Return the kernel of features that are moved near zero, with the bandwidth of each layer."""
-    some = block_features(first, second, slice(0, MEDIAN))
-    origins = [layer.mean(0) for layer in some]
+    features = block_features(first, second, slice(0, MEDIAN))
+    origins = [layer.mean(0) for layer in features]
     if name == "linear":
         return LayerKernel(origins=origins, widths=None)
     medians = [
-        torch.pdist(layer - origin).median() for layer, origin in zip(some, origins, strict=True)
+        torch.pdist(layer - origin).median()
+        for layer, origin in zip(features, origins, strict=True)
     ]
     sizes = torch.stack([origin.norm() for origin in origins])
     widths = bandwidth * torch.stack(medians)

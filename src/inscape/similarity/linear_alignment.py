@@ -65,7 +65,7 @@ class LinearMoments:
     def alignment(self) -> LinearAlignment:
         """Return the alignment of all features that were added."""
         n, sums, totals = self._n, self._sums, self._sums[:2]
-        products = {k: p.whole() for k, p in zip(PAIRS, self._products, strict=True)}
+        products = {k: p.total() for k, p in zip(PAIRS, self._products, strict=True)}
         weighted = dict(zip(WEIGHTED, sums[2:6], strict=True))
         fourth, traces = dict(zip(PAIRS, sums[6:9], strict=True)), sums[9:11]
         biased, unbiased, uncentred = {}, {}, {}
@@ -127,7 +127,7 @@ class _Products:
         else:
             self._sum.addmm_(x.T, y)
 
-    def whole(self) -> Float64[Tensor, "p q"]:
+    def total(self) -> Float64[Tensor, "p q"]:
         if not self._same:
             return self._sum
         return self._sum.tril() + self._sum.tril(-1).T

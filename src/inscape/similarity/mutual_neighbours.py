@@ -13,7 +13,7 @@ from inscape._core.checks import Function
 from inscape._core.result import PROPORTION, Range
 from inscape.functional.jacobians import MEMORY
 from inscape.similarity._kernel_blocks import squared_distances
-from inscape.similarity._layers import Layers, layered
+from inscape.similarity._layers import LayeredNetwork, Layers, layered
 from inscape.similarity._pair import NO_OTHER, Other, perturbed
 from inscape.similarity.layer_matrix import LayerMatrix, empty
 
@@ -104,6 +104,13 @@ def mutual_neighbours(
         [_neighbours(net.features(net.x, [name])[0], count, metric, memory) for name in net.names]
         for net in (first, second)
     ]
+    return _all_pairs(first, second, sides)
+
+
+def _all_pairs(
+    first: LayeredNetwork, second: LayeredNetwork, sides: list[list[Tensor]]
+) -> MutualNeighbours:
+    n, count = sides[0][0].shape
     values = empty(len(first.names), len(second.names))
     samples = {}
     for i, left in enumerate(sides[0]):
@@ -115,9 +122,9 @@ def mutual_neighbours(
         layers=first.names,
         other_layers=second.names,
         values=values,
-        baseline=torch.full_like(values, count / (len(x) - 1)),
+        baseline=torch.full_like(values, count / (n - 1)),
         shared=samples[last, other_last],
-        examples=len(x),
+        examples=n,
         count=count,
     )
 

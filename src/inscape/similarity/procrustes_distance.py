@@ -11,7 +11,7 @@ from torch import Tensor
 from inscape._core import NotApplicable, checks, instrument
 from inscape._core.checks import Function
 from inscape._core.result import Range
-from inscape.similarity._layers import Layers, layered
+from inscape.similarity._layers import LayeredNetwork, Layers, layered
 from inscape.similarity._orthogonal import centred, permutations, rotated
 from inscape.similarity._pair import NO_OTHER, Other, perturbed
 from inscape.similarity.layer_matrix import LayerMatrix, empty
@@ -89,16 +89,22 @@ def procrustes_distance(
     if len(x) < 2:
         return NotApplicable(what="procrustes_distance", reason="one example has no direction")
     first, second = layered(f, x, other, other_x, layers, other_layers)
+    return _all_pairs(first, second, permutations(len(x), permuted, seed))
+
+
+def _all_pairs(
+    first: LayeredNetwork, second: LayeredNetwork, orders: list[Tensor]
+) -> ProcrustesDistance | NotApplicable:
     sides = [[_normalised(net.features(net.x, [name])[0]) for name in net.names]
              for net in (first, second)]  # fmt: skip
-    values, baseline = (empty(len(first.names), len(second.names)) for _ in range(2))
-    orders = permutations(len(x), permuted, seed)
+    values, baseline = (empty(*map(len, sides)) for _ in range(2))
     for i, left in enumerate(sides[0]):
         for j, right in enumerate(sides[1]):
             if left is None or right is None:
                 continue
             values[i, j] = distance(left, right)
-            baseline[i, j] = sum(_from_products(left, right[order]) for order in orders) / permuted
+            by_chance = [_from_products(left, right[order]) for order in orders]
+            baseline[i, j] = sum(by_chance) / len(by_chance)
     if not bool(values.isfinite().any()):
         return NotApplicable(what="procrustes_distance", reason=CONSTANT)
     return ProcrustesDistance(
@@ -106,7 +112,7 @@ def procrustes_distance(
         other_layers=second.names,
         values=values,
         baseline=baseline,
-        examples=len(x),
+        examples=len(first.x),
     )
 
 
