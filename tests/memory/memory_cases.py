@@ -249,6 +249,8 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "map_distance": beside_another(similarity.map_distance, rows=1000),
     "map_alignment": beside_another(similarity.map_alignment, rows=1000),
     "map_transfer": beside_another(similarity.map_transfer, rows=1000),
+    "layer_alignment": beside_another(similarity.layer_alignment, rows=1000),
+    "mutual_neighbours": beside_another(similarity.mutual_neighbours, rows=1000),
     "local_maps": at_points(maps.local_maps, points=2000, patterns=False),
     "local_maps, patterns": at_points(maps.local_maps, points=2000, patterns=True),
     "grid_regions": grid_regions("jacobian", 14),
