@@ -34,7 +34,7 @@ def pair_cells(
     both = subject.network("both")
     regions = yield from cut_in_time(
         both, plane, centre=asked.centre, half=asked.half, regions=asked.regions,
-        seconds=asked.seconds, on_layer=job.reached,
+        seconds=asked.seconds, side=asked.side, on_layer=job.reached,
     )  # fmt: skip
     result = difference_of(regions, subject.subject.probe.outputs)
     yield

@@ -51,6 +51,7 @@ class CellsRequest(WindowRequest):
 
     regions: Annotated[int, Field(ge=1, le=1_000_000)] = 300_000
     seconds: Annotated[float, Field(gt=0, le=60)] = 30.0
+    side: Annotated[float, Field(gt=1e-6, le=1)] = 1.0
 
 
 class CellRequest(AnyRequest):

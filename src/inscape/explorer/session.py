@@ -99,7 +99,7 @@ class Session:
         network, plane = self._seen(asked)
         regions = yield from cut_in_time(
             network, plane, centre=asked.centre, half=asked.half, regions=asked.regions,
-            seconds=asked.seconds, on_layer=job.reached,
+            seconds=asked.seconds, side=asked.side, on_layer=job.reached,
         )  # fmt: skip
         facts, arrays = cell_arrays(self.subject, regions, asked.half)
         view = View(client=asked.client, network=network, plane=plane, regions=regions)

@@ -10,6 +10,8 @@ import { covers, halves, offsetOf, panned, pixelOf, placeOf, rebasing, zoomed } 
 const SETTLED = 90; // milliseconds without a move before the server is asked
 const RASTER = 200; // pixels of a raster along the longer side
 const SECONDS = [0.25, 2, 8]; // for ever finer rasters where there are no exact regions
+const COARSE = { regions: 6000, seconds: 4 }; // of the exact regions that are shown first
+const MOST = 300000; // exact regions of a window, at most
 const STEP = 0.12; // of the window, for one press of an arrow
 const FACTOR = 1.35; // of one press of + or -
 
@@ -153,10 +155,15 @@ export class Pane {
         if (!signal.aborted && !event.finished) this.tell({ state: "computing", ...event });
       }, signal).catch(() => {});
     }, 400);
+    const name = this.isPair ? "pair/cells" : "cells";
     try {
-      const { facts, arrays } = await this.api.post(this.isPair ? "pair/cells" : "cells", asked, signal);
+      const { facts, arrays } = await this.api.post(name, { ...asked, ...COARSE }, signal);
       if (signal.aborted) return;
       this.take(facts, arrays);
+      if (facts.complete || this.session.offline) return;
+      this.tell({ state: "more", facts });
+      const all = await this.api.post(name, { ...asked, side: sideOf(facts) }, signal);
+      if (!signal.aborted) this.take(all.facts, all.arrays);
     } finally {
       clearTimeout(listening);
     }
@@ -572,6 +579,11 @@ export class Pane {
     clearTimeout(this.timer);
     this.resizing.disconnect();
   }
+}
+
+/** Return which part of a window to try at once, from how many cells its middle has. */
+export function sideOf({ cells, covered }) {
+  return cells / covered > 2 * MOST ? Math.sqrt((covered * 0.7 * MOST) / cells) : 1;
 }
 
 function local(event) {

@@ -229,6 +229,8 @@ export function statusText(news, session) {
       const after = news.layer ? `: ${news.cells} regions after ${news.layer}` : " …";
       return session.exact ? `Cutting the plane${after}` : "Evaluating the network …";
     }
+    case "more":
+      return `${news.facts.cells} exact regions on ${(100 * news.facts.covered).toFixed(1)}% of the window; cutting the rest …`;
     case "raster":
       return `A raster of ${news.raster?.width ?? 0} × ${news.raster?.height ?? 0} predictions, not exact: ${session.refusal}`;
     case "exact": {
