@@ -48,7 +48,7 @@ def explored(
 def _code(model: str, data: str, arguments: Mapping[str, Any]) -> str:
     """Return Python that opens a model and its data with the arguments that are not the usual."""
     lines = [f"    {model!r},", f"    {data!r},"]
-    usual = (None, False, "auto", "none", {})
+    usual: tuple[Any, ...] = (None, False, "auto", "none", {})
     for name, value in arguments.items():
         if name == "preparation":
             value = {k: v for k, v in value.items() if v not in usual}

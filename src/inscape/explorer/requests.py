@@ -13,13 +13,15 @@ Client = Annotated[str, Field(pattern=r"^[a-z0-9]{1,32}$")]
 Pair = tuple[Coordinate, Coordinate]
 
 
-class _Request(BaseModel):
+class AnyRequest(BaseModel):
+    """What every request holds: who asks; fields that are not known are refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     client: Client = "page"
 
 
-class PlaneRequest(_Request):
+class PlaneRequest(AnyRequest):
     """A plane, and the network that is seen in it."""
 
     kind: Kind = "examples"
@@ -51,14 +53,14 @@ class CellsRequest(WindowRequest):
     seconds: Annotated[float, Field(gt=0, le=60)] = 30.0
 
 
-class CellRequest(_Request):
+class CellRequest(AnyRequest):
     """A cell of a window that was cut before."""
 
     view: Annotated[int, Field(ge=0)]
     cell: Annotated[int, Field(ge=0, lt=2**31)]
 
 
-class ColoursRequest(_Request):
+class ColoursRequest(AnyRequest):
     """The colours of a window that was cut before."""
 
     view: Annotated[int, Field(ge=0)]
@@ -78,7 +80,7 @@ class SegmentRequest(PlaneRequest):
     end: Pair
 
 
-class ExamplesRequest(_Request):
+class ExamplesRequest(AnyRequest):
     """Examples, by number."""
 
     rows: Annotated[tuple[Row, ...], Field(min_length=1, max_length=96)]

@@ -80,17 +80,24 @@ test("a cut is placed to a thousandth of a pixel in a window of 1e-10", () => {
 });
 
 test("every state comes back from its address", () => {
+  address.register({ ofAView: { kind: "number", start: -1 } });
   const state = {
-    ...address.START, kind: "random", rows: [1, 22, 3], seed: 4, u: -1.25e-7, v: 3, h: 1e-10,
-    colour: "map", points: false, line: [0, 1, 2, 3.5], at: [1, 2], step: 40,
+    ...address.startState(), kind: "random", rows: [1, 22, 3], seed: 4, u: -1.25e-7, v: 3, h: 1e-10,
+    colour: "map", points: false, line: [0, 1, 2, 3.5], at: [1, 2], ofAView: 40,
   };
   assert.deepEqual(address.fromAddress(`#${address.toAddress(state)}`), state);
-  assert.equal(address.toAddress(address.START), "");
+  assert.equal(address.toAddress(address.startState()), "");
+});
+
+test("a field belongs to one view and has a kind that the address knows", () => {
+  assert.throws(() => address.register({ rows: { kind: "numbers", start: [] } }), /two views/);
+  assert.throws(() => address.register({ more: { kind: "thing", start: 0 } }), /unknown kind/);
 });
 
 test("what an address says wrongly is as at the start", () => {
-  const state = address.fromAddress("#u=abc&h=-1&line=1_2&at=x_y&rows=1_b&seed=&points=maybe");
-  assert.deepEqual(state, { ...address.START, points: false });
+  const state = address.fromAddress("#u=abc&h=-1&line=1_2&at=x_y&rows=1_b&seed=&points=false");
+  assert.deepEqual(state, { ...address.startState(), points: false });
+  assert.equal(address.fromAddress("#points=maybe").points, true);
 });
 
 test("confidence is nothing at chance and all at certainty", () => {

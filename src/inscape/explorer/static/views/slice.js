@@ -1,13 +1,13 @@
 // The view of one slice: the plane, what lies under the pointer, and what was clicked.
 
-import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
-import { INK, LAYERS, PAPER, classColour, css, themeOf } from "./colours.js";
-import { csvOf, pythonOf, svgOf } from "./copy.js";
-import { Examples } from "./examples.js";
-import { neighbours } from "./geometry.js";
-import { CellFacts, LinePlot, PointFacts, legendOf, number } from "./facts.js";
-import { Pane } from "./pane.js";
-import { halves } from "./window.js";
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
+import { INK, LAYERS, PAPER, classColour, css, themeOf } from "../colours.js";
+import { csvOf, pythonOf, svgOf } from "../copy.js";
+import { Examples } from "../examples.js";
+import { neighbours } from "../geometry.js";
+import { CellFacts, LinePlot, PointFacts, legendOf, number } from "../facts.js";
+import { Pane } from "../pane.js";
+import { halves } from "../window.js";
 
 const PLANES = {
   examples: "through three examples", components: "principal components",
@@ -53,6 +53,9 @@ export function windowOf(state, plane) {
 
 /** What is to be forgotten when the plane changes. */
 export const NEW_PLANE = { u: null, v: null, h: null, line: null, at: null };
+
+/** The view, as main.js lists it. */
+export const view = { name: "slice", title: "Slice", isThere: () => true, isOffline: true, View: Slice, fields: {} };
 
 export function Slice({ api, session, state, update, theme, seen = { network: "first", step: -1 }, below = null }) {
   const root = useRef(null);
