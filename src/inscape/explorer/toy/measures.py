@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor, nn
 
+from inscape._core import NotApplicable
 from inscape.errors import UnsupportedModelError
 from inscape.explorer.toy.points import ToyPoints
 from inscape.kernels import tangent_kernel
@@ -66,7 +67,7 @@ def kernel_of(model: nn.Module, points: ToyPoints) -> Float64[Tensor, "k k"] | N
         kernel = tangent_kernel(model, points.x[:KERNEL])
     except (UnsupportedModelError, ValueError):
         return None
-    return kernel.kernel.double().flatten(1) if isinstance(kernel.kernel, Tensor) else None
+    return None if isinstance(kernel, NotApplicable) else kernel.kernel.double().flatten(1)
 
 
 def kernel_change(now: Tensor, start: Tensor) -> Measures:

@@ -65,10 +65,9 @@ def toy_update(setup: ToySetup, model: nn.Module, points: ToyPoints) -> tuple[Up
         penalties.append((setup.strength, partial(norm_bias_penalty, mu=setup.mu)))
     if setup.penalty != "none":
         penalties.append((setup.coefficient, PENALTIES[setup.penalty]))
-    momentum = {"momentum": setup.momentum} if setup.optimizer == "sgd" else {}
     options = FitOptions(
         loss=loss, optimizer=setup.optimizer, lr=setup.lr, batch=setup.batch or None,
-        penalties=penalties, **momentum,
+        penalties=penalties, momentum=setup.momentum if setup.optimizer == "sgd" else 0.0,
     )  # fmt: skip
     return Update.of(model, options, seed=setup.seed, points=len(points.x)), targets
 

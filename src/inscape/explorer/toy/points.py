@@ -39,12 +39,12 @@ class ToyPoints:
     x_test: Float64[Tensor, "m 2"]
     y_test: Tensor
     beyond: tuple[Float64[Tensor, "k 2"], Tensor] | None
-    classes: int
+    names: tuple[str, ...]
 
     @property
-    def extent(self) -> float:
-        """Return the largest coordinate of the training points."""
-        return max(float(self.x.abs().max()), 1e-6)
+    def classes(self) -> int:
+        """Return how many classes there are; 0 where labels are numbers."""
+        return len(self.names)
 
 
 def toy_points(setup: ToySetup) -> ToyPoints:
@@ -54,13 +54,12 @@ def toy_points(setup: ToySetup) -> ToyPoints:
     if setup.data == "spiral":
         return _spiral(setup)
     made = _made(setup)
-    classes = 2 if made.task == "classes" else 0
     x, x_test = made.x, made.x_test
     assert x_test is not None
     assert made.y_test is not None
     return ToyPoints(
         x=x, y=made.y, x_test=x_test, y_test=made.y_test, beyond=_beyond(setup, made),
-        classes=classes,
+        names=made.class_names,
     )  # fmt: skip
 
 
@@ -112,7 +111,9 @@ def _spiral(setup: ToySetup) -> ToyPoints:
         return x + NOISE * torch.randn(count, 2, generator=draw, dtype=torch.float64), y
 
     (x, y), (x_test, y_test) = arms(setup.n, setup.seed), arms(TEST, setup.seed + 1)
-    return ToyPoints(x=x, y=y, x_test=x_test, y_test=y_test, beyond=None, classes=2)
+    return ToyPoints(
+        x=x, y=y, x_test=x_test, y_test=y_test, beyond=None, names=("one arm", "the other")
+    )
 
 
 def _own(setup: ToySetup) -> ToyPoints:
@@ -122,10 +123,11 @@ def _own(setup: ToySetup) -> ToyPoints:
             f"points of your own must be at least 2, found {len(setup.rows)}: click into the "
             "picture, or open a CSV file."
         )
+    names: tuple[str, ...]
     table = torch.tensor(setup.rows, dtype=torch.float64)
     x, labels = table[:, :2].contiguous(), table[:, 2]
     if setup.labels == "numbers":
-        y, classes = labels[:, None], 0
+        y, names = labels[:, None], ()
     else:
         y = labels.long()
         if bool((y != labels).any()) or int(y.min()) < 0 or int(y.max()) >= CLASSES:
@@ -133,5 +135,5 @@ def _own(setup: ToySetup) -> ToyPoints:
                 f"classes must be whole numbers from 0 to {CLASSES - 1}, found others: change "
                 "them, or choose numbers as labels."
             )
-        classes = max(2, int(y.max()) + 1)
-    return ToyPoints(x=x, y=y, x_test=x, y_test=y, beyond=None, classes=classes)
+        names = tuple(str(k) for k in range(max(2, int(y.max()) + 1)))
+    return ToyPoints(x=x, y=y, x_test=x, y_test=y, beyond=None, names=names)

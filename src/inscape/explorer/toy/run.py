@@ -1,7 +1,8 @@
 """One training of the toy lab: it goes on step by step, and every frame is exact."""
 
 import copy
-from collections.abc import Callable, Generator, Iterator
+import math
+from collections.abc import Generator, Iterator
 from itertools import chain
 from typing import Any
 
@@ -29,6 +30,8 @@ from inscape.training.random_state import private_random_state
 UPDATES = 10
 #: Regions of a frame, at most; one with more shows its middle.
 REGIONS = 60_000
+#: Weights beyond this are taken for a training that diverges.
+LARGEST = 1e6
 #: Pixels along a side of the raster of a network that is not piecewise linear.
 PIXELS = 120
 
@@ -78,10 +81,14 @@ class ToyRun:
         if rows is None:
             self._batches = self._epoch()
             rows = next(self._batches)
-        values = self.update(
-            self.step, self.points.x[rows], self.targets[rows], [self.setup.lr]
-        )
+        values = self.update(self.step, self.points.x[rows], self.targets[rows], [self.setup.lr])
         self.loss, self.step = values[0], self.step + 1
+        largest = max(float(p.detach().abs().max()) for p in self.model.parameters())
+        if not largest < LARGEST:
+            raise ValueError(
+                f"weights must stay below {LARGEST:g}, found {largest:.3g} after update "
+                f"{self.step}: choose a smaller learning rate, and start anew."
+            )
 
     def _epoch(self) -> Iterator[Tensor | slice]:
         if not self.setup.batch:
@@ -89,9 +96,7 @@ class ToyRun:
         order = torch.randperm(len(self.points.x), generator=self._order)
         return chain(torch.split(order, self.setup.batch))
 
-    def frame(
-        self, client: str, window: Window | None = None
-    ) -> Generator[None, None, Frame]:
+    def frame(self, client: str, window: Window | None = None) -> Generator[None, None, Frame]:
         """Return the exact regions, or a raster, and all measures of the network as it is now."""
         self.session.subject = subject = self._subject()
         network, plane = subject.network(), plane_through(subject, "whole")
@@ -116,7 +121,8 @@ class ToyRun:
             )  # fmt: skip
             facts, numbers = {**facts, **own}, {}
         yield
-        facts["measures"] = {**self.measured(), **numbers}
+        both = {**self.measured(), **numbers}
+        facts["measures"] = {name: n for name, n in both.items() if math.isfinite(n)}
         return facts, arrays
 
     def measured(self) -> measures.Measures:
@@ -143,6 +149,3 @@ class ToyRun:
 
 def _nothing(layer: str, cells: int) -> None:
     """Report nothing."""
-
-
-Progress = Callable[[str, int], None]

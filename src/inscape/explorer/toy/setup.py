@@ -1,4 +1,4 @@
-"""The setup of a toy training: every choice with its bounds, checked before anything is computed."""
+"""The setup of a toy training: every choice with its bounds."""
 
 from typing import Annotated, Literal
 
