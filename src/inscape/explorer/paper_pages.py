@@ -95,9 +95,8 @@ class PaperPages:
         """Answer with the section of a table or figure: state, verdicts, numbers, claims."""
         outcome = yield from self._outcome(asked)
         facts = self._facts_of(asked.paper)
-        entry: Mapping[str, Any] = next(
-            (e for e in facts.get("entries", ()) if e["id"] == asked.item), {}
-        )
+        entries = {entry["id"]: entry for entry in facts.get("entries", ())}
+        entry: Mapping[str, Any] = entries.get(asked.item, {})
         errata = {erratum["id"]: {"verified": "", **erratum} for erratum in facts.get("errata", ())}
         yield
         part = section(outcome, entry, errata, None)
@@ -132,9 +131,7 @@ class PaperPages:
                 figure.set_layout_engine("constrained")
             svg = rendered(figure.axes[0]).decode()
         if asked.dark:
-            svg = re.sub(
-                "|".join(DARK), lambda found: DARK[found[0].upper()], svg, flags=re.IGNORECASE
-            )
+            svg = on_dark_paper(svg)
         content = np.frombuffer(svg.encode(), np.uint8)
         if len(content) > LARGEST:
             return {"svg": False}, {}
@@ -163,6 +160,12 @@ class PaperPages:
                 self._outcomes.popitem(last=False)
         yield
         return outcome
+
+
+def on_dark_paper(svg: str) -> str:
+    """Return a figure in the colours of dark paper; letters without a colour are light."""
+    found = re.sub("|".join(DARK), lambda m: DARK[m[0].upper()], svg, flags=re.IGNORECASE)
+    return found.replace("<defs>", f"<defs><style>text{{fill:{DARK[INK]}}}</style>", 1)
 
 
 def _table(table: Any) -> Facts:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inscape._core.anytime import finished
 from inscape._core.sampling import generator
 from inscape.explorer.cells import cell_arrays, cut
 from inscape.explorer.planes import plane_through
@@ -145,6 +146,22 @@ class ToyRun:
         clock = BudgetWatch(3600.0)
         subject = subject_of(model, data, clock=clock, seed=0, command=None)
         return ExploredSubject(title="toy", subject=subject, data=data, code="")
+
+
+def trained(*, updates: int, **setup: Any) -> ToyRun:
+    """Return a training after so many updates.
+
+    >>> run = trained(updates=20, data="disc", hidden=(4,))
+    >>> run.step, run.measured()["error"] < 2
+    (20, True)
+
+    Args:
+        updates: How many.
+        **setup: Fields of :class:`ToySetup`.
+    """
+    run = ToyRun(ToySetup(**setup))
+    finished(run.advance(updates))
+    return run
 
 
 def _nothing(layer: str, cells: int) -> None:

@@ -1,5 +1,8 @@
 // All views of the page, in the order of their tabs.
 
+import { view as boolean } from "./boolean.js";
+import { view as papers } from "./papers.js";
 import { view as slice } from "./slice.js";
+import { view as toy } from "./toy.js";
 
-export const VIEWS = [slice];
+export const VIEWS = [slice, toy, boolean, papers];
