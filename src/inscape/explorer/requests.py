@@ -61,10 +61,11 @@ class CellRequest(AnyRequest):
 
 
 class ColoursRequest(AnyRequest):
-    """The colours of a window that was cut before."""
+    """The colours of a window that was cut before, perhaps on the scale of another."""
 
     view: Annotated[int, Field(ge=0)]
     by: Literal["pattern", "map"]
+    like: Annotated[int, Field(ge=0)] | None = None
 
 
 class PointRequest(PlaneRequest):
@@ -78,6 +79,32 @@ class SegmentRequest(PlaneRequest):
 
     begin: Pair
     end: Pair
+
+
+class FigureRequest(AnyRequest):
+    """A figure of a window that was cut before."""
+
+    view: Annotated[int, Field(ge=0)]
+    format: Literal["pdf", "svg", "png"] = "pdf"
+    colour: Literal["class", "confidence", "pattern", "map"] = "class"
+    edges: Literal["plain", "layer", "none"] = "plain"
+
+
+class CurvesRequest(AnyRequest):
+    """The training at some of its recorded steps."""
+
+    steps: Annotated[tuple[Row, ...], Field(min_length=1, max_length=8)]
+
+
+class FilmRequest(WindowRequest):
+    """A moving picture of a window, with at most so many steps."""
+
+    format: Literal["gif", "webp", "mp4"] = "gif"
+    colour: Literal["class", "confidence", "pattern", "map"] = "class"
+    edges: Literal["plain", "layer", "none"] = "plain"
+    steps: Annotated[int, Field(ge=1, le=60)] = 40
+    pixels: Annotated[int, Field(ge=80, le=800)] = 480
+    seconds: Annotated[float, Field(gt=0, le=600)] = 300.0
 
 
 class ExamplesRequest(AnyRequest):

@@ -27,7 +27,7 @@ def paper_routes(session: Session) -> ViewRoutes:
             "papers/figure": Question(
                 request=FigureRequest,
                 kind="paper figure",
-                thread="lab",
+                thread="long",  # as all figures: matplotlib draws one at a time
                 answer=lambda asked, job: pages.figure(asked),
             ),
         },

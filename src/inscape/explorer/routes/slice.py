@@ -23,6 +23,12 @@ def slice_routes(session: Session) -> ViewRoutes:
         "colours": Question(
             request=ask.ColoursRequest, kind="colour", answer=lambda a, job: session.colours(a)
         ),
+        "figure": Question(
+            request=ask.FigureRequest,
+            kind="figure",
+            thread="long",
+            answer=lambda a, job: session.figure(a),
+        ),
         "point": Question(
             request=ask.PointRequest, kind="point", answer=lambda a, job: session.point(a)
         ),

@@ -85,13 +85,14 @@ function quoted(text) {
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Return Python that cuts the same window. */
-export function pythonOf(session, plane, centre, half) {
+/** Return Python that cuts the same window, of the network at a recorded step if one is named. */
+export function pythonOf(session, plane, centre, half, step = -1) {
   const [hx, hy] = half;
   const corners = [[-hx, -hy], [hx, -hy], [hx, hy], [-hx, hy]];
   return [
     session.code,
     plane.code,
+    ...(step >= 0 ? [`model.load_state_dict(opened.trajectory.at(${step}))`] : []),
     `centre = torch.tensor([[${centre[0]}, ${centre[1]}]], dtype=torch.float64)`,
     "plane = inscape.regions.Frame(origin=plane.at(centre)[0], axes=plane.axes)",
     `domain = torch.tensor(${JSON.stringify(corners)}, dtype=torch.float64)`,

@@ -82,7 +82,7 @@ export class Pane {
     this.timer = setTimeout(() => this.load(), SETTLED);
   }
 
-  async load() {
+  async load(isAnew = false) {
     if (!this.window || !this.plane) return;
     clearTimeout(this.timer);
     this.stop?.abort();
@@ -92,6 +92,11 @@ export class Pane {
     const asked = {
       ...this.asked, ...this.seen, centre: [window.u, window.v], half: halves(window, size),
     };
+    const frame = isAnew ? null : this.listeners.frame?.(asked);
+    if (frame) {
+      this.take(frame.facts, frame.arrays, frame.rgb);
+      return;
+    }
     this.tell({ state: "computing" });
     try {
       const known = this.cut && !this.isStale && covers(this.cut, window, size);
@@ -109,6 +114,19 @@ export class Pane {
     } catch (error) {
       if (error.name === "AbortError" || error.status === 409) return;
       this.tell({ state: "refused", text: error.message });
+    }
+  }
+
+  /** Ask about the cut that is shown; it is cut anew where the server has forgotten it. */
+  async askAbout(name, asked, signal) {
+    try {
+      return await this.api.post(name, { ...asked, view: this.cut.facts.view }, signal);
+    } catch (error) {
+      if (error.status !== 410) throw error;
+      this.isStale = true;
+      await this.load(true);
+      if (this.isStale) throw error;
+      return this.api.post(name, { ...asked, view: this.cut.facts.view }, signal);
     }
   }
 
@@ -161,7 +179,7 @@ export class Pane {
   }
 
   /** Take an exact cut and show it. */
-  take(facts, arrays) {
+  take(facts, arrays, rgb = null) {
     const cells = {
       centre: facts.centre, half: facts.half, vertices: arrays.vertices, corners: arrays.corners,
       first: offsets(arrays.counts),
@@ -173,7 +191,7 @@ export class Pane {
     const boundary = arrays.boundary && {
       points: arrays.boundary, first: arrays.boundaryFirst,
     };
-    this.cut = { ...cells, cells, pieces, boundary, facts, arrays };
+    this.cut = { ...cells, cells, pieces, boundary, facts, arrays, rgb };
     this.isStale = false;
     this.hovered = -1;
     this.renderer.setCells(cells, pieces, arrays.layers);
@@ -220,7 +238,7 @@ export class Pane {
       this.takeColours(cut, known);
       return;
     }
-    this.api.post("colours", { view: cut.facts.view, by: colour }).then(({ arrays }) => {
+    this.askAbout("colours", { by: colour }).then(({ arrays }) => {
       cut.rgb = { ...cut.rgb, [colour]: arrays.rgb };
       if (this.cut === cut && this.settings.colour === colour) {
         this.takeColours(cut, arrays.rgb);

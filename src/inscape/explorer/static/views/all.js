@@ -4,5 +4,12 @@ import { view as boolean } from "./boolean.js";
 import { view as papers } from "./papers.js";
 import { view as slice } from "./slice.js";
 import { view as toy } from "./toy.js";
+import { view as training } from "./training.js";
 
-export const VIEWS = [slice, toy, boolean, papers];
+export const VIEWS = [
+  slice,
+  training,
+  toy,
+  boolean,
+  papers,
+];

@@ -3,9 +3,9 @@
 
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { classColour, css } from "../colours.js";
-import { give } from "../give.js";
 import { csvOf } from "../copy.js";
 import { CellFacts, number } from "../facts.js";
+import { give } from "../files.js";
 import { neighbours } from "../geometry.js";
 import { Pane } from "../pane.js";
 import { ToyControls } from "../toy_controls.js";

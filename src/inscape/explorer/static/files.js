@@ -1,9 +1,8 @@
-// Give a file to whoever looks at the page.
+// Files that the page gives to the user.
 
-/** Save content under a name. */
+/** Offer bytes or a text as a file. */
 export function give(name, content, type) {
-  const blob = content instanceof Blob ? content : new Blob([content], { type });
-  const address = URL.createObjectURL(blob);
+  const address = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement("a");
   link.href = address;
   link.download = name;
