@@ -86,13 +86,13 @@ def test_every_penalty_is_lower_with_it_than_without(penalty):
     held = trained(updates=60, penalty=penalty, coefficient=1.0, **common)
     cost = PENALTIES[penalty]
     x = free.points.x
-    assert float(cost(held.model, x)) < float(cost(free.model, x))
+    assert cost(held.model, x).item() < cost(free.model, x).item()
 
 
 def test_controls_hold_what_they_promise():
     held = trained(updates=10, data="disc", hidden=(30,), control="length-scale", sigma=0.5)
     weight = held.model[0].weight
-    assert float(weight.std()) == pytest.approx(0.5 / math.sqrt(2))
+    assert weight.std().item() == pytest.approx(0.5 / math.sqrt(2))
     run = trained(updates=300, hidden=(8,), control="norm-bias", mu=6, strength=0.1, lr=0.05)
     assert run.measured()["norm of weights"] == pytest.approx(6, abs=0.5)
     both = trained(updates=5, data="disc", activation="tanh", symmetric=True)
@@ -173,9 +173,9 @@ def test_what_a_preset_shows_can_be_missed():
 # ----- the stream
 
 
-def frames(client, **asked):
+def frames(served, /, **asked):
     """Return the events of a training, frames unpacked."""
-    with client.stream("POST", "/api/toy/train", json=asked) as answer:
+    with served.stream("POST", "/api/toy/train", json=asked) as answer:
         assert answer.status_code == 200
         lines = [line for line in answer.iter_lines() if line.startswith("data: ")]
     events = [json.loads(line[6:]) for line in lines]
