@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,12 @@ Host = Annotated[
     str,
     typer.Option(
         "--host", metavar="NAME", help="Where to listen; others can reach any but 127.0.0.1."
+    ),
+]
+Results = Annotated[
+    Path,
+    typer.Option(
+        "--results", metavar="FOLDER", help="Folder of the records that the papers are shown from."
     ),
 ]
 NoBrowser = Annotated[
@@ -55,6 +62,7 @@ def explore(
     host: Host = "127.0.0.1",
     port: Port = 0,
     no_browser: NoBrowser = False,
+    results: Results = Path("results"),
     quiet: opt.Quiet = False,
 ) -> None:
     """Zoom into the exact linear regions of a network, in a browser on this machine.
@@ -83,7 +91,7 @@ def explore(
 
             webbrowser.open(address)
 
-    serve(Session(subject), host=host, port=port, ready=ready)
+    serve(Session(subject, results=results), host=host, port=port, ready=ready)
 
 
 def _explored(options: Options, say: Speech) -> "ExploredSubject":

@@ -21,7 +21,7 @@ export function changesOf(text, start) {
   for (const part of text.split(";")) {
     const at = part.indexOf(":");
     const [name, value] = [part.slice(0, at), part.slice(at + 1)];
-    if (at < 1 || !(name in start) || name === "rows") continue;
+    if (at < 1 || !Object.hasOwn(start, name) || name === "rows") continue;
     if (Array.isArray(start[name])) {
       const numbers = value === "" ? [] : value.split("-").map(Number);
       if (numbers.every((each) => Number.isInteger(each) && each > 0)) changes[name] = numbers;
