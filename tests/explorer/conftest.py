@@ -30,7 +30,7 @@ def explored_case(*widths: int, n: int = 12, other: bool = False, **more: Any) -
     y = (torch.arange(n) % max(2, widths[-1])).long()
     data = open_data((x, y), labels="classes", dtype="float64")
     prepared = prepare(model, data, only="plane_regions", explain=(), page=False)
-    second = (dense(*widths, seed=4, **more), "another") if other else None
+    second = (dense(*widths, seed=4, **more), "another", "") if other else None
     return explored_subject(prepared, code="", other=second)
 
 

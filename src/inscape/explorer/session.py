@@ -136,6 +136,13 @@ class Session:
         )  # fmt: skip
         return {"bytes": len(data)}, {"file": np.frombuffer(data, np.uint8)}
 
+    def saved(self, asked: ask.SavedRequest) -> Answer:
+        """Answer with a window as one file to send."""
+        from inscape.explorer.saved_slice import saved_slice
+
+        page, facts = yield from saved_slice(self, asked)
+        return facts, {"file": np.frombuffer(page, np.uint8)}
+
     def point(self, asked: ask.PointRequest) -> Answer:
         """Answer with what is known of one point."""
         network, plane = self._seen(asked)

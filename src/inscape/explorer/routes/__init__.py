@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from inscape.explorer.questions import ViewRoutes
 from inscape.explorer.routes.boolean import boolean_routes
+from inscape.explorer.routes.pair import pair_routes
 from inscape.explorer.routes.papers import paper_routes
 from inscape.explorer.routes.slice import slice_routes
 from inscape.explorer.routes.toy import toy_routes
@@ -14,6 +15,7 @@ from inscape.explorer.session import Session
 VIEWS: tuple[Callable[[Session], ViewRoutes], ...] = (
     slice_routes,
     training_routes,
+    pair_routes,
     toy_routes,
     boolean_routes,
     paper_routes,

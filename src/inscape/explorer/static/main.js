@@ -81,4 +81,4 @@ async function main() {
   }
 }
 
-if (!document.getElementById("saved")) main();
+if (typeof document !== "undefined" && !document.getElementById("saved")) main();

@@ -8,6 +8,7 @@ import { neighbours } from "../geometry.js";
 import { give } from "../files.js";
 import { CellFacts, LinePlot, PointFacts, legendOf, number } from "../facts.js";
 import { Pane } from "../pane.js";
+import { toAddress } from "../address.js";
 import { halves } from "../window.js";
 
 const PLANES = {
@@ -83,7 +84,7 @@ export function Slice({
 
   useEffect(() => {
     let timer;
-    const made = new Pane(root.current, { api, session, name: "first", listeners: {
+    const made = new Pane(root.current, { api, session, listeners: {
       onWindow: (window) => {
         made.setWindow(window);
         now.current.update(window);
@@ -164,13 +165,13 @@ export function Slice({
       <${PointFacts} point=${point} api=${api} session=${session} onClose=${() => update({ at: null }, true)} />
       ${session.planes.includes("examples") && html`
         <${Examples} api=${api} session=${session} state=${state} update=${update} />`}
-      <${Copies} ...${{ pane, session, plane, state, saved, seen }} />
+      <${Copies} ...${{ api, pane, session, plane, state, saved, seen }} />
     </aside>
   </div>`;
 }
 
 /** Ask for what belongs to a place or a segment whenever it changes. */
-function useAnswer(api, plane, place, set, name, asked, seen) {
+export function useAnswer(api, plane, place, set, name, asked, seen) {
   useEffect(() => {
     if (!place || !plane || plane.reason) {
       set(null);
@@ -187,7 +188,7 @@ function useAnswer(api, plane, place, set, name, asked, seen) {
   }, [plane, JSON.stringify(place), seen.network, seen.step]);
 }
 
-function Controls({ session, state, update, isLine, setIsLine }) {
+export function Controls({ session, state, update, isLine, setIsLine, more = null }) {
   const asked = planeAsked(session, state);
   const colours = session.competing
     ? [["class", "class"], ["confidence", "confidence"]] : [["class", "value"]];
@@ -210,7 +211,8 @@ function Controls({ session, state, update, isLine, setIsLine }) {
     </select></label>`}
     <label><input type="checkbox" id="points" checked=${state.points}
       onChange=${(event) => update({ points: event.target.checked }, true)} /> Data</label>
-    ${!session.offline && html`<button id="line" aria-pressed=${isLine ? "true" : "false"}
+    ${more}
+    ${!session.offline && setIsLine && html`<button id="line" aria-pressed=${isLine ? "true" : "false"}
       title="Click two points: the function along the segment between them"
       onClick=${() => setIsLine(!isLine)}>Segment</button>`}
     <button id="home" onClick=${() => update({ u: null, v: null, h: null }, true)}>Whole window</button>
@@ -234,12 +236,16 @@ export function statusText(news, session) {
       const merged = facts.merged === facts.cells ? "" : `, ${facts.merged} when merged`;
       const lost = facts.unresolved
         ? ` Some regions too narrow for float64 may be missing in ${facts.unresolved} places.` : "";
+      if (!facts.complete && session.offline) {
+        return `${facts.cells} linear regions on ${(100 * facts.covered).toFixed(1)}% of the window, exact there; `
+          + "this file holds no more of it, and shows a raster of the rest.";
+      }
       if (!facts.complete) {
         return `${facts.cells} linear regions on the middle ${(100 * facts.covered).toFixed(1)}% of `
           + `the window, exact there; the rest is a raster: zoom in.${lost}`;
       }
       const line = facts.boundary > 0 ? ` Decision boundary of length ${number(facts.boundary)}.` : "";
-      return `${facts.cells} linear regions${merged}, exact.${line}${lost}`;
+      return `${facts.cells} linear region${facts.cells === 1 ? "" : "s"}${merged}, exact.${line}${lost}`;
     }
     default:
       return news.text ?? "";
@@ -264,7 +270,7 @@ function Legend({ session, state, news }) {
     <li><i style=${{ background: css(colour) }}></i>${text}</li>`)}</ul>`;
 }
 
-function Copies({ pane, session, plane, state, saved, seen }) {
+function Copies({ api, pane, session, plane, state, saved, seen }) {
   const [said, setSaid] = useState("");
   const code = useMemo(() => {
     if (!plane || plane.reason) return "";
@@ -291,6 +297,21 @@ function Copies({ pane, session, plane, state, saved, seen }) {
       setSaid(error.message);
     }
   });
+  const file = async () => {
+    setSaid("Cutting the plane for the file …");
+    const shown = pane.current;
+    const { u, v, h, colour, edges, points } = state;
+    try {
+      const { arrays, facts } = await api.as("s").post("saved", {
+        ...plane.asked, ...seen, centre: [shown.window.u, shown.window.v],
+        half: halves(shown.window, shown.size), start: toAddress({ u, v, h, colour, edges, points }),
+      });
+      save("slice.html", arrays.file, "text/html");
+      setSaid(`slice.html is saved: ${facts.cells} regions, ${Math.ceil(facts.bytes / 1000)} kB.`);
+    } catch (error) {
+      setSaid(error.message);
+    }
+  };
   const python = () => navigator.clipboard?.writeText(code).then(
     () => setSaid("The code is in the clipboard."), () => setSaid("Copy the code below."));
   return html`<section class="card" aria-labelledby="copies"><h2 id="copies">Take it along</h2>
@@ -300,6 +321,7 @@ function Copies({ pane, session, plane, state, saved, seen }) {
       <button id="save-png" onClick=${() => pane.current.png().then((blob) => save("slice.png", blob, "image/png"))}>PNG</button>
       <button id="save-csv" onClick=${csv}>CSV</button>
       <button id="copy-code" onClick=${python}>Python</button>
+      ${!session.offline && html`<button id="save-file" title="This plane with its exact regions, in one page that needs no server" onClick=${file}>One file</button>`}
     </div>
     <p class="quiet" role="status" id="copy-said">${said}</p>
     ${saved}
@@ -319,5 +341,3 @@ export function svgOfPane(pane) {
     window: pane.window, aspect: width / height, ink: INK[theme], paper: PAPER[theme], points,
   });
 }
-
-export { halves };
