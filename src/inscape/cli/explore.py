@@ -25,6 +25,12 @@ Host = Annotated[
         "--host", metavar="NAME", help="Where to listen; others can reach any but 127.0.0.1."
     ),
 ]
+Results = Annotated[
+    Path,
+    typer.Option(
+        "--results", metavar="FOLDER", help="Folder of the records that the papers are shown from."
+    ),
+]
 NoBrowser = Annotated[
     bool, typer.Option("--no-browser", help="Print the address and open no browser.")
 ]
@@ -83,6 +89,7 @@ def explore(
     host: Host = "127.0.0.1",
     port: Port = 0,
     no_browser: NoBrowser = False,
+    results: Results = Path("results"),
     export: Export = None,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -116,7 +123,7 @@ def explore(
 
             webbrowser.open(address)
 
-    serve(Session(subject), host=host, port=port, ready=ready)
+    serve(Session(subject, results=results), host=host, port=port, ready=ready)
 
 
 def _explored(options: Options, say: Speech) -> "ExploredSubject":

@@ -1,6 +1,7 @@
 """The session: what a page asks for, answered for one subject."""
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,14 @@ SMALLEST = 1e-10
 
 
 class Session:
-    """Answers requests about one subject; every answer is facts and arrays."""
+    """Answers requests about one subject; every answer is facts and arrays.
 
-    def __init__(self, subject: ExploredSubject) -> None:
+    ``results`` is the folder of the records that the labs and the pages of papers read.
+    """
+
+    def __init__(self, subject: ExploredSubject, *, results: Path = Path("results")) -> None:
         self.subject = subject
+        self.results = results
         self.views = Views()
         self._planes: dict[tuple[object, ...], ExploredPlane] = {}
 
