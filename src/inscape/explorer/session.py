@@ -86,6 +86,7 @@ class Session:
             "half": list(plane.half),
             "anchors": anchors,
             "rows": list(plane.rows),
+            "found": plane.found,
             "code": plane.code,
         }, arrays
 

@@ -23,9 +23,10 @@ export function legendOf(news, session) {
 }
 
 /** The region under the pointer. */
-export function CellFacts({ cell, pointer, session, plane }) {
-  if (!session.exact) return null;
+export function CellFacts({ cell, example, pointer, session }) {
+  if (!session.exact && !example) return null;
   return html`<section class="card" aria-labelledby="region"><h2 id="region">Region under the pointer</h2>
+    ${example && html`<p id="example">Example ${example.row}${example.label === 65535 ? "" : `, ${session.classes[example.label] ?? ""}`}: ${example.away < 1e-9 ? "in the plane" : `${number(example.away)} from the plane`}.</p>`}
     ${!cell ? html`<p class="quiet">Point at a region, or press Enter in the picture.</p>` : html`
     <dl class="facts" id="cell">
       <dt>number</dt><dd>${cell.index}${cell.region !== undefined && cell.region !== cell.index ? `, merged region ${cell.region}` : ""}</dd>

@@ -452,6 +452,18 @@ export class Pane {
   }
 
   drawAnchors(context, ink, paper) {
+    const { found } = this.plane.facts;
+    if (found) {
+      const [x, y] = pixelOf(this.window, this.size, ...found);
+      context.beginPath();
+      [[0, -9], [9, 0], [0, 9], [-9, 0]].forEach(([dx, dy]) => context.lineTo(x + dx, y + dy));
+      context.closePath();
+      context.fillStyle = ink;
+      context.strokeStyle = paper;
+      context.lineWidth = 2;
+      context.stroke();
+      context.fill();
+    }
     context.font = "600 13px system-ui, sans-serif";
     context.textAlign = "center";
     context.textBaseline = "middle";
@@ -524,6 +536,7 @@ export class Pane {
   }
 
   hover(x, y) {
+    this.hoverPoint(x, y);
     if (!this.cut || this.isStale || !this.window) return;
     const cell = this.renderer.pick(x, y);
     this.pointer = offsetOf(this.window, this.size, x, y);
@@ -532,6 +545,18 @@ export class Pane {
     this.hovered = cell;
     this.draw();
     this.listeners.onHover?.(cell, this);
+  }
+
+  /** Tell which example is under the pointer, and how far it is from the plane. */
+  hoverPoint(x, y) {
+    if (!this.plane || !this.listeners.onExample) return;
+    let best = null;
+    for (const point of this.settings.points ? this.pointsInView() : []) {
+      const far = Math.hypot(point.x - x, point.y - y);
+      if (far < 7 && (!best || far < best.far)) best = { ...point, far };
+    }
+    if (best?.row !== this.example) this.listeners.onExample(best);
+    this.example = best?.row;
   }
 
   unhover() {
