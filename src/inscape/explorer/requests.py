@@ -75,6 +75,12 @@ class PointRequest(PlaneRequest):
     at: Pair
 
 
+class MadeByRequest(PointRequest):
+    """A point of a plane, whose answer is to be split among the training examples."""
+
+    seconds: Annotated[float, Field(gt=0, le=300)] = 180.0
+
+
 class SegmentRequest(PlaneRequest):
     """A segment of a plane."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from inscape.explorer import requests as ask
+from inscape.explorer.attribution import made_by
 from inscape.explorer.cells import cell_arrays, cut_in_time
 from inscape.explorer.colours import cell_colours
 from inscape.explorer.details import cell_details, point_details, similar_gradients
@@ -153,6 +154,10 @@ class Session:
     def similar(self, asked: ask.PointRequest) -> Answer:
         """Answer with the training examples whose gradients are most similar at one point."""
         return (yield from similar_gradients(self.subject, self.plane_of(asked), *asked.at)), {}
+
+    def made_by(self, asked: ask.MadeByRequest) -> Answer:
+        """Answer with what every training example has added to the answer at one point."""
+        return (yield from made_by(self.subject, self.plane_of(asked), *asked.at)), {}
 
     def segment(self, asked: ask.SegmentRequest) -> Answer:
         """Answer with the network along a segment."""

@@ -166,7 +166,7 @@ export function Slice({
     <aside class="side">
       ${beside}
       <${CellFacts} example=${example} cell=${cell} pointer=${pointer} session=${session} plane=${plane} />
-      <${PointFacts} point=${point} api=${api} session=${session} onClose=${() => update({ at: null }, true)} />
+      <${PointFacts} point=${point} isTrained=${session.steps.length > 0 && (seen.step < 0 || seen.step === session.steps[session.steps.length - 1])} api=${api} session=${session} onClose=${() => update({ at: null }, true)} />
       ${session.planes.includes("examples") && html`
         <${Examples} api=${api} session=${session} state=${state} update=${update} />`}
       <${Copies} ...${{ api, pane, session, plane, state, saved, seen }} />
