@@ -25,6 +25,7 @@ SUITED: dict[str, list[Builder]] = {
     "region_evolution": [networks.planar],
     "slice_difference": [networks.planar],
     "tropical": [networks.kinked],
+    "region_sharing": [networks.kinked],
     "robustness": [networks.classifier],
     "slope_variation": [networks.one_input],
     "total_variation": [networks.one_input],
@@ -52,7 +53,13 @@ FEW = 12
 MANY = 150
 
 #: Points that an instrument needs at least; fewer are drawn one time in five.
-FEWEST = {"extrapolation": 4, "neighbours": 4, "map_alignment": 4, "map_transfer": 4}
+FEWEST = {
+    "extrapolation": 4,
+    "neighbours": 4,
+    "map_alignment": 4,
+    "map_transfer": 4,
+    "map_compression": 4,
+}
 
 SEEDS = [0, 1, 7, 12345, 2**31, np.int64(3)]
 BAD_SEEDS = [-1, 1.5, math.nan, "0", None, 2**70, [1]]
@@ -132,6 +139,11 @@ LEGAL: dict[str, Choices] = {
     "conv_spectrum": {"steps": [2, 60], **SEED},
     "parameter_norm": {"order": [1, 2]},
     "effective_rank": {"padding": ["circular", "own"]},
+    "map_compression": {
+        "clusters": [[1], [1, 3], [2, 100]], "joint": [False, True], "wanted": [None, None, 0.9],
+        "room": [1, 2**20], **MEMORY, **SEED,
+    },
+    "region_sharing": {"points": [1, 3, 50], **MEMORY, **SEED},
     "active_subspace": {
         "outputs": [None, None, [0]], "count": [1, 3], "points": [2, 50], "resamples": [0, 5],
         "method": ["auto", "exact", "randomised"], "room": [1, 2**20], **MEMORY, **SEED,
