@@ -254,12 +254,14 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "active_subspace": at_points(
         inscape.sensitivity.active_subspace, points=1300, count=2, resamples=0
     ),
-    "saliency": at_points(inscape.sensitivity.saliency, points=2, steps=1500),
+    "saliency": at_points(inscape.sensitivity.saliency, points=2, steps=400),
     "disagreement": beside_another(similarity.disagreement),
     "output_cross_entropy": beside_another(similarity.output_cross_entropy),
     "map_distance": beside_another(similarity.map_distance, rows=1000),
     "map_alignment": beside_another(similarity.map_alignment, rows=1000),
     "map_transfer": beside_another(similarity.map_transfer, rows=1000),
+    "layer_alignment": beside_another(similarity.layer_alignment, rows=1000),
+    "mutual_neighbours": beside_another(similarity.mutual_neighbours, rows=1000),
     "local_maps": at_points(maps.local_maps, points=2000, patterns=False),
     "local_maps, patterns": at_points(maps.local_maps, points=2000, patterns=True),
     "grid_regions": grid_regions("jacobian", 14),

@@ -73,5 +73,9 @@ ORACLES: dict[str, Oracle] = {
     "map_distance": pairs.map_distance,
     "map_alignment": pairs.map_alignment,
     "map_transfer": pairs.map_transfer,
+    "layer_alignment": pairs.layer_alignment,
+    "procrustes_distance": pairs.procrustes_distance,
+    "canonical_correlation": pairs.canonical_correlation,
+    "mutual_neighbours": pairs.mutual_neighbours,
     "slice_difference": pairs.slice_difference,
 }
