@@ -81,7 +81,7 @@ def plane_through(
             f"{tuple(subject.x.shape[1:])}, found {kind!r}: choose one of these."
         )
     if kind == "whole":
-        return _whole(subject)
+        return _input_plane(subject)
     rows = rows or default_rows(subject)
     for row in rows:
         if not 0 <= row < len(subject.x):
@@ -204,7 +204,7 @@ def _margin_gradient(subject: ExploredSubject, row: int) -> Float64[Tensor, " D"
     return gradient
 
 
-def _whole(subject: ExploredSubject) -> ExploredPlane:
+def _input_plane(subject: ExploredSubject) -> ExploredPlane:
     """Return all of a two-dimensional input space, its axes scaled where units are uneven."""
     shape = tuple(subject.x.shape[1:])
     extent = (subject.flat.amax(0) - subject.flat.amin(0)).clamp(min=1e-300)
