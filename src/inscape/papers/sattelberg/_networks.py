@@ -61,7 +61,7 @@ def folder() -> Path:
 def images_of(data: str) -> int:
     """Return the number of training images that a data set is given with.
 
-    >>> images_of("mnist:n=20000,n_test=2000")
+    >>> images_of("mnist:n=20000")
     20000
     """
     parts = dict(part.split("=") for part in data.partition(":")[2].split(","))
@@ -74,7 +74,7 @@ def kept(net: str, optimizer: str, data: str, epochs: int, copy: int) -> nn.Sequ
     Args:
         net: One of ``NETS``.
         optimizer: ``"sgd"`` or ``"adamw"``.
-        data: Data set, number of its training images, and of its test images.
+        data: Data set, and number of its training images, such as ``"mnist:n=20000"``.
         epochs: Passes over the training images.
         copy: Which copy, from 1: other initial weights, other shuffles.
     """
