@@ -105,4 +105,4 @@ def _loaded(net: str, path: Path) -> nn.Sequential | None:
 
 def training_seconds(settings: Settings, net: str) -> float:
     """Guess the time of training one network."""
-    return images_of(settings["data"]) * settings["epochs"] * _images.COST[net] / 1000
+    return float(images_of(settings["data"]) * settings["epochs"] * _images.COST[net] / 1000)
