@@ -7,12 +7,13 @@ the simple and the complex one. Other sets have other copies, so that they are i
 import hashlib
 import io
 import json
+import pickle
 from pathlib import Path
 from typing import NamedTuple
 
 import platformdirs
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from inscape.files import atomic
 from inscape.lab.experiment import Settings
@@ -68,41 +69,98 @@ def images_of(data: str) -> int:
     return int(parts["n"])
 
 
-def kept(net: str, optimizer: str, data: str, epochs: int, copy: int) -> nn.Sequential:
+def members(mobilenet: int = 0) -> tuple[Member, ...]:
+    """Return the networks of a set, with the pretrained ones if these see images at all.
+
+    Args:
+        mobilenet: Height and width of the images that MobileNetV2 sees; 0 leaves it out.
+    """
+    others = tuple(Member("mobilenet", 1, optimizer) for optimizer in OPTIMIZERS)
+    return MEMBERS + (others if mobilenet else ())
+
+
+def network(member: Member, data: str, epochs: int, of_set: int, mobilenet: int = 0) -> nn.Module:
+    """Return a trained network of a set."""
+    return kept(member.net, member.optimizer, data, epochs, member.copy(of_set), mobilenet)
+
+
+def hash_of(settings: Settings) -> str:
+    """Return the hash of the data that a cell reads, and of the weights that it needs."""
+    found = _images.data_hash(settings["data"])
+    if not settings.get("mobilenet"):
+        return found
+    from inscape.papers.sattelberg._pretrained import weights
+
+    return f"{found}-{weights()[1][:8]}"
+
+
+def kept(
+    net: str, optimizer: str, data: str, epochs: int, copy: int, mobilenet: int = 0
+) -> nn.Module:
     """Return a trained network: from the cache, or else train it and keep its weights.
 
     Args:
-        net: One of ``NETS``.
+        net: One of ``NETS``, or ``"mobilenet"``, of which the last layer is trained and kept.
         optimizer: ``"sgd"`` or ``"adamw"``.
-        data: Data set, and number of its training images, such as ``"mnist:n=20000"``.
+        data: Data set and number of its training images, such as ``"mnist:n=20000"``.
         epochs: Passes over the training images.
         copy: Which copy, from 1: other initial weights, other shuffles.
+        mobilenet: Height and width of the images that MobileNetV2 sees.
     """
+    if net == "mobilenet":
+        return _kept_pretrained(optimizer, data, epochs, copy, mobilenet)
     if images_of(data) * epochs <= NOT_KEPT:
         return _images.trained(net, optimizer, data, epochs, copy)
-    about = [FORM, net, optimizer, data, _images.data_hash(data), epochs, copy]
-    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
-    path = folder() / f"sattelberg-{net}-{optimizer}-{_images.kind(data)}-{key}.pt"
-    if path.is_file() and (model := _loaded(net, path)) is not None:
+    path = _path(net, optimizer, data, epochs, copy)
+    state = _read(path)
+    if state is not None:
+        model = image_net(net)
+        model.load_state_dict(state)
         return model
     model = _images.trained(net, optimizer, data, epochs, copy)
+    _keep(path, model)
+    return model
+
+
+def _kept_pretrained(optimizer: str, data: str, epochs: int, copy: int, side: int) -> nn.Module:
+    from inscape.papers.sattelberg._pretrained import pretrained
+    from inscape.papers.sattelberg._seeds import own_seed
+
+    path = _path(f"mobilenet{side}", optimizer, data, epochs, copy)
+    state = _read(path)
+    seed = own_seed(len(NETS), copy)
+    model = pretrained(optimizer, data, side, epochs=epochs, seed=seed, state=state)
+    if state is None:
+        _keep(path, model.head)
+    return model
+
+
+def _path(net: str, optimizer: str, data: str, epochs: int, copy: int) -> Path:
+    """Return the file of a network's weights: another one for anything that changes them."""
+    about = [FORM, net, optimizer, data, _images.data_hash(data), epochs, copy]
+    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    return folder() / f"sattelberg-{net}-{optimizer}-{_images.kind(data)}-{key}.pt"
+
+
+def _keep(path: Path, model: nn.Module) -> None:
     content = io.BytesIO()
     torch.save(model.state_dict(), content)
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write(path, content.getvalue())
-    return model
 
 
-def _loaded(net: str, path: Path) -> nn.Sequential | None:
-    """Return the network of a file, or None if the file is damaged: it is then trained again."""
-    model = image_net(net)
+def _read(path: Path) -> dict[str, Tensor] | None:
+    """Return kept weights, or None where there are none, or they are damaged: train again."""
     try:
-        model.load_state_dict(torch.load(path, weights_only=True))
-    except Exception:
+        state: dict[str, Tensor] = torch.load(path, weights_only=True)
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
         return None
-    return model
+    return state
 
 
 def training_seconds(settings: Settings, net: str) -> float:
-    """Guess the time of training one network."""
-    return float(images_of(settings["data"]) * settings["epochs"] * _images.COST[net] / 1000)
+    """Guess the time of training one network, or of the features of a pretrained one."""
+    images = images_of(settings["data"])
+    if net == "mobilenet":
+        return float(images * 3e-6 * settings["mobilenet"] ** 2)
+    return float(images * settings["epochs"] * _images.COST[net] / 1000)
