@@ -83,7 +83,7 @@ def _numbered(kind: str, chapter: int, *numbers: int) -> set[str]:
 LATER = {
     "sattelberg": {
         *_numbered("figure", 6, *range(14, 20)),
-        *_numbered("figure", 7, 3, 4, *range(7, 10)),
+        *_numbered("figure", 7, 3, 4),
         *_numbered("table", 7, 1),
     },
 }

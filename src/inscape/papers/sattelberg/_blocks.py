@@ -36,6 +36,7 @@ SGD, ADAMW = "SGD", "AdamW"
 #: Groups with one optimizer each, and with any.
 CONV, DENSE, CURVED, LINEAR = (group(name) for name in ("conv", "dense", "curved", "linear"))
 PRETRAINED = group("mobilenet")
+OWN = Group(("linear", "dense", "simple", "complex"))
 
 
 def by(optimizer: str, of: Group) -> Group:
