@@ -15,6 +15,7 @@ import platformdirs
 import torch
 from torch import Tensor, nn
 
+from inscape.errors import DataError
 from inscape.files import atomic
 from inscape.lab.experiment import Settings
 from inscape.models.image_nets import image_net
@@ -85,13 +86,19 @@ def network(member: Member, data: str, epochs: int, of_set: int, mobilenet: int 
 
 
 def hash_of(settings: Settings) -> str:
-    """Return the hash of the data that a cell reads, and of the weights that it needs."""
+    """Return the hash of the data that a cell reads, and of the weights that it needs.
+
+    Where the weights are absent only the cells that need them fail, and say so.
+    """
     found = _images.data_hash(settings["data"])
-    if not settings.get("mobilenet"):
+    if not settings["mobilenet"]:
         return found
     from inscape.papers.sattelberg._pretrained import weights
 
-    return f"{found}-{weights()[1][:8]}"
+    try:
+        return f"{found}-{weights()[1][:8]}"
+    except DataError:
+        return f"{found}-absent"
 
 
 def kept(

@@ -26,6 +26,7 @@ from inscape.papers.sattelberg._blocks import (
     group,
     mean,
 )
+from inscape.papers.sattelberg._images import hash_of
 from inscape.papers.sattelberg._networks import Member
 
 # ------------------------------------------------------------------------------ figures 7.8, 7.9
@@ -338,7 +339,7 @@ FIGURE_7_7 = Experiment(
         "paper": FEW[:2],
     },
     cell=example_cell,
-    data=_networks.hash_of,
+    data=hash_of,
     seconds=lambda settings: 30 + 0.007 * settings["fitted"],
     analyse=Quantities(
         {
