@@ -1,17 +1,16 @@
 """Figures 6.14 to 6.19: the direction along which each output of an image network varies most."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from inscape.lab.experiment import Estimate, Experiment, Figure, Panel, Settings
+from inscape.lab.experiment import Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
-from inscape.lab.quantities import Column, Difference, Mean, Quantities
+from inscape.lab.quantities import Mean, Quantities
 from inscape.lab.records import Record, Records
-from inscape.lab.statistics import mean_estimate, paired_difference
 from inscape.papers.sattelberg import _network_claims as claimed
 from inscape.papers.sattelberg import _networks
+from inscape.papers.sattelberg._copies import between_optimizers, gap, keeps, kinds, of_outputs
 from inscape.papers.sattelberg.figure_6_3 import jaggedness
 
 NETS = _networks.NETS
@@ -76,53 +75,9 @@ def seconds(settings: Settings) -> float:
     return float(5 + training + 0.01 * settings["points"] + 1e-8 * wide**3)
 
 
-def of_outputs(name: str) -> Callable[[Record], float]:
-    """Return what reads the mean of a number over the ten outputs."""
-    return lambda record: float(np.mean(record.values[name]))
-
-
 def dominance(record: Record) -> float:
     """Return how many times the second singular value the first one is, over outputs."""
     return float(np.mean([row[0] / row[1] for row in record.values["values"] if row[1] > 0]))
-
-
-def between_optimizers(of: Any, net: str, *, adamw_first: bool, log: bool = False) -> Difference:
-    """Return a number of a network by one optimizer less that by the other, copy by copy."""
-    names = ("adamw", "sgd") if adamw_first else ("sgd", "adamw")
-    first, second = (Column(of, net=net, optimizer=name) for name in names)
-    return Difference(first, second, unit="copy", log=log)
-
-
-def of_kinds(records: Records, of: Any, nets: tuple[str, ...]) -> dict[int, float]:
-    """Return the mean of a number over networks and optimizers, for each copy that has all."""
-    columns = [
-        records.where(net=net, optimizer=optimizer).column(of, "copy")
-        for net in nets
-        for optimizer in _networks.OPTIMIZERS
-    ]
-    copies = set.intersection(*(set(column) for column in columns))
-    return {copy: float(np.mean([c[copy] for c in columns])) for copy in sorted(copies)}
-
-
-def kinds(of: Any, *nets: str) -> Callable[[Records], Estimate | None]:
-    """Return the mean over copies of a number of some networks, by both optimizers."""
-
-    def estimate(records: Records) -> Estimate | None:
-        values = list(of_kinds(records, of, nets).values())
-        return mean_estimate(values) if values else None
-
-    return estimate
-
-
-def gap(of: Any, first: tuple[str, ...], second: tuple[str, ...]) -> Any:
-    """Return how much a number of some networks exceeds that of others, copy by copy."""
-
-    def estimate(records: Records) -> Estimate | None:
-        a, b = (of_kinds(records, of, nets) for nets in (first, second))
-        copies = sorted(a.keys() & b.keys())
-        return paired_difference([a[c] for c in copies], [b[c] for c in copies]) if copies else None
-
-    return estimate
 
 
 ANALYSE = Quantities(
@@ -231,14 +186,6 @@ def draw_values(records: Records) -> Figure:
         ax.set_title(name, fontsize=7.5)
         quiet_grid(ax)
     return figure
-
-
-def keeps(settings: Settings) -> bool:
-    """Keep one copy by SGD of the pretrained network, and our networks without it."""
-    if settings["net"] == "mobilenet":
-        return bool(settings["mobilenet"] and settings["copy"] == 1
-                    and settings["optimizer"] == "sgd")  # fmt: skip
-    return not settings["mobilenet"]
 
 
 BASE = grid(net=[*NETS, "mobilenet"], optimizer=list(_networks.OPTIMIZERS), copy=range(1, 6))
