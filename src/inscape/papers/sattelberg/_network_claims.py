@@ -62,9 +62,9 @@ def _values(data: str, figure: str) -> tuple[Claim, ...]:
     return claims(
         {
             **{
-                f"rank-{optimizer}: rank/dense/{optimizer} = 128 ± 0.5": "Dense networks have "
-                f"exactly 128 non-zero singular values: {name}, {data}. | dense {name} | "
-                "non-zero singular values"
+                f"rank-{optimizer}: exactly 128/dense/{optimizer} > 0.5": "Dense networks have "
+                f"exactly 128 non-zero singular values: {name}, {data}. | share of networks in "
+                "which all ten outputs do; Clopper-Pearson over copies"
                 for optimizer, name in (("sgd", "SGD"), ("adamw", "AdamW"))
             },
             f"one-direction: dominance/dense > {DOMINANT}": "Dense networks have one important "

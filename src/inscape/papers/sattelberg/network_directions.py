@@ -6,8 +6,9 @@ import numpy as np
 
 from inscape.lab.experiment import Experiment, Figure, Panel, Settings
 from inscape.lab.grids import grid
-from inscape.lab.quantities import Mean, Quantities
+from inscape.lab.quantities import Proportion, Quantities
 from inscape.lab.records import Record, Records
+from inscape.models.image_nets import HIDDEN
 from inscape.papers.sattelberg import _network_claims as claimed
 from inscape.papers.sattelberg import _networks
 from inscape.papers.sattelberg._copies import between_optimizers, gap, keeps, kinds, of_outputs
@@ -80,6 +81,11 @@ def dominance(record: Record) -> float:
     return float(np.mean([row[0] / row[1] for row in record.values["values"] if row[1] > 0]))
 
 
+def all_128(record: Record) -> bool:
+    """Tell whether all outputs have as many non-zero singular values as there are units."""
+    return set(record.values["rank"]) == {HIDDEN}
+
+
 ANALYSE = Quantities(
     {
         **{
@@ -94,7 +100,7 @@ ANALYSE = Quantities(
         },
         **{f"explained by one/{net}": kinds(of_outputs("explained"), net) for net in NETS},
         **{
-            f"rank/dense/{optimizer}": Mean(of_outputs("rank")).where(
+            f"exactly 128/dense/{optimizer}": Proportion(all_128).where(
                 net="dense", optimizer=optimizer
             )
             for optimizer in _networks.OPTIMIZERS
