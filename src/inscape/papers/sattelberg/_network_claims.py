@@ -54,6 +54,7 @@ FIGURE_6_15 = claims(
         for net in CURVED
     },
     source="section 6.4, figure 6.15",
+    kind="proportion",
 )
 
 
@@ -74,6 +75,11 @@ def _values(data: str, figure: str) -> tuple[Claim, ...]:
             f"value over the first, complex less simple; {COPIES}",
         },
         source=f"section 6.4, {figure}",
+        extra={
+            "rank-sgd": {"kind": "proportion"},
+            "rank-adamw": {"kind": "proportion"},
+            "simple-steeper": {"kind": "decades"},
+        },
     )
 
 
@@ -94,6 +100,7 @@ FIGURE_6_19 = claims(
         "| the same",
     },
     source="section 6.4, figure 6.19",
+    kind="proportion",
     extra={"linear-all": {"by_construction": "a linear function has one gradient."}},
 )
 
@@ -130,6 +137,8 @@ def _compression(data: str, figure: str, sgd_recovers: bool) -> tuple[Claim, ...
         },
         source=f"section 7.2, {figure}",
         test=COPIES,
+        kind="percentage",
+        extra={f"unique-{net}": {"kind": "proportion"} for net in ("simple", "complex")},
     )
 
 
@@ -150,6 +159,7 @@ FIGURE_7_6 = claims(
         "over pairs of networks",
     },
     source="section 7.3.1, figure 7.6",
+    extra={"same-classes": {"kind": "proportion"}},
 )
 
 FIGURE_7_7 = claims(
@@ -161,6 +171,7 @@ FIGURE_7_7 = claims(
         f"correlation of the dense network's own coefficients; {SETS}",
     },
     source="section 7.3.1, figure 7.7",
+    kind="correlation",
 )
 
 FIGURE_7_8 = claims(
@@ -179,6 +190,7 @@ FIGURE_7_8 = claims(
         f"{SETS}",
     },
     source="section 7.3.1, figure 7.8",
+    kind="proportion",
 )
 
 #: Points: copies of a network differ by up to 2 on CIFAR-10, settings left open are worth as much.
@@ -210,7 +222,7 @@ def _cells_of_figure_7_9() -> tuple[Claim, ...]:
         f"the accuracy is {number}%. | {source} | {target}"
         for source, target, number in usable_cells()
     }
-    return claims(table, source="figure 7.9, a usable cell", scales=ONLY_PAPER)
+    return claims(table, source="figure 7.9, a usable cell", scales=ONLY_PAPER, kind="percentage")
 
 
 FIGURE_7_9 = (
@@ -223,6 +235,7 @@ FIGURE_7_9 = (
         },
         source="section 7.3.1, figure 7.9",
         scales=ONLY_PAPER,
+        kind="percentage",
     ),
     Value(
         name="linear-to-dense",
@@ -233,6 +246,7 @@ FIGURE_7_9 = (
         at=("linear SGD", "dense SGD"),
         source="section 7.3.1, figure 7.9: mean of 30.17 and 29.59",
         scales=ONLY_PAPER,
+        kind="percentage",
     ),
     *claims(
         {
@@ -248,6 +262,7 @@ FIGURE_7_9 = (
             f"each other worse than SGD ones. | points lost; {SETS}",
         },
         source="section 7.3.1, figure 7.9",
+        kind="percentage",
     ),
     *_cells_of_figure_7_9(),
 )
@@ -266,6 +281,10 @@ def _distance(figure: str) -> tuple[Claim, ...]:
             f"ours than two of ours are from each other, 0.5 to 1; {SETS}",
         },
         source=f"section 7.3.2, {figure}",
+        extra={
+            "nonlinear-alike": {"kind": "decades"},
+            "pretrained-not-apart": {"kind": "proportion"},
+        },
     )
 
 
@@ -284,8 +303,14 @@ def _debiased(table: dict[str, str], figure: str) -> tuple[Claim, ...]:
     }
     source = f"section 7.3.3, {figure}"
     return (
-        *claims(table, source=source, test=SETS),
-        *claims(ours, source=f"{source}; the estimate without bias", test=SETS, **OURS),
+        *claims(table, source=source, test=SETS, kind="correlation"),
+        *claims(
+            ours,
+            source=f"{source}; the estimate without bias",
+            test=SETS,
+            kind="correlation",
+            **OURS,
+        ),
     )
 
 
@@ -329,6 +354,7 @@ FIGURE_7_14 = claims(
         f"from it over the largest such mean of another network; {SETS}",
     },
     source="section 7.3.4, figure 7.14",
+    kind="decades",
 )
 FIGURE_7_16 = claims(
     {
@@ -337,6 +363,7 @@ FIGURE_7_16 = claims(
         f"another network; {SETS}",
     },
     source="section 7.3.4, figure 7.16",
+    kind="decades",
 )
 
 
@@ -357,8 +384,13 @@ def _cross_entropy(figure: str) -> tuple[Claim, ...]:
     }
     source = f"section 7.3.4, {figure}"
     return (
-        *claims(rows, source=source),
-        *claims(ours, source=f"{source}; the divergence, cross-entropy less entropy", **OURS),
+        *claims(rows, source=source, kind="decades"),
+        *claims(
+            ours,
+            source=f"{source}; the divergence, cross-entropy less entropy",
+            kind="decades",
+            **OURS,
+        ),
     )
 
 

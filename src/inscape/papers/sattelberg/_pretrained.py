@@ -45,7 +45,7 @@ class Pretrained(nn.Module):
         self.register_buffer("scale", (spread / there[1])[:, None, None])
         self.register_buffer("shift", ((mean - there[0]) / there[1])[:, None, None])
 
-    def features(self, x: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 1280"]:
+    def features(self, x: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n features"]:
         """Return what the last layer sees."""
         x = nn.functional.interpolate(
             x, size=(self.side, self.side), mode="bilinear", align_corners=False
@@ -53,7 +53,7 @@ class Pretrained(nn.Module):
         found: Tensor = self.body(x * self.scale + self.shift).mean((2, 3))
         return found
 
-    def forward(self, x: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n 10"]:
+    def forward(self, x: Float[Tensor, "n 3 s s"]) -> Float[Tensor, "n classes"]:
         """Return the scores of the ten classes."""
         scores: Tensor = self.head(self.features(x))
         return scores
