@@ -168,7 +168,7 @@ def _caption(concluded: Sequence[str], published_finding: str) -> Markup:
 def _beyond(
     outcome: ExperimentOutcome, paper_tables: Sequence[PaperTable]
 ) -> dict[str, tuple[tuple[str, str, str], ...]]:
-    """Return quantities that no claim is about, beside those of their kind, as words."""
+    """Return quantities that no claim is about, kind by kind, as words."""
     quantities = {claim.of for claim in outcome.experiment.claims}
     main = next((table for table in paper_tables if not table.title), None)
     return {
