@@ -63,6 +63,7 @@ ORACLES: dict[str, Oracle] = {
     "plane_regions": planes.plane_regions,
     "boundary": planes.boundary,
     "region_evolution": planes.region_evolution,
+    "active_subspace": sensitivity.active_subspace,
     "saliency": sensitivity.saliency,
     "disagreement": pairs.disagreement,
     "output_cross_entropy": pairs.output_cross_entropy,

@@ -11,13 +11,13 @@ from inscape.lab.records import Record, Records
 from inscape.models.image_nets import image_net
 from inscape.papers.sattelberg import (
     _clusters,
-    _directions,
     _network_claims,
     _networks,
     _pairs,
     _pretrained,
     _transfer,
     figure_7_6,
+    network_directions,
 )
 from inscape.papers.sattelberg._blocks import (
     CONV,
@@ -196,26 +196,13 @@ def test_examples_share_a_region_if_their_maps_are_equal():
     assert _clusters.shared(numbers) == float(equal.double().mean()) >= 0.25
 
 
-def test_directions_of_a_linear_network_and_of_a_known_covariance():
-    x = images(80, 8)
-    maps = Maps(net("linear"), x)
-    values, first = _directions.singular_values(maps.slopes(1))
-    assert _directions.rank(values) == 1
-    places = maps.inputs()[:, :-1] @ first
-    assert _directions.explained(places, maps.outputs[:, 1]) == pytest.approx(1)
-    gradients = torch.randn(7, 5, generator=rng()).double()
-    for given in (gradients, gradients.T.contiguous()):
-        values, first = _directions.singular_values(given)
-        theirs = torch.linalg.svd(given / len(given) ** 0.5)
-        assert_close(values[:5], theirs.S[:5])
-        assert abs(float(first @ theirs.Vh[0])) == pytest.approx(1)
-
-
-def test_a_bent_line_is_explained_and_noise_is_not():
-    places = torch.linspace(-1, 1, 400).double()[torch.randperm(400, generator=rng())]
-    assert _directions.explained(places, (places - 0.2).abs()) > 0.99
-    assert _directions.explained(places, torch.randn(400, generator=rng()).double()) < 0.1
-    assert _directions.explained(torch.ones(4).double(), places[:4]) == 0
+def test_directions_of_grey_images_are_those_of_the_summed_channels():
+    model = net("dense", 5)
+    grey = images(6, 8)[:, :1]
+    alone = network_directions.function(model, grey=True)
+    assert_close(alone(grey.double()), model.double()(grey.double().expand(-1, 3, -1, -1)))
+    values = torch.tensor([[4.0, 2.0, 0.04], [1.0, 0.0, 0.0]])
+    assert_close(network_directions.fall(values), torch.tensor([-0.30103, -9.0]))
 
 
 def test_blocks_and_contrasts():

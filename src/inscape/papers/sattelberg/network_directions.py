@@ -12,7 +12,6 @@ from inscape.models.image_nets import HIDDEN
 from inscape.papers.sattelberg import _network_claims as claimed
 from inscape.papers.sattelberg import _networks
 from inscape.papers.sattelberg._copies import between_optimizers, gap, keeps, kinds, of_outputs
-from inscape.papers.sattelberg.figure_6_3 import jaggedness
 
 NETS = _networks.NETS
 #: Test images whose place along the direction is drawn, and singular values that are kept.
@@ -24,49 +23,56 @@ def cell(
     mobilenet: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Return what the leading direction of each output of one network looks like and explains."""
-    import torch
-
-    from inscape.papers.sattelberg import _directions, _images
-    from inscape.papers.sattelberg._maps import Maps, dtype
+    from inscape.papers.sattelberg import _images
+    from inscape.sensitivity import ActiveSubspace, active_subspace
 
     given = _images.prepared(data)
     x = given.x_test[:points]
     model = _networks.kept(net, optimizer, data, epochs, copy, mobilenet)
-    maps = Maps(model, x, grey=grey, dtype=dtype(net))
-    inputs = maps.inputs()[:, :-1]
-    straight = Maps(_networks.kept("linear", optimizer, data, epochs, copy), x[:1], grey=grey)
-    rows: dict[str, list[Any]] = {
-        name: [] for name in ("jagged", "explained", "rank", "fall", "likeness", "values")
-    }
-    pictures, places = [], []
-    for output in range(maps.outputs.shape[1]):
-        values, first = _directions.singular_values(maps.slopes(output))
-        along = inputs @ first
-        picture = _picture(first, grey=grey)
-        rows["jagged"].append(float(np.mean([jaggedness(part) for part in picture])))
-        rows["explained"].append(_directions.explained(along, maps.outputs[:, output]))
-        rows["rank"].append(_directions.rank(values))
-        rows["fall"].append(_directions.fall(values))
-        other = straight.slopes(output)[0]
-        rows["likeness"].append(float((first @ other).abs() / other.norm()))
-        rows["values"].append([float(f"{value:.4g}") for value in values[:VALUES]])
-        pictures.append(picture * float(torch.sign((first * other).sum())))
-        places.append(torch.stack([along[:DRAWN], maps.outputs[:DRAWN, output]]))
+    straight = _networks.kept("linear", optimizer, data, epochs, copy)
+    images = x[:, :1] if grey else x
+    subspace = active_subspace(
+        function(model, grey=grey), images, count=images[0].numel(), points=points, resamples=0,
+        room=2**30,
+    )  # fmt: skip
+    assert isinstance(subspace, ActiveSubspace)  # trained networks vary
+    assert subspace.total_variations is not None  # images
+    assert subspace.explained is not None  # enough of them
+    values = subspace.eigenvalues.clamp(min=0).sqrt()
+    values = values[:, : min(values.shape[1], int((~subspace.held_out).sum()))]
+    (weights, _) = (part.detach().double() for part in straight.parameters())
+    weights = weights.reshape(len(weights), 3, -1).sum(1) if grey else weights
+    cosines = (subspace.directions[:, 0] * weights).sum(1) / weights.norm(dim=1)
     found: dict[str, Any] = {
-        **rows,
+        "jagged": subspace.total_variations[:, 0].tolist(),
+        "explained": subspace.explained[:, 0].tolist(),
+        "rank": (values > 0).sum(1).tolist(),
+        "fall": fall(values).tolist(),
+        "likeness": cosines.abs().tolist(),
+        "values": [[float(f"{v:.4g}") for v in row] for row in values[:, :VALUES].tolist()],
+        "fitted on": int((~subspace.held_out).sum()),
         "accuracy": 100 * _images.accuracy(model, x, given.y_test[:points]),
     }
     if copy == 1:
-        found["directions"] = np.stack(pictures).astype(np.float16)
-        found["places"] = torch.stack(places).half().numpy()
+        pictures = subspace.images[:, 0] * cosines.sign()[:, None, None, None]
+        places = [subspace.projections[:DRAWN].T, subspace.values[:DRAWN].T]
+        found["directions"] = pictures.half().numpy()
+        found["places"] = np.stack(places, 1).astype(np.float16)
     return found
 
 
-def _picture(direction: Any, *, grey: bool) -> Any:
-    """Return a direction as an image of one channel or three, the channel in front."""
-    channels = 1 if grey else 3
-    side = round((len(direction) / channels) ** 0.5)
-    return direction.reshape(channels, side, side).numpy()
+def function(model: Any, *, grey: bool) -> Any:
+    """Return the network as a function of one channel where all three hold the same image."""
+    from copy import deepcopy
+
+    wide = deepcopy(model).double()
+    return (lambda x: wide(x.expand(-1, 3, -1, -1))) if grey else wide
+
+
+def fall(values: Any) -> Any:
+    """Return the decades from the first singular value down to the median one, at most 9."""
+    middle = values[:, values.shape[1] // 2] / values[:, 0]
+    return middle.clamp(min=1e-9).log10()
 
 
 def seconds(settings: Settings) -> float:
@@ -197,13 +203,13 @@ def draw_values(records: Records) -> Figure:
 BASE = grid(net=[*NETS, "mobilenet"], optimizer=list(_networks.OPTIMIZERS), copy=range(1, 6))
 SMOKE = grid(
     data="digits:n=64", net=["dense", "simple"], optimizer=list(_networks.OPTIMIZERS), copy=1,
-    epochs=1, points=20, grey=True, mobilenet=0,
+    epochs=1, points=24, grey=True, mobilenet=0,
 )  # fmt: skip
 NOTES = (
-    "The covariance of gradients is not centred. A singular value counts as zero below 1e-6 of "
-    "the largest; the first 256 are kept.",
-    "What a direction explains is the share of the output's variance that a piecewise linear "
-    "function of the place along it explains on test images that it was not fitted to.",
+    "The covariance of gradients is not centred; it is that of two thirds of the test images. A "
+    "singular value counts as zero below 1e-6 of the largest; the first 256 are kept.",
+    "What a direction explains is the share of the output's variance that a smooth function of "
+    "the place along it (a Gaussian process) explains on the last third of the test images.",
     "Shown is the first copy of each network.",
 )
 
