@@ -266,8 +266,8 @@ TABLE_5 = Experiment(
         "laptop": (
             "10,000 images; 8 filters in the first stage instead of 64; 12 and 4 epochs instead of "
             "200 and 20, with drops at the same fractions and projections after the first and the "
-            "second of the last ones; attacks on 500 test images; three seeds: five take an hour and "
-            "a half on two cores.",
+            "second of the last ones; attacks on 500 test images; three seeds: five take an "
+            "hour and a half on two cores.",
             "Natural training computes in bfloat16 with images in channels-last order, 0.65 of the "
             "time of float32; adversarial training in float32.",
         ),

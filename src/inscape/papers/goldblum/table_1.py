@@ -219,8 +219,7 @@ EXPERIMENT = Experiment(
         "smoke": ("600 of the embedded digits at 4 x 4 pixels, 12 hidden units, two epochs.",),
         "laptop": (
             "5,000 images, averaged to 8 x 8 pixels; 256 hidden units in each layer instead of "
-            "2048; 120 epochs instead of 600, the rate falling at the same fractions of them; three "
-            "seeds.",
+            "2048; 120 epochs instead of 600, the rate falling at the same fractions; three seeds.",
         ),
         "paper": ("Five runs instead of one of each beginning; widths of text and code.",),
     },

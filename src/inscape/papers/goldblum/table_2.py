@@ -99,8 +99,8 @@ EXPERIMENT = Experiment(
         "smoke": ("40 of the embedded digits, two filters, one epoch.",),
         "laptop": (
             "5,000 images; 8 filters in the first stage instead of 64, and so all along; 40 epochs "
-            "instead of 600, the rate falling at the same fractions of them; three seeds: five take "
-            "an hour and a half on two cores.",
+            "instead of 600, the rate falling at the same fractions of them; three seeds: five "
+            "take an hour and a half on two cores.",
         ),
         "paper": ("Five runs of each beginning instead of one.",),
     },
