@@ -135,6 +135,7 @@ class LossSurface(Result):
     meaning="The plane shows the fraction {value} of the sharpest curvature that there is.",
     cites="li2018visualizing; goodfellow2015qualitatively; garipov2018loss",
     by_default=False,
+    of_training=True,
 )
 @no_grad
 def loss_surface(

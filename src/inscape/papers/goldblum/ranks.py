@@ -57,13 +57,13 @@ def cell(
     going_on = Recipe(epochs=last, lr=0.001, drops=DROPS, clip=0.1, **shared)
     for method in METHODS:
         own = copy.deepcopy(net)
-        errors = _go_on(own, given, going_on, method, seed)
+        errors = go_on(own, given, going_on, method, seed)
         values[method] = {"ranks": ranks(own, given), "cropped": errors}
         values[method] |= accuracies(own, given, points, seed)
     return values
 
 
-def _go_on(
+def go_on(
     net: "nn.Module", given: _data.Images, recipe: "Recipe", method: str, seed: int
 ) -> list[float]:
     """Train for the last epochs; return the mean error of cropping at each projection."""
