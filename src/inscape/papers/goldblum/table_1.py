@@ -238,7 +238,7 @@ EXPERIMENT = Experiment(
     ),
     laptop=grid(
         data="cifar10:n=5000", side=8, hidden=[[256, 256, 256]], epochs=120, products=80,
-        start=list(STARTS), seed=range(3),
+        start=list(STARTS), seed=range(5),
     ),
     paper=grid(
         data="cifar10:n=50000", side=32, hidden=[[2048, 2048, 2048], [2048, 2048, 1024]],
@@ -248,7 +248,7 @@ EXPERIMENT = Experiment(
         "smoke": ("600 of the embedded digits at 4 x 4 pixels, 12 hidden units, two epochs.",),
         "laptop": (
             "5,000 images, averaged to 8 x 8 pixels; 256 hidden units in each layer instead of "
-            "2048; 120 epochs instead of 600, the rate falling at the same fractions; three seeds.",
+            "2048; 120 epochs instead of 600, the rate falling at the same fractions of them.",
         ),
         "paper": ("Five runs instead of one of each beginning; widths of text and code.",),
     },
