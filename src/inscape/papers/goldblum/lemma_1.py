@@ -20,7 +20,7 @@ def cell(data: str, width: int, layers: int, rank: int, seed: int) -> dict[str, 
 
     x = _data.images(data).x.double()
     rng = torch.Generator().manual_seed(seed)
-    shape = {"generator": rng, "dtype": torch.float64}
+    shape: Any = {"generator": rng, "dtype": torch.float64}
     weight = torch.randn(10, rank, **shape) @ torch.randn(rank, x[0].numel(), **shape)
     bias = torch.randn(10, **shape)
     net = image_mlp(*[width] * (layers - 1), seed=seed).double()

@@ -87,10 +87,10 @@ def polished(
     def loss() -> float:
         optimizer.zero_grad()
         value = cross_entropy(model(x), y)
-        value.backward()
+        value.backward()  # type: ignore[no-untyped-call]
         return float(value.detach())
 
-    optimizer.step(loss)
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
     loss()
     parts = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
     return float(torch.cat(parts).norm())

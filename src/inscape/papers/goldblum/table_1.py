@@ -143,7 +143,7 @@ def seconds(settings: Settings) -> float:
     size = sum(a * b for a, b in pairwise(sizes))
     images, linear = _data.number_of(settings["data"]), settings["start"].startswith("lemma-1")
     work = images * size * (settings["epochs"] + 6 * settings["products"])
-    return 3 + 2e-10 * float(work) + 20 * linear
+    return float(3 + 2e-10 * work + 20 * linear)
 
 
 QUANTITIES = Quantities(
