@@ -14,7 +14,7 @@ BLUR, POINTS = 0.01, 400
 #: Most parameter tensors that are named side by side.
 TENSORS = 16
 #: Fraction of the largest curvature below which the axis of signed curvatures is linear.
-LINEAR = 1e-4
+LINEAR = 1e-2
 
 
 @painter.register(HessianDensity)
@@ -57,12 +57,12 @@ def hessian_extremes(result: HessianExtremes, ax: Axes) -> None:
 def sharpness(result: Sharpness, ax: Axes) -> None:
     """Draw three forms of sharpness, and those of the same function with one layer rescaled."""
     places = np.arange(len(FORMS))
-    given = [max(value, 1e-300) for value in result.values.tolist()]
-    ax.plot(places - 0.1, given, "o", color=BLUE, markersize=7, label="as it is")
+    values = [max(number, 1e-300) for number in result.values.tolist()]
+    ax.plot(places - 0.1, values, "o", color=BLUE, markersize=7, label="as it is")
     if result.rescaled is not None:
-        other = [max(value, 1e-300) for value in result.rescaled.tolist()]
+        other = [max(number, 1e-300) for number in result.rescaled.tolist()]
         ax.plot(places + 0.1, other, "D", color=ORANGE, label="the same function, rescaled")
-        pairs = zip(places, given, other, strict=True)
+        pairs = zip(places, values, other, strict=True)
         for at, before, after in pairs:
             ax.plot([at - 0.1, at + 0.1], [before, after], color=FAINT, linewidth=0.9)
     ax.set_xticks(places, FORMS)

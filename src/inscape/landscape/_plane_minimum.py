@@ -69,8 +69,8 @@ class PlaneLoss:
         """Return both principal curvatures of the plane, by lengths in parameter space."""
         root = torch.linalg.cholesky(self.plane.metric)
         half = torch.linalg.solve_triangular(root, self.hessian(place), upper=False)
-        whole = torch.linalg.solve_triangular(root, half.T, upper=False)
-        values: Tensor = torch.linalg.eigvalsh((whole + whole.T) / 2)
+        scaled = torch.linalg.solve_triangular(root, half.T, upper=False)
+        values: Tensor = torch.linalg.eigvalsh((scaled + scaled.T) / 2)
         return values
 
 

@@ -94,8 +94,9 @@ class LossSurface(Result):
     @property
     def shown(self) -> float:
         """Return the largest curvature of the plane over the largest of all, whatever the sign."""
-        whole = float(self.curvatures.abs().max())
-        return min(1.0, float(self.plane_curvatures.abs().max()) / whole) if whole > 0 else 1.0
+        largest = float(self.curvatures.abs().max())
+        in_plane = float(self.plane_curvatures.abs().max())
+        return min(1.0, in_plane / largest) if largest > 0 else 1.0
 
     def summary(self) -> Summary:
         """Return which fraction of the sharpest curvature the plane shows."""
