@@ -1,8 +1,15 @@
+import pytest
 import torch
 
 from cases import dense, points
 from inscape.figures import caption, draw
-from inscape.similarity import disagreement, map_alignment, slice_difference
+from inscape.similarity import (
+    disagreement,
+    layer_alignment,
+    map_alignment,
+    procrustes_distance,
+    slice_difference,
+)
 
 SQUARE = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]], dtype=torch.float64)
 
@@ -35,3 +42,16 @@ def test_alignment_has_two_marks_for_each_output():
     biased, debiased, _ = draw(result).lines
     assert biased.get_ydata().tolist() == result.biased.tolist()
     assert debiased.get_ydata().tolist() == result.debiased.tolist()
+
+
+def test_layers_are_a_matrix_of_numbers_with_the_likest_pairs_strongest():
+    f, x = dense(3, 8, 5, 2), points(12, 3)
+    for measure in (layer_alignment, procrustes_distance):
+        result = measure(f, x, other=f)
+        ax = draw(result)
+        written = [f"{value:.2f}" for value in result.values.flatten().tolist()]
+        assert [text.get_text() for text in ax.texts] == written
+        assert [label.get_text() for label in ax.get_yticklabels()] == list(result.layers)
+        strengths = [patch.get_alpha() for patch in ax.patches]
+        assert strengths[::4] == pytest.approx([1, 1, 1])  # of each layer with itself
+        assert max(strengths) == pytest.approx(1)

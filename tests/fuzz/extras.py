@@ -15,7 +15,8 @@ from inscape.training import Trajectory, fit
 #: Instruments of two functions.
 PAIRS = frozenset({
     "disagreement", "output_cross_entropy", "map_distance", "map_alignment", "map_transfer",
-    "slice_difference",
+    "slice_difference", "layer_alignment", "procrustes_distance", "canonical_correlation",
+    "mutual_neighbours",
 })  # fmt: skip
 
 

@@ -52,7 +52,9 @@ FEW = 12
 MANY = 150
 
 #: Points that an instrument needs at least; fewer are drawn one time in five.
-FEWEST = {"extrapolation": 4, "neighbours": 4, "map_alignment": 4, "map_transfer": 4}
+FEWEST = {"extrapolation": 4, "neighbours": 4, "map_alignment": 4, "map_transfer": 4,
+          "layer_alignment": 4, "procrustes_distance": 2, "canonical_correlation": 3,
+          "mutual_neighbours": 3}  # fmt: skip
 
 SEEDS = [0, 1, 7, 12345, 2**31, np.int64(3)]
 BAD_SEEDS = [-1, 1.5, math.nan, "0", None, 2**70, [1]]
@@ -132,12 +134,20 @@ LEGAL: dict[str, Choices] = {
     "conv_spectrum": {"steps": [2, 60], **SEED},
     "parameter_norm": {"order": [1, 2]},
     "effective_rank": {"padding": ["circular", "own"]},
+    "saliency": {
+        "output": [None, None, 0], "steps": [3, 16], "pieces": [2, 4000], "points": [1, 3, 50],
+        **MEMORY, **SEED,
+    },
     "disagreement": {"level": [0.0], **MEMORY},
     "output_cross_entropy": {**MEMORY},
     "map_distance": {"scale": ["signed", "absolute"], **MEMORY},
     "map_alignment": {"centred": [True, True, False], **MEMORY},
     "map_transfer": {"ridge": [0.0, 0.1], **MEMORY},
     "slice_difference": {},
+    "layer_alignment": {"kernel": ["linear", "linear", "rbf"], "bandwidth": [0.5, 1.0], **MEMORY},
+    "procrustes_distance": {"permuted": [1, 3], **SEED},
+    "canonical_correlation": {"variance": [1.0, 0.9], "permuted": [1, 3], **SEED},
+    "mutual_neighbours": {"count": [1, 2], "metric": ["euclidean", "cosine"], **MEMORY},
 }  # fmt: skip
 
 #: Settings that are drawn at every call, since the defaults would take too long.

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +28,21 @@ NoBrowser = Annotated[
     bool, typer.Option("--no-browser", help="Print the address and open no browser.")
 ]
 
+With = Annotated[
+    str | None,
+    typer.Option(
+        "--with", metavar="OTHER", help="A second network of the same inputs, named as in --model."
+    ),
+]
+WithWeights = Annotated[
+    Path | None,
+    typer.Option(
+        "--with-weights",
+        metavar="FILE",
+        help="Weights of the second network; of another copy of --model if --with is not given.",
+    ),
+]
+
 Options = Mapping[str, Any]
 
 
@@ -36,6 +52,8 @@ def explore(
     take: opt.Take = None,
     embedding: opt.Embedding = None,
     trajectory: opt.RecordedTraining = None,
+    other: With = None,
+    other_weights: WithWeights = None,
     trust: opt.Trust = False,
     max_size: opt.MaxSize = None,
     data: opt.Data = None,
@@ -108,5 +126,5 @@ def _explored(options: Options, say: Speech) -> "ExploredSubject":
 
 _OPENING = (
     *("model", "data", "weights", "trajectory", "trust", "max_size", "limit", "device", "dtype"),
-    *("seed", "take", "embedding"),
+    *("seed", "take", "embedding", "other", "other_weights"),
 )

@@ -48,7 +48,7 @@ def cell_arrays(
     """Return facts and arrays of cells: geometry in units of the window, and what colours them."""
     scale = 1.0 / np.array(half)
     first = regions.first.numpy()
-    arrays = {
+    arrays: dict[str, Array] = {
         "vertices": (regions.vertices.numpy() * scale).astype(np.float32),
         "corners": regions.corners.numpy().astype(np.uint32),
         "counts": np.diff(first).astype(np.uint16),

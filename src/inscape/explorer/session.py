@@ -3,6 +3,8 @@
 from collections.abc import Generator
 from typing import Any
 
+import numpy as np
+
 from inscape.explorer import requests as ask
 from inscape.explorer.cells import cell_arrays, cut_in_time
 from inscape.explorer.colours import cell_colours
@@ -114,7 +116,20 @@ class Session:
         """Answer with colours of the cells of a window."""
         yield
         view = self.views.get(asked.view, asked.client)
-        return {"view": asked.view}, {"rgb": cell_colours(view.regions, asked.by)}
+        like = None if asked.like is None else self.views.get(asked.like, asked.client).regions
+        return {"view": asked.view}, {"rgb": cell_colours(view.regions, asked.by, like)}
+
+    def figure(self, asked: ask.FigureRequest) -> Answer:
+        """Answer with the figure of a window, drawn by the library."""
+        from inscape.explorer.window_figure import window_figure
+
+        yield
+        view = self.views.get(asked.view, asked.client)
+        data = window_figure(
+            self.subject, view.regions, colour=asked.colour, edges=asked.edges,
+            format=asked.format, title=self.subject.title,
+        )  # fmt: skip
+        return {"bytes": len(data)}, {"file": np.frombuffer(data, np.uint8)}
 
     def point(self, asked: ask.PointRequest) -> Answer:
         """Answer with what is known of one point."""

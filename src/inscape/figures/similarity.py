@@ -1,5 +1,6 @@
 """Figures of the similarity family: where and how much two networks differ."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,19 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
+from inscape.escaping import figure_label
 from inscape.figures.drawing import painter
-from inscape.figures.style import BLUE, FAINT, ORANGE, RULE, SKY, VERMILION, quiet_grid
-from inscape.similarity import Disagreement, MapAlignment, SliceDifference
+from inscape.figures.style import BLUE, FAINT, INK, ORANGE, PAPER, RULE, SKY, VERMILION, quiet_grid
+from inscape.similarity import (
+    Disagreement,
+    LayerMatrix,
+    MapAlignment,
+    ProcrustesDistance,
+    SliceDifference,
+)
 
 #: More cells than this are drawn without their edges.
 LIMIT = 5_000
@@ -87,3 +95,35 @@ def _map_alignment(result: MapAlignment, ax: Axes) -> None:
     ax.set(xlabel="output", ylabel="alignment of local maps", xticks=at, ylim=(None, 1.05))
     quiet_grid(ax)
     ax.legend(fontsize=7.5)
+
+
+def likeness(result: LayerMatrix, value: float) -> float:
+    """Return a number of a measure as a likeness: 1 for the same, 0 for as far apart as can be."""
+    if math.isnan(value):
+        return 0.0
+    is_distance = isinstance(result, ProcrustesDistance)
+    return max(0.0, min(1.0, 1 - value / math.sqrt(2) if is_distance else value))
+
+
+@painter.register(LayerMatrix)
+def _layer_matrix(result: LayerMatrix, ax: Axes) -> None:
+    """Draw a measure of every layer of one network against every layer of the other."""
+    height, width = result.values.shape
+    for (i, j), value in np.ndenumerate(result.values.numpy()):
+        strength = likeness(result, float(value))
+        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, color=BLUE, alpha=strength, linewidth=0))
+        text = "n/a" if np.isnan(value) else f"{value:.2f}"
+        ink = PAPER if strength > 0.6 else INK
+        ax.text(j, i, text, ha="center", va="center", fontsize=7.5, color=ink)
+    ax.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
+    names = [[figure_label(name) for name in side] for side in (result.layers, result.other_layers)]
+    ax.set_yticks(range(len(names[0])), names[0])
+    slanted = sum(map(len, names[1])) > 30
+    ax.set_xticks(
+        range(len(names[1])), names[1], rotation=35 if slanted else 0,
+        ha="right" if slanted else "center", rotation_mode="anchor" if slanted else "default",
+    )  # fmt: skip
+    ax.set(xlabel="layer of the second network", ylabel="layer of the first network")
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)

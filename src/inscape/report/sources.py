@@ -21,6 +21,10 @@ SOURCES = {
         "Francesco Croce and Matthias Hein, “Reliable evaluation of adversarial robustness with "
         "an ensemble of diverse parameter-free attacks”, ICML 2020"
     ),
+    "ding2021grounding": (
+        "Frances Ding, Jean-Stanislas Denain and Jacob Steinhardt, “Grounding representation "
+        "similarity through statistical testing”, NeurIPS 2021"
+    ),
     "domingos2020every": (
         "Pedro Domingos, “Every model learned by gradient descent is approximately a kernel "
         "machine”, arXiv:2012.00152, 2020"
@@ -33,13 +37,26 @@ SOURCES = {
         "Micah Goldblum, Jonas Geiping, Avi Schwarzschild, Michael Moeller and Tom Goldstein, "
         "“Truth or backpropaganda? An empirical investigation of deep learning theory”, ICLR 2020"
     ),
+    "huh2024platonic": (
+        "Minyoung Huh, Brian Cheung, Tongzhou Wang and Phillip Isola, “The platonic "
+        "representation hypothesis”, ICML 2024"
+    ),
     "jacot2018neural": (
         "Arthur Jacot, Franck Gabriel and Clément Hongler, “Neural tangent kernel: convergence "
         "and generalization in neural networks”, NeurIPS 2018"
     ),
+    "klabunde2025similarity": (
+        "Max Klabunde, Tobias Schumacher, Markus Strohmaier and Florian Lemmerich, “Similarity of "
+        "neural network models: a survey of functional and representational measures”, ACM "
+        "Computing Surveys, 2025"
+    ),
     "klindt2023controlling": (
         "David A. Klindt, “Controlling Neural Network Smoothness for Neural Algorithmic "
         "Reasoning”, TMLR 2023"
+    ),
+    "kornblith2019similarity": (
+        "Simon Kornblith, Mohammad Norouzi, Honglak Lee and Geoffrey Hinton, “Similarity of "
+        "neural network representations revisited”, ICML 2019"
     ),
     "kubo2019implicit": (
         "Masayoshi Kubo, Ryotaro Banno, Hidetaka Manabe and Masataka Minoji, “Implicit "
@@ -57,9 +74,18 @@ SOURCES = {
         "Aleksander Madry, Aleksandar Makelov, Ludwig Schmidt, Dimitris Tsipras and Adrian Vladu,"
         " “Towards deep learning models resistant to adversarial attacks”, ICLR 2018"
     ),
+    "morcos2018insights": (
+        "Ari S. Morcos, Maithra Raghu and Samy Bengio, “Insights on representational similarity in "
+        "neural networks with canonical correlation”, NeurIPS 2018"
+    ),
     "nagarajan2019generalization": (
         "Vaishnavh Nagarajan and J. Zico Kolter, “Generalization in deep networks: the role of "
         "distance from initialization”, arXiv:1901.01672, 2019"
+    ),
+    "raghu2017svcca": (
+        "Maithra Raghu, Justin Gilmer, Jason Yosinski and Jascha Sohl-Dickstein, “SVCCA: singular "
+        "vector canonical correlation analysis for deep learning dynamics and interpretability”, "
+        "NeurIPS 2017"
     ),
     "rasmussen2006gaussian": (
         "Carl Edward Rasmussen and Christopher K. I. Williams, “Gaussian Processes for Machine "
@@ -69,6 +95,18 @@ SOURCES = {
         "Ben Sattelberg, “Local Linearity of ReLU Neural Networks”, PhD dissertation, Colorado "
         "State University, 2026"
     ),
+    "simonyan2014deep": (
+        "Karen Simonyan, Andrea Vedaldi and Andrew Zisserman, “Deep inside convolutional networks: "
+        "visualising image classification models and saliency maps”, ICLR workshop 2014"
+    ),
+    "song2012feature": (
+        "Le Song, Alex Smola, Arthur Gretton, Justin Bedo and Karsten Borgwardt, “Feature "
+        "selection via dependence maximization”, JMLR 2012"
+    ),
+    "sundararajan2017axiomatic": (
+        "Mukund Sundararajan, Ankur Taly and Qiqi Yan, “Axiomatic attribution for deep networks”, "
+        "ICML 2017"
+    ),
     "virmaux2018lipschitz": (
         "Aladin Virmaux and Kevin Scaman, “Lipschitz regularity of deep neural networks: analysis"
         " and efficient estimation”, NeurIPS 2018"
@@ -76,6 +114,10 @@ SOURCES = {
     "volhejn2020smoothness": (
         "Václav Volhejn, “Smoothness of Functions Learned by Neural Networks”, bachelor thesis, "
         "Charles University, 2020"
+    ),
+    "williams2021generalized": (
+        "Alex H. Williams, Erin Kunz, Simon Kornblith and Scott W. Linderman, “Generalized shape "
+        "metrics on neural representations”, NeurIPS 2021"
     ),
 }
 

@@ -73,6 +73,7 @@ def paired(
     other_x: Float[Tensor, "m *e"] | None,
     *,
     same_inputs: bool,
+    same_outputs: bool = True,
 ) -> Pair:
     """Return two networks that fit each other, or raise what does not.
 
@@ -82,6 +83,7 @@ def paired(
         other: The second network.
         other_x: The same examples as the second network takes them, if otherwise.
         same_inputs: Whether the local maps are compared, which needs inputs of one size.
+        same_outputs: Whether the outputs are compared, which needs as many of each.
     """
     other = checked(other)
     second_x = in_dtype_of(other, x) if other_x is None else other_x
@@ -92,7 +94,7 @@ def paired(
             f"x and other_x must hold the same examples, found {len(x)} and {len(second_x)}: pass "
             "each example once as either network takes it."
         )
-    if first.outputs != second.outputs:
+    if same_outputs and first.outputs != second.outputs:
         raise ValueError(
             f"both networks must have the same number of outputs, found {first.outputs} and "
             f"{second.outputs}: compare the classes they share, e.g. "

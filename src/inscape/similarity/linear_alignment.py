@@ -19,6 +19,8 @@ from inscape._core.result import ROUNDING
 
 #: Examples without which there is no unbiased estimate.
 FEWEST = 4
+#: Examples that are added at once: no copy of all features is made.
+ROWS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +38,18 @@ class LinearMoments:
     def __init__(self) -> None:
         self._n = 0
         self._sums: list[Tensor] = []
+        self._products: list[_Products] = []
 
     def add(self, x: Float64[Tensor, "n p"], y: Float64[Tensor, "n q"]) -> None:
         """Add the features of some examples."""
         if not self._n:  # both sides are moved near zero, against cancellation
             self._origins = x.mean(0), y.mean(0)
+            self._products = [_Products((x, y)[i], (x, y)[j], same=i == j) for i, j in PAIRS]
         moved = [side - origin for side, origin in zip((x, y), self._origins, strict=True)]
         squares = [side.square().sum(1) for side in moved]
+        for product, (left, right) in zip(self._products, _pairs(*moved), strict=True):
+            product.add(left, right)
         parts = [
-            *(left.T @ right for left, right in _pairs(*moved)),
             *(side.sum(0) for side in moved),
             *(side.T @ square for side in moved for square in squares),
             *((left * right).sum() for left, right in _pairs(*squares)),
@@ -59,17 +64,17 @@ class LinearMoments:
 
     def alignment(self) -> LinearAlignment:
         """Return the alignment of all features that were added."""
-        n, sums = self._n, self._sums
-        products, totals = dict(zip(PAIRS, sums[:3], strict=True)), sums[3:5]
-        weighted = dict(zip(WEIGHTED, sums[5:9], strict=True))
-        fourth, traces = dict(zip(PAIRS, sums[9:12], strict=True)), sums[12:14]
+        n, sums, totals = self._n, self._sums, self._sums[:2]
+        products = {k: p.total() for k, p in zip(PAIRS, self._products, strict=True)}
+        weighted = dict(zip(WEIGHTED, sums[2:6], strict=True))
+        fourth, traces = dict(zip(PAIRS, sums[6:9], strict=True)), sums[9:11]
         biased, unbiased, uncentred = {}, {}, {}
         for i, j in PAIRS:
             centred = products[i, j] - torch.outer(totals[i], totals[j]) / n
             biased[i, j] = float(centred.square().sum())
             around_zero = self._around_zero(products[i, j], totals, i, j)
             uncentred[i, j] = float(around_zero.square().sum())
-            unbiased[i, j] = _unbiased(
+            unbiased[i, j] = unbiased_hsic(
                 n,
                 trace=float(products[i, j].square().sum() - fourth[i, j]),
                 ones=[float(totals[k] @ totals[k] - traces[k]) for k in (i, j)],
@@ -105,6 +110,29 @@ class LinearMoments:
         return False
 
 
+class _Products:
+    """The sum of ``x.T @ y`` over batches; of one side with itself, half of it is computed."""
+
+    def __init__(self, x: Tensor, y: Tensor, *, same: bool) -> None:
+        self._same = same and x.device.type == "cpu"
+        self._sum = x.new_zeros(x.shape[1], y.shape[1])
+
+    def add(self, x: Float64[Tensor, "n p"], y: Float64[Tensor, "n q"]) -> None:
+        if self._same:
+            from scipy.linalg.blas import dsyrk
+
+            # what is a row to torch is a column to LAPACK: its upper triangle is our lower one
+            into = self._sum.numpy().T
+            dsyrk(1.0, x.detach().contiguous().numpy().T, beta=1.0, c=into, overwrite_c=1)
+        else:
+            self._sum.addmm_(x.T, y)
+
+    def total(self) -> Float64[Tensor, "p q"]:
+        if not self._same:
+            return self._sum
+        return self._sum.tril() + self._sum.tril(-1).T
+
+
 #: Sides of each product, and of sums of one side weighted by the squared norms of another.
 PAIRS = ((0, 0), (0, 1), (1, 1))
 WEIGHTED = ((0, 0), (0, 1), (1, 0), (1, 1))
@@ -119,7 +147,8 @@ def linear_alignment(x: Float64[Tensor, "n p"], y: Float64[Tensor, "n q"]) -> Li
     1.0
     """
     moments = LinearMoments()
-    moments.add(x, y)
+    for parts in zip(torch.split(x, ROWS), torch.split(y, ROWS), strict=True):
+        moments.add(*parts)
     return moments.alignment()
 
 
@@ -134,7 +163,7 @@ def kernel_alignment(
     rows = [side.sum(1) for side in hollow]
     for i, j in PAIRS:
         biased[i, j] = float((centred[i] * centred[j]).sum())
-        unbiased[i, j] = _unbiased(
+        unbiased[i, j] = unbiased_hsic(
             n,
             trace=float((hollow[i] * hollow[j]).sum()),
             ones=[float(rows[m].sum()) for m in (i, j)],
@@ -147,7 +176,7 @@ def _pairs(first: Tensor, second: Tensor) -> list[tuple[Tensor, Tensor]]:
     return [(first, first), (first, second), (second, second)]
 
 
-def _unbiased(n: int, *, trace: float, ones: list[float], between: float) -> float:
+def unbiased_hsic(n: int, *, trace: float, ones: list[float], between: float) -> float:
     r"""Return the unbiased estimate of HSIC from kernels K, L without their diagonals.
 
     .. math:: \frac{1}{n (n - 3)} \Bigl( \mathrm{tr} K L +

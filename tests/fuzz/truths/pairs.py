@@ -118,3 +118,53 @@ def slice_difference(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
     whole = float(cross.sum()) / 2 * frame.area
     if result.exact:
         yield equal("area", float(result.areas.sum()), whole)
+
+
+def _outputs(call: Call, f: Reference) -> list[Tensor]:
+    """Return the outputs of both networks without their mean; those of one that is constant: none.
+
+    Every network has its outputs as the last of its layers.
+    """
+    both = [net.values(points(call)) for net in (f, second(call, f))]
+    moved = [side - side.mean(0) for side in both]
+    if any(float(m.norm()) <= 1e-6 * float(s.norm()) for m, s in zip(moved, both, strict=True)):
+        raise Unverifiable("outputs that vary by little more than rounding")
+    return moved
+
+
+def layer_alignment(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    moved = _outputs(call, f)
+    if result.kernel == "rbf":
+        raise Unverifiable("kernels of distances, whose median may jump")
+    kernels = [side @ side.T for side in moved]
+    sizes = float(kernels[0].norm() * kernels[1].norm())
+    expected = float((kernels[0] * kernels[1]).sum()) / sizes
+    yield equal("alignment of the outputs", result.biased[-1, -1], expected, scale=1.0)
+    traces = float(kernels[0].trace() * kernels[1].trace())
+    permuted = traces / (len(kernels[0]) - 1) / sizes
+    yield equal("permuted", result.baseline[-1, -1], permuted, scale=permuted)
+
+
+def procrustes_distance(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    first, other = (side / side.norm() for side in _outputs(call, f))
+    nuclear = float(torch.linalg.matrix_norm(first.T @ other, "nuc"))
+    yield equal("squared distance", result.squares[-1, -1], 2 - 2 * nuclear, scale=2.0)
+
+
+def canonical_correlation(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    moved = _outputs(call, f)
+    if call.settings.get("variance") != 1.0 or min(side.shape[1] for side in moved) > 1:
+        raise Unverifiable("directions that are left out, or nearly dependent outputs")
+    first, other = (side[:, 0] / side[:, 0].norm() for side in moved)
+    found = float(result.values[-1, -1])
+    if found == found:
+        yield equal("correlation of the outputs", found, float((first @ other).abs()), scale=1.0)
+
+
+def mutual_neighbours(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
+    counts = result.values * result.count * result.examples
+    yield equal("numbers of shared neighbours", counts, counts.round(), scale=1.0)
+    yield equal("mean of the examples", result.shared.mean(), result.summary().value, scale=1.0)
+    n, count = result.examples, result.count
+    fewest = max(0, 2 * count - (n - 1)) / count  # lists of so many among n - 1 share that
+    yield at_least("shared", result.shared, torch.full_like(result.shared, fewest))

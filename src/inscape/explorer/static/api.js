@@ -17,6 +17,13 @@ export class Api {
     this.client = client;
   }
 
+  /** Return the same server for a part of the page whose requests do not stop those of others. */
+  as(part) {
+    const own = new Api("", this.client + part);
+    own.headers = this.headers;
+    return own;
+  }
+
   /** Return what the page needs to know at the start. */
   async session() {
     const answer = await fetch("/api/session", { headers: this.headers });

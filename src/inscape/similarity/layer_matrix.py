@@ -1,0 +1,73 @@
+"""One number for each pair of layers of two networks, and the same for permuted examples."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from inscape._core import Result, Row, Summary
+
+UNDEFINED = "NaN where the features of a layer are equal for all examples, or fewer than it needs"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LayerMatrix(Result):
+    """A measure of every layer of one network (rows) against every layer of another (columns).
+
+    ``baseline`` is its mean where the examples of one network are in random order: what it gives
+    to representations of the same kind that have nothing to do with each other.
+    """
+
+    nonfinite: ClassVar = dict.fromkeys(("values", "baseline"), UNDEFINED)
+
+    layers: tuple[str, ...]
+    other_layers: tuple[str, ...]
+    values: Float64[Tensor, "k m"]
+    baseline: Float64[Tensor, "k m"]
+    examples: int
+
+    @property
+    def headline(self) -> tuple[int, int]:
+        """Return the pair of the last hidden layers, of the outputs where there is no other.
+
+        Where that is undefined, the last pair that is defined.
+        """
+        last = [max(0, len(names) - 2) for names in (self.layers, self.other_layers)]
+        if bool(self.values[last[0], last[1]].isfinite()):
+            return last[0], last[1]
+        i, j = self.values.isfinite().nonzero()[-1].tolist()
+        return i, j
+
+    def rows(self) -> Iterator[Row]:
+        """Yield one row for each pair of layers."""
+        for i, layer in enumerate(self.layers):
+            for j, other in enumerate(self.other_layers):
+                yield {
+                    "layer": layer,
+                    "other_layer": other,
+                    "value": float(self.values[i, j]),
+                    "permuted": float(self.baseline[i, j]),
+                }
+
+    def summary(self) -> Summary:
+        """Return the number of the last hidden layers."""
+        i, j = self.headline
+        return Summary(value=float(self.values[i, j]), kind="exact", basis=self.basis)
+
+    @property
+    def basis(self) -> str:
+        """Return which layers the summary is of, on how many examples, and their baseline."""
+        i, j = self.headline
+        permuted = float(self.baseline[i, j])
+        return (
+            f"{self.examples} examples, {self.layers[i]} and {self.other_layers[j]}; "
+            f"permuted examples: {permuted:.3g}"
+        )
+
+
+def empty(first: int, second: int) -> Float64[Tensor, "k m"]:
+    """Return a matrix of NaN."""
+    return torch.full((first, second), torch.nan, dtype=torch.float64)
