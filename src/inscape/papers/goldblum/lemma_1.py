@@ -80,6 +80,8 @@ def draw(records: Records) -> Figure:
     left.axhline(0, color="0.5", linewidth=0.8)
     left.set(xlabel="hidden layer", ylabel="least pre-activation", title="positive on all points")
     right.set(xlabel="rank of the map", ylabel="relative deviation", title="exact up to rounding")
+    left.set_xticks(range(1, len(records[0].values["least"]) + 1))
+    right.set_ylim(1e-17, 1e-12)
     left.legend(fontsize=7)
     for ax in (left, right):
         quiet_grid(ax)
