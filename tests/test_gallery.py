@@ -56,6 +56,8 @@ STORIES = {
     " and forms.rescaled[0] > 2 * forms.values[0] and ends.negative"
     " and density.summary().value < 0.2",
     "plot_interpolation": "results[1].barrier < 0.2 * results[0].barrier",
+    "plot_map_compression": "result.accuracies[0] < 0.75 < 0.95 < result.accuracies[-1]",
+    "plot_active_subspace": "result.explained[0, 0] > 0.9 and result.turns[0] < 0.3",
     "plot_saliency": "result.residual < 1e-9 and result.outputs.tolist() == [0, 3, 4, 7, 9]",
     "plot_slice_difference": "result.exact and 0.002 < result.summary().value < 0.1",
     "plot_length_scale": "all(curves[k].diff().abs().sum() > 1.5 * curves[10 * k].diff().abs()"

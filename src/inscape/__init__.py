@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inscape import (
         boolean,
+        compression,
         controls,
         data,
         ensembles,
@@ -49,6 +50,7 @@ __all__ = [
     "__version__",
     "adapt",
     "boolean",
+    "compression",
     "controls",
     "data",
     "ensembles",

@@ -34,6 +34,7 @@ SETTINGS = {
     "path_length": {"pairs": 20, "knots": 12},
     "plane_regions": {},
     "region_at": {},
+    "region_sharing": {"points": 40},
     "robustness": {"points": 40},
     "rugosity": {"points": 30, "directions": 2},
     "saliency": {"points": 40, "steps": 16},
@@ -60,6 +61,7 @@ SAMPLES = {
     "path_length": "lengths",
     "plane_regions": None,  # as boundary
     "region_at": None,  # one point
+    "region_sharing": None,  # numbers of regions, in the order in which they are met
     "robustness": "lengths",
     "rugosity": "changes",
     "saliency": "integrated",
@@ -68,7 +70,7 @@ SAMPLES = {
     "total_variation": None,  # as slope_variation
 }
 #: Those that need a piecewise-linear network, whose steps are as short as the consumer asks.
-LINEAR = {"boundary", "line_regions", "plane_regions", "region_at"}
+LINEAR = {"boundary", "line_regions", "plane_regions", "region_at", "region_sharing"}
 #: Those of a function of one input.
 ONE_INPUT = {"slope_variation", "total_variation"}
 SAMPLED = [name for name in SAMPLES if SAMPLES[name] is not None]

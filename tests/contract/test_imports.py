@@ -23,6 +23,7 @@ LAYERS = (
     ("ensembles",),
     (
         "boolean",
+        "compression",
         "controls",
         "extrapolation",
         "kernels",

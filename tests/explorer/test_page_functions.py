@@ -29,9 +29,9 @@ def test_pure_functions_of_the_page(tmp_path):
     }
     file = tmp_path / "packed"
     file.write_text(base64.b64encode(packed({"cells": 3, "text": "ä"}, arrays)).decode())
-    script = Path(__file__).parent / "js" / "pure.test.mjs"
+    scripts = sorted((Path(__file__).parent / "js").glob("*.test.mjs"))
     done = subprocess.run(
-        [node, "--test", str(script)],
+        [node, "--test", *map(str, scripts)],
         capture_output=True,
         text=True,
         env={

@@ -25,6 +25,7 @@ SUITED: dict[str, list[Builder]] = {
     "region_evolution": [networks.planar],
     "slice_difference": [networks.planar],
     "tropical": [networks.kinked],
+    "region_sharing": [networks.kinked],
     "robustness": [networks.classifier],
     "slope_variation": [networks.one_input],
     "total_variation": [networks.one_input],
@@ -54,7 +55,7 @@ MANY = 150
 #: Points that an instrument needs at least; fewer are drawn one time in five.
 FEWEST = {"extrapolation": 4, "neighbours": 4, "map_alignment": 4, "map_transfer": 4,
           "layer_alignment": 4, "procrustes_distance": 2, "canonical_correlation": 3,
-          "mutual_neighbours": 3}  # fmt: skip
+          "mutual_neighbours": 3, "map_compression": 4}  # fmt: skip
 
 SEEDS = [0, 1, 7, 12345, 2**31, np.int64(3)]
 BAD_SEEDS = [-1, 1.5, math.nan, "0", None, 2**70, [1]]
@@ -134,6 +135,15 @@ LEGAL: dict[str, Choices] = {
     "conv_spectrum": {"steps": [2, 60], **SEED},
     "parameter_norm": {"order": [1, 2]},
     "effective_rank": {"padding": ["circular", "own"]},
+    "map_compression": {
+        "clusters": [[1], [1, 3], [2, 100]], "joint": [False, True], "wanted": [None, None, 0.9],
+        "room": [1, 2**20], **MEMORY, **SEED,
+    },
+    "region_sharing": {"points": [1, 3, 50], **MEMORY, **SEED},
+    "active_subspace": {
+        "outputs": [None, None, [0]], "count": [1, 3], "points": [2, 50], "resamples": [0, 5],
+        "method": ["auto", "exact", "randomised"], "room": [1, 2**20], **MEMORY, **SEED,
+    },
     "saliency": {
         "output": [None, None, 0], "steps": [3, 16], "pieces": [2, 4000], "points": [1, 3, 50],
         **MEMORY, **SEED,

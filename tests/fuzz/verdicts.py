@@ -27,6 +27,7 @@ SINGLE = frozenset({
 })  # fmt: skip
 #: Headline numbers that are not negative, and those that are proportions as well.
 PROPORTIONS = frozenset({"neighbours", "robustness", "disagreement", "map_transfer",
+                         "map_compression", "region_sharing", "active_subspace",
                          "slice_difference", "magnitude_pruning", "node_pruning",
                          "channel_pruning", "canonical_correlation",
                          "mutual_neighbours"})  # fmt: skip

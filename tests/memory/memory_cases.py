@@ -118,6 +118,12 @@ def on_lines(instrument: Callable[..., Any], **settings: Any) -> Callable[[], Bu
     return case
 
 
+def shared_regions() -> Budgeted:
+    """Compare activation patterns of many units."""
+    net, x = dense(8, 20_000, 2), drawn(400, 8)
+    return lambda m: inscape.compression.region_sharing(net, x, memory=m)
+
+
 def on_a_plane(instrument: Callable[..., Any]) -> Callable[[], Budgeted]:
     """Return a call that cuts a plane."""
 
@@ -243,7 +249,12 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "stationarity": of_curvature("stationarity"),
     "local_minimum": of_curvature("local_minimum", products=3),
     "loss_surface": of_curvature("loss_surface", products=3, grid=3),
-    "saliency": at_points(inscape.sensitivity.saliency, points=2, steps=1500),
+    "map_compression": at_points(inscape.compression.map_compression, clusters=[1]),
+    "region_sharing": shared_regions,
+    "active_subspace": at_points(
+        inscape.sensitivity.active_subspace, points=1300, count=2, resamples=0
+    ),
+    "saliency": at_points(inscape.sensitivity.saliency, points=2, steps=400),
     "disagreement": beside_another(similarity.disagreement),
     "output_cross_entropy": beside_another(similarity.output_cross_entropy),
     "map_distance": beside_another(similarity.map_distance, rows=1000),

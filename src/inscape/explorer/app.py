@@ -6,8 +6,6 @@ import json
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,6 +18,7 @@ from inscape.errors import BudgetError
 from inscape.explorer import requests as ask
 from inscape.explorer.guard import Guard, TooLargeError
 from inscape.explorer.jobs import Job, Jobs, OvertakenError, TimeSpentError
+from inscape.explorer.page_files import page_files
 from inscape.explorer.questions import Facts, Question, ViewRoutes
 from inscape.explorer.routes import VIEWS
 from inscape.explorer.session import Session
@@ -27,14 +26,6 @@ from inscape.explorer.wire import packed
 
 Endpoint = Callable[[Request], Any]
 
-STATIC = Path(__file__).parent / "static"
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
 #: Seconds that a request may compute beyond what it asks for.
 SPARE = 10.0
 #: Seconds between two looks at whether a client is still there, and between two events.
@@ -43,16 +34,6 @@ BETWEEN, EVENTS = 0.05, 0.2
 LONGEST = 120.0
 #: Answers above this many bytes are compressed.
 LONG = 2048
-
-
-@cache
-def static_files() -> dict[str, tuple[bytes, str]]:
-    """Return the files of the page by name; nothing else can be asked for."""
-    return {
-        path.relative_to(STATIC).as_posix(): (path.read_bytes(), TYPES[path.suffix])
-        for path in sorted(STATIC.rglob("*"))
-        if path.is_file() and path.suffix in TYPES
-    }
 
 
 def explorer_app(session: Session, *, token: str, hosts: frozenset[str]) -> Guard:
@@ -83,12 +64,12 @@ def explorer_app(session: Session, *, token: str, hosts: frozenset[str]) -> Guar
 
 
 async def _page(request: Request) -> Response:
-    body, kind = static_files()["index.html"]
+    body, kind = page_files()["index.html"]
     return Response(body, media_type=kind)
 
 
 async def _static(request: Request) -> Response:
-    file = static_files().get(request.path_params["name"])
+    file = page_files().get(request.path_params["name"])
     if file is None:
         return Response("no such file.", status_code=404, media_type="text/plain")
     return Response(file[0], media_type=file[1])

@@ -107,6 +107,15 @@ class FilmRequest(WindowRequest):
     seconds: Annotated[float, Field(gt=0, le=600)] = 300.0
 
 
+class SavedRequest(PlaneRequest):
+    """A window as one file to send; the first of its plane if none is named."""
+
+    centre: Pair | None = None
+    half: tuple[Extent, Extent] | None = None
+    start: Annotated[str, Field(max_length=2000)] = ""
+    seconds: Annotated[float, Field(gt=0, le=600)] = 240.0
+
+
 class PairRequest(AnyRequest):
     """The examples on which both networks disagree."""
 

@@ -1,6 +1,7 @@
 """The session: what a page asks for, answered for one subject."""
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,14 @@ SMALLEST = 1e-10
 
 
 class Session:
-    """Answers requests about one subject; every answer is facts and arrays."""
+    """Answers requests about one subject; every answer is facts and arrays.
 
-    def __init__(self, subject: ExploredSubject) -> None:
+    ``results`` is the folder of the records that the labs and the pages of papers read.
+    """
+
+    def __init__(self, subject: ExploredSubject, *, results: Path = Path("results")) -> None:
         self.subject = subject
+        self.results = results
         self.views = Views()
         self._planes: dict[tuple[object, ...], ExploredPlane] = {}
 
@@ -130,6 +135,13 @@ class Session:
             format=asked.format, title=self.subject.title,
         )  # fmt: skip
         return {"bytes": len(data)}, {"file": np.frombuffer(data, np.uint8)}
+
+    def saved(self, asked: ask.SavedRequest) -> Answer:
+        """Answer with a window as one file to send."""
+        from inscape.explorer.saved_slice import saved_slice
+
+        page, facts = yield from saved_slice(self, asked)
+        return facts, {"file": np.frombuffer(page, np.uint8)}
 
     def point(self, asked: ask.PointRequest) -> Answer:
         """Answer with what is known of one point."""

@@ -1,6 +1,7 @@
 """Figures: each takes a result and axes, draws without computing anew, and returns the axes."""
 
 from inscape.figures import boolean as boolean
+from inscape.figures import compression as compression
 from inscape.figures import controls as controls
 from inscape.figures import evolution as evolution
 from inscape.figures import extrapolation as extrapolation

@@ -1,4 +1,4 @@
-"""Figures of the sensitivity family: attributions of a point."""
+"""Figures of the sensitivity family: attributions of a point, and outputs along directions."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from inscape.figures.drawing import painter
-from inscape.figures.style import BLUE, ORANGE, RULE, SIGNED, quiet_grid
-from inscape.sensitivity import Saliency
+from inscape.figures.style import BLUE, FAINT, ORANGE, RULE, SIGNED, quiet_grid
+from inscape.sensitivity import ActiveSubspace, Saliency
 
 #: More inputs than this are drawn as a line.
 MARKS = 60
@@ -40,3 +40,37 @@ def _saliency(result: Saliency, ax: Axes) -> None:
     ax.set(xlabel="input", ylabel="contribution to the output")
     quiet_grid(ax)
     ax.legend(fontsize=7.5)
+
+
+@painter.register(ActiveSubspace)
+def _active_subspace(result: ActiveSubspace, ax: Axes) -> None:
+    """Draw the first output against the projection on its leading direction: the summary plot."""
+    held, u = result.held_out.numpy(), result.projections[:, 0].numpy()
+    values, fitted = result.values[:, 0].numpy(), result.fitted[:, 0].numpy()
+    look: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 3.5}
+    ax.plot(u[~held], values[~held], color=FAINT, alpha=0.5, label="fitted on", **look)
+    ax.plot(u[held], values[held], color=BLUE, label="held out", **look)
+    order = u.argsort()
+    ax.plot(u[order], fitted[order], color=ORANGE, label="smooth function of the projection")
+    name = "largest output" if result.outputs[0] < 0 else f"output {result.outputs[0]}"
+    ax.set(xlabel="projection on the leading direction", ylabel=name)
+    quiet_grid(ax)
+    ax.set_title("too few points are held out")
+    if result.explained is not None:
+        shares = [f"{share:.2f}" for share in result.explained[0].tolist()]
+        counts = ", ".join(["1", "2", "3"][: len(shares)])
+        ax.set_title(f"directions {counts} explain {', '.join(shares)} of held-out variance")
+    ax.legend(fontsize=7.5, loc="best")
+    if len(result.shape) >= 2:
+        _direction(result, ax)
+
+
+def _direction(result: ActiveSubspace, ax: Axes) -> None:
+    """Draw the leading direction as an image beside the plot, channels added up."""
+    image = result.images[0, 0].reshape(-1, *result.shape[-2:]).sum(0)
+    high = float(image.abs().max()) or 1.0
+    inset = ax.inset_axes((1.03, 0.55, 0.3, 0.4))
+    limits: dict[str, Any] = {"vmin": -high, "vmax": high}
+    inset.imshow(image.numpy(), cmap=SIGNED, interpolation="nearest", **limits)
+    inset.set_axis_off()
+    inset.set_title("direction", fontsize=7.5)

@@ -13,6 +13,10 @@ SOURCES = {
         "Guillaume Charpiat, Nicolas Girard, Loris Felardos and Yuliya Tarabalka, “Input "
         "similarity from the neural network perspective”, NeurIPS 2019"
     ),
+    "constantine2014active": (
+        "Paul G. Constantine, Eric Dow and Qiqi Wang, “Active subspace methods in theory and "
+        "practice: applications to kriging surfaces”, SIAM Journal on Scientific Computing 36, 2014"
+    ),
     "courtois2025path": (
         "Adrien Courtois, Jean-Michel Morel and Pablo Arias, “Can neural networks extrapolate? "
         "Discussion of a theorem by Pedro Domingos”, 2022"

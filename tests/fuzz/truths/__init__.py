@@ -2,6 +2,7 @@
 
 from fuzz.claims import Oracle
 from fuzz.truths import (
+    compression,
     curvature,
     kernels,
     lines,
@@ -63,6 +64,9 @@ ORACLES: dict[str, Oracle] = {
     "plane_regions": planes.plane_regions,
     "boundary": planes.boundary,
     "region_evolution": planes.region_evolution,
+    "map_compression": compression.map_compression,
+    "region_sharing": compression.region_sharing,
+    "active_subspace": sensitivity.active_subspace,
     "saliency": sensitivity.saliency,
     "disagreement": pairs.disagreement,
     "output_cross_entropy": pairs.output_cross_entropy,

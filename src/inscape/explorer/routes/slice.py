@@ -29,6 +29,12 @@ def slice_routes(session: Session) -> ViewRoutes:
             thread="long",
             answer=lambda a, job: session.figure(a),
         ),
+        "saved": Question(
+            request=ask.SavedRequest,
+            kind="saved",
+            thread="long",
+            answer=lambda a, job: session.saved(a),
+        ),
         "point": Question(
             request=ask.PointRequest, kind="point", answer=lambda a, job: session.point(a)
         ),

@@ -74,7 +74,9 @@ export function PointFacts({ point, api, session, onClose, title = "The clicked 
         <dt>answer</dt><dd>${facts.answer.text}${confidence(facts.answer)}</dd>
         ${facts.boundaryEstimate !== undefined && html`<dt>to the boundary</dt>
           <dd>about ${number(facts.boundaryEstimate)} in the input space, by the map here (an estimate)</dd>`}
-        <dt>gradient norm</dt><dd>${number(facts.gradientNorm)}</dd>
+        ${facts.gradientNorm !== undefined && html`<dt>gradient norm</dt><dd>${number(facts.gradientNorm)}</dd>`}
+        ${session.offline && facts.scores.slice(1, 2).map((each) => html`<dt>lead</dt>
+          <dd>${number(facts.scores[0].value - each.value)} before ${each.name}</dd>`)}
       </dl>
       <${Pictures} facts=${facts} image=${session.image} />
       <h3>Nearest examples</h3>

@@ -59,9 +59,9 @@ function Page({ api, session }) {
     </header>
     <main>
       <div class="head">
-        <h1 id="title">${session.title}</h1>
-        <p class="quiet">on ${session.data}, ${session.examples} examples${session.offline
-          ? "; saved in this file, no server" : ""}</p>
+        <h1 id="title">${tab.isApart ? tab.title : session.title}</h1>
+        ${!tab.isApart && html`<p class="quiet">on ${session.data}, ${session.examples} examples${session.offline
+          ? "; saved in this file, no server" : ""}</p>`}
       </div>
       <${tab.View} key=${tab.name} api=${api} session=${session} state=${state} update=${update} theme=${theme} />
     </main>`;
@@ -81,4 +81,4 @@ async function main() {
   }
 }
 
-if (!document.getElementById("saved")) main();
+if (typeof document !== "undefined" && !document.getElementById("saved")) main();

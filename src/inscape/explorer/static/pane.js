@@ -162,6 +162,23 @@ export class Pane {
     }
   }
 
+  /** Show what was sent without being asked for: an exact cut, or a raster of its window. */
+  show(facts, arrays) {
+    this.stop?.abort();
+    clearTimeout(this.timer);
+    this.renderer.forget();
+    this.raster = null;
+    if (arrays.corners) {
+      this.take(facts, arrays);
+      return;
+    }
+    this.cut = null;
+    this.raster = { ...facts, arrays };
+    this.paintRaster();
+    this.draw();
+    this.tell({ state: "raster", raster: this.raster });
+  }
+
   /** Take an exact cut and show it. */
   take(facts, arrays, rgb = null) {
     const cells = {

@@ -8,6 +8,7 @@ import { neighbours } from "../geometry.js";
 import { give } from "../files.js";
 import { CellFacts, LinePlot, PointFacts, legendOf, number } from "../facts.js";
 import { Pane } from "../pane.js";
+import { toAddress } from "../address.js";
 import { halves } from "../window.js";
 
 const PLANES = {
@@ -164,7 +165,7 @@ export function Slice({
       <${PointFacts} point=${point} api=${api} session=${session} onClose=${() => update({ at: null }, true)} />
       ${session.planes.includes("examples") && html`
         <${Examples} api=${api} session=${session} state=${state} update=${update} />`}
-      <${Copies} ...${{ pane, session, plane, state, saved, seen }} />
+      <${Copies} ...${{ api, pane, session, plane, state, saved, seen }} />
     </aside>
   </div>`;
 }
@@ -235,12 +236,16 @@ export function statusText(news, session) {
       const merged = facts.merged === facts.cells ? "" : `, ${facts.merged} when merged`;
       const lost = facts.unresolved
         ? ` Some regions too narrow for float64 may be missing in ${facts.unresolved} places.` : "";
+      if (!facts.complete && session.offline) {
+        return `${facts.cells} linear regions on ${(100 * facts.covered).toFixed(1)}% of the window, exact there; `
+          + "this file holds no more of it, and shows a raster of the rest.";
+      }
       if (!facts.complete) {
         return `${facts.cells} linear regions on the middle ${(100 * facts.covered).toFixed(1)}% of `
           + `the window, exact there; the rest is a raster: zoom in.${lost}`;
       }
       const line = facts.boundary > 0 ? ` Decision boundary of length ${number(facts.boundary)}.` : "";
-      return `${facts.cells} linear regions${merged}, exact.${line}${lost}`;
+      return `${facts.cells} linear region${facts.cells === 1 ? "" : "s"}${merged}, exact.${line}${lost}`;
     }
     default:
       return news.text ?? "";
@@ -265,7 +270,7 @@ function Legend({ session, state, news }) {
     <li><i style=${{ background: css(colour) }}></i>${text}</li>`)}</ul>`;
 }
 
-function Copies({ pane, session, plane, state, saved, seen }) {
+function Copies({ api, pane, session, plane, state, saved, seen }) {
   const [said, setSaid] = useState("");
   const code = useMemo(() => {
     if (!plane || plane.reason) return "";
@@ -292,6 +297,21 @@ function Copies({ pane, session, plane, state, saved, seen }) {
       setSaid(error.message);
     }
   });
+  const file = async () => {
+    setSaid("Cutting the plane for the file …");
+    const shown = pane.current;
+    const { u, v, h, colour, edges, points } = state;
+    try {
+      const { arrays, facts } = await api.as("s").post("saved", {
+        ...plane.asked, ...seen, centre: [shown.window.u, shown.window.v],
+        half: halves(shown.window, shown.size), start: toAddress({ u, v, h, colour, edges, points }),
+      });
+      save("slice.html", arrays.file, "text/html");
+      setSaid(`slice.html is saved: ${facts.cells} regions, ${Math.ceil(facts.bytes / 1000)} kB.`);
+    } catch (error) {
+      setSaid(error.message);
+    }
+  };
   const python = () => navigator.clipboard?.writeText(code).then(
     () => setSaid("The code is in the clipboard."), () => setSaid("Copy the code below."));
   return html`<section class="card" aria-labelledby="copies"><h2 id="copies">Take it along</h2>
@@ -301,6 +321,7 @@ function Copies({ pane, session, plane, state, saved, seen }) {
       <button id="save-png" onClick=${() => pane.current.png().then((blob) => save("slice.png", blob, "image/png"))}>PNG</button>
       <button id="save-csv" onClick=${csv}>CSV</button>
       <button id="copy-code" onClick=${python}>Python</button>
+      ${!session.offline && html`<button id="save-file" title="This plane with its exact regions, in one page that needs no server" onClick=${file}>One file</button>`}
     </div>
     <p class="quiet" role="status" id="copy-said">${said}</p>
     ${saved}
@@ -320,5 +341,3 @@ export function svgOfPane(pane) {
     window: pane.window, aspect: width / height, ink: INK[theme], paper: PAPER[theme], points,
   });
 }
-
-export { halves };

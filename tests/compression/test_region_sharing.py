@@ -1,0 +1,69 @@
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from cases import dense, points
+from inscape.compression import region_sharing
+from inscape.regions import local_maps
+
+
+def test_regions_are_those_of_equal_patterns():
+    f, x = dense(2, 6, 6, 3), points(200, 2)
+    result, maps = region_sharing(f, x), local_maps(f, x)
+    assert result.regions.tolist() == maps.labels.tolist()
+    sizes = torch.bincount(maps.labels)
+    assert result.summary().value == pytest.approx(float((sizes[maps.labels] > 1).double().mean()))
+    assert result.shared.tolist() == (sizes[maps.labels] > 1).tolist()
+    assert [row["points_in_region"] for row in result.rows()] == sizes[maps.labels].tolist()
+
+
+def test_maps_are_those_of_equal_coefficients():
+    # the first unit switches at 0 and adds nothing; the others make 3 maps on 4 regions
+    first, last = nn.Linear(1, 3).double(), nn.Linear(3, 1).double()
+    with torch.no_grad():
+        first.weight.copy_(torch.tensor([[1.0], [1.0], [1.0]]))
+        first.bias.copy_(torch.tensor([0.0, -1.0, 1.0]))
+        last.weight.copy_(torch.tensor([[0.0, 2.0, 3.0]]))
+    f = nn.Sequential(first, nn.ReLU(), last).eval()
+    x = torch.tensor([[-3.0], [-2], [-0.5], [0.5], [2], [3]], dtype=torch.float64)
+    result = region_sharing(f, x)
+    assert result.regions.tolist() == [0, 0, 1, 2, 3, 3]
+    assert result.maps.tolist() == [0, 0, 1, 1, 2, 2]
+    assert result.distinct == (4, 3)
+    assert "6 points in 4 regions with 3 maps" in result.summary().basis
+
+
+def test_maps_agree_with_all_coefficients_side_by_side():
+    torch.manual_seed(0)
+    f = nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                      nn.Linear(2, 2)).double().eval()  # fmt: skip
+    x = points(60, 1, 3, 3)
+    result, maps = region_sharing(f, x), local_maps(f, x)
+    rows = torch.cat([maps.jacobians.flatten(1), maps.intercepts], 1)
+    same = (rows[:, None] - rows).abs().amax(2) < 1e-9
+    assert torch.equal(result.maps[:, None] == result.maps, same)
+    assert result.distinct[0] > result.distinct[1] > 1
+
+
+def test_linear_network_has_one_region_and_a_repeated_point_shares_its_own():
+    linear = region_sharing(nn.Linear(3, 2).double().eval(), points(9, 3))
+    assert linear.summary().value == 1
+    assert linear.distinct == (1, 1)
+    x = points(5, 40) * 100
+    alone, twice = (region_sharing(dense(40, 300, 1), z) for z in (x, torch.cat([x, x[:1]])))
+    assert alone.summary().value == 0
+    assert_close(torch.tensor(twice.summary().value), torch.tensor(2 / 6))
+
+
+def test_fraction_is_of_the_points_that_were_drawn():
+    result = region_sharing(dense(2, 5, 1), points(90, 2), points=20)
+    assert len(result.regions) == 20
+    assert result.drawn_from == 90
+    assert result.regions[0] == 0
+    assert result.units == 5
+
+
+def test_other_networks_have_no_regions_and_say_so():
+    result = region_sharing(dense(2, 5, 1, act=nn.Tanh), points(9, 2))
+    assert result.status.startswith("not applicable: the network must be made of affine operations")
