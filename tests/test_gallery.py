@@ -21,6 +21,7 @@ LINES = 40
 #: Scripts beside those of the instruments.
 OTHERS = {
     "plot_constructions",
+    "plot_curvature",
     "plot_fourier",
     "plot_gaussian_process",
     "plot_length_scale",
@@ -49,6 +50,11 @@ STORIES = {
     "plot_extrapolation": "error['outside', 'network'] > 5 * error['hull', 'network']"
     " and error['hull', 'network'] > 5 * error['domain', 'network']"
     " and error['outside', 'gaussian_process'] < error['outside', 'network']",
+    "plot_local_minimum": "[found[name].is_proved for name in nets] == [True, False, False]"
+    " and found['trained'].losses[0] < 0.1 * found['embedded'].losses[0]",
+    "plot_curvature": "abs(forms.rescaled[1] / forms.values[1] - 1) < 0.01"
+    " and forms.rescaled[0] > 2 * forms.values[0] and ends.negative"
+    " and density.summary().value < 0.2",
     "plot_interpolation": "results[1].barrier < 0.2 * results[0].barrier",
     "plot_map_compression": "result.accuracies[0] < 0.75 < 0.95 < result.accuracies[-1]",
     "plot_active_subspace": "result.explained[0, 0] > 0.9 and result.turns[0] < 0.3",

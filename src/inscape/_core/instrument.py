@@ -50,6 +50,8 @@ class Instrument:
         least_rows: How many samples it needs.
         discrete: Whether it needs only outputs, and gradients by the parameters, at the samples
             themselves: it may then be measured at token ids.
+        of_training: Whether it measures the loss that training lowers: ``look`` calls it with the
+            training set and its loss.
         better: Which number is better, a ``"larger"`` or a ``"smaller"`` one, or ``"neither"``.
         larger: What a larger number means, in a few words: "rougher".
     """
@@ -70,6 +72,7 @@ class Instrument:
     by_default: bool
     least_rows: int
     discrete: bool
+    of_training: bool
     better: Better
     larger: str
 
@@ -119,6 +122,7 @@ def instrument(
     by_default: bool = True,
     least_rows: int = 1,
     discrete: bool = False,
+    of_training: bool = False,
     better: Better = "neither",
     larger: str = "",
 ) -> Callable[[F], F]:
@@ -152,6 +156,7 @@ def instrument(
             by_default=by_default,
             least_rows=least_rows,
             discrete=discrete,
+            of_training=of_training,
             better=better,
             larger=larger,
         )

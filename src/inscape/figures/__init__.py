@@ -7,6 +7,7 @@ from inscape.figures import evolution as evolution
 from inscape.figures import extrapolation as extrapolation
 from inscape.figures import kernels as kernels
 from inscape.figures import landscape as landscape
+from inscape.figures import landscape_curvature as landscape_curvature
 from inscape.figures import pruning as pruning
 from inscape.figures import regions as regions
 from inscape.figures import regions_closed as regions_closed

@@ -91,8 +91,8 @@ def _networks(result: LossSurface, ax: Axes) -> None:
 
 def _seen(result: LossSurface) -> str:
     """Return the sharpest curvature of the plane beside that of all directions."""
-    plane, whole = (
+    plane, space = (
         float(values[values.abs().argmax()])
         for values in (result.plane_curvatures, result.curvatures)
     )
-    return f"sharpest curvature: {plane:.2g} here, {whole:.2g} in all"
+    return f"sharpest curvature: {plane:.2g} here, {space:.2g} in all"

@@ -73,6 +73,8 @@ def effective_rank(result: EffectiveRank, ax: Axes) -> None:
     ax.plot(places, ranks, "o", color=BLUE, markersize=5)
     ax.plot(places, most, "_", color=INK, markersize=11, markeredgewidth=1.6)
     ax.set_yscale("log")
+    for axis in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+        axis(LogFormatter(minor_thresholds=(2, 0.5)))
     ax.set(xlim=(-0.6, len(places) - 0.4), ylim=(0.8, 1.4 * max(most)))
     _layer_names(ax, result.layers)
     ax.set(xlabel="layers, in the order of the model", ylabel="effective rank; tick: the most")

@@ -55,7 +55,8 @@ class ParameterPlane:
 
     def coordinates(self, displacement: Float64[Tensor, " p"]) -> Float64[Tensor, "2"]:
         """Return the coordinates of the point of the plane nearest to a displacement."""
-        return torch.linalg.solve(self.metric, self.axes @ displacement)
+        coordinates: Tensor = torch.linalg.solve(self.metric, self.axes @ displacement)
+        return coordinates
 
 
 def random_plane(

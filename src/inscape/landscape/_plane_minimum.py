@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -68,8 +69,9 @@ class PlaneLoss:
         """Return both principal curvatures of the plane, by lengths in parameter space."""
         root = torch.linalg.cholesky(self.plane.metric)
         half = torch.linalg.solve_triangular(root, self.hessian(place), upper=False)
-        whole = torch.linalg.solve_triangular(root, half.T, upper=False)
-        return torch.linalg.eigvalsh((whole + whole.T) / 2)
+        scaled = torch.linalg.solve_triangular(root, half.T, upper=False)
+        values: Tensor = torch.linalg.eigvalsh((scaled + scaled.T) / 2)
+        return values
 
 
 @torch.no_grad()
@@ -141,7 +143,7 @@ def _descended(loss: PlaneLoss, start: NDArray[np.float64]) -> tuple[NDArray[np.
         value = loss.value(place)
         return min(value, 1e300), np.nan_to_num(loss.slope(place).cpu().numpy())
 
-    settings = {"maxiter": 60, "ftol": 1e-15, "gtol": 0.0}
+    settings: Any = {"maxiter": 60, "ftol": 1e-15, "gtol": 0.0}
     end = minimize(
         both, start, jac=True, method="L-BFGS-B", bounds=loss.plane.window, options=settings
     )
@@ -155,14 +157,18 @@ def _simplex(loss: PlaneLoss, start: NDArray[np.float64]) -> tuple[NDArray[np.fl
 
     ends = np.array(loss.plane.window)
     first = start + np.array([[0, 0], [0.05, 0], [0, 0.05]]) * (ends[:, 1] - ends[:, 0])
-    settings = {
+    settings: Any = {
         "xatol": NEAR * float((ends[:, 1] - ends[:, 0]).max()),
         "fatol": 0.0,
         "maxfev": 300,
         "initial_simplex": np.clip(first, ends[:, 0], ends[:, 1]),
     }
+
+    def value(at: NDArray[np.float64]) -> float:
+        return min(loss.value(at.tolist()), 1e300)
+
     end = minimize(
-        lambda at: min(loss.value(at.tolist()), 1e300),
+        value,
         start,
         method="Nelder-Mead",
         bounds=loss.plane.window,

@@ -80,6 +80,7 @@ class HessianDensity(Result):
     meaning="The fraction {value} of all directions has a curvature above 1% of the largest.",
     cites="ghorbani2019investigation; ubaru2017fast",
     by_default=False,
+    of_training=True,
 )
 @anytime
 @no_grad

@@ -107,6 +107,7 @@ class HessianExtremes(Result):
     meaning="The curvature of the loss is {value} in the direction in which it is largest.",
     cites="lanczos1950iteration; kuczynski1992estimating, Theorem 4.2; ghorbani2019investigation",
     by_default=False,
+    of_training=True,
 )
 @anytime
 @no_grad

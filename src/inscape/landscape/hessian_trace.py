@@ -68,6 +68,7 @@ class HessianTrace(Result):
     meaning="The curvatures of the loss in all directions add up to {value}.",
     cites="meyer2021hutch; hutchinson1990stochastic",
     by_default=False,
+    of_training=True,
 )
 @anytime
 @no_grad

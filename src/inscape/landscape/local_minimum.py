@@ -12,9 +12,28 @@ from inscape._core import NotApplicable, Result, Row, Summary, checks, instrumen
 from inscape._core.inference import no_grad
 from inscape._core.result import NONNEGATIVE, Range
 from inscape.landscape._loss_function import GRAPHS, ModuleLoss, loss_function_of
-from inscape.landscape._verdict import AFFINE, MODULO, JudgeSettings, PointVerdict, point_verdict
+from inscape.landscape._verdict import (
+    AFFINE,
+    MODULO,
+    MOVING,
+    SADDLE,
+    UNDECIDED,
+    JudgeSettings,
+    PointVerdict,
+    point_verdict,
+)
 from inscape.landscape.hessian_extremes import NO_PARAMETERS
 from inscape.training import Loss
+
+#: Each verdict as the beginning of a sentence, which the reason ends.
+IN_WORDS = {
+    AFFINE: "It sits at a local minimum of the loss on these data, which is proved",
+    MODULO: "It sits at a local minimum of the loss on these data, which is proved up to known "
+    "flat directions",
+    SADDLE: "It sits at a saddle of the loss on these data",
+    MOVING: "It does not sit at a minimum of the loss on these data",
+    UNDECIDED: "It is undecided whether it sits at a minimum of the loss on these data",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -55,6 +74,15 @@ class LocalMinimum(Result):
         """Tell whether a local minimum is proved."""
         return self.verdict in (AFFINE, MODULO)
 
+    @property
+    def sentence(self) -> str:
+        """Return the verdict in a sentence, with what shows it."""
+        text = f"{IN_WORDS[self.verdict]}: {self.reasons[-1]}"
+        if self.verdict == MOVING and self.losses[-1] > 0:
+            fraction = float(self.lowered[-1] / self.losses[-1])
+            text += f", {fraction:.0%} of it" if fraction >= 0.01 else f", {fraction:.2g} of it"
+        return f"{text}."
+
     def rows(self) -> Iterator[Row]:
         """Yield one row for each version of the loss."""
         for k, verdict in enumerate(self.verdicts):
@@ -84,10 +112,9 @@ class LocalMinimum(Result):
     larger="farther from a minimum",
     cost="seconds",
     work=lambda n, c: 1500 * n,
-    meaning="A short step from here lowers the loss by the fraction {value}; the rows say what "
-    "kind of point it is, and why.",
+    meaning="A short step from here lowers the loss by the fraction {value}.",
     cites="goldblum2020truth, Theorem 1; kantorovich1948functional; laurent2018deep",
-    by_default=False,
+    of_training=True,
 )
 @no_grad
 def local_minimum(

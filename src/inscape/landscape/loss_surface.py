@@ -33,6 +33,8 @@ from inscape.runtime.progress import progress
 from inscape.training import Loss
 from inscape.training.trajectory import Trajectory
 
+#: Reason where there is no second direction.
+FEW = "one parameter makes no plane"
 PLANES = ("random", "trajectory", "networks")
 Statistics = Literal["kept", "recomputed"]
 #: A minimum is one if a Newton step would lower the loss by less than this fraction of it.
@@ -94,8 +96,9 @@ class LossSurface(Result):
     @property
     def shown(self) -> float:
         """Return the largest curvature of the plane over the largest of all, whatever the sign."""
-        whole = float(self.curvatures.abs().max())
-        return min(1.0, float(self.plane_curvatures.abs().max()) / whole) if whole > 0 else 1.0
+        largest = float(self.curvatures.abs().max())
+        in_plane = float(self.plane_curvatures.abs().max())
+        return min(1.0, in_plane / largest) if largest > 0 else 1.0
 
     def summary(self) -> Summary:
         """Return which fraction of the sharpest curvature the plane shows."""
@@ -135,6 +138,7 @@ class LossSurface(Result):
     meaning="The plane shows the fraction {value} of the sharpest curvature that there is.",
     cites="li2018visualizing; goodfellow2015qualitatively; garipov2018loss",
     by_default=False,
+    of_training=True,
 )
 @no_grad
 def loss_surface(
@@ -164,8 +168,7 @@ def loss_surface(
               {\sum_k \lVert \theta_k - \theta \rVert^2}
 
     Exact at the points of the grid; the minimum is optimised from its lowest points, with gradients
-    and Newton steps in float64. Costs ``grid ** 2`` passes over the data, and ``products`` double
-    backward passes for the sharpest curvature of all directions.
+    and Newton steps in float64. Costs ``grid ** 2`` passes, and ``products`` double backward ones.
 
     Args:
         model: A module in eval mode.
@@ -173,15 +176,12 @@ def loss_surface(
         y: Their labels; not needed for a ``module_loss``.
         trajectory: A recorded training of the model, ``fit(..., record=...).trajectory``.
         others: Two more networks of the same architecture, or their ``state_dict``s.
-        plane: Through ``"random"`` directions, each filter as long as the network's; the first two
-            principal components of the ``"trajectory"``; or the three ``"networks"``. By default
-            what is passed.
+        plane: Of ``"random"`` directions, filters as long as the network's; of the ``"trajectory"``
+            (two principal components); or the three ``"networks"``. By default what is passed.
         grid: Points along each side.
-        reach: Half the side of a random plane, in lengths of the filters; else a factor of the
-            margin around the networks.
+        reach: Half the side of a random plane, in lengths of filters; else times the usual margin.
         steps: Checkpoints of the trajectory that are used, evenly spaced.
-        statistics: Running statistics of batch norm: ``"kept"`` as they are in the model, or
-            ``"recomputed"`` from the data at each point.
+        statistics: Those of batch norm, ``"kept"`` as in the model or ``"recomputed"`` everywhere.
         loss: As in ``fit``, a mean over samples; ``"cross_entropy"`` by default for integer labels.
         module_loss: Instead of a loss of outputs, any scalar function of the module.
         weight_decay: As in ``fit``.
@@ -190,28 +190,43 @@ def loss_surface(
         memory: Bytes that the vectors and graphs may take.
     """
     chosen = _plane_name(plane, trajectory, others)
-    checks.whole(3, grid=grid)
-    checks.whole(2, steps=steps)
     checks.one_of(("kept", "recomputed"), statistics=statistics)
-    checks.number(reach=reach)
-    if not reach > 0:
-        raise ValueError(f"reach must be above 0, found {reach}: raise it.")
+    _check_window(grid, reach, steps)
     search = EndSearch(products=products, seed=seed, memory=memory)
     problem = loss_function_of(
         model, x, y, loss=loss, module_loss=module_loss, weight_decay=weight_decay, memory=memory
     )
     if problem is None or problem.size < 2:
-        reason = NO_PARAMETERS if problem is None else "one parameter makes no plane"
-        return NotApplicable(what="loss_surface", reason=reason)
+        return NotApplicable(what="loss_surface", reason=NO_PARAMETERS if problem is None else FEW)
+    surface = _surface_plane(problem, chosen, trajectory, others, (seed, reach, steps))
+    return _measured(problem, surface, search, grid, _statistics(model, statistics))
+
+
+def _surface_plane(
+    problem: LossFunction,
+    chosen: str,
+    trajectory: Trajectory | None,
+    others: Sequence[Other] | None,
+    settings: tuple[int, float, int],
+) -> ParameterPlane:
+    """Return the plane that is chosen, for a seed, a reach and a number of checkpoints."""
+    seed, reach, steps = settings
+    if chosen == "random":
+        return random_plane(problem, seed, reach, trajectory, steps)
     if chosen == "trajectory":
         assert trajectory is not None
-        surface = trajectory_plane(problem, trajectory, steps, reach)
-    elif chosen == "networks":
-        assert others is not None
-        surface = network_plane(problem, others, reach)
-    else:
-        surface = random_plane(problem, seed, reach, trajectory, steps)
-    return _measured(problem, surface, search, grid, _statistics(model, statistics))
+        return trajectory_plane(problem, trajectory, steps, reach)
+    assert others is not None
+    return network_plane(problem, others, reach)
+
+
+def _check_window(grid: int, reach: float, steps: int) -> None:
+    """Raise for a grid without an inside, a window without a size, a path of one checkpoint."""
+    checks.whole(3, grid=grid)
+    checks.whole(2, steps=steps)
+    checks.number(reach=reach)
+    if not reach > 0:
+        raise ValueError(f"reach must be above 0, found {reach}: raise it.")
 
 
 def _plane_name(

@@ -71,6 +71,7 @@ class Sharpness(Result):
     "at most.",
     cites="kwon2021asam; dinh2017sharp; goldblum2020truth, Remark 2.2",
     by_default=False,
+    of_training=True,
 )
 @no_grad
 def sharpness(

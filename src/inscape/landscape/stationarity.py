@@ -56,6 +56,7 @@ class Stationarity(Result):
     meaning="On all data the gradient of the loss has the length {value}.",
     cites="goldblum2020truth, Table 1",
     by_default=False,
+    of_training=True,
 )
 @no_grad
 def stationarity(

@@ -9,6 +9,8 @@ import torch
 
 from inscape._core import Result, Summary
 from inscape._core.result import NONNEGATIVE, PROPORTION, Range
+from inscape.landscape import local_minimum
+from inscape.models import mlp
 from inscape.report.look.answer_rules import scaling
 from inscape.report.look.baseline_rules import brittle, no_better_than_linear
 from inscape.report.look.checkup import Checkup
@@ -69,6 +71,10 @@ class Rough(Result):
 
 class BarelyCut(Result):
     covered = 0.01
+
+
+POINTS = torch.randn(8, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+UNTRAINED = local_minimum(mlp(2, 3, 2, dtype=torch.float64).eval(), POINTS, torch.arange(8) % 2)
 
 
 def measure(
@@ -277,6 +283,13 @@ CASES = {
         "",
         look(task="regression"),
         checkup(labels=None, targets=None),
+    ),
+    "point": (
+        look(measure("local_minimum", 0.28, kind="lower bound", result=UNTRAINED)),
+        checkup(),
+        "It does not sit at a minimum of the loss on its training data: a step of length",
+        look(measure("local_minimum", 0.28, kind="lower bound")),
+        checkup(),
     ),
     "attacked": (
         look(measure("robustness", 0.9)),

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from inscape import smoothness
+from inscape import landscape, smoothness
 from inscape._core import Instrument, UnsupportedModelError, instruments
 from inscape._core.result import ALIKE
-from inscape.loaders import OpenedModel
+from inscape.loaders import OpenedModel, open_data
 from inscape.models import mlp
 from inscape.report import look
 from inscape.report.look.baselines import at_initialisation
@@ -22,6 +22,7 @@ from inscape.runtime.deadline import clock
 #: What applies to a two-layer ReLU network with several inputs.
 MEASURED = [
     "extrapolation",
+    "local_minimum",
     "boundary",
     "line_regions",
     "plane_regions",
@@ -60,12 +61,31 @@ def test_numbers_are_those_of_the_instruments_on_the_test_rows(seen, network, re
         if instruments()[name].wants_queries:  # the training rows are known, the test rows asked
             more = {"queries": x, "answers": y}
             x, y = regression.x, regression.y
+        if instruments()[name].of_training:
+            x, y, more = regression.x, regression.y, {"loss": "mse"}
         if name in ("boundary", "plane_regions"):  # in the plane of the slice
             frame, _, window = slice_window(x, y, classes=False)
             more = {"plane": frame, "domain": rectangle(window)}
         again = instruments()[name].measure(network, x, y, **more)
         assert measured.summary == again.summary()
         assert list(measured.result.rows()) == list(again.rows())
+
+
+def test_a_minimum_is_that_of_the_loss_and_the_data_of_the_training(network, regression):
+    """The test set has another gradient; labels of classes take the form of the squared error."""
+    only = {"only": "stationarity,local_minimum", "quiet": True, "work": "batch=64"}
+    found = by_name(look(network, regression, **only))
+    again = landscape.stationarity(network, regression.x, regression.y)
+    assert found["stationarity"].result.total == again.total
+    assert found["stationarity"].rows == "on 40 training examples"
+    assert found["local_minimum"].meaning.startswith("It does not sit at a minimum of the loss on ")
+    assert "on its training data: a step" in found["local_minimum"].meaning
+    numbers = torch.arange(40) % 2
+    classes = open_data((regression.x, numbers), loss="mse", dtype=torch.float64)
+    net = mlp(3, 4, 2, dtype=torch.float64)
+    (squared,) = look(net, classes, **{**only, "only": "stationarity"}).measurements
+    own = landscape.stationarity(net, regression.x, nn.functional.one_hot(numbers).double())
+    assert (squared.result.total, squared.result.loss, squared.rows) == (own.total, "mse", "")
 
 
 def test_seed_is_passed_on(classified, classifier, classes):

@@ -10,6 +10,7 @@ import pytest
 
 import fake_paper
 from inscape import figures
+from inscape.lab import catalogue
 from inscape.lab.catalogue import paper_facts, papers
 from inscape.lab.experiment import Estimate, Experiment, Trend, Value
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
@@ -22,6 +23,7 @@ from inscape.report.paper import section as section_module
 from inscape.report.paper.claims import claim, formula, interval, spread
 from inscape.report.paper.page import citation, page_of, paper_page, write_pages
 from inscape.report.paper.section import kicker, section
+from inscape.report.paper.table import tables
 from markup import Structure
 
 TABLE, FIGURE, COUNTING = fake_paper.IDS
@@ -461,3 +463,14 @@ def test_the_page_of_every_paper_has_a_link_to_it(paper):
     links = [*filter(None, [facts["url"]]), *facts["related"].values()]
     assert links
     assert all(link.startswith("https://") for link in links)
+
+
+def test_a_printed_column_with_claims_of_its_own_is_shown_once():
+    shared = {"spread": "", "label": "ours", "source": "", "verdict": "not run"}
+    cells = [{**shared, "at": ("Zero", name)} for name in ("loss_init", "loss_final")]
+    entry = {
+        "columns": ["init", "loss_init", "loss_init_se", "loss_final", "steps"],
+        "rows": [["Zero", 2.3, 0.1, 2.3, 600]],
+    }
+    (shown,), alone = tables(cells, entry, catalogue.experiment("goldblum/table-2"))
+    assert (shown.columns, alone) == (("steps", "loss_init", "loss_final"), [])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -60,7 +61,7 @@ class Recipe:
 def train(
     net: nn.Module,
     x: Float[Tensor, "n *d"],
-    y: Int[Tensor, " n"],
+    y: Int[Tensor, " n"] | Float[Tensor, "n c"],
     recipe: Recipe,
     *,
     seed: int,
@@ -71,7 +72,7 @@ def train(
     Args:
         net: The network.
         x: Images.
-        y: Their classes.
+        y: Their classes, or the probabilities of all.
         recipe: How it is trained.
         seed: Seed of the batches, crops, flips and attacks.
         after_epoch: Called after each epoch with its number, from 1.
@@ -79,8 +80,8 @@ def train(
     rng = torch.Generator().manual_seed(seed)
     images = x.ndim == 4
     if images:
-        net.to(memory_format=torch.channels_last)
-    rates = {"lr": recipe.lr, "momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
+        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    rates: Any = {"lr": recipe.lr, "momentum": recipe.momentum, "weight_decay": recipe.weight_decay}
     optimizer = recipe.change(torch.optim.SGD(net.parameters(), **rates))
     for epoch in range(recipe.epochs):
         falls = sum(epoch >= drop * recipe.epochs for drop in recipe.drops)
@@ -91,14 +92,14 @@ def train(
         if after_epoch is not None:
             after_epoch(epoch + 1)
     if images:
-        net.to(memory_format=torch.contiguous_format)
+        net.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     return net.eval()
 
 
 def batches(n: int, size: int, rng: torch.Generator) -> Iterator[Int[Tensor, " b"]]:
     """Yield the shuffled rows of each whole batch of an epoch; fewer than a batch are one."""
     order = torch.randperm(n, generator=rng)
-    yield from order[: n - n % size].split(size) if n >= size else [order]
+    yield from torch.split(order[: n - n % size], size) if n >= size else [order]
 
 
 def _step(
@@ -113,7 +114,8 @@ def _step(
         x = attacked(net.eval(), x, y, recipe.attack, rng)
     net.train()
     optimizer.zero_grad()
-    _loss(net, x, y, bfloat16=recipe.bfloat16).backward()
+    loss = _loss(net, x, y, bfloat16=recipe.bfloat16)
+    loss.backward()  # type: ignore[no-untyped-call]
     if recipe.clip is not None:
         nn.utils.clip_grad_value_(net.parameters(), recipe.clip)
     optimizer.step()

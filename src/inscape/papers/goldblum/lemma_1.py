@@ -20,7 +20,7 @@ def cell(data: str, width: int, layers: int, rank: int, seed: int) -> dict[str, 
 
     x = _data.images(data).x.double()
     rng = torch.Generator().manual_seed(seed)
-    shape = {"generator": rng, "dtype": torch.float64}
+    shape: Any = {"generator": rng, "dtype": torch.float64}
     weight = torch.randn(10, rank, **shape) @ torch.randn(rank, x[0].numel(), **shape)
     bias = torch.randn(10, **shape)
     net = image_mlp(*[width] * (layers - 1), seed=seed).double()
@@ -80,6 +80,8 @@ def draw(records: Records) -> Figure:
     left.axhline(0, color="0.5", linewidth=0.8)
     left.set(xlabel="hidden layer", ylabel="least pre-activation", title="positive on all points")
     right.set(xlabel="rank of the map", ylabel="relative deviation", title="exact up to rounding")
+    left.set_xticks(range(1, len(records[0].values["least"]) + 1))
+    right.set_ylim(1e-17, 1e-12)
     left.legend(fontsize=7)
     for ax in (left, right):
         quiet_grid(ax)

@@ -242,7 +242,7 @@ def draw(records: Records) -> Figure:
 
 def only_where_asked(settings: Settings) -> bool:
     """Keep negative weight decay for the ResNet alone, which A.4 has it for."""
-    return settings["rule"] != "negative" or settings["net"] == "resnet"
+    return bool(settings["rule"] != "negative" or settings["net"] == "resnet")
 
 
 TINY = grid(data="digits:n=20", size="tiny", points=10)

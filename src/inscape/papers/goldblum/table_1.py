@@ -12,6 +12,8 @@ from inscape.papers.goldblum import _claims, _data, _traps
 if TYPE_CHECKING:
     from torch import nn
 
+    from inscape.papers.goldblum._training import Recipe
+
 STARTS = {
     "default": "default",
     "lemma-1": "Lemma 1",
@@ -32,24 +34,51 @@ def cell(
     data: str, side: int, hidden: list[int], epochs: int, products: int, start: str, seed: int
 ) -> dict[str, Any]:
     """Train from one beginning; return loss, gradient and both ends of the spectrum, twice."""
-    from inscape.papers.goldblum._training import Recipe, accuracy, train
+    from inscape.papers.goldblum._training import accuracy, train
 
     given = _data.images(data, side=side)
-    decay = 0.0 if start.startswith("lemma-1,") else _traps.DECAY
+    decay = decay_of(start)
     net, values = _started(given, side, hidden, start, decay, seed)
-    momentum = 0.0 if "no momentum" in start else 0.9
     values |= _state(net, given, decay, products, seed, "init")
     lr = _traps.LR
     if "small steps" in start:
         lr = min(lr, STABLE / values["max_ev_init"])
-    recipe = Recipe(epochs=epochs, lr=lr, momentum=momentum, weight_decay=decay, drops=_traps.DROPS)
-    train(net, given.x, given.y, recipe, seed=seed)
+    train(net, given.x, given.y, recipe_of(start, epochs, lr), seed=seed)
     values |= _state(net, given, decay, products, seed, "final")
     return values | {
         "lr": lr,
         "least": _least_pre_activation(net, given.x),
         "accuracy": accuracy(net, given.x_test, given.y_test),
     }
+
+
+def decay_of(start: str) -> float:
+    """Return the weight decay with which a network is trained."""
+    return 0.0 if start.startswith("lemma-1,") else _traps.DECAY
+
+
+def recipe_of(start: str, epochs: int, lr: float) -> "Recipe":
+    """Return how a network is trained from a beginning."""
+    from inscape.papers.goldblum._training import Recipe
+
+    momentum = 0.0 if "no momentum" in start else 0.9
+    decay = decay_of(start)
+    return Recipe(epochs=epochs, lr=lr, momentum=momentum, weight_decay=decay, drops=_traps.DROPS)
+
+
+def trained(
+    given: _data.Images, side: int, hidden: list[int], epochs: int, start: str, seed: int
+) -> "tuple[nn.Module, float]":
+    """Return the network that training from a beginning ends with, and its rate."""
+    from inscape.landscape import hessian_extremes
+    from inscape.papers.goldblum._training import train
+
+    net, _ = _started(given, side, hidden, start, decay_of(start), seed)
+    lr = _traps.LR
+    if "small steps" in start:
+        ends: Any = hessian_extremes(net, given.x, given.y, products=80, seed=seed)
+        lr = min(lr, STABLE / ends.largest)
+    return train(net, given.x, given.y, recipe_of(start, epochs, lr), seed=seed), lr
 
 
 def _started(
@@ -114,7 +143,7 @@ def seconds(settings: Settings) -> float:
     size = sum(a * b for a, b in pairwise(sizes))
     images, linear = _data.number_of(settings["data"]), settings["start"].startswith("lemma-1")
     work = images * size * (settings["epochs"] + 6 * settings["products"])
-    return 3 + 2e-10 * float(work) + 20 * linear
+    return float(3 + 2e-10 * work + 20 * linear)
 
 
 QUANTITIES = Quantities(

@@ -63,7 +63,7 @@ def seconds(settings: Settings) -> float:
     images, inputs = _data.number_of(settings["data"]), 3 * settings["side"] ** 2
     steps = settings["epochs"] * images / 128
     size = (inputs + 2 * settings["width"]) * settings["width"]
-    return 5 + 2 * float(steps * (1.5e-3 + 1.5e-8 * size)) + 4e-6 * images * inputs
+    return float(5 + 2 * steps * (1.5e-3 + 1.5e-8 * size) + 4e-6 * images * inputs)
 
 
 QUANTITIES = Quantities(

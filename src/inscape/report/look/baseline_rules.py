@@ -27,7 +27,7 @@ LINEAR = 0.99
 #: Units of its interval by which a number must differ from every baseline to be surprising.
 FAR = 4.0
 #: Numbers that other rules speak of, or that differ from those of a linear model by their nature.
-EXPECTED = ("robustness", "plane_regions", "line_regions", "region_at")
+EXPECTED = ("robustness", "plane_regions", "line_regions", "region_at", "local_minimum")
 
 
 def untrained(look: "Look", checkup: Checkup) -> Finding | None:

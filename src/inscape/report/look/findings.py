@@ -39,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     baseline_rules.regression,
     answer_rules.worst_class,
     answer_rules.accuracy,
+    instrument_rules.point,
     instrument_rules.attacked,
     answer_rules.largest_output,
     baseline_rules.surprising,

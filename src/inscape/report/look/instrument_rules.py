@@ -7,9 +7,10 @@ from torch import Tensor
 
 from inscape._core.result import PROPORTION
 from inscape.extrapolation import Extrapolation
+from inscape.landscape import LocalMinimum
 from inscape.report.look.checkup import Checkup
 from inscape.report.look.finding import Finding, are, measurement
-from inscape.report.look.parts import Measured
+from inscape.report.look.parts import Measured, sentence_of
 from inscape.report.words import listed, number, plain
 from inscape.robustness.robustness import UNFINISHED
 
@@ -164,6 +165,15 @@ def regions(look: "Look", checkup: Checkup) -> Finding | None:
         text=f"{where} it has {least}{number(measured.summary.value)} linear regions{then}.",
         section="plane_regions",
     )
+
+
+def point(look: "Look", checkup: Checkup) -> Finding | None:
+    """Report what kind of point of its training loss the network sits at, and what shows it."""
+    measured = measurement(look, "local_minimum")
+    if measured is None or not isinstance(measured.result, LocalMinimum):
+        return None
+    text = sentence_of(measured.result)
+    return Finding(rule="point", severity=16, text=text, section="local_minimum")
 
 
 def _worst_layer(layers: dict[str, Tensor]) -> tuple[str, float]:

@@ -106,7 +106,8 @@ class Reference:
 class Measured:
     """What one instrument measured, with its baselines.
 
-    ``work`` says how much of it there was time for, and ``command`` runs it alone.
+    ``work`` says how much of it there was time for, ``rows`` on what it was measured if not on the
+    data of the others, and ``command`` runs it alone.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Measured:
     seconds: float
     command: str
     work: str = ""
+    rows: str = ""
 
     def reference(self, name: str) -> Reference | None:
         """Return the reference of that name, if there is one."""
@@ -144,6 +146,11 @@ class Measured:
             return kind
         part = f"{self.covered:.0%}" if self.covered >= 0.01 else "under 1%"
         return f"{kind}, {part} covered"
+
+
+def sentence_of(result: Result) -> str:
+    """Return what a result that is more than a number means; an empty text for others."""
+    return str(getattr(result, "sentence", "")).replace("these data", "its training data")
 
 
 @dataclass(frozen=True, kw_only=True)

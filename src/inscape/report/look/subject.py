@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from inscape._core import Instrument, NotApplicable, UnsupportedModelError
 from inscape._core.arguments import in_float32
@@ -52,6 +53,7 @@ class Subject:
     tokens_train: Tensor | None
     scalable: bool
     task: str
+    loss: str | None
     probe: Probe
     clock: BudgetWatch
     seed: int
@@ -141,12 +143,16 @@ class Subject:
 
     def predicted(self, instrument: Instrument) -> float:
         """Return the seconds that an instrument is expected to take if it is given time."""
-        return instrument.setup + instrument.work(len(self.x), self.probe.outputs) * self.pace
+        n = len(self.x_train if instrument.of_training else self.x)
+        return instrument.setup + instrument.work(n, self.probe.outputs) * self.pace
 
     def lacks(self, instrument: Instrument) -> NotApplicable | None:
         """Return what the data lack that an instrument needs, if anything."""
-        if self.y is None and instrument.wants_labels:
+        labels = self.y_train if instrument.of_training else self.y
+        if labels is None and instrument.wants_labels:
             reason = "it needs labels, the data have none"
+        elif instrument.of_training and self.probability:
+            reason = "the model returns a probability, and the loss of logits is not its own"
         elif (rows := len(self.arguments(instrument)[0])) < instrument.least_rows:
             reason = f"it needs at least {instrument.least_rows} examples, the data have {rows}"
         else:
@@ -157,7 +163,7 @@ class Subject:
         """Return the points, their labels, and the arguments beyond: example, seed, memory, plane.
 
         Instruments with separate queries get the training set as data and the test set as queries;
-        those that cut a plane get that of the slice.
+        those that cut a plane get that of the slice, those of training its set and its loss.
         """
         known = signature(instrument.function).parameters
         settings = dict(instrument.example(self.model, self.x, self.labels))
@@ -168,11 +174,28 @@ class Subject:
         if "memory" in known and self.clock.memory is not None:
             usual, allowed = known["memory"].default, max(2**20, self.clock.memory // 4)
             settings["memory"] = allowed if usual is None else min(usual, allowed)
+        if instrument.of_training and self.y_train is not None:
+            return self.x_train, *self._trained_loss(self.y_train, settings)
         if instrument.wants_queries and self.x is not self.x_train and self.y_train is not None:
             return self.x_train, self.y_train, {
                 **settings, "queries": self.x, "answers": self.labels,
             }  # fmt: skip
         return self.x, self.labels, settings
+
+    @property
+    def trained_on(self) -> str:
+        """Return on what the loss of training is measured, where the other rows are test ones."""
+        return "" if self.x is self.x_train else f"on {len(self.x_train):,} training examples"
+
+    def _trained_loss(self, y: Tensor, settings: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
+        """Return the labels as the loss of training takes them, and the settings with it."""
+        if self.loss is None:
+            return y, settings
+        if self.loss != "cross_entropy" and not y.is_floating_point():
+            classes = self.probe.outputs
+            y = functional.one_hot(y, classes) if classes > 1 else y[:, None]
+            y = y.to(self.x.dtype)
+        return y, {**settings, "loss": self.loss}
 
 
 @torch.no_grad()
@@ -242,6 +265,7 @@ def subject_of(
         tokens_train=data.tokens,
         scalable=not data.parts,
         task=data.task,
+        loss=data.loss,
         probe=probe(model, x),
         clock=clock,
         seed=seed,

@@ -26,7 +26,7 @@ from inscape.report.look.baselines import (
 )
 from inscape.report.look.hooks import hooks_kept
 from inscape.report.look.linear_model import LinearFit, linear_fit
-from inscape.report.look.parts import LeftOut, Measured, Reference, Skipped
+from inscape.report.look.parts import LeftOut, Measured, Reference, Skipped, sentence_of
 from inscape.report.look.schedule import LookTask
 from inscape.report.look.subject import Subject
 from inscape.report.look.work import ROLES, WorkCounts
@@ -170,7 +170,7 @@ class MeasurementTasks:
             name=name,
             title=instrument.title,
             family=instrument.family,
-            meaning=instrument.meaning.replace("{value}", said(summary)),
+            meaning=sentence_of(result) or instrument.meaning.replace("{value}", said(summary)),
             cites=instrument.cites,
             doc=instrument.function.__doc__ or "",
             result=result,
@@ -179,6 +179,7 @@ class MeasurementTasks:
             seconds=task.seconds,
             command=self._alone(name, (2 + DRAWS) * task.seconds),
             work=_work_done(task),
+            rows=self.subject.trained_on if instrument.of_training else "",
         )
 
     def _of_linear(self, name: str) -> Reference:

@@ -60,14 +60,14 @@ def tables(
 
 
 def constants(entry: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, str]]:
-    """Return the columns of a printed table that are neither means nor standard deviations.
+    """Return the columns of a printed table that are neither means nor how far these scatter.
 
     The key is the column's name, and how many means are printed to its left.
     """
     columns = entry.get("columns", ())[1:]
     brackets = {}
     for index, column in enumerate(columns, start=1):
-        if not column.endswith(("_mean", "_sd")):
+        if not column.endswith(("_mean", "_sd", "_se")):
             place = sum(name.endswith("_mean") for name in columns[: index - 1])
             brackets[column.replace("_", " "), place] = {
                 str(row[0]): number(row[index])
@@ -166,8 +166,9 @@ def _table(
         claim["at"]: claim if spread else {**claim, "spread": "", "printed_spread": ""}
         for claim in cells
     }
+    claimed = {column.replace("_", " ") for column in columns}
     for (column, place), values in brackets.items():
-        if not any(row in values for row in rows):  # an empty column tells nothing
+        if column in claimed or not any(row in values for row in rows):  # it tells nothing new
             continue
         columns.insert(place, column)
         filled |= {(row, column): {"given": values[row]} for row in rows if row in values}
