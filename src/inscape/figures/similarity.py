@@ -56,7 +56,7 @@ def _slice_difference(result: SliceDifference, ax: Axes) -> None:
     ax.set(xlabel=f"first {word}", ylabel=f"second {word}")
     ax.set_title(f"different classes on {result.summary().value:.2%} of the window")
     ax.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, fontsize=7,
+        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, fontsize=7,
         columnspacing=1.0, handlelength=1.6,
     )  # fmt: skip
 

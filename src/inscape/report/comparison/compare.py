@@ -10,6 +10,7 @@ from torch import Tensor
 
 from inscape._core import Result
 from inscape._core.result import Scalar, Summary
+from inscape.loaders.sources import IN_MEMORY
 from inscape.report.comparison.inputs import DisagreedInput
 from inscape.report.sweeps.table import Sweep
 from inscape.report.words import jsonable
@@ -69,6 +70,16 @@ class Compare:
         first, second, *others = self.names
         return f"{len(self.names)} networks" if others else f"{first} and {second}"
 
+    @property
+    def is_named(self) -> bool:
+        """Tell whether the data have a name of their own; tensors in memory have none."""
+        return self.sweep.data not in IN_MEMORY
+
+    @property
+    def data(self) -> str:
+        """Return what the data are called, or how many examples they are."""
+        return self.sweep.data if self.is_named else f"{self.sweep.rows_measured:,} examples"
+
     @cached_property
     def measures(self) -> tuple[str, ...]:
         """Return the measures that have a number for some pair."""
@@ -123,7 +134,7 @@ class Compare:
         return save(self, Path(path))
 
     def __repr__(self) -> str:
-        return f"Compare({self.title} on {self.sweep.data}: {', '.join(self.measures)})"
+        return f"Compare({self.title} on {self.data}: {', '.join(self.measures)})"
 
 
 def compare(

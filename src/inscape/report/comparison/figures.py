@@ -7,10 +7,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from inscape.escaping import figure_label
+from inscape.figures import draw
 from inscape.figures.similarity import number_matrix
 from inscape.figures.style import BLUE, FAINT, ORANGE, new_axes, quiet_grid, styled
 from inscape.report.comparison.compare import Compare
 from inscape.report.sweeps.figures import short_labels
+from inscape.similarity import LayerMatrix
 from inscape.similarity.invariances import ALIKE
 
 #: Inches of one cell of a matrix, and of what is around it.
@@ -41,6 +43,18 @@ def pair_matrix(compare: Compare, measure: str) -> Axes:
         ax = new_axes()
         ax.get_figure(root=True).set_size_inches(size, size)  # type: ignore[union-attr]
         return number_matrix(ax, values, strengths, names, names)
+
+
+def layer_figure(result: LayerMatrix) -> Axes:
+    """Draw every layer of one network against every layer of the other, as large as it needs."""
+    with styled():
+        ax = new_axes()
+        rows, columns = result.values.shape
+        size = AROUND + CELL * columns, 0.7 * AROUND + CELL * rows
+        ax.get_figure(root=True).set_size_inches(*size)  # type: ignore[union-attr]
+        draw(result, ax)
+        ax.set(xlabel="", ylabel="")
+    return ax
 
 
 def _strength(measure: str, value: float, largest: float) -> float:

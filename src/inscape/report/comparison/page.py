@@ -11,14 +11,21 @@ from markupsafe import Markup
 import inscape
 from inscape import escaping
 from inscape._core import instruments
+from inscape.figures import draw
 from inscape.report.comparison.compare import Compare, PairMeasurement
-from inscape.report.comparison.figures import dendrogram, over_steps, pair_matrix, steps
+from inscape.report.comparison.figures import (
+    dendrogram,
+    layer_figure,
+    over_steps,
+    pair_matrix,
+    steps,
+)
 from inscape.report.comparison.inputs import Answer, DisagreedInput
 from inscape.report.comparison.pictures import heat, largest
-from inscape.report.comparison.sentences import introduction, sentences
+from inscape.report.comparison.sentences import SEEN, introduction, sentences
 from inscape.report.html import rendered_page, stylesheet, write_by_suffix
 from inscape.report.look.directions import direction
-from inscape.report.pictures import drawn, figure, thumbnail
+from inscape.report.pictures import drawn, thumbnail
 from inscape.report.sources import citation
 from inscape.report.sweeps.page import difference_row, encoded, panels, svg
 from inscape.report.words import first_up, number, plain
@@ -162,12 +169,10 @@ def _layers(compare: Compare) -> list[dict[str, Any]]:
         {
             "title": first_up(plain(pair.instrument)),
             "ignores": INVARIANT_TO.get(pair.instrument, ""),
-            "figure": Markup(
-                figure(
-                    pair.result,
-                    prefix=f"layers-{pair.instrument}",
-                    label=f"{plain(pair.instrument)} of every layer with every other",
-                )
+            "figure": svg(
+                layer_figure(pair.result),
+                f"layers-{pair.instrument}",
+                f"{plain(pair.instrument)} of every layer with every other",
             ),
         }
         for pair in _of_pair(compare)
@@ -201,11 +206,12 @@ def _slice(compare: Compare) -> dict[str, Any] | None:
     measured = compare.measurement("slice_difference", *compare.pair)
     if measured is None:
         return None
-    if not isinstance(measured.result, SliceDifference):
-        return {"figure": None, "reason": measured.status.removeprefix("not applicable: ")}
-    from inscape.figures import draw
-
     result = measured.result
+    if not isinstance(result, SliceDifference):
+        return {"figure": None, "reason": measured.status.removeprefix("not applicable: ")}
+    if result.covered < SEEN:
+        reason = f"there was time for {result.covered:.1%} of its window: raise the budget"
+        return {"figure": None, "reason": reason}
     label = f"Where {compare.pair[0]} and {compare.pair[1]} give different classes"
     return {
         "figure": Markup(drawn(draw(result), prefix="slice", label=label)),

@@ -9,6 +9,8 @@ from inscape.report.sweeps.table import Comparison
 from inscape.report.words import first_up, listed, number, plain
 from inscape.similarity import LayerMatrix, SliceDifference
 
+#: Fraction of the window of a slice below which nothing is said of it.
+SEEN = 0.5
 #: Names of instruments in one sentence, at most.
 NAMED = 4
 
@@ -16,9 +18,10 @@ NAMED = 4
 def introduction(compare: Compare) -> str:
     """Return what was compared, on what."""
     sweep = compare.sweep
+    of = f" of {sweep.data}" if compare.is_named else ""
     count = "Both" if len(compare.names) == 2 else f"All {len(compare.names)}"
     return (
-        f"{count} networks on the same {sweep.rows_measured:,} examples of {sweep.data}, with the "
+        f"{count} networks on the same {sweep.rows_measured:,} examples{of}, with the "
         f"same random draws (seed {sweep.seed}), so that they are compared example by example."
     )
 
@@ -81,18 +84,24 @@ def _accuracy(compare: Compare) -> Iterator[Sentence]:
             continue
         values = [compare.sweep.value(name, "accuracy") or 0.0 for name in (first, second)]
         points = comparison.difference
-        interval = f"{100 * points.low:+.1f} to {100 * points.high:+.1f} points"
-        verdict = "not significant" if not comparison.distinct else "a difference"
+        interval = f"{_signed(100 * points.low)} to {_signed(100 * points.high)} points"
+        verdict = "no clear difference" if not comparison.distinct else "a difference"
         yield Sentence(
             f"{first} is right on {_percent(values[0])} and {second} on {_percent(values[1])}: "
             f"{verdict} (95% {interval}, paired)."
         )
 
 
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
 def _slice(compare: Compare) -> Iterator[Sentence]:
     measured = _shown(compare, "slice_difference")
     result = compare.result("slice_difference")
     if measured is None or measured.summary is None or not isinstance(result, SliceDifference):
+        return
+    if result.covered < SEEN:
         return
     exactly = "exactly " if result.exact else "about "
     yield Sentence(
@@ -109,8 +118,8 @@ def _layers(compare: Compare) -> Iterator[Sentence]:
     i, j = result.headline
     value = float(result.values[i, j])
     yield Sentence(
-        f"The layers {result.layers[i]} and {result.other_layers[j]} have an alignment (debiased "
-        f"CKA) of {number(value, 3)}, where permuted examples give 0."
+        f"Their last hidden layers ({result.layers[i]} and {result.other_layers[j]}) have an "
+        f"alignment (debiased CKA) of {number(value, 3)}, where permuted examples give 0."
     )
 
 

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, Result, checks, instruments
 from inscape.functional.jacobians import cached_probes
-from inscape.loaders.sources import IN_MEMORY
 from inscape.report.comparison.compare import Compare, PairMeasurement
 from inscape.report.comparison.inputs import DisagreedInput, most_disagreed
 from inscape.report.look.hooks import hooks_kept
@@ -56,7 +55,7 @@ MOST_ROWS = 2000
 #: Measures of local maps take at most so many examples: a row of them is a Jacobian.
 MAPS, MAP_ROWS = ("map_distance", "map_alignment", "map_transfer"), 500
 #: Fraction of the budget that one slice may take, and the seconds that it needs for the export.
-SLICE, LEAST = 0.15, 8.0
+SLICE, LEAST = 0.25, 10.0
 #: What a measure is called that takes too long to be made without being asked for.
 LONG = ("minutes", "hours")
 
@@ -200,7 +199,7 @@ class PreparedCompare:
         return Sweep(
             models=tuple(models),
             measurements=tuple(sorted(each, key=lambda row: order[row.model])),
-            data="your examples" if data.name in IN_MEMORY else data.name,
+            data=data.name,
             rows_measured=len(data.measured[0]),
             seed=self.seed,
             left_out=self.left_out,
