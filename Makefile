@@ -16,7 +16,7 @@ JOBS   ?= 2
 # them would compile the whole package.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: look explore pages test lint types tests all-tests test-models test-elsewhere gallery docs index bench fuzz clean
+.PHONY: look explore pages test lint types tests all-tests test-models test-elsewhere gallery docs index bench fuzz fuzz-explorer clean
 .DEFAULT_GOAL := look
 
 # Made anew whenever the pins or the project's metadata change.
@@ -80,6 +80,10 @@ SEED   ?= 0
 fuzz: $(READY)
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --calls $(CALLS) --seed $(SEED) \
 	    $(if $(INSTRUMENT),--instrument $(INSTRUMENT)) $(if $(LOG),--log $(LOG))
+
+# Random requests to every route of the explorer, half of them broken.
+fuzz-explorer: $(READY)
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m explorer.fuzzer --requests $(CALLS) --seed $(SEED)
 
 docs: $(READY)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html

@@ -50,6 +50,8 @@ STORIES = {
     " and error['hull', 'network'] > 5 * error['domain', 'network']"
     " and error['outside', 'gaussian_process'] < error['outside', 'network']",
     "plot_interpolation": "results[1].barrier < 0.2 * results[0].barrier",
+    "plot_active_subspace": "result.explained[0, 0] > 0.9 and result.turns[0] < 0.3",
+    "plot_saliency": "result.residual < 1e-9 and result.outputs.tolist() == [0, 3, 4, 7, 9]",
     "plot_slice_difference": "result.exact and 0.002 < result.summary().value < 0.1",
     "plot_length_scale": "all(curves[k].diff().abs().sum() > 1.5 * curves[10 * k].diff().abs()"
     ".sum() for k in (0.1, 1.0))",

@@ -139,6 +139,24 @@ def test_the_length_of_a_batch_as_a_plain_number_is_read():
     assert_close(net.values(x, net.patterns(x)), torch.relu(x))
 
 
+@pytest.mark.parametrize(
+    ("model", "cure"),
+    [
+        (
+            lambda x: torch.sparse.mm(torch.eye(2).to_sparse(), x.T).T,
+            "make its sparse tensors dense",
+        ),
+        (
+            lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -8, 7),
+            "write it by other operators, or measure what needs no graph",
+        ),
+    ],
+)
+def test_an_operator_that_cannot_be_exported_is_not_blamed_on_control_flow(model, cure):
+    with pytest.raises(UnsupportedModelError, match=cure):
+        piecewise(model, points(4, 2).float())
+
+
 def test_the_exporter_is_silent(capfd):
     with pytest.raises(UnsupportedModelError, match="avoid control flow on tensor values"):
         piecewise(lambda x: torch.relu(x) if x.sum() > 0 else x, points(4, 2))

@@ -36,6 +36,7 @@ SETTINGS = {
     "region_at": {},
     "robustness": {"points": 40},
     "rugosity": {"points": 30, "directions": 2},
+    "saliency": {"points": 40, "steps": 16},
     "slope_variation": {"knots": 201},
     "tangent_kernel": {"outputs": "trace", "projections": 8},
     "total_variation": {"knots": 201},
@@ -61,6 +62,7 @@ SAMPLES = {
     "region_at": None,  # one point
     "robustness": "lengths",
     "rugosity": "changes",
+    "saliency": "integrated",
     "slope_variation": None,  # points are denser, and lie between those before
     "tangent_kernel": "squared_norms",
     "total_variation": None,  # as slope_variation

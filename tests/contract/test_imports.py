@@ -30,6 +30,7 @@ LAYERS = (
         "pruning",
         "regions",
         "robustness",
+        "sensitivity",
         "similarity",
         "smoothness",
         "spectra",

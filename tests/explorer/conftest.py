@@ -15,6 +15,7 @@ from inscape.explorer.subject import ExploredSubject, explored_subject
 from inscape.explorer.wire import unpacked
 from inscape.loaders import open_data
 from inscape.report import prepare
+from inscape.training import fit
 
 TOKEN = "secret-of-the-tests"
 Ask = Callable[..., tuple[dict[str, Any], dict[str, np.ndarray]]]
@@ -29,7 +30,7 @@ def explored_case(*widths: int, n: int = 12, other: bool = False, **more: Any) -
     y = (torch.arange(n) % max(2, widths[-1])).long()
     data = open_data((x, y), labels="classes", dtype="float64")
     prepared = prepare(model, data, only="plane_regions", explain=(), page=False)
-    second = (dense(*widths, seed=4, **more), "another") if other else None
+    second = (dense(*widths, seed=4, **more), "another", "") if other else None
     return explored_subject(prepared, code="", other=second)
 
 
@@ -43,6 +44,20 @@ def subject() -> ExploredSubject:
 def session(subject: ExploredSubject) -> Session:
     """Return the session of that network."""
     return Session(subject)
+
+
+@pytest.fixture(scope="session")
+def trained() -> Session:
+    """Return the session of a network 4-8-3 with its recorded training of six steps."""
+    x = points(24, 4)
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
+    run = fit(
+        dense(4, 8, 3, seed=3), x, y, loss="cross_entropy", lr=0.3, epochs=6, record=1,
+        progress=False,
+    )  # fmt: skip
+    data = open_data((x, y), labels="classes", dtype="float64")
+    prepared = prepare(run.model, data, only="plane_regions", explain=(), page=False)
+    return Session(explored_subject(prepared, code="", trajectory=run.trajectory))
 
 
 @pytest.fixture(scope="session")

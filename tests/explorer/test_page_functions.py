@@ -1,6 +1,7 @@
 """The page's own functions: run by node where it is installed."""
 
 import base64
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import inscape
+from inscape.explorer.colours import class_colour
 from inscape.explorer.wire import packed
 
 STATIC = Path(inscape.__file__).parent / "explorer" / "static"
@@ -27,12 +29,16 @@ def test_pure_functions_of_the_page(tmp_path):
     }
     file = tmp_path / "packed"
     file.write_text(base64.b64encode(packed({"cells": 3, "text": "ä"}, arrays)).decode())
-    script = Path(__file__).parent / "js" / "pure.test.mjs"
+    scripts = sorted((Path(__file__).parent / "js").glob("*.test.mjs"))
     done = subprocess.run(
-        [node, "--test", str(script)],
+        [node, "--test", *map(str, scripts)],
         capture_output=True,
         text=True,
-        env={**os.environ, "INSCAPE_PACKED": str(file)},
+        env={
+            **os.environ,
+            "INSCAPE_PACKED": str(file),
+            "INSCAPE_COLOURS": json.dumps([class_colour(k) for k in range(200)]),
+        },
         timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr

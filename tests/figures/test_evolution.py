@@ -100,7 +100,7 @@ def test_one_step_is_a_picture(tmp_path):
 
 
 def test_bad_arguments_are_named(evolution, tmp_path):
-    with pytest.raises(ValueError, match=r"one of .gif, .webp, .png, found '.mp4': rename"):
-        animate(evolution, tmp_path / "moving.mp4")
+    with pytest.raises(ValueError, match=r"one of .gif, .webp, .png, .mp4, found '.avi'"):
+        animate(evolution, tmp_path / "moving.avi")
     with pytest.raises(ValueError, match=r"seconds must be above 0, found 0"):
         animate(evolution, tmp_path / "moving.gif", seconds=0)

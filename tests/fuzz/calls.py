@@ -23,7 +23,7 @@ EXPORTING = frozenset({
     "region_at", "region_bounds", "region_evolution", "tropical", "slope_variation",
     "total_variation", "weights_product", "spectral_norm", "channel_pruning", "node_pruning",
     "exhaustive_pruning", "path_length", "gradient_path_length", "grid_regions",
-    "slice_difference",
+    "slice_difference", "saliency",
 })  # fmt: skip
 #: Instruments that refuse nearly all odd networks, labels and settings: half as many odd networks.
 REFUSING = frozenset({"interpolation", "extrapolation"})

@@ -134,6 +134,14 @@ LEGAL: dict[str, Choices] = {
     "conv_spectrum": {"steps": [2, 60], **SEED},
     "parameter_norm": {"order": [1, 2]},
     "effective_rank": {"padding": ["circular", "own"]},
+    "active_subspace": {
+        "outputs": [None, None, [0]], "count": [1, 3], "points": [2, 50], "resamples": [0, 5],
+        "method": ["auto", "exact", "randomised"], "room": [1, 2**20], **MEMORY, **SEED,
+    },
+    "saliency": {
+        "output": [None, None, 0], "steps": [3, 16], "pieces": [2, 4000], "points": [1, 3, 50],
+        **MEMORY, **SEED,
+    },
     "disagreement": {"level": [0.0], **MEMORY},
     "output_cross_entropy": {**MEMORY},
     "map_distance": {"scale": ["signed", "absolute"], **MEMORY},

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from inscape._core.result import CORRELATION
 from inscape.lab.intervals import (
     by_jackknife,
     clopper_pearson,
@@ -106,6 +107,32 @@ def test_the_jackknife_error_of_a_mean_is_its_standard_error():
 def test_a_constant_statistic_has_no_studentised_interval():
     assert by_jackknife([1.0, 2.0, 3.0], lambda part: 7.0, 50, 0)[:2] == (-math.inf, math.inf)
     assert studentised(np.ones(6), log_mean)[:2] == (-math.inf, math.inf)
+
+
+def test_draws_without_an_error_count_as_far_away_and_not_as_absent():
+    # nine of ten at the end of the range: a third of all draws are without the tenth, and equal
+    taus = [1.0] * 9 + [0.85]
+    low, high, se = by_jackknife(taus, lambda part: float(np.mean(part)), 400, 0)
+    assert (low, high) == (-math.inf, math.inf)
+    assert se == pytest.approx(0.015)
+    estimate = bootstrap_estimate(taus, within=CORRELATION)
+    assert estimate.interval == "percentile"
+    assert estimate.low < 0.97 < estimate.high == 1.0
+
+
+def test_errors_that_are_rounding_alone_are_none():
+    # a third of all draws have no 0.9, and an error of 1e-17: the interval reached up to 1e15
+    units = [0.3] * 5 + [0.1 + 0.2] * 4 + [0.9]
+    low, high, _ = by_jackknife(units, lambda part: float(np.mean(part)), 400, 0)
+    assert (low, high) == (-math.inf, math.inf)
+
+
+def test_no_bootstrap_interval_of_a_correlation_reaches_beyond_one():
+    taus = [0.99, 0.2, 0.95, 0.97, 0.9, 0.5]
+    wide, cut = bootstrap_estimate(taus), bootstrap_estimate(taus, within=CORRELATION)
+    assert wide.interval == cut.interval == "studentised"
+    assert wide.low < -1
+    assert (cut.low, cut.high) == (-1.0, wide.high)
 
 
 def test_a_bootstrap_says_which_kind_of_interval_it_has():

@@ -158,6 +158,15 @@ def test_one_parameter_is_enough_and_none_does_not_apply():
     assert result.status == "not applicable: the model has no parameters"
 
 
+@pytest.mark.parametrize("size", [1e139, 1e-140])
+def test_curvatures_whose_squares_overflow_or_underflow_are_bounded(size):
+    model, x, y = nn.Linear(3, 1).double().eval(), size * points(6, 3), points(6, 1, seed=2)
+    result = hessian_extremes(model, x, y)
+    largest = torch.linalg.eigvalsh(2 * x.T @ x / 6 / size**2)[-1]
+    assert result.largest == pytest.approx(float(largest) * size**2 + 2 * (size < 1), rel=1e-6)
+    assert result.below <= result.smallest <= result.largest <= result.above < math.inf
+
+
 def test_bounds_of_a_random_start_hold_nearly_always():
     values = torch.linspace(-1, 1, 60, dtype=torch.float64) ** 3
     missed = 0

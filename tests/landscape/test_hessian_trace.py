@@ -41,6 +41,14 @@ def test_sketch_catches_all_of_a_matrix_of_low_rank():
     assert float(result.samples.abs().max()) < 1e-12
 
 
+def test_a_rank_of_two_on_two_coordinates_is_caught_with_every_seed():
+    # data of zeros: two biases alone have curvature, and random signs are alike on two coordinates
+    model, x, y = nn.Linear(4, 2).double().eval(), torch.zeros(6, 4).double(), points(6, 2)
+    for seed in range(12):
+        summary = hessian_trace(model, x, y, matrix="gauss_newton", products=9, seed=seed).summary()
+        assert summary.value == pytest.approx(2.0), seed
+
+
 def test_weight_decay_adds_its_multiple_of_the_number_of_parameters():
     model, x, y = case()
     bare, decayed = (hessian_trace(model, x, y, products=200, weight_decay=w) for w in (0, 0.5))

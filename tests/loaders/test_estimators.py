@@ -1,8 +1,10 @@
 """Models of scikit-learn: the same function as a network, or a black box that says so."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -178,3 +180,29 @@ def test_a_look_at_a_forest_measures_what_needs_values(tmp_path):
     assert "extrapolation" in {measured.name for measured in look.measurements}
     skipped = {one.name: one.reason for one in look.not_applicable}
     assert "black box" in skipped["gradient_norm"]
+
+
+@pytest.mark.parametrize("columns", [slice(0, 2), ["b", "d"]])
+def test_what_was_fitted_on_a_frame_is_called_with_its_columns(columns):
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    if isinstance(columns, slice):
+        columns = list(frame.columns[columns])
+    chosen = ColumnTransformer([("some", StandardScaler(), columns)], remainder="passthrough")
+    for first in (StandardScaler(), chosen):
+        model = make_pipeline(first, RandomForestClassifier(3, random_state=0)).fit(frame, Y)
+        outputs = open_model(model).model(ROWS)  # without a warning: those are errors here
+        assert_close(outputs.exp().numpy(), model.predict_proba(frame), atol=1e-12, rtol=0)
+
+
+def test_a_linear_model_of_a_frame_becomes_layers():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = LogisticRegression(max_iter=1000).fit(frame, Y)
+    opened = open_model(model)
+    assert isinstance(opened.model[0], nn.Linear)
+    assert_close(opened.model(ROWS).detach().numpy(), model.decision_function(frame))
+
+
+def test_numbers_of_clusters_are_no_function():
+    clusters = KMeans(3, n_init=1, random_state=0).fit(X)
+    with pytest.raises(UnsupportedModelError, match="a KMeans must predict numbers to be measured"):
+        open_model(clusters)

@@ -131,3 +131,36 @@ def test_categories_with_several_embeddings_pass_as_integers_beside_numbers():
     moved = numbers.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(model(kinds, moved).sum(), moved)
     assert_close(norms, gradient.norm(dim=1))
+
+
+class OfOneDictionary(nn.Module):
+    """A batch is a dictionary, as in many training codes."""
+
+    def __init__(self):
+        super().__init__()
+        self.pair = Pair()
+
+    def forward(self, batch):
+        return self.pair(batch["left"], batch["right"])["sum"]
+
+
+def test_a_model_of_one_dictionary_takes_its_entries_as_inputs():
+    torch.manual_seed(0)
+    model, expected = OfOneDictionary().eval(), net()(**inputs())["sum"]
+    by_name = inscape.adapt(model, inputs={"batch": inputs()})
+    by_place = inscape.adapt(model, inputs=(inputs(),))
+    assert [part.key for part in by_name.parts] == ["batch.left", "batch.right"]
+    assert_close(by_name(by_name.rows({"batch": inputs()})), expected)
+    assert_close(by_place(by_place.rows((inputs(),))), expected)
+    with pytest.raises(DataError, match=r"inputs must be batch.left, batch.right, found batch.l"):
+        by_name.rows({"batch": {"left": inputs()["left"]}})
+    with pytest.raises(DataError, match=r"'batch' must have names without dots as keys, found 3"):
+        inscape.adapt(model, inputs={"batch": {3: inputs()["left"]}})
+
+
+def test_a_look_passes_named_arrays_to_a_model_of_one_dictionary():
+    torch.manual_seed(0)
+    opened = open_model(OfOneDictionary().eval())
+    opened, data = one_input(opened, open_data((inputs(), torch.arange(8) % 4)))
+    assert data.notes[-1] == "its inputs are entries of 'batch', the only argument of the model"
+    assert_close(opened.model(data.x), net()(**inputs())["sum"])

@@ -1,13 +1,17 @@
 """Nested outputs, random draws that are not measured, categories: what applies, and why not."""
 
+import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 import torch
+from torch.nn.utils import prune
 
 import inscape
 from inscape.errors import UnsupportedModelError
 from inscape.kernels import tangent_kernel
+from inscape.loaders import open_model
 from inscape.regions import local_maps
 from inscape.smoothness import gradient_norm
 from zoo.models_modules import NestedUNet, Tabular, VariationalEncoder, made
@@ -157,3 +161,39 @@ def test_integers_in_rows_are_what_exact_maps_are_refused_for():
     assert "pass those inputs as fixed={...} to inscape.adapt" in str(maps.note)
     alone = inscape.adapt(model, inputs="x", fixed={"mask": inputs["mask"][:1]})
     assert local_maps(alone, inputs["x"]).patterns is not None
+
+
+def pruned():
+    layer = prune.l1_unstructured(torch.nn.Linear(4, 6), "weight", amount=0.5)
+    return torch.nn.Sequential(layer, torch.nn.ReLU(), torch.nn.Linear(6, 2))
+
+
+def normed():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # the older of two ways, and still common
+        layer = torch.nn.utils.weight_norm(torch.nn.Linear(4, 6))
+    return torch.nn.Sequential(layer, torch.nn.ReLU(), torch.nn.Linear(6, 2))
+
+
+@pytest.mark.parametrize("make", [pruned, normed])
+def test_weights_that_hooks_compute_are_copied(make):
+    torch.manual_seed(0)
+    model, x = make(), torch.randn(5, 4)
+    before = model(x)
+    opened = open_model(model, dtype="float64").model
+    assert torch.allclose(opened(x.double()).float(), before, atol=1e-6)
+    with torch.no_grad():  # the copy computes with weights of its own
+        for parameter in opened.parameters():
+            parameter.zero_()
+            break
+    assert not torch.allclose(opened(x.double()).float(), before)
+    assert torch.equal(model(x), before)
+    assert model[0].weight.dtype == torch.float32
+    slopes = gradient_norm(model.eval(), x).norms
+    assert torch.allclose(slopes[0], torch.func.jacrev(model)(x[0]).norm(), rtol=1e-5)
+
+
+def test_a_partial_module_is_told_how_to_fix_its_arguments():
+    scaled = partial(made(NestedUNet), gain=2.0)
+    with pytest.raises(TypeError, match=r"return inscape.adapt\(model, fixed=\{'gain': ...\}\)"):
+        open_model(scaled)

@@ -243,6 +243,10 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "stationarity": of_curvature("stationarity"),
     "local_minimum": of_curvature("local_minimum", products=3),
     "loss_surface": of_curvature("loss_surface", products=3, grid=3),
+    "active_subspace": at_points(
+        inscape.sensitivity.active_subspace, points=1300, count=2, resamples=0
+    ),
+    "saliency": at_points(inscape.sensitivity.saliency, points=2, steps=1500),
     "disagreement": beside_another(similarity.disagreement),
     "output_cross_entropy": beside_another(similarity.output_cross_entropy),
     "map_distance": beside_another(similarity.map_distance, rows=1000),

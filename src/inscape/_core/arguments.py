@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from inscape._core.copies import module_copy
 from inscape._core.unsupported_models import (
     refuse_complex,
     refuse_other_objects,
@@ -68,7 +69,7 @@ def accepted(arguments: Mapping[str, Any], *, discrete: bool, real: bool = False
     halves = [name for name, module in modules.items() if _dtypes(module) & set(HALF)]
     if halves and not _is_replay(arguments):
         _say_half(modules[halves[0]])
-        ready |= {name: copy.deepcopy(modules[name]).float() for name in halves}
+        ready |= {name: module_copy(modules[name]).float() for name in halves}
         ready = {name: _single(value) for name, value in ready.items()}
     return _with_tokens(ready, discrete=discrete) if first is not None else ready
 
@@ -80,7 +81,7 @@ def _is_replay(arguments: Mapping[str, Any]) -> bool:
 
 def in_float32(model: nn.Module) -> nn.Module:
     """Return the model, or a copy in float32 of one in half precision."""
-    return copy.deepcopy(model).float() if _dtypes(model) & set(HALF) else model
+    return module_copy(model).float() if _dtypes(model) & set(HALF) else model
 
 
 def _dtypes(module: nn.Module) -> set[torch.dtype]:

@@ -6,7 +6,6 @@ are wrapped around it; these look at what it returns.
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from copy import deepcopy
 from functools import wraps
 from inspect import isgenerator
 from itertools import chain
@@ -14,6 +13,8 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+
+from inscape._core.copies import module_copy
 
 F = TypeVar("F", bound=Callable[..., Any])
 Context = Callable[[], AbstractContextManager[Any]]
@@ -87,5 +88,5 @@ def _tracked(value: Any) -> Any:
         return tuple(map(_tracked, value))
     if isinstance(value, nn.Module):
         tensors = chain(value.parameters(), value.buffers())
-        return deepcopy(value) if any(t.is_inference() for t in tensors) else value
+        return module_copy(value) if any(t.is_inference() for t in tensors) else value
     return value

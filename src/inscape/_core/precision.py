@@ -1,10 +1,11 @@
 """Modules in another precision, complex weights included."""
 
-from copy import deepcopy
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from inscape._core.copies import module_copy
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -19,7 +20,7 @@ def converted_copy(module: Module, dtype: torch.dtype) -> Module:
 
     (Copies of Keras models come back in training mode.)
     """
-    copied = deepcopy(module)
+    copied = module_copy(module)
     for part, original in zip(copied.modules(), module.modules(), strict=True):
         part.training = original.training
     return to_precision(copied, dtype)

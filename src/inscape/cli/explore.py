@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from inscape.cli.console import Speech, echo
 from inscape.cli.group import typed
 
 if TYPE_CHECKING:
+    from inscape.explorer.session import Session
     from inscape.explorer.subject import ExploredSubject
 
 Port = Annotated[
@@ -23,8 +25,38 @@ Host = Annotated[
         "--host", metavar="NAME", help="Where to listen; others can reach any but 127.0.0.1."
     ),
 ]
+Results = Annotated[
+    Path,
+    typer.Option(
+        "--results", metavar="FOLDER", help="Folder of the records that the papers are shown from."
+    ),
+]
 NoBrowser = Annotated[
     bool, typer.Option("--no-browser", help="Print the address and open no browser.")
+]
+
+With = Annotated[
+    str | None,
+    typer.Option(
+        "--with", metavar="OTHER", help="A second network of the same inputs, named as in --model."
+    ),
+]
+WithWeights = Annotated[
+    Path | None,
+    typer.Option(
+        "--with-weights",
+        metavar="FILE",
+        help="Weights of the second network; of another copy of --model if --with is not given.",
+    ),
+]
+
+Export = Annotated[
+    Path | None,
+    typer.Option(
+        "--export",
+        metavar="FILE.html",
+        help="Write the slice to one file that needs no server, and end.",
+    ),
 ]
 
 Options = Mapping[str, Any]
@@ -36,6 +68,8 @@ def explore(
     take: opt.Take = None,
     embedding: opt.Embedding = None,
     trajectory: opt.RecordedTraining = None,
+    other: With = None,
+    other_weights: WithWeights = None,
     trust: opt.Trust = False,
     max_size: opt.MaxSize = None,
     data: opt.Data = None,
@@ -55,6 +89,8 @@ def explore(
     host: Host = "127.0.0.1",
     port: Port = 0,
     no_browser: NoBrowser = False,
+    results: Results = Path("results"),
+    export: Export = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Zoom into the exact linear regions of a network, in a browser on this machine.
@@ -67,11 +103,15 @@ def explore(
     from inscape.explorer.serve import is_loopback, need_web, serve
 
     need_web()
+    _check_export(export)
     from inscape.explorer.session import Session
 
     say = Speech(quiet=quiet)
     with redirect_stdout(sys.stderr):  # what a model prints is no result
         subject = _explored(options, say)
+    if export is not None:
+        _write_slice(Session(subject), export, say)
+        return
     if not is_loopback(host):
         say(f"--host {host}: whoever can reach this machine and knows the token sees this page")
 
@@ -83,7 +123,7 @@ def explore(
 
             webbrowser.open(address)
 
-    serve(Session(subject), host=host, port=port, ready=ready)
+    serve(Session(subject, results=results), host=host, port=port, ready=ready)
 
 
 def _explored(options: Options, say: Speech) -> "ExploredSubject":
@@ -106,7 +146,37 @@ def _explored(options: Options, say: Speech) -> "ExploredSubject":
     )
 
 
+def _check_export(path: Path | None) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    if path is None:
+        return
+    if path.suffix != ".html":
+        raise ValueError(
+            f"--export must name an .html file, found {path.name!r}: rename it to "
+            f"{path.with_suffix('.html').name!r}."
+        )
+    if not path.absolute().parent.is_dir():
+        raise ValueError(
+            f"--export must be in a folder that exists, found {str(path.parent)!r}: make it first."
+        )
+
+
+def _write_slice(session: "Session", path: Path, say: Speech) -> None:
+    """Write a slice to one file, and say how large it is."""
+    from inscape._core.anytime import finished
+    from inscape.explorer.planes import kinds_of
+    from inscape.explorer.requests import SavedRequest
+    from inscape.explorer.saved_slice import saved_slice
+    from inscape.files.atomic import write
+
+    asked = SavedRequest(kind=kinds_of(session.subject)[0])
+    page, facts = finished(saved_slice(session, asked))
+    write(path, page)
+    echo(str(path))
+    say(f"{facts['cells']:,} linear regions, {len(page) / 1e6:.1f} MB; open it in any browser")
+
+
 _OPENING = (
     *("model", "data", "weights", "trajectory", "trust", "max_size", "limit", "device", "dtype"),
-    *("seed", "take", "embedding"),
+    *("seed", "take", "embedding", "other", "other_weights"),
 )

@@ -5,12 +5,10 @@ import gzip
 import json
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Generator
-from functools import cache
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -19,21 +17,15 @@ from starlette.routing import Route
 from inscape.errors import BudgetError
 from inscape.explorer import requests as ask
 from inscape.explorer.guard import Guard, TooLargeError
-from inscape.explorer.jobs import Job, Jobs, Kind, OvertakenError, TimeSpentError
+from inscape.explorer.jobs import Job, Jobs, OvertakenError, TimeSpentError
+from inscape.explorer.page_files import page_files
+from inscape.explorer.questions import Facts, Question, ViewRoutes
+from inscape.explorer.routes import VIEWS
 from inscape.explorer.session import Session
 from inscape.explorer.wire import packed
 
-A = TypeVar("A", bound=BaseModel)
 Endpoint = Callable[[Request], Any]
 
-STATIC = Path(__file__).parent / "static"
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
 #: Seconds that a request may compute beyond what it asks for.
 SPARE = 10.0
 #: Seconds between two looks at whether a client is still there, and between two events.
@@ -42,16 +34,6 @@ BETWEEN, EVENTS = 0.05, 0.2
 LONGEST = 120.0
 #: Answers above this many bytes are compressed.
 LONG = 2048
-
-
-@cache
-def static_files() -> dict[str, tuple[bytes, str]]:
-    """Return the files of the page by name; nothing else can be asked for."""
-    return {
-        path.relative_to(STATIC).as_posix(): (path.read_bytes(), TYPES[path.suffix])
-        for path in sorted(STATIC.rglob("*"))
-        if path.is_file() and path.suffix in TYPES
-    }
 
 
 def explorer_app(session: Session, *, token: str, hosts: frozenset[str]) -> Guard:
@@ -63,27 +45,18 @@ def explorer_app(session: Session, *, token: str, hosts: frozenset[str]) -> Guar
         hosts: Names and ports under which the server is reached.
     """
     jobs = Jobs()
-    post = {
-        "plane": _computed(jobs, ask.PlaneRequest, "quick", lambda a, job: session.plane(a)),
-        "raster": _computed(jobs, ask.RasterRequest, "quick", lambda a, job: session.raster(a)),
-        "cells": _computed(jobs, ask.CellsRequest, "long", session.cells),
-        "cell": _computed(jobs, ask.CellRequest, "hover", lambda a, job: session.cell(a)),
-        "colours": _computed(jobs, ask.ColoursRequest, "colour", lambda a, job: session.colours(a)),
-        "point": _computed(jobs, ask.PointRequest, "point", lambda a, job: session.point(a)),
-        "similar": _computed(jobs, ask.PointRequest, "similar", lambda a, job: session.similar(a)),
-        "segment": _computed(
-            jobs, ask.SegmentRequest, "segment", lambda a, job: session.segment(a)
-        ),
-        "examples": _computed(
-            jobs, ask.ExamplesRequest, "examples", lambda a, job: session.examples(a)
-        ),
-    }
+    views = [make(session) for make in VIEWS]
+    questions = {name: each for view in views for name, each in view.questions.items()}
     routes = [
         Route("/", _page),
         Route("/static/{name:path}", _static),
-        Route("/api/session", _session(jobs, session)),
+        Route("/api/session", _session(jobs, session, views)),
         Route("/api/progress", _progress(jobs)),
-        *(Route(f"/api/{name}", run, methods=["POST"]) for name, run in post.items()),
+        *(
+            Route(f"/api/{name}", _computed(jobs, question), methods=["POST"])
+            for name, question in questions.items()
+        ),
+        *(route for view in views for route in view.routes),
     ]
     app = Starlette(routes=routes)
     app.state.jobs = jobs
@@ -91,20 +64,23 @@ def explorer_app(session: Session, *, token: str, hosts: frozenset[str]) -> Guar
 
 
 async def _page(request: Request) -> Response:
-    body, kind = static_files()["index.html"]
+    body, kind = page_files()["index.html"]
     return Response(body, media_type=kind)
 
 
 async def _static(request: Request) -> Response:
-    file = static_files().get(request.path_params["name"])
+    file = page_files().get(request.path_params["name"])
     if file is None:
         return Response("no such file.", status_code=404, media_type="text/plain")
     return Response(file[0], media_type=file[1])
 
 
-def _session(jobs: Jobs, session: Session) -> Endpoint:
+def _session(jobs: Jobs, session: Session, views: Sequence[ViewRoutes]) -> Endpoint:
+    def facts() -> Facts:
+        return session.about() | {"views": {view.name: view.about() for view in views}}
+
     async def about(request: Request) -> Response:
-        job, future = jobs.start("session", "session", _single(session.about), seconds=60)
+        job, future = jobs.start("session", "session", _single(facts), seconds=60)
         return await _answered(request, job, future, lambda facts: JSONResponse(facts))
 
     return about
@@ -118,17 +94,12 @@ def _single(function: Callable[[], Any]) -> Callable[[Job], Generator[None, None
     return steps
 
 
-def _computed(
-    jobs: Jobs,
-    model: type[A],
-    kind: Kind,
-    answer: Callable[[A, Job], Generator[None, None, Any]],
-) -> Endpoint:
+def _computed(jobs: Jobs, question: Question) -> Endpoint:
     """Return an endpoint that checks a request, computes in a job, and answers in bytes."""
 
     async def computed(request: Request) -> Response:
         try:
-            asked = model.model_validate_json(await request.body())
+            asked = question.request.model_validate_json(await request.body())
         except ValidationError as error:
             return _refused(400, ask.first_error(error))
         except TooLargeError:
@@ -139,9 +110,11 @@ def _computed(
         client = str(getattr(asked, "client", ""))
 
         def steps(job: Job) -> Generator[None, None, bytes]:
-            return packed(*(yield from answer(asked, job)))
+            return packed(*(yield from question.answer(asked, job)))
 
-        job, future = jobs.start(client, kind, steps, seconds=seconds)
+        job, future = jobs.start(
+            client, question.kind, steps, seconds=seconds, thread=question.thread
+        )
         accepts = "gzip" in request.headers.get("accept-encoding", "")
         return await _answered(request, job, future, lambda data: _binary(data, accepts=accepts))
 

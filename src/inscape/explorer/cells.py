@@ -43,13 +43,16 @@ def cut(
 
 
 def cell_arrays(
-    subject: ExploredSubject, regions: PlaneRegions, half: tuple[float, float]
+    subject: ExploredSubject,
+    regions: PlaneRegions,
+    half: tuple[float, float],
+    precision: type[np.floating[Any]] = np.float32,
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return facts and arrays of cells: geometry in units of the window, and what colours them."""
     scale = 1.0 / np.array(half)
     first = regions.first.numpy()
-    arrays = {
-        "vertices": (regions.vertices.numpy() * scale).astype(np.float32),
+    arrays: dict[str, Array] = {
+        "vertices": (regions.vertices.numpy() * scale).astype(precision),
         "corners": regions.corners.numpy().astype(np.uint32),
         "counts": np.diff(first).astype(np.uint16),
         "layers": corner_layers(regions),
@@ -68,22 +71,27 @@ def cell_arrays(
     if subject.is_competing:
         pieces = class_pieces(subject, regions)
         arrays |= {
-            "pieceVertices": (pieces.vertices * scale).astype(np.float32),
+            "pieceVertices": (pieces.vertices * scale).astype(precision),
             "pieceCounts": pieces.counts,
             "pieceClasses": pieces.classes,
             "pieceCells": pieces.cells,
         }
-        facts |= _boundary(regions, arrays, scale)
+        facts |= _boundary(regions, arrays, scale, precision)
     return facts, arrays
 
 
-def _boundary(regions: PlaneRegions, arrays: dict[str, Array], scale: Array) -> dict[str, Any]:
+def _boundary(
+    regions: PlaneRegions,
+    arrays: dict[str, Array],
+    scale: Array,
+    precision: type[np.floating[Any]],
+) -> dict[str, Any]:
     """Add the decision boundary to the arrays; return its length, or why there is none."""
     try:
         line = decision_boundary(regions)
     except ValueError as error:  # regions too narrow for float64
         return {"boundary": None, "boundaryReason": str(error)}
-    arrays["boundary"] = (line.points.numpy() * scale).astype(np.float32)
+    arrays["boundary"] = (line.points.numpy() * scale).astype(precision)
     arrays["boundaryFirst"] = line.first.numpy().astype(np.uint32)
     return {"boundary": line.length}
 

@@ -5,15 +5,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from inscape.runtime.deadline import now
 from inscape.runtime.progress import silence
 
 R = TypeVar("R")
-Kind = Literal[
-    "quick", "long", "hover", "colour", "point", "similar", "segment", "examples", "session"
-]
+Thread = Literal["quick", "long", "similar", "lab"]
 
 #: Jobs that are remembered.
 JOBS = 64
@@ -74,7 +72,7 @@ class Job:
 
 
 class Jobs:
-    """Who computes when: a thread for exact regions, one for gradients, and one for the rest.
+    """Who computes when: threads for exact regions, gradients, trainings, and one for the rest.
 
     A client has one job of each kind; a newer one stops it. Clients that have not asked for longest
     are forgotten.
@@ -82,8 +80,8 @@ class Jobs:
 
     def __init__(self) -> None:
         self._threads = {
-            kind: ThreadPoolExecutor(1, thread_name_prefix=f"explorer-{kind}")
-            for kind in ("quick", "long", "similar")
+            name: ThreadPoolExecutor(1, thread_name_prefix=f"explorer-{name}")
+            for name in get_args(Thread)
         }
         self._latest: OrderedDict[tuple[str, str], Job] = OrderedDict()
         self._lock = threading.Lock()
@@ -91,10 +89,11 @@ class Jobs:
     def start(
         self,
         client: str,
-        kind: Kind,
+        kind: str,
         steps: Callable[[Job], Generator[None, None, R]],
         *,
         seconds: float,
+        thread: Thread = "quick",
     ) -> tuple[Job, Future[R]]:
         """Begin a computation, and stop the one of the same client and kind."""
         job = Job(seconds)
@@ -106,7 +105,7 @@ class Jobs:
             while len(self._latest) > JOBS:
                 _, oldest = self._latest.popitem(last=False)
                 oldest.stop()
-        return job, self._threads[kind if kind in self._threads else "quick"].submit(job.run, steps)
+        return job, self._threads[thread].submit(job.run, steps)
 
     def latest(self, client: str) -> Job | None:
         """Return the long job of a client, the last that was begun."""

@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from torch import nn
+
 from inscape.explorer.subject import ExploredSubject, explored_subject
+from inscape.loaders import OpenedData, one_output, open_model
 from inscape.report import prepare
+from inscape.report.look.example import SEED, example
 from inscape.report.look.opening import opened_example, opened_subject
 
 #: What opens the built-in example.
@@ -13,6 +17,10 @@ from inscape.report.look.opening import opened_example
 
 opened = opened_example(quiet=True)
 model, x = opened.model.model, opened.data.measured[0]"""
+#: What trains it from another seed.
+ANOTHER_CODE = """from inscape.explorer.opening import another_example
+
+other = another_example(opened.data)"""
 
 
 def explored(
@@ -42,13 +50,43 @@ def explored(
         command=command,
         page=False,
     )
-    return explored_subject(prepared, code=code, trajectory=opened.trajectory)
+    other = _other(options, computing, opened.data)
+    return explored_subject(prepared, code=code, trajectory=opened.trajectory, other=other)
+
+
+def _other(
+    options: Mapping[str, Any], computing: Mapping[str, Any], data: OpenedData
+) -> tuple[nn.Module, str, str] | None:
+    """Return the second network with its title and its code; of the example another seed."""
+    what, weights = options.get("other"), options.get("other_weights")
+    if what is None and weights is None:
+        if options["model"] is not None:
+            return None
+        model, title = another_example(data), "the same network, trained from another seed"
+        return model, title, ANOTHER_CODE
+    what = what or options["model"]
+    if what is None:
+        raise ValueError("--with-weights needs --model or --with: say whose weights they are.")
+    arguments = {
+        "weights": weights, "trust": options["trust"], "max_size": options["max_size"],
+        "device": computing["device"], "dtype": computing["dtype"],
+    }  # fmt: skip
+    opened = one_output(open_model(what, **arguments), data, options["take"])
+    given = {k: v for k, v in arguments.items() if v not in (None, False, "auto")}
+    words = "".join(f", {name}={str(value)!r}" for name, value in given.items())
+    code = f"other = inscape.loaders.open_model({what!r}{words}).model"
+    return opened.model, opened.source, code
+
+
+def another_example(data: OpenedData) -> nn.Module:
+    """Return the network of the built-in example, trained from another seed."""
+    return example(data, quiet=True, seed=SEED + 1)[0].model
 
 
 def _code(model: str, data: str, arguments: Mapping[str, Any]) -> str:
     """Return Python that opens a model and its data with the arguments that are not the usual."""
     lines = [f"    {model!r},", f"    {data!r},"]
-    usual = (None, False, "auto", "none", {})
+    usual: tuple[Any, ...] = (None, False, "auto", "none", {})
     for name, value in arguments.items():
         if name == "preparation":
             value = {k: v for k, v in value.items() if v not in usual}

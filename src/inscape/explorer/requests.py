@@ -13,13 +13,15 @@ Client = Annotated[str, Field(pattern=r"^[a-z0-9]{1,32}$")]
 Pair = tuple[Coordinate, Coordinate]
 
 
-class _Request(BaseModel):
+class AnyRequest(BaseModel):
+    """What every request holds: who asks; fields that are not known are refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     client: Client = "page"
 
 
-class PlaneRequest(_Request):
+class PlaneRequest(AnyRequest):
     """A plane, and the network that is seen in it."""
 
     kind: Kind = "examples"
@@ -51,18 +53,19 @@ class CellsRequest(WindowRequest):
     seconds: Annotated[float, Field(gt=0, le=60)] = 30.0
 
 
-class CellRequest(_Request):
+class CellRequest(AnyRequest):
     """A cell of a window that was cut before."""
 
     view: Annotated[int, Field(ge=0)]
     cell: Annotated[int, Field(ge=0, lt=2**31)]
 
 
-class ColoursRequest(_Request):
-    """The colours of a window that was cut before."""
+class ColoursRequest(AnyRequest):
+    """The colours of a window that was cut before, perhaps on the scale of another."""
 
     view: Annotated[int, Field(ge=0)]
     by: Literal["pattern", "map"]
+    like: Annotated[int, Field(ge=0)] | None = None
 
 
 class PointRequest(PlaneRequest):
@@ -78,7 +81,46 @@ class SegmentRequest(PlaneRequest):
     end: Pair
 
 
-class ExamplesRequest(_Request):
+class FigureRequest(AnyRequest):
+    """A figure of a window that was cut before."""
+
+    view: Annotated[int, Field(ge=0)]
+    format: Literal["pdf", "svg", "png"] = "pdf"
+    colour: Literal["class", "confidence", "pattern", "map"] = "class"
+    edges: Literal["plain", "layer", "none"] = "plain"
+
+
+class CurvesRequest(AnyRequest):
+    """The training at some of its recorded steps."""
+
+    steps: Annotated[tuple[Row, ...], Field(min_length=1, max_length=8)]
+
+
+class FilmRequest(WindowRequest):
+    """A moving picture of a window, with at most so many steps."""
+
+    format: Literal["gif", "webp", "mp4"] = "gif"
+    colour: Literal["class", "confidence", "pattern", "map"] = "class"
+    edges: Literal["plain", "layer", "none"] = "plain"
+    steps: Annotated[int, Field(ge=1, le=60)] = 40
+    pixels: Annotated[int, Field(ge=80, le=800)] = 480
+    seconds: Annotated[float, Field(gt=0, le=600)] = 300.0
+
+
+class SavedRequest(PlaneRequest):
+    """A window as one file to send; the first of its plane if none is named."""
+
+    centre: Pair | None = None
+    half: tuple[Extent, Extent] | None = None
+    start: Annotated[str, Field(max_length=2000)] = ""
+    seconds: Annotated[float, Field(gt=0, le=600)] = 240.0
+
+
+class PairRequest(AnyRequest):
+    """The examples on which both networks disagree."""
+
+
+class ExamplesRequest(AnyRequest):
     """Examples, by number."""
 
     rows: Annotated[tuple[Row, ...], Field(min_length=1, max_length=96)]

@@ -1,7 +1,10 @@
 """The session: what a page asks for, answered for one subject."""
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from inscape.explorer import requests as ask
 from inscape.explorer.cells import cell_arrays, cut_in_time
@@ -27,10 +30,14 @@ SMALLEST = 1e-10
 
 
 class Session:
-    """Answers requests about one subject; every answer is facts and arrays."""
+    """Answers requests about one subject; every answer is facts and arrays.
 
-    def __init__(self, subject: ExploredSubject) -> None:
+    ``results`` is the folder of the records that the labs and the pages of papers read.
+    """
+
+    def __init__(self, subject: ExploredSubject, *, results: Path = Path("results")) -> None:
         self.subject = subject
+        self.results = results
         self.views = Views()
         self._planes: dict[tuple[object, ...], ExploredPlane] = {}
 
@@ -114,7 +121,27 @@ class Session:
         """Answer with colours of the cells of a window."""
         yield
         view = self.views.get(asked.view, asked.client)
-        return {"view": asked.view}, {"rgb": cell_colours(view.regions, asked.by)}
+        like = None if asked.like is None else self.views.get(asked.like, asked.client).regions
+        return {"view": asked.view}, {"rgb": cell_colours(view.regions, asked.by, like)}
+
+    def figure(self, asked: ask.FigureRequest) -> Answer:
+        """Answer with the figure of a window, drawn by the library."""
+        from inscape.explorer.window_figure import window_figure
+
+        yield
+        view = self.views.get(asked.view, asked.client)
+        data = window_figure(
+            self.subject, view.regions, colour=asked.colour, edges=asked.edges,
+            format=asked.format, title=self.subject.title,
+        )  # fmt: skip
+        return {"bytes": len(data)}, {"file": np.frombuffer(data, np.uint8)}
+
+    def saved(self, asked: ask.SavedRequest) -> Answer:
+        """Answer with a window as one file to send."""
+        from inscape.explorer.saved_slice import saved_slice
+
+        page, facts = yield from saved_slice(self, asked)
+        return facts, {"file": np.frombuffer(page, np.uint8)}
 
     def point(self, asked: ask.PointRequest) -> Answer:
         """Answer with what is known of one point."""

@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from inscape._core import UnsupportedModelError
 from inscape._core.checks import Function
 from inscape.functional.jacobians import MEMORY, probe
+from inscape.functional.precision import in_precision
 from inscape.functional.substitution import checked_copy
 from inscape.loaders import OpenedData
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.regions.plane_windows import PlaneWindows
 from inscape.report import Prepared
 from inscape.report.look.subject import Subject, seconds_per_row
+from inscape.similarity.slice_difference import BothNetworks
 from inscape.training import Trajectory
 from inscape.training.trajectory import stand_at
 
@@ -90,6 +92,7 @@ class ExploredSubject:
     code: str
     other: nn.Module | None = None
     other_title: str = ""
+    other_code: str = ""
     trajectory: Trajectory | None = None
     _networks: dict[tuple[str, int], ExploredNetwork] = field(default_factory=dict)
 
@@ -126,8 +129,8 @@ class ExploredSubject:
         return [] if self.trajectory is None else self.trajectory.checkpoints.tolist()
 
     def network(self, which: str = "first", step: int = -1) -> ExploredNetwork:
-        """Return a network: the first, the other, or the first at a recorded step (-1: now)."""
-        if which == "other" and self.other is None:
+        """Return a network: the first, the other, both as one, or the first at a recorded step."""
+        if which != "first" and self.other is None:
             raise ValueError(
                 "the other network must be given at the start, found none: run inscape explore "
                 "--with OTHER."
@@ -147,13 +150,22 @@ class ExploredSubject:
     def _opened(self, which: str, step: int) -> ExploredNetwork:
         if which == "other":
             assert self.other is not None
-            return explored_network(self.other, self.x, self.other_title)
+            return explored_network(self.other, self.x.to(_dtype(self.other)), self.other_title)
+        if which == "both":
+            return self._both()
         if step < 0:
             return explored_network(self.subject.model, self.x, self.title)
         assert self.trajectory is not None
         body = checked_copy(self.subject.model, self.x)
         stand_at(body, self.trajectory, step)
         return explored_network(body, self.x, f"step {step}")
+
+    def _both(self) -> ExploredNetwork:
+        """Return both networks as one, whose regions are the refinement of theirs."""
+        assert self.other is not None
+        first, wide, _ = in_precision(self.subject.model, self.x, "float64")
+        second, _, _ = in_precision(self.other, self.x, "float64")
+        return explored_network(BothNetworks(first, second).eval(), wide, "both")
 
     def class_name(self, number: int) -> str:
         """Return what a class, or an output of no known meaning, is called."""
@@ -193,9 +205,16 @@ def explored_subject(
     *,
     code: str,
     trajectory: Trajectory | None = None,
-    other: tuple[nn.Module, str] | None = None,
+    other: tuple[nn.Module, str, str] | None = None,
 ) -> ExploredSubject:
-    """Return what a prepared look would measure, to be explored."""
+    """Return what a prepared look would measure, to be explored.
+
+    Args:
+        prepared: Model and data.
+        code: Lines of Python that open them.
+        trajectory: The recorded training of the model.
+        other: A second network, its title, and lines of Python that open it.
+    """
     model = prepared.subject.model
     if other is not None:
         _check_other(other[0], prepared.subject)
@@ -206,18 +225,34 @@ def explored_subject(
         code=code,
         other=None if other is None else other[0],
         other_title="" if other is None else other[1],
+        other_code="" if other is None else other[2],
         trajectory=_fitting(model, trajectory),
     )
 
 
 def _check_other(other: nn.Module, subject: Subject) -> None:
     """Refuse a second network whose inputs or outputs are others."""
-    outputs = probe(other, subject.x[:3]).outputs
+    x = subject.x[:3].to(_dtype(other))
+    try:
+        outputs = probe(other, x).outputs
+    except (RuntimeError, ValueError, TypeError) as error:
+        shape = "x".join(map(str, x.shape[1:]))
+        fault = str(error).partition("\n")[0]
+        raise ValueError(
+            f"the network of --with must have the same inputs, found that it fails on those of "
+            f"shape {shape} ({fault:.200}): pass one that reads the same data."
+        ) from error
     if outputs != subject.probe.outputs:
         raise ValueError(
             f"both networks must have as many outputs, found {subject.probe.outputs} and "
             f"{outputs}: pass one with the same classes to --with."
         )
+
+
+def _dtype(model: nn.Module) -> torch.dtype:
+    """Return the precision of a network's parameters."""
+    own = (p.dtype for p in model.parameters() if p.is_floating_point())
+    return next(own, torch.float32)
 
 
 def _fitting(model: nn.Module, trajectory: Trajectory | None) -> Trajectory | None:

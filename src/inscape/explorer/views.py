@@ -41,10 +41,12 @@ class Views:
 
     def get(self, number: int, client: str) -> View:
         """Return a window of a client."""
-        view = self._views.get(number)
-        if view is None or view.client != client:
-            raise LookupError("this window is forgotten by now: move it a little to cut it anew.")
-        return view
+        with self._lock:
+            view = self._views.get(number)
+            if view is not None and view.client == client:
+                self._views.move_to_end(number)
+                return view
+        raise LookupError("this window is forgotten by now: move it a little to cut it anew.")
 
     def _cells(self) -> int:
         return sum(view.regions.cells for view in self._views.values())

@@ -12,6 +12,7 @@ from inscape.figures import regions_closed as regions_closed
 from inscape.figures import regions_lines as regions_lines
 from inscape.figures import regions_points as regions_points
 from inscape.figures import robustness as robustness
+from inscape.figures import sensitivity as sensitivity
 from inscape.figures import similarity as similarity
 from inscape.figures import smoothness as smoothness
 from inscape.figures import spectra as spectra

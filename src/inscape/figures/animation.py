@@ -1,6 +1,8 @@
-"""A training as a moving picture: GIF, WebP or animated PNG."""
+"""A training as a moving picture: GIF, WebP, animated PNG, or MP4 with the extra ``video``."""
 
 import io
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from inscape.figures.hues import Color
 from inscape.figures.style import styled
 from inscape.files.atomic import write
 from inscape.regions.region_evolution import RegionEvolution
+from inscape.runtime.extras import need
 from inscape.runtime.progress import progress
 
 #: How Pillow is to write each format.
@@ -19,6 +22,8 @@ FORMATS: dict[str, dict[str, Any]] = {
     ".webp": {"format": "WEBP", "quality": 90, "method": 4},
     ".png": {"format": "PNG"},
 }
+#: What is encoded by ffmpeg, for which there is an extra.
+VIDEO = ".mp4"
 #: The last picture stays this many times as long as the others.
 REST = 5
 
@@ -36,20 +41,16 @@ def animate(
 
     Args:
         evolution: Regions at some steps; the more steps, the smoother.
-        path: File to write; its suffix is gif, webp or png (animated).
-        seconds: Time of one round; it repeats for ever.
+        path: File to write; its suffix is gif, webp, png (animated) or, with the extra ``video``,
+            mp4.
+        seconds: Time of one round; all but mp4 repeat for ever.
         color: What cells are coloured by, as for ``draw_regions``; colours match those of the last
             step.
         boundary: Whether to draw on top where the decision changes.
         pixels: Width of the picture.
     """
     path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in FORMATS:
-        raise ValueError(
-            f"the suffix of a moving picture must be one of {', '.join(FORMATS)}, found "
-            f"{path.suffix!r}: rename {path}."
-        )
+    suffix = checked_suffix(path)
     if not seconds > 0:
         raise ValueError(f"seconds must be above 0, found {seconds}: raise seconds.")
     frames = []
@@ -57,6 +58,37 @@ def animate(
         for place in range(len(evolution.steps)):
             frames.append(_frame(evolution, place, color, boundary, pixels))
             bar.advance()
+    write(path, moving_picture(frames, suffix, seconds=seconds))
+    return path
+
+
+def checked_suffix(path: Path) -> str:
+    """Return the suffix of a moving picture, or raise if it is of another kind."""
+    suffix = path.suffix.lower()
+    if suffix not in (*FORMATS, VIDEO):
+        raise ValueError(
+            f"the suffix of a moving picture must be one of {', '.join((*FORMATS, VIDEO))}, found "
+            f"{path.suffix!r}: rename {path}."
+        )
+    if suffix == VIDEO:
+        _encoder()
+    return suffix
+
+
+def _encoder() -> Any:
+    return need("imageio_ffmpeg", extra="video", why="a moving picture as MP4")
+
+
+def moving_picture(frames: Sequence[Any], suffix: str, *, seconds: float) -> bytes:
+    """Return images one after the other as a file; the last stays longer.
+
+    Args:
+        frames: Images of one size.
+        suffix: Of ``FORMATS``, or ``VIDEO``.
+        seconds: Time of one round.
+    """
+    if suffix == VIDEO:
+        return _video(frames, seconds)
     tick = round(1000 * seconds / (len(frames) - 1 + REST))
     look = FORMATS[suffix]
     if len(frames) > 1:
@@ -64,8 +96,25 @@ def animate(
         look = {**look, "save_all": True, "append_images": frames[1:], "duration": times, "loop": 0}
     out = io.BytesIO()
     frames[0].save(out, **look)
-    write(path, out.getvalue())
-    return path
+    return out.getvalue()
+
+
+def _video(frames: Sequence[Any], seconds: float) -> bytes:
+    """Return images as H.264 in MP4; widths and heights are made even, as it requires."""
+    encoder = _encoder()
+    all_frames = [*frames, *[frames[-1]] * (REST - 1)]
+    width, height = (side - side % 2 for side in frames[0].size)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"moving{VIDEO}"
+        writer = encoder.write_frames(
+            str(path), (width, height), fps=len(all_frames) / seconds, codec="libx264",
+            macro_block_size=2, output_params=["-movflags", "+faststart"],
+        )  # fmt: skip
+        writer.send(None)
+        for frame in all_frames:
+            writer.send(frame.crop((0, 0, width, height)).tobytes())
+        writer.close()
+        return path.read_bytes()
 
 
 def _frame(

@@ -7,7 +7,6 @@ is checked once: gradients by the substituted values must equal those by its own
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from weakref import WeakKeyDictionary
 
 import torch
@@ -15,6 +14,7 @@ from jaxtyping import Shaped
 from torch import Tensor, nn
 
 from inscape._core import checks
+from inscape._core.copies import module_copy
 from inscape._core.sampling import generator
 from inscape.errors import UnsupportedModelError
 from inscape.functional.batch_independence import trial_samples
@@ -78,9 +78,9 @@ def refuse_stale_copy(model: nn.Module, x: Shaped[Tensor, "n *d"]) -> None:
 
 
 def deep_copy(model: nn.Module) -> nn.Module:
-    """Return ``copy.deepcopy(model)``, or raise with the reason why it fails."""
+    """Return a deep copy of a module, or raise with the reason why there is none."""
     try:
-        return deepcopy(model)
+        return module_copy(model)
     except Exception as error:
         raise UnsupportedModelError(
             "the model must be copied before its parameters change, but copy.deepcopy raised "

@@ -40,9 +40,10 @@ def changed_verdicts(outcomes: Sequence[ExperimentOutcome], before: Mapping[str,
     """Return the page of changed verdicts as Markdown.
 
     Args:
-        outcomes: What the records give now.
+        outcomes: What the records give now; what version 1 never judged is left out.
         before: The verdict on each claim before, by experiment.
     """
+    outcomes = [outcome for outcome in outcomes if outcome.id in before]
     rows = list(changes(outcomes, before))
     claims = sum(len(outcome.judgements) for outcome in outcomes)
     lines = [

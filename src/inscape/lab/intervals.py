@@ -15,6 +15,10 @@ TAIL = 0.025
 Z = 1.959963984540054
 #: Draws of a studentised bootstrap.
 DRAWS = 4000
+#: A draw whose standard error is so small a fraction of the sample's own has none but rounding.
+ROUNDING = 1e-9
+#: Stands for infinity where percentiles are interpolated.
+HUGE = 1e300
 
 
 def clopper_pearson(successes: int, n: int) -> Ends:
@@ -65,12 +69,27 @@ def studentised(
     rolls = np.random.default_rng(seed).integers(len(units), size=(DRAWS, len(units)))
     value, se = (float(part[0]) for part in statistic(units[None]))
     values, errors = statistic(units[rolls])
-    usable = (errors > 0) & np.isfinite(values)
-    if se == 0 or 2 * usable.sum() < DRAWS:
-        return -math.inf, math.inf, se
-    t = (values[usable] - value) / errors[usable]
-    lower, upper = np.quantile(t, [TAIL, 1 - TAIL])
-    return value - float(upper) * se, value - float(lower) * se, se
+    return *_studentised_ends(value, se, values, errors), se
+
+
+def _studentised_ends(value: float, se: float, values: Array, errors: Array) -> Ends:
+    """Return the ends that the draws give; infinite ones if too many draws have no error.
+
+    A draw of equal units is infinitely many of its own standard errors away. To leave it out would
+    leave out one side: of values at the end of their range all draws without the others are equal.
+    """
+    defined = np.isfinite(values) & np.isfinite(errors)
+    if not se > 0 or 2 * (defined & (errors > ROUNDING * se)).sum() < len(values):
+        return -math.inf, math.inf
+    gaps, widths = values[defined] - value, errors[defined]
+    gaps[np.abs(gaps) <= ROUNDING * se] = 0.0
+    t = np.where(
+        widths > ROUNDING * se, gaps / np.maximum(widths, ROUNDING * se), HUGE * np.sign(gaps)
+    )
+    lower, upper = np.quantile(t, [TAIL, 1 - TAIL]).tolist()
+    if max(-lower, upper) > 1 / ROUNDING:
+        return -math.inf, math.inf
+    return value - upper * se, value - lower * se
 
 
 def log_mean(samples: Array) -> tuple[Array, Array]:
@@ -102,12 +121,7 @@ def by_jackknife(
     rolls = np.random.default_rng(seed).integers(len(entries), size=(draws, len(entries)))
     value, se = _left_out(entries, statistic)
     pairs = np.array([_left_out([entries[i] for i in roll], statistic) for roll in rolls.tolist()])
-    usable = np.isfinite(pairs).all(1) & (pairs[:, 1] > 0)
-    if not se > 0 or 2 * usable.sum() < draws:
-        return -math.inf, math.inf, se
-    t = (pairs[usable, 0] - value) / pairs[usable, 1]
-    lower, upper = np.quantile(t, [TAIL, 1 - TAIL])
-    return value - float(upper) * se, value - float(lower) * se, se
+    return *_studentised_ends(value, se, pairs[:, 0], pairs[:, 1]), se
 
 
 def _left_out(

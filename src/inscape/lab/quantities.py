@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from inscape._core.result import REAL, Range
+from inscape._core.result import CORRELATION, REAL, Range
 from inscape.lab.experiment import Estimate
 from inscape.lab.intervals import log_ratio_of_means, studentised
 from inscape.lab.records import Of, Record, Records, in_view
@@ -91,7 +91,7 @@ def mean_of(values: Sequence[Any], interval: Interval, within: Range = REAL) -> 
     if not values:
         return None
     if interval == "bootstrap":
-        return bootstrap_estimate(values)
+        return bootstrap_estimate(values, within=within)
     return mean_estimate(values, within=within)
 
 
@@ -298,7 +298,7 @@ class Tau(Relation):
 
     _: KW_ONLY
     interval: Interval = "bootstrap"
-    within: Range = REAL
+    within: Range = CORRELATION
     undefined: float | None = None
     complete: bool = False
 
@@ -338,7 +338,7 @@ class TauOfMeans(Relation):
         if not units:
             return None
         lines = [[column[key] for column in columns] for key in units]
-        return bootstrap_estimate(lines, _tau_of_means, draws=self.draws)
+        return bootstrap_estimate(lines, _tau_of_means, draws=self.draws, within=CORRELATION)
 
 
 def _tau_of_means(lines: Sequence[Sequence[float]]) -> float:

@@ -231,12 +231,15 @@ def bootstrap_estimate(
     statistic: Callable[[Sequence[Any]], float] | None = None,
     draws: int = 2000,
     seed: int = 0,
+    *,
+    within: Range = REAL,
 ) -> Estimate:
     """Return a statistic with the interval of a bootstrap over data sets.
 
     Whole data sets are drawn, with replacement: runs on one data set are not independent. The
     interval is that between percentiles where there are 20 data sets or more; of 5 to 19 it is
-    studentised, by the jackknife, where the statistic is smooth enough to have an error in it.
+    studentised, by the jackknife, where the statistic is smooth enough to have an error in nearly
+    all draws. Where it has not, percentiles are shown, which are too few data sets for a verdict.
 
     Args:
         values_by_dataset: One entry for each data set: a number, or all that the statistic needs
@@ -244,6 +247,7 @@ def bootstrap_estimate(
         statistic: Gives a number for a list of such entries; the mean by default.
         draws: How many times as many data sets are drawn as there are.
         seed: Seed of the draws; the global generator is left alone.
+        within: Range of the statistic; what of the interval lies beyond it is cut off.
     """
     values = values_by_dataset
     entries = list(values.values() if isinstance(values, Mapping) else values)
@@ -258,6 +262,7 @@ def bootstrap_estimate(
     if STUDENTISED <= n < PERCENTILES:
         low, high, se = by_jackknife(entries, of, min(draws, JACKKNIFES), seed)
         if math.isfinite(low):
+            low, high = max(low, within[0]), min(high, within[1])
             return Estimate(
                 value=value, low=low, high=high, se=se, n=n, interval="studentised",
                 method=f"studentised bootstrap over {n} data sets",

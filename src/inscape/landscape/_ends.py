@@ -202,8 +202,10 @@ def _dense_ends(problem: LossFunction, matrix: Matrix) -> SpectrumEnds:
     dense = product.matrix().cpu()
     checks.finite(dense, "parameters")
     values, vectors = torch.linalg.eigh(dense)
-    size = float(values.abs().max())
     low, high = float(values[0]), float(values[-1])
+    unit = _power_of_two(max(-low, high))  # squares and products of huge curvatures overflow
+    dense, values, low, high = dense / unit, values / unit, low / unit, high / unit
+    size = max(-low, high)
     residuals = [float((dense @ vectors[:, k] - values[k] * vectors[:, k]).norm()) for k in (0, -1)]
     margin = LEAST_ROUNDING * len(dense) * EPSILON * size + max(residuals)
     below, error = inertia_below(dense, low - margin)
@@ -211,15 +213,20 @@ def _dense_ends(problem: LossFunction, matrix: Matrix) -> SpectrumEnds:
     error = max(error, other)
     proved = below == above == 0 and error <= margin
     return SpectrumEnds(
-        smallest=low,
-        largest=high,
-        residuals=(residuals[0], residuals[1]),
-        rounding=LEAST_ROUNDING * EPSILON * size,
-        below=low - margin - error,
-        above=high + margin + error,
+        smallest=low * unit,
+        largest=high * unit,
+        residuals=(residuals[0] * unit, residuals[1] * unit),
+        rounding=LEAST_ROUNDING * EPSILON * size * unit,
+        below=(low - margin - error) * unit,
+        above=(high + margin + error) * unit,
         proof="inertia" if proved else "probability",
         failure=0.0 if proved else FAILURE,
         converged=True,
         products=product.products,
         vectors=(vectors[:, 0], vectors[:, -1]),
     )
+
+
+def _power_of_two(size: float) -> float:
+    """Return a number by which a size is divided without rounding to lie between 1/2 and 1."""
+    return math.ldexp(1.0, min(max(math.frexp(size)[1], -1000), 1000))

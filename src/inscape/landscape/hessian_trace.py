@@ -151,7 +151,9 @@ def _traces(
         checks.finite(dense, "parameters")
         yield result(float(dense.double().trace()), [])
         return
-    sketch = torch.stack([product(row) for row in signs(products // 3)])
+    # Signs would be alike on a few coordinates, and miss a part of a matrix of low rank.
+    directions = torch.randn(products // 3, problem.size, generator=rng, dtype=torch.float64)
+    sketch = torch.stack([product(row) for row in directions.to(like)])
     checks.finite(sketch, "parameters")
     basis = torch.linalg.qr(sketch.T).Q
     exact = sum(float((column @ product(column)).double()) for column in basis.T)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from inscape.errors import DataError, UnsupportedModelError, did_you_mean
 from inscape.loaders.lookups import Kind, Lookup, LookupReached, Putting, Watching
-from inscape.loaders.parts import Key, Parts
+from inscape.loaders.parts import Key, Parts, nested
 
 #: Names of the inputs of models, and of their outputs, as tensors.
 Inputs = Mapping[Key, Tensor]
@@ -129,7 +129,8 @@ def nearest_rows(embedded: Tensor, table: Tensor) -> Tensor:
 
 
 def called(model: nn.Module, inputs: Inputs, fixed: Mapping[str, Any]) -> Any:
-    """Call a model with inputs by place and by name."""
+    """Call a model with inputs by place and by name, dictionaries among them."""
+    inputs = nested(inputs)
     places = [inputs[key] for key in sorted(key for key in inputs if isinstance(key, int))]
     names = {key: tensor for key, tensor in inputs.items() if isinstance(key, str)}
     return model(*places, **names, **fixed)

@@ -100,7 +100,7 @@ def _is_linear(model: Any) -> bool:
     rows = np.random.default_rng(0).standard_normal((4, inputs))
     values = np.asarray(_function(model)[0](rows), np.float64).reshape(4, -1)
     outputs = rows @ np.atleast_2d(model.coef_).T + model.intercept_
-    score = getattr(model, "decision_function", None)
+    score = _method(model, "decision_function")
     values = values if score is None else np.asarray(score(rows), np.float64).reshape(4, -1)
     return outputs.shape == values.shape and bool(np.allclose(outputs, values))
 
@@ -144,16 +144,34 @@ def _function(model: Any) -> tuple[Callable[[Array], Array], str]:
     """Return the function of a model that says most, and its name."""
     if not hasattr(model, "n_features_in_") and not hasattr(model, "steps"):
         raise _unfitted(model)
-    if (shares := getattr(model, "predict_proba", None)) is not None:
+    if (shares := _method(model, "predict_proba")) is not None:
         return lambda rows: _logarithms(shares(rows)), "the logarithm of predict_proba"
     for name in ("decision_function", "predict"):
-        function = getattr(model, name, None)
-        if function is not None and not (name == "predict" and hasattr(model, "classes_")):
+        function = _method(model, name)
+        names_only = name == "predict" and (hasattr(model, "classes_") or _is_clusterer(model))
+        if function is not None and not names_only:
             return function, name
     raise UnsupportedModelError(
         f"a {type(model).__name__} must predict numbers to be measured, found no predict_proba, "
         "decision_function or predict that does: pass the model that follows it."
     )
+
+
+def _method(model: Any, name: str) -> Callable[[Array], Array] | None:
+    """Return a method of arrays; one that knows its columns by name is called with a frame."""
+    method: Callable[[Any], Array] | None = getattr(model, name, None)
+    columns = getattr(model, "feature_names_in_", None)
+    if method is None or columns is None:
+        return method
+    import pandas as pd
+
+    called = method
+    return lambda rows: called(pd.DataFrame(rows, columns=columns))
+
+
+def _is_clusterer(model: Any) -> bool:
+    """Tell whether a model returns numbers of clusters, which are names."""
+    return bool(sys.modules["sklearn.base"].is_clusterer(_steps(model)[1]))
 
 
 def _logarithms(probabilities: Any) -> Array:

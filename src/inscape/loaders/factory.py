@@ -8,7 +8,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from copy import deepcopy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from inscape._core.copies import module_copy
 from inscape.errors import UnsupportedModelError, did_you_mean
 from inscape.loaders.files import existing
 
@@ -40,7 +40,7 @@ def build(spec: str) -> tuple[Any, tuple[str, ...]]:
         module = _import_file(path) if path else _import_module(home)
         target = _attribute(module, name, home)
         if isinstance(target, nn.Module):
-            return deepcopy(target), ()
+            return module_copy(target), ()
         if not callable(target):
             return target, ()
         _refuse_arguments(target, name, home)

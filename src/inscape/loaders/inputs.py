@@ -1,5 +1,6 @@
 """One input for a model that takes several, or tokens: examples that hold all of them."""
 
+import inspect
 from dataclasses import replace
 
 import torch
@@ -38,6 +39,7 @@ def one_input(
                 "the tokens as integers, or leave it out."
             )
         return opened, data
+    data = _in_one_dictionary(opened, data)
     integers = all(part.key == 0 for part in data.parts)
     if integers and embedding is None and accepts(opened, data):
         return opened, replace(data, parts=())  # integers that are measured as numbers
@@ -53,6 +55,27 @@ def one_input(
             raise
         return _several(opened, adapt(opened.model, inputs=inputs), data)
     return _embedded(opened, adapted, data)
+
+
+def _in_one_dictionary(opened: OpenedModel, data: OpenedData) -> OpenedData:
+    """Return inputs as entries of the only argument of a model that takes a dictionary of them."""
+    name = only_argument(opened.model)
+    keys = [part.key for part in data.parts]
+    if name is None or name in keys or not all(isinstance(key, str) for key in keys):
+        return data
+    parts = tuple(replace(part, key=f"{name}.{part.key}") for part in data.parts)
+    note = f"its inputs are entries of {name!r}, the only argument of the model"
+    return replace(data, parts=parts, notes=(*data.notes, note))
+
+
+def only_argument(model: torch.nn.Module) -> str | None:
+    """Return the name of the argument of a module that takes exactly one, None for others."""
+    try:
+        arguments = list(inspect.signature(model.forward).parameters.values())
+    except (TypeError, ValueError):  # it has no signature: a script, say
+        return None
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return arguments[0].name if len(arguments) == 1 and arguments[0].kind in positional else None
 
 
 def _has_embedding(opened: OpenedModel) -> bool:

@@ -1,7 +1,7 @@
 """Opening a model: an object, a factory with weights, an exported program, a saved file."""
 
-from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from inscape._core.copies import module_copy
 from inscape._core.precision import real_dtype, to_precision
 from inscape._core.unsupported_models import refuse_unreadable
 from inscape.errors import UnsupportedModelError
@@ -114,13 +115,20 @@ def _as_module(candidate: Any, source: str) -> tuple[nn.Module, tuple[str, ...]]
     if not isinstance(candidate, nn.Module):
         raise TypeError(
             f"{source} must be or return an nn.Module or a scikit-learn model, found "
-            f"{_kind(candidate)}: return the network itself."
+            f"{_kind(candidate)}: {_instead(candidate)}."
         )
     notes = []
     while (inner := _inside(candidate)) is not None:
         notes.append(f"took the module inside {type(candidate).__name__}")
         candidate = inner
     return candidate, tuple(notes)
+
+
+def _instead(candidate: Any) -> str:
+    if isinstance(candidate, partial) and isinstance(candidate.func, nn.Module):
+        names = ", ".join(f"{name!r}: ..." for name in candidate.keywords)
+        return f"return inscape.adapt(model, fixed={{{names}}})"
+    return "return the network itself"
 
 
 def _kind(candidate: Any) -> str:
@@ -139,7 +147,7 @@ def _inside(model: nn.Module) -> nn.Module | None:
 
 def _copied(model: nn.Module) -> nn.Module:
     try:
-        return deepcopy(model)
+        return module_copy(model)
     except Exception as error:
         raise UnsupportedModelError(
             f"the model must be copied before anything in it is changed, but copy.deepcopy raised "

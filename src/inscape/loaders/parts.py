@@ -1,6 +1,6 @@
 """Several inputs as one row, which holds the numbers of all of them one after the other."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -80,7 +80,38 @@ def keyed(inputs: Mapping[Any, Any] | Sequence[Any]) -> dict[Key, Tensor]:
     )
     if not pairs:
         raise ValueError("inputs must hold at least one tensor, found none: name the input.")
-    return {key: torch.as_tensor(value) for key, value in pairs}
+    return dict(part for key, value in pairs for part in _leaves(key, value))
+
+
+def _leaves(key: Key, value: Any) -> Iterator[tuple[Key, Tensor]]:
+    """Yield the tensors of an input; those of a dictionary are called ``batch.image``."""
+    if not isinstance(value, Mapping):
+        yield key, torch.as_tensor(value)
+        return
+    for inner, part in value.items():
+        if not isinstance(inner, str) or "." in inner:
+            raise DataError(
+                f"the dictionary {key!r} must have names without dots as keys, found {inner!r}: "
+                "rename it in a module around the model."
+            )
+        yield from _leaves(f"{key}.{inner}", part)
+
+
+def nested(inputs: Mapping[Key, Any]) -> dict[Key, Any]:
+    """Return the arguments that inputs stand for: ``batch.image`` is an entry of ``batch``.
+
+    >>> nested({"batch.image": 1, "batch.table": 2, "gain": 3, "0.left": 4})
+    {'batch': {'image': 1, 'table': 2}, 'gain': 3, 0: {'left': 4}}
+    """
+    arguments: dict[Any, Any] = {}
+    for key, value in inputs.items():
+        head, *path = key.split(".") if isinstance(key, str) else [key]
+        steps = [int(head) if path and str(head).isdecimal() else head, *path]
+        place = arguments
+        for step in steps[:-1]:
+            place = place.setdefault(step, {})
+        place[steps[-1]] = value
+    return arguments
 
 
 def joined(parts: Parts, inputs: Mapping[Key, Tensor]) -> Tensor:

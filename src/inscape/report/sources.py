@@ -13,6 +13,10 @@ SOURCES = {
         "Guillaume Charpiat, Nicolas Girard, Loris Felardos and Yuliya Tarabalka, “Input "
         "similarity from the neural network perspective”, NeurIPS 2019"
     ),
+    "constantine2014active": (
+        "Paul G. Constantine, Eric Dow and Qiqi Wang, “Active subspace methods in theory and "
+        "practice: applications to kriging surfaces”, SIAM Journal on Scientific Computing 36, 2014"
+    ),
     "courtois2025path": (
         "Adrien Courtois, Jean-Michel Morel and Pablo Arias, “Can neural networks extrapolate? "
         "Discussion of a theorem by Pedro Domingos”, 2022"
@@ -95,9 +99,17 @@ SOURCES = {
         "Ben Sattelberg, “Local Linearity of ReLU Neural Networks”, PhD dissertation, Colorado "
         "State University, 2026"
     ),
+    "simonyan2014deep": (
+        "Karen Simonyan, Andrea Vedaldi and Andrew Zisserman, “Deep inside convolutional networks: "
+        "visualising image classification models and saliency maps”, ICLR workshop 2014"
+    ),
     "song2012feature": (
         "Le Song, Alex Smola, Arthur Gretton, Justin Bedo and Karsten Borgwardt, “Feature "
         "selection via dependence maximization”, JMLR 2012"
+    ),
+    "sundararajan2017axiomatic": (
+        "Mukund Sundararajan, Ankur Taly and Qiqi Yan, “Axiomatic attribution for deep networks”, "
+        "ICML 2017"
     ),
     "virmaux2018lipschitz": (
         "Aladin Virmaux and Kevin Scaman, “Lipschitz regularity of deep neural networks: analysis"

@@ -100,7 +100,7 @@ class SliceDifference(Result):
         return Summary(value=value, kind="estimate", basis=basis, low=low, high=high)
 
 
-class _Both(nn.Module):
+class BothNetworks(nn.Module):
     """Outputs of both networks, and the largest of either, whose kinks are the boundaries."""
 
     def __init__(self, f: Function, other: Function) -> None:
@@ -108,6 +108,7 @@ class _Both(nn.Module):
         self.f, self.other = f, other
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs of the first, of the other, and the largest of each."""
         both = [net(x.clone()).flatten(1) for net in (self.f, self.other)]
         return torch.cat([*both, *map(_largest, both)], dim=1)
 
@@ -175,16 +176,21 @@ def slice_difference(
     second, _, _ = in_precision(checked(other), x, "float64")
     outputs = paired(first, wide, second, None, same_inputs=True).first.outputs
     cells = plane_regions(
-        _Both(first, second).eval(), wide, plane=plane, domain=domain, regions=regions,
+        BothNetworks(first, second).eval(), wide, plane=plane, domain=domain, regions=regions,
         seconds=seconds,
     )  # fmt: skip
     if isinstance(cells, NotApplicable):
         return NotApplicable(what="slice_difference", reason=cells.reason)
-    return _difference(cells, outputs)
+    return difference_of(cells, outputs)
 
 
-def _difference(cells: PlaneRegions, outputs: int) -> SliceDifference:
-    """Return what the regions of both networks together say of each of them."""
+def difference_of(cells: PlaneRegions, outputs: int) -> SliceDifference:
+    """Return the comparison of two networks from the regions of ``BothNetworks``.
+
+    Args:
+        cells: The regions of both networks together.
+        outputs: Outputs of each network.
+    """
     middle = cells.values(torch.arange(cells.cells), cells.centroids)
     differences, places = _largest_at_corners(cells, outputs)
     copied = ("vertices", "corners", "first", "areas", "edges", "neighbours", "centroids",

@@ -11,6 +11,8 @@ const address = await module("address.js");
 const colours = await module("colours.js");
 const copy = await module("copy.js");
 const plot = await module("plot.js");
+const curves = await module("curves.js");
+const { coarseFirst, frameKey, spaced } = await module("steps.js");
 const { expanded } = await module("renderer.js");
 const { unpacked, fromBase64 } = await module("wire.js");
 
@@ -80,17 +82,24 @@ test("a cut is placed to a thousandth of a pixel in a window of 1e-10", () => {
 });
 
 test("every state comes back from its address", () => {
+  address.register({ ofAView: { kind: "number", start: -1 } });
   const state = {
-    ...address.START, kind: "random", rows: [1, 22, 3], seed: 4, u: -1.25e-7, v: 3, h: 1e-10,
-    colour: "map", points: false, line: [0, 1, 2, 3.5], at: [1, 2], step: 40,
+    ...address.startState(), kind: "random", rows: [1, 22, 3], seed: 4, u: -1.25e-7, v: 3, h: 1e-10,
+    colour: "map", points: false, line: [0, 1, 2, 3.5], at: [1, 2], ofAView: 40,
   };
   assert.deepEqual(address.fromAddress(`#${address.toAddress(state)}`), state);
-  assert.equal(address.toAddress(address.START), "");
+  assert.equal(address.toAddress(address.startState()), "");
+});
+
+test("a field belongs to one view and has a kind that the address knows", () => {
+  assert.throws(() => address.register({ rows: { kind: "numbers", start: [] } }), /two views/);
+  assert.throws(() => address.register({ more: { kind: "thing", start: 0 } }), /unknown kind/);
 });
 
 test("what an address says wrongly is as at the start", () => {
-  const state = address.fromAddress("#u=abc&h=-1&line=1_2&at=x_y&rows=1_b&seed=&points=maybe");
-  assert.deepEqual(state, { ...address.START, points: false });
+  const state = address.fromAddress("#u=abc&h=-1&line=1_2&at=x_y&rows=1_b&seed=&points=false");
+  assert.deepEqual(state, { ...address.startState(), points: false });
+  assert.equal(address.fromAddress("#points=maybe").points, true);
 });
 
 test("confidence is nothing at chance and all at certainty", () => {
@@ -154,6 +163,38 @@ test("ticks are round and inside", () => {
   const { paths, knots } = plot.plotted(new Float64Array([0, 0.5, 1]), new Float64Array([1, 2, 0]), 1);
   assert.equal(paths.length, 1);
   assert.equal(knots.length, 1);
+});
+
+test("colours of classes are those of the figures", () => {
+  const known = JSON.parse(process.env.INSCAPE_COLOURS);
+  known.forEach((colour, k) => assert.deepEqual(colours.classColour(k), colour));
+});
+
+test("steps are spread with both ends, and each comes once", () => {
+  const steps = Array.from({ length: 41 }, (_, k) => 23 * k);
+  assert.deepEqual(spaced(steps, 3), [0, 460, 920]);
+  assert.equal(spaced(steps, 100), steps);
+  const order = coarseFirst(steps);
+  assert.deepEqual([...order].sort((a, b) => a - b), steps);
+  assert.deepEqual(order.slice(0, 3), [0, 920, 32 * 23]);
+  assert.deepEqual(coarseFirst([5]), [5]);
+});
+
+test("a frame is known by its plane, window and step alone", () => {
+  const asked = { kind: "examples", rows: [1, 2, 3], seed: 0, centre: [0, 1], half: [2, 2], step: 5 };
+  assert.equal(frameKey(asked), frameKey({ ...asked, network: "first", seconds: 3 }));
+  assert.notEqual(frameKey(asked), frameKey({ ...asked, step: 6 }));
+  assert.notEqual(frameKey(asked), frameKey({ ...asked, centre: [0, 1.5] }));
+});
+
+test("curves have gaps where values are missing, and a place leads back to its step", () => {
+  const drawn = curves.drawnCurves([{ steps: [0, 10, 20, 30], values: [1, NaN, 2, 3] }], [0, 10, 20, 30]);
+  assert.equal(drawn.paths[0].match(/M/g).length, 2);
+  assert.equal(drawn.paths[0].match(/L/g).length, 1);
+  assert.equal(curves.drawnCurves([{ steps: [0], values: [NaN] }], [0, 1]), null);
+  for (const step of [0, 10, 20, 30]) {
+    assert.equal(curves.stepAt(curves.placed(step, [0, 10, 20, 30]) + 3, [0, 10, 20, 30]), step);
+  }
 });
 
 test("what Python has packed is unpacked", () => {

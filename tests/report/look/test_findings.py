@@ -438,9 +438,11 @@ def test_the_accuracy_is_that_on_the_most_examples():
     assert chance.text.startswith(f"It is right on {(DRAWN == LABELS).double().mean():.1%} of 200 ")
     rare = findings_of(scored, checkup(DRAWN, commonest=0.5))[0]
     assert rare.text == (
-        "It is right on 32.0% of 1,000 examples, no better than always answering the commonest "
-        "class (50.0%)."
+        "It is right on 32.0% of 1,000 examples (95% interval 29.2% to 35.0%), no better than "
+        "always answering the commonest class (50.0%)."
     )
+    without = findings_of(scored, checkup(DRAWN, commonest=0.5, linear=None))
+    assert "accuracy" not in {finding.rule for finding in without}  # chance has said it
 
 
 @pytest.mark.parametrize("name", ["line_regions", "region_at", "plane_regions"])

@@ -10,8 +10,10 @@ import pytest
 
 import fake_paper
 from inscape import figures
+from inscape.lab.catalogue import paper_facts, papers
 from inscape.lab.experiment import Estimate, Experiment, Trend, Value
 from inscape.lab.experiment_outcome import ExperimentOutcome, stored_outcome
+from inscape.lab.statistics import mean_estimate
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE, judge
 from inscape.report.html import LIMIT
@@ -58,9 +60,10 @@ def test_page_needs_nothing_from_elsewhere_and_runs_nothing(written, parsed):
     assert not {tag for tag, _ in parsed.tags} & {"script", "link", "iframe", "object", "base"}
     addresses = [
         value
-        for _, attributes in parsed.tags
+        for tag, attributes in parsed.tags
         for key, value in attributes.items()
         if key in ("src", "href", "xlink:href")
+        if (tag, value) != ("a", "https://github.com/ada/sums/tree/0123456789abcdef")
     ]
     assert all(address.startswith(("#", "data:")) for address in addresses)
     assert not any(key.startswith("on") for _, attributes in parsed.tags for key in attributes)
@@ -344,14 +347,21 @@ def test_quantities_beyond_the_table_stand_below_it(store):
     assert not section(finding_of(claims, known), {}, {}, 0).beyond
     more = finding_of(claims, {**known, "tau/fisher_rao/0.1": estimate(0.25)})
     assert section(more, {}, {}, 0).beyond == {
-        "tau": (
-            ("GN", "0.5", "0.3 to 0.7"),
-            ("PL", "0.5", "0.3 to 0.7"),
-            ("fisher rao, 0.1", "0.25", "0.05 to 0.45"),
-        )
+        "tau": (("fisher rao, 0.1", "0.25", "0.05 to 0.45"),)
     }
     text = Structure(page_of("fake", [more], command="x")).text
-    assert "Beyond the printed table tau of ours 95% interval GN" in text
+    assert "Beyond the printed table tau of ours 95% interval fisher rao" in text
+
+
+def test_no_squared_error_beyond_the_table_has_a_negative_interval(store):
+    kind = {"kind": "heavy-tailed", "published_se": 0.01}
+    claims = [replace(value((row, "mse"), 0.3, f"mse/{row}"), **kind) for row in ("narrow", "wide")]
+    tail = mean_estimate([0.01, 0.02, 0.01, 0.03, 1.5, 0.02])
+    assert tail.low < 0
+    known = dict.fromkeys(("mse/narrow", "mse/wide", "mse/fitted"), tail)
+    ((_, ours, interval),) = section(finding_of(claims, known), {}, {}, 0).beyond["mse"]
+    assert ours == "0.265"
+    assert not interval.startswith("\N{MINUS SIGN}")
 
 
 def test_claims_are_counted_by_whose_they_are(store):
@@ -433,7 +443,20 @@ def test_only_a_mean_has_a_spread():
 
 def test_a_paper_with_an_address_is_linked(store, monkeypatch):
     assert citation("p", {})["url"] == ""
-    facts = {**fake_paper.FACTS, "paper": {**fake_paper.FACTS["paper"], "url": "https://a.b/c"}}
-    monkeypatch.setattr(paper_module, "paper_facts", lambda paper: facts)
+    more = {"url": "https://a.b/c", "related": {"The preprint": "https://a.b/d"}}
+    code = {"repo": "owner/name", "commit": "0123456789abcdef"}
+    paper = {**fake_paper.FACTS["paper"], **more}
+    monkeypatch.setattr(
+        paper_module, "paper_facts", lambda _: {**fake_paper.FACTS, "paper": paper, "code": code}
+    )
     links = [a["href"] for a in Structure(paper_page("fake", store)).all("a")]
-    assert "https://a.b/c" in links
+    assert {"https://a.b/c", "https://a.b/d"} <= set(links)
+    assert "https://github.com/owner/name/tree/0123456789abcdef" in links
+
+
+@pytest.mark.parametrize("paper", papers())
+def test_the_page_of_every_paper_has_a_link_to_it(paper):
+    facts = citation(paper, paper_facts(paper))
+    links = [*filter(None, [facts["url"]]), *facts["related"].values()]
+    assert links
+    assert all(link.startswith("https://") for link in links)

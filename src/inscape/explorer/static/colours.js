@@ -64,6 +64,20 @@ export function painted(arrays, by, classes, theme, count) {
   return rgba;
 }
 
+/** Return colours of cells of two networks: where they disagree, or how far apart they are. */
+export function pairColours(arrays, by, theme) {
+  const { classes, otherClasses, differences } = arrays;
+  const paper = PAPER[theme];
+  const most = rangeOf(differences)[1] || 1;
+  const rgba = new Uint8Array(4 * classes.length).fill(255);
+  for (let i = 0; i < classes.length; i += 1) {
+    const isSame = classes[i] === otherClasses[i];
+    const strength = by === "distance" ? 0.9 * (differences[i] / most) : isSame ? 0.1 : 0.8;
+    rgba.set(mixed(paper, by === "distance" || isSame ? CLASSES[0] : CLASSES[3], strength), 4 * i);
+  }
+  return rgba;
+}
+
 /** Return the least and the largest of some numbers. */
 export function rangeOf(values) {
   let low = Infinity;

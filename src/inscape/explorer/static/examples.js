@@ -54,7 +54,7 @@ export function Examples({ api, session, state, update }) {
   const shown = Array.from({ length: Math.min(SHOWN, session.examples - from) }, (_, k) => from + k);
   const strip = useThumbs(api, shown);
   const put = (place, row) => {
-    if (rows.includes(row)) return;
+    if (rows.includes(row) || session.offline) return;
     const next = rows.map((known, k) => (k === place ? row : known));
     update({ rows: next, u: null, v: null, h: null, line: null, at: null }, true);
     setSlot((place + 1) % 3);
@@ -71,17 +71,17 @@ export function Examples({ api, session, state, update }) {
         ${chosen[k] && html`<${Thumb} ...${chosen[k]} large=${true} title=${`example ${row}`} />`}
         <span>${chosen[k]?.label ? `${chosen[k].label}, ` : ""}no. ${row}</span>
       </button>`)}</div>
-    <p class="quiet">Drag an example onto A, B or C, or choose a place and then an example.</p>
-    <div class="strip" id="strip">${strip.map((each) => html`
+    ${!session.offline && html`<p class="quiet">Drag an example onto A, B or C, or choose a place and then an example.</p>`}
+    ${!session.offline && html`<div class="strip" id="strip">${strip.map((each) => html`
       <button draggable="true" disabled=${rows.includes(each.row)} title=${`example ${each.row}`}
         onDragStart=${(event) => event.dataTransfer.setData("text/plain", String(each.row))}
         onClick=${() => put(slot, each.row)}>
         <${Thumb} ...${each} title=${`example ${each.row}`} />
         <span>${each.shape ? each.label : `${each.row}: ${each.label}`}</span>
-      </button>`)}</div>
-    <div class="bar">
+      </button>`)}</div>`}
+    ${!session.offline && html`<div class="bar">
       <button disabled=${from === 0} onClick=${() => setFrom(Math.max(0, from - SHOWN))}>Earlier</button>
       <button disabled=${from + SHOWN >= session.examples} onClick=${() => setFrom(from + SHOWN)}>Later</button>
-    </div>
+    </div>`}
   </section>`;
 }

@@ -53,7 +53,7 @@ function confidence(answer) {
 }
 
 /** The point that was clicked. */
-export function PointFacts({ point, api, session, onClose }) {
+export function PointFacts({ point, api, session, onClose, title = "The clicked point", id = "point" }) {
   const [similar, setSimilar] = useState(null);
   useEffect(() => {
     setSimilar(null);
@@ -66,15 +66,17 @@ export function PointFacts({ point, api, session, onClose }) {
   const alike = useThumbs(api, (similar?.similar ?? []).map((each) => each.row), true);
   if (!point) return null;
   const { facts } = point;
-  return html`<section class="card" aria-labelledby="point"><h2 id="point">The clicked point</h2>
+  return html`<section class="card" aria-labelledby=${id}><h2 id=${id}>${title}</h2>
     ${point.reason && html`<p class="refused">${point.reason}</p>`}
     ${point.state && html`<p class="quiet">Computing …</p>`}
     ${facts && html`
-      <dl class="facts" id="point-facts">
+      <dl class="facts" id=${`${id}-facts`}>
         <dt>answer</dt><dd>${facts.answer.text}${confidence(facts.answer)}</dd>
         ${facts.boundaryEstimate !== undefined && html`<dt>to the boundary</dt>
           <dd>about ${number(facts.boundaryEstimate)} in the input space, by the map here (an estimate)</dd>`}
-        <dt>gradient norm</dt><dd>${number(facts.gradientNorm)}</dd>
+        ${facts.gradientNorm !== undefined && html`<dt>gradient norm</dt><dd>${number(facts.gradientNorm)}</dd>`}
+        ${session.offline && facts.scores.slice(1, 2).map((each) => html`<dt>lead</dt>
+          <dd>${number(facts.scores[0].value - each.value)} before ${each.name}</dd>`)}
       </dl>
       <${Pictures} facts=${facts} image=${session.image} />
       <h3>Nearest examples</h3>

@@ -1,13 +1,11 @@
 // The page: tabs, the state in the address, and the view that is chosen.
 
 import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
-import { fromAddress, toAddress } from "./address.js";
+import { fromAddress, register, toAddress } from "./address.js";
 import { Api } from "./api.js";
-import { Slice } from "./slice.js";
+import { VIEWS } from "./views/all.js";
 
-const TABS = [
-  { name: "slice", title: "Slice", view: Slice, there: () => true },
-];
+for (const view of VIEWS) register(view.fields);
 
 /** Show the page for a session and whoever answers for it. */
 export function start(root, api, session) {
@@ -39,7 +37,7 @@ function useAddress() {
 function Page({ api, session }) {
   const [state, update] = useAddress();
   const [theme, setTheme] = useState("auto");
-  const tabs = TABS.filter((tab) => tab.there(session));
+  const tabs = VIEWS.filter((view) => view.isThere(session) && (view.isOffline || !session.offline));
   const tab = tabs.find((each) => each.name === state.tab) ?? tabs[0];
   const choose = (value) => {
     document.documentElement.dataset.theme = value;
@@ -61,11 +59,11 @@ function Page({ api, session }) {
     </header>
     <main>
       <div class="head">
-        <h1 id="title">${session.title}</h1>
-        <p class="quiet">on ${session.data}, ${session.examples} examples${session.offline
-          ? "; saved in this file, no server" : ""}</p>
+        <h1 id="title">${tab.isApart ? tab.title : session.title}</h1>
+        ${!tab.isApart && html`<p class="quiet">on ${session.data}, ${session.examples} examples${session.offline
+          ? "; saved in this file, no server" : ""}</p>`}
       </div>
-      <${tab.view} api=${api} session=${session} state=${state} update=${update} theme=${theme} />
+      <${tab.View} key=${tab.name} api=${api} session=${session} state=${state} update=${update} theme=${theme} />
     </main>`;
 }
 
@@ -83,4 +81,4 @@ async function main() {
   }
 }
 
-if (!document.getElementById("saved")) main();
+if (typeof document !== "undefined" && !document.getElementById("saved")) main();

@@ -1,7 +1,7 @@
 // A pane: one network in one window of a plane. It shows the raster at once and the exact regions
 // as soon as they are there, and redraws what it has while the window moves.
 
-import { INK, LAYERS, PAPER, classColour, css, painted, themeOf } from "./colours.js";
+import { INK, LAYERS, PAPER, classColour, css, painted, pairColours, themeOf } from "./colours.js";
 import { CanvasRenderer } from "./fallback.js";
 import { distanceToLines, offsets, polygon } from "./geometry.js";
 import { Renderer } from "./renderer.js";
@@ -15,12 +15,13 @@ const FACTOR = 1.35; // of one press of + or -
 
 /** One network in a window. */
 export class Pane {
-  constructor(root, { api, session, name, listeners }) {
+  /** `isPair` tells that the regions are those of two networks together. */
+  constructor(root, { api, session, listeners, isPair = false }) {
     this.api = api;
     this.session = session;
     this.listeners = listeners;
     this.root = root;
-    this.name = name;
+    this.isPair = isPair;
     this.canvas = document.createElement("canvas");
     this.overlay = document.createElement("canvas");
     this.canvas.className = "cells";
@@ -82,7 +83,7 @@ export class Pane {
     this.timer = setTimeout(() => this.load(), SETTLED);
   }
 
-  async load() {
+  async load(isAnew = false) {
     if (!this.window || !this.plane) return;
     clearTimeout(this.timer);
     this.stop?.abort();
@@ -92,10 +93,15 @@ export class Pane {
     const asked = {
       ...this.asked, ...this.seen, centre: [window.u, window.v], half: halves(window, size),
     };
+    const frame = isAnew ? null : this.listeners.frame?.(asked);
+    if (frame) {
+      this.take(frame.facts, frame.arrays, frame.rgb);
+      return;
+    }
     this.tell({ state: "computing" });
     try {
       const known = this.cut && !this.isStale && covers(this.cut, window, size);
-      const raster = known ? null : this.loadRaster(asked, SECONDS[0], stop.signal);
+      const raster = known || this.isPair ? null : this.loadRaster(asked, SECONDS[0], stop.signal);
       if (this.session.exact) await this.loadCells(asked, stop.signal);
       await raster;
       if (!this.session.exact) {
@@ -109,6 +115,19 @@ export class Pane {
     } catch (error) {
       if (error.name === "AbortError" || error.status === 409) return;
       this.tell({ state: "refused", text: error.message });
+    }
+  }
+
+  /** Ask about the cut that is shown; it is cut anew where the server has forgotten it. */
+  async askAbout(name, asked, signal) {
+    try {
+      return await this.api.post(name, { ...asked, view: this.cut.facts.view }, signal);
+    } catch (error) {
+      if (error.status !== 410) throw error;
+      this.isStale = true;
+      await this.load(true);
+      if (this.isStale) throw error;
+      return this.api.post(name, { ...asked, view: this.cut.facts.view }, signal);
     }
   }
 
@@ -135,7 +154,7 @@ export class Pane {
       }, signal).catch(() => {});
     }, 400);
     try {
-      const { facts, arrays } = await this.api.post("cells", asked, signal);
+      const { facts, arrays } = await this.api.post(this.isPair ? "pair/cells" : "cells", asked, signal);
       if (signal.aborted) return;
       this.take(facts, arrays);
     } finally {
@@ -143,8 +162,25 @@ export class Pane {
     }
   }
 
+  /** Show what was sent without being asked for: an exact cut, or a raster of its window. */
+  show(facts, arrays) {
+    this.stop?.abort();
+    clearTimeout(this.timer);
+    this.renderer.forget();
+    this.raster = null;
+    if (arrays.corners) {
+      this.take(facts, arrays);
+      return;
+    }
+    this.cut = null;
+    this.raster = { ...facts, arrays };
+    this.paintRaster();
+    this.draw();
+    this.tell({ state: "raster", raster: this.raster });
+  }
+
   /** Take an exact cut and show it. */
-  take(facts, arrays) {
+  take(facts, arrays, rgb = null) {
     const cells = {
       centre: facts.centre, half: facts.half, vertices: arrays.vertices, corners: arrays.corners,
       first: offsets(arrays.counts),
@@ -156,7 +192,7 @@ export class Pane {
     const boundary = arrays.boundary && {
       points: arrays.boundary, first: arrays.boundaryFirst,
     };
-    this.cut = { ...cells, cells, pieces, boundary, facts, arrays };
+    this.cut = { ...cells, cells, pieces, boundary, facts, arrays, rgb };
     this.isStale = false;
     this.hovered = -1;
     this.renderer.setCells(cells, pieces, arrays.layers);
@@ -193,9 +229,9 @@ export class Pane {
     const { cut } = this;
     if (!cut) return;
     const { colour } = this.settings;
-    this.colours = this.classColours(cut);
+    this.colours = this.isPair ? pairColours(cut.arrays, colour, themeOf()) : this.classColours(cut);
     this.renderer.setColours(this.colours);
-    this.byOwner = colour === "confidence";
+    this.byOwner = colour === "confidence" || this.isPair;
     if (colour !== "pattern" && colour !== "map") return;
     this.byOwner = true;
     const known = cut.rgb?.[colour];
@@ -203,7 +239,7 @@ export class Pane {
       this.takeColours(cut, known);
       return;
     }
-    this.api.post("colours", { view: cut.facts.view, by: colour }).then(({ arrays }) => {
+    this.askAbout("colours", { by: colour }).then(({ arrays }) => {
       cut.rgb = { ...cut.rgb, [colour]: arrays.rgb };
       if (this.cut === cut && this.settings.colour === colour) {
         this.takeColours(cut, arrays.rgb);
@@ -267,10 +303,15 @@ export class Pane {
     const paper = css(PAPER[theme]);
     context.lineJoin = "round";
     if (this.cut?.boundary) this.drawBoundary(context, ink);
+    if (this.cut && this.isPair) {
+      this.drawEdges(context, this.cut.arrays.firstBoundary, ink, []);
+      this.drawEdges(context, this.cut.arrays.otherBoundary, ink, [5, 4]);
+    }
     if (this.hovered >= 0 && this.cut) this.drawHovered(context, ink, paper);
     if (this.settings.points) this.drawPoints(context, ink);
     this.drawLine(context, ink, paper);
     this.drawAnchors(context, ink, paper);
+    if (this.cursor) this.drawCursor(context, ink, paper);
     if (this.listeners.at?.()) {
       const [x, y] = pixelOf(window, size, ...this.listeners.at());
       ring(context, x, y, 7, paper, 4);
@@ -301,6 +342,37 @@ export class Pane {
       }
     }
     context.stroke();
+  }
+
+  /** Draw edges of cells, given by the numbers of their two vertices. */
+  drawEdges(context, ends, ink, dash) {
+    const at = this.placed();
+    const { vertices } = this.cut;
+    context.strokeStyle = ink;
+    context.lineWidth = 2.2;
+    context.setLineDash(dash);
+    context.beginPath();
+    for (let k = 0; k < ends.length; k += 2) {
+      context.moveTo(...at(vertices[2 * ends[k]], vertices[2 * ends[k] + 1]));
+      context.lineTo(...at(vertices[2 * ends[k + 1]], vertices[2 * ends[k + 1] + 1]));
+    }
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  /** Draw the place that the pointer has in another pane of the same window. */
+  drawCursor(context, ink, paper) {
+    const [x, y] = pixelOf(this.window, this.size, ...this.cursor);
+    for (const [colour, width] of [[paper, 4], [ink, 1.5]]) {
+      context.strokeStyle = colour;
+      context.lineWidth = width;
+      context.beginPath();
+      context.moveTo(x - 9, y);
+      context.lineTo(x + 9, y);
+      context.moveTo(x, y - 9);
+      context.lineTo(x, y + 9);
+      context.stroke();
+    }
   }
 
   drawHovered(context, ink, paper) {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.result import CORRELATION
 from inscape.lab.experiment import Estimate, Panel, Settings
 from inscape.lab.statistics import bootstrap_estimate, kendall_tau
 from inscape.lab.store import Record
@@ -179,7 +180,7 @@ def taus(
 
 def trend(by_seed: dict[int, dict[float, npt.NDArray[Any]]], budgets: Sequence[float]) -> Estimate:
     """Return how the reach goes with the strength: Kendall's tau, over seeds."""
-    return bootstrap_estimate(list(taus(by_seed, budgets).values()))
+    return bootstrap_estimate(list(taus(by_seed, budgets).values()), within=CORRELATION)
 
 
 def clean_trend(by_seed: dict[int, dict[float, npt.NDArray[Any]]]) -> Estimate:
@@ -188,7 +189,7 @@ def clean_trend(by_seed: dict[int, dict[float, npt.NDArray[Any]]]) -> Estimate:
         kendall_tau(np.array(list(by)), np.array([one[0] for one in by.values()]))
         for by in by_seed.values()
     ]
-    return bootstrap_estimate([0.0 if np.isnan(tau) else tau for tau in taus])
+    return bootstrap_estimate([0.0 if np.isnan(tau) else tau for tau in taus], within=CORRELATION)
 
 
 def panel(

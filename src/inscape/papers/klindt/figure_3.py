@@ -129,7 +129,7 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
         for name in ("train", "effective"):
             taus = [kendall_tau(scales[: len(v)], v) for v in lines(records, kind, name).values()]
             if taus and len(scales) > 1 and not np.isnan(taus).any():
-                found[f"{name}, {kind}"] = bootstrap_estimate(taus)
+                found[f"{name}, {kind}"] = bootstrap_estimate(taus, within=CORRELATION)
     likelihood, test = lines(records, "process", "likelihood"), lines(records, "process", "test")
     of_network = lines(records, "network", "test")
     if len(scales) > 1 and (both := sorted(test.keys() & of_network.keys())):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from inscape._core.result import CORRELATION
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure
 from inscape.lab.grids import grid
@@ -64,7 +65,8 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
             far = task.reaches(by, task.STEPS)
             near = task.reaches(weak[seed], task.STEPS)
             taus.append(kendall_tau([far[s] for s in far], [near[s] for s in far]))
-        found[f"order, {kind}"] = bootstrap_estimate([0.0 if np.isnan(t) else t for t in taus])
+        taus = [0.0 if np.isnan(tau) else tau for tau in taus]
+        found[f"order, {kind}"] = bootstrap_estimate(taus, within=CORRELATION)
     return found
 
 

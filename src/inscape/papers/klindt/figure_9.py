@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from inscape._core.result import CORRELATION
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure, Settings
 from inscape.lab.grids import grid
@@ -118,7 +119,8 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
             sweeps = task.curves(records, attack, kind=kind)
             if sweeps and all(_learned(by) for by in sweeps.values()):
                 taus[kind] = task.taus(sweeps, budgets)
-                found[f"{attack}, {kind}"] = bootstrap_estimate(list(taus[kind].values()))
+                own = list(taus[kind].values())
+                found[f"{attack}, {kind}"] = bootstrap_estimate(own, within=CORRELATION)
         for kind in DEEP.keys() & taus.keys() if "two-layer" in taus else ():
             seeds = taus["two-layer"].keys() & taus[kind].keys()
             leads = [taus["two-layer"][seed] - taus[kind][seed] for seed in sorted(seeds)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape._core.result import CORRELATION
 from inscape.lab.claims import claims
 from inscape.lab.experiment import Estimate, Experiment, Figure, Panel
 from inscape.lab.grids import grid
@@ -149,7 +150,7 @@ def _trend(sizes: Mapping[Size, tuple[int, int]], *, along: int) -> Estimate:
         lines.setdefault(size[1 - along], []).append((size[along], successes / trials))
     taus = [kendall_tau(*zip(*pairs, strict=True)) for pairs in lines.values()]
     known = [tau for tau in taus if np.isfinite(tau)]
-    return bootstrap_estimate(known or [float("nan")])
+    return bootstrap_estimate(known or [float("nan")], within=CORRELATION)
 
 
 def _constant(records: Sequence[Record]) -> Estimate:

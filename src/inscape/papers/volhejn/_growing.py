@@ -203,7 +203,8 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     for name, values in by_measure.items():
         found[f"tau/{name}"] = mean_estimate(list(values.values()), within=CORRELATION)
         found[f"rising/{name}"] = proportion_of([tau > 0 for tau in values.values()])
-        found[f"share/{name}"] = bootstrap_estimate([tau / top for tau in values.values()])
+        shares = [tau / top for tau in values.values()]
+        found[f"share/{name}"] = bootstrap_estimate(shares, within=CORRELATION)
         found |= _means(records, name)
     first, second = ([m for m in order if m in names] for order in (FIRST_ORDER, SECOND_ORDER))
     if first and second:
@@ -251,7 +252,7 @@ def agreement(records: Sequence[Record]) -> dict[str, Estimate]:
             for name in FIRST_ORDER + SECOND_ORDER:
                 values[record.settings["data"]][name].append(record.values["measures"][name])
     return {
-        name: bootstrap_estimate([of(one) for one in values.values()])
+        name: bootstrap_estimate([of(one) for one in values.values()], within=CORRELATION)
         for name, of in groups.items()
     }
 
@@ -262,7 +263,9 @@ def conclude(records: Sequence[Record]) -> list[str]:
     if np.isnan(top):
         return ["Too few networks converged for a conclusion."]
     shares = {
-        name: bootstrap_estimate([tau / top for tau in taus(records, name).values()])
+        name: bootstrap_estimate(
+            [tau / top for tau in taus(records, name).values()], within=CORRELATION
+        )
         for name in names
     }
     ranked = sorted(names, key=lambda name: -shares[name].value)

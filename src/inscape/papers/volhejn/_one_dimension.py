@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from inscape._core.result import CORRELATION
 from inscape.lab.experiment import CellValues, Estimate, Settings
 from inscape.lab.statistics import (
     bootstrap_estimate,
@@ -230,7 +231,8 @@ def _agreement(nets: Rows) -> dict[str, Estimate]:
 
     return {
         name: bootstrap_estimate(
-            [float(np.mean([tau(runs, a, b) for a, b in both])) for runs in nets.values()]
+            [float(np.mean([tau(runs, a, b) for a, b in both])) for runs in nets.values()],
+            within=CORRELATION,
         )
         for name, both in pairs.items()
     }

@@ -173,6 +173,10 @@ def silence() -> Iterator[None]:
 def _cure(error: Exception) -> str:
     if "Constraints violated" in str(error):
         return "the batch size became a fixed number: write x.shape[0] for len(x), or flatten(1)."
+    if "sparse" in str(error):
+        return "make its sparse tensors dense, with to_dense()."
+    if "UnsupportedOperator" in type(error).__name__:
+        return "write it by other operators, or measure what needs no graph."
     return "avoid control flow on tensor values and fixed batch sizes."
 
 

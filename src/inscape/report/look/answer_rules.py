@@ -50,7 +50,7 @@ def chance(look: "Look", checkup: Checkup) -> Finding | None:
     known = _accuracy(look, checkup)
     if known is None or checkup.labels is None:
         return None
-    accuracy, n, low, _ = known
+    accuracy, n, low, high = known
     commonest = checkup.commonest
     if math.isnan(commonest):
         commonest = float(checkup.labels.bincount().max()) / checkup.n
@@ -59,8 +59,8 @@ def chance(look: "Look", checkup: Checkup) -> Finding | None:
     return Finding(
         rule="chance",
         severity=95,
-        text=f"It is right on {accuracy:.1%} of {n:,} examples, no better than always answering "
-        f"the commonest class ({commonest:.1%}).",
+        text=f"It is right on {accuracy:.1%} of {n:,} examples (95% interval {low:.1%} to "
+        f"{high:.1%}), no better than always answering the commonest class ({commonest:.1%}).",
         advice="Check that the weights were loaded, how the inputs are scaled and how the classes "
         "are numbered.",
     )

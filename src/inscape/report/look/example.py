@@ -15,11 +15,11 @@ SEED = 0
 RECORD = 23
 
 
-def example(data: OpenedData, *, quiet: bool) -> tuple[OpenedModel, Trajectory]:
+def example(data: OpenedData, *, quiet: bool, seed: int = SEED) -> tuple[OpenedModel, Trajectory]:
     """Return a network trained on the data, with the same weights every time, and its training."""
     assert data.y is not None
     inputs, classes = data.x[0].numel(), 10
-    model = two_layer(inputs, HIDDEN, classes, init="he_normal", seed=SEED, dtype=data.x.dtype)
+    model = two_layer(inputs, HIDDEN, classes, init="he_normal", seed=seed, dtype=data.x.dtype)
     trained = fit(
         model.to(data.x.device),
         data.x,
@@ -29,7 +29,7 @@ def example(data: OpenedData, *, quiet: bool) -> tuple[OpenedModel, Trajectory]:
         lr=RATE,
         batch=BATCH,
         epochs=EPOCHS,
-        seed=SEED,
+        seed=seed,
         progress=False if quiet else None,
         record=RECORD,
     )
@@ -39,7 +39,7 @@ def example(data: OpenedData, *, quiet: bool) -> tuple[OpenedModel, Trajectory]:
         source=f"built-in example: ReLU network {inputs}-{HIDDEN}-{classes} trained on {data.name}",
         notes=(
             f"trained for this look: {trained.epochs} epochs of Adam at learning rate {RATE:g}, "
-            f"batches of {BATCH}, seed {SEED}; last training loss {trained.loss:.2g}",
+            f"batches of {BATCH}, seed {seed}; last training loss {trained.loss:.2g}",
         ),
         was_training=False,
     )

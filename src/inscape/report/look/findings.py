@@ -54,7 +54,6 @@ FOLLOWS = {
         "overconfident",
         "saturates",
         "worst class",
-        "accuracy",
         "attacked",
         "brittle",
         "masking",
@@ -62,6 +61,8 @@ FOLLOWS = {
     "never predicted": ("worst class",),
     "overconfident": ("saturates",),
 }
+#: Findings whose numbers another one has already said.
+REPEATS = {"chance": ("accuracy",)}
 
 
 def findings(look: "Look") -> tuple[Finding, ...]:
@@ -98,7 +99,9 @@ def _evaluated(look: "Look") -> tuple[tuple[Finding, ...], tuple[str, ...]]:
 
 
 def _consequences_last(triggered: list[Finding]) -> list[Finding]:
-    """Return findings with those that follow from others moved to the end."""
+    """Return findings without repetitions, those that follow from others moved to the end."""
     known = {finding.rule for finding in triggered}
+    repeated = {name for rule in known for name in REPEATS.get(rule, ())}
+    triggered = [finding for finding in triggered if finding.rule not in repeated]
     follows = {name for rule in known for name in FOLLOWS.get(rule, ())}
     return [replace(f, severity=1) if f.rule in follows else f for f in triggered]

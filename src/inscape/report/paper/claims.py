@@ -91,6 +91,7 @@ def claim(judgement: Judgement, entry: Mapping[str, Any] | None = None) -> dict[
     return {
         **known,
         "at": claim.at,
+        "kind": claim.kind,
         "label": "raw" if claim.origin == "raw data" else "paper",
         "published": published_value,
         "corrected": "" if claim.corrected is None else number(claim.corrected, 3),

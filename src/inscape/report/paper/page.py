@@ -103,10 +103,12 @@ def write_pages(store: Store, out: Path, *, verdicts: Path | None = None) -> lis
 
 
 def citation(paper: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return title, authors, venue and code of a paper, with nothing for what is not known."""
+    """Return title, authors, venue, code and addresses of a paper, with nothing for the unknown."""
     code = facts.get("code", {})
-    empty = {"title": paper, "authors": (), "venue": "", "repo": "", "commit": "", "url": ""}
-    known = {"repo": code.get("repo") or "", "commit": (code.get("commit") or "")[:7]}
+    repo, commit = code.get("repo") or "", code.get("commit") or ""
+    empty = {"title": paper, "authors": (), "venue": "", "url": "", "related": {}}
+    address = f"https://github.com/{repo}" + (f"/tree/{commit}" if commit else "")
+    known = {"repo": repo, "commit": commit[:7], "code_url": address if repo else ""}
     return {**empty, **known, **facts.get("paper", {})}
 
 

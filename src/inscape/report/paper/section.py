@@ -88,7 +88,7 @@ def section(
     outcome: ExperimentOutcome,
     entry: Mapping[str, Any],
     errata: Mapping[str, Any],
-    most: int,
+    most: int | None,
     typed: str = "",
 ) -> Section:
     """Return the section of an experiment.
@@ -97,7 +97,7 @@ def section(
         outcome: What is known about it.
         entry: What the paper's list of results says about it; may be empty.
         errata: All errata of the paper by identifier.
-        most: Bytes above which a figure is shown as pixels.
+        most: Bytes above which a figure is shown as pixels; None leaves it undrawn.
         typed: The command that made the records, where it was not the plain one.
     """
     experiment, item = outcome.experiment, name_of(outcome.id).partition("/")[2]
@@ -120,7 +120,9 @@ def section(
         beyond=_beyond(outcome, paper_tables),
         values=tuple(row for row in judged if row not in single),
         claims=tuple(single),
-        figure=drawn(
+        figure=None
+        if most is None
+        else drawn(
             outcome, f"{experiment.shows}: {experiment.title}. {published_finding}".strip(), most
         ),
         drawn=_how_drawn(outcome, entry),
@@ -168,7 +170,7 @@ def _caption(concluded: Sequence[str], published_finding: str) -> Markup:
 def _beyond(
     outcome: ExperimentOutcome, paper_tables: Sequence[PaperTable]
 ) -> dict[str, tuple[tuple[str, str, str], ...]]:
-    """Return quantities that no claim is about, beside those of their kind, as words."""
+    """Return quantities that no claim is about, kind by kind, as words."""
     quantities = {claim.of for claim in outcome.experiment.claims}
     main = next((table for table in paper_tables if not table.title), None)
     return {

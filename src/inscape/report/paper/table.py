@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from inscape.lab.equivalence import with_positive_ends
 from inscape.lab.experiment import SCALES, Axes, Estimate, Experiment
+from inscape.lab.verdict import FEWEST
 from inscape.report.words import listed, number
 
 #: A claim with its verdict in words and numbers.
@@ -100,7 +102,9 @@ def printed(entry: Mapping[str, Any], row: str, published: float) -> tuple[str, 
 def beyond(
     main: PaperTable | None, quantities: Mapping[str, Estimate], claimed: set[str]
 ) -> dict[str, list[tuple[str, Estimate]]]:
-    """Return all quantities of the judged kinds, for each kind that has more than its claims.
+    """Return the quantities of the judged kinds that no claim is about, kind by kind.
+
+    Those of a kind whose printed numbers have a heavy tail are positive, and so is their interval.
 
     Args:
         main: The table of the paper.
@@ -111,10 +115,21 @@ def beyond(
     judged = [claim for claim in cells if claim.get("verdict", NOT_COMPARED) != NOT_COMPARED]
     by_kind = {}
     for kind in dict.fromkeys(claim["of"].partition("/")[0] for claim in judged):
-        names = [name for name in quantities if name.startswith(f"{kind}/")]
-        if any(name not in claimed for name in names):
-            by_kind[kind] = [(_after(name, kind), quantities[name]) for name in names]
+        of_kind = [name for name in quantities if name.startswith(f"{kind}/")]
+        positive = any(
+            claim["kind"] == "heavy-tailed" for claim in judged if claim["of"] in of_kind
+        )
+        if names := [name for name in of_kind if name not in claimed]:
+            by_kind[kind] = [
+                (_after(name, kind), _shown(quantities[name], positive=positive)) for name in names
+            ]
     return by_kind
+
+
+def _shown(ours: Estimate, *, positive: bool) -> Estimate:
+    """Return an estimate with the interval that claims about its kind are shown with."""
+    enough = len(ours.units) >= FEWEST["studentised"] and min(ours.units, default=0.0) > 0
+    return with_positive_ends(ours) if positive and enough else ours
 
 
 def _after(name: str, kind: str) -> str:

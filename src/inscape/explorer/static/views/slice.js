@@ -1,18 +1,21 @@
 // The view of one slice: the plane, what lies under the pointer, and what was clicked.
 
-import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
-import { INK, LAYERS, PAPER, classColour, css, themeOf } from "./colours.js";
-import { csvOf, pythonOf, svgOf } from "./copy.js";
-import { Examples } from "./examples.js";
-import { neighbours } from "./geometry.js";
-import { CellFacts, LinePlot, PointFacts, legendOf, number } from "./facts.js";
-import { Pane } from "./pane.js";
-import { halves } from "./window.js";
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
+import { INK, LAYERS, PAPER, classColour, css, themeOf } from "../colours.js";
+import { csvOf, pythonOf, svgOf } from "../copy.js";
+import { Examples } from "../examples.js";
+import { neighbours } from "../geometry.js";
+import { give } from "../files.js";
+import { CellFacts, LinePlot, PointFacts, legendOf, number } from "../facts.js";
+import { Pane } from "../pane.js";
+import { toAddress } from "../address.js";
+import { halves } from "../window.js";
 
 const PLANES = {
   examples: "through three examples", components: "principal components",
   gradient: "along the gradient of A", random: "random, through A", whole: "the input space",
 };
+const RESTED = 120; // milliseconds without a change before a place is asked about
 const HOVER = 70; // milliseconds that the pointer rests before the server is asked
 
 /** Return what a plane is asked by. */
@@ -54,7 +57,19 @@ export function windowOf(state, plane) {
 /** What is to be forgotten when the plane changes. */
 export const NEW_PLANE = { u: null, v: null, h: null, line: null, at: null };
 
-export function Slice({ api, session, state, update, theme, seen = { network: "first", step: -1 }, below = null }) {
+const NOW = { network: "first", step: -1 };
+
+/** The view, as main.js lists it. */
+export const view = { name: "slice", title: "Slice", isThere: () => true, isOffline: true, View: Slice, fields: {} };
+
+/**
+ * A window of one network, with what lies in it. Other views show more `below` it, `beside` it and
+ * among what is `saved`; `frame` returns cuts that are known already.
+ */
+export function Slice({
+  api, session, state, update, theme, seen = NOW, below = null, beside = null, saved = null,
+  frame = null, onPane = null,
+}) {
   const root = useRef(null);
   const pane = useRef(null);
   const plane = usePlane(api, session, state);
@@ -65,11 +80,11 @@ export function Slice({ api, session, state, update, theme, seen = { network: "f
   const [line, setLine] = useState(null);
   const [isLine, setIsLine] = useState(false);
   const now = useRef({});
-  Object.assign(now.current, { state, update, isLine, plane });
+  Object.assign(now.current, { state, update, isLine, plane, frame });
 
   useEffect(() => {
     let timer;
-    const made = new Pane(root.current, { api, session, name: "first", listeners: {
+    const made = new Pane(root.current, { api, session, listeners: {
       onWindow: (window) => {
         made.setWindow(window);
         now.current.update(window);
@@ -81,8 +96,7 @@ export function Slice({ api, session, state, update, theme, seen = { network: "f
         setCell(index < 0 ? null : { index });
         if (index < 0 || !from.cut) return;
         const near = neighbours(from.cut.cells, index);
-        const asked = { view: from.cut.facts.view, cell: index };
-        timer = setTimeout(() => api.post("cell", asked).then(
+        timer = setTimeout(() => from.askAbout("cell", { cell: index }).then(
           ({ facts }) => setCell((shown) => (shown?.index === index ? { index, near, ...facts } : shown)),
           () => {},
         ), HOVER);
@@ -92,9 +106,11 @@ export function Slice({ api, session, state, update, theme, seen = { network: "f
       onHome: () => now.current.update({ u: null, v: null, h: null }, true),
       at: () => now.current.state.at,
       line: () => now.current.state.line ?? now.current.begun,
+      frame: (asked) => now.current.frame?.(asked),
     } });
     pane.current = made;
     globalThis.explorer = made;
+    onPane?.(made);
     const onTheme = () => made.recolour();
     addEventListener("themechange", onTheme);
     return () => { removeEventListener("themechange", onTheme); made.close(); };
@@ -144,34 +160,35 @@ export function Slice({ api, session, state, update, theme, seen = { network: "f
       <${LinePlot} line=${line} onClose=${() => update({ line: null }, true)} />
     </section>
     <aside class="side">
+      ${beside}
       <${CellFacts} cell=${cell} pointer=${pointer} session=${session} plane=${plane} />
       <${PointFacts} point=${point} api=${api} session=${session} onClose=${() => update({ at: null }, true)} />
       ${session.planes.includes("examples") && html`
         <${Examples} api=${api} session=${session} state=${state} update=${update} />`}
-      <${Copies} pane=${pane} session=${session} plane=${plane} state=${state} />
+      <${Copies} ...${{ api, pane, session, plane, state, saved, seen }} />
     </aside>
   </div>`;
 }
 
 /** Ask for what belongs to a place or a segment whenever it changes. */
-function useAnswer(api, plane, place, set, name, asked, seen) {
+export function useAnswer(api, plane, place, set, name, asked, seen) {
   useEffect(() => {
     if (!place || !plane || plane.reason) {
       set(null);
       return undefined;
     }
     const stop = new AbortController();
-    set({ state: "computing" });
+    set((before) => before ?? { state: "computing" });
     const whole = { ...plane.asked, ...seen, ...asked(place) };
-    api.post(name, whole, stop.signal).then(
+    const timer = setTimeout(() => api.post(name, whole, stop.signal).then(
       ({ facts, arrays }) => set({ facts, arrays, asked: whole }),
       (error) => error.name === "AbortError" || set({ reason: error.message }),
-    );
-    return () => stop.abort();
+    ), RESTED);
+    return () => { clearTimeout(timer); stop.abort(); };
   }, [plane, JSON.stringify(place), seen.network, seen.step]);
 }
 
-function Controls({ session, state, update, isLine, setIsLine }) {
+export function Controls({ session, state, update, isLine, setIsLine, more = null }) {
   const asked = planeAsked(session, state);
   const colours = session.competing
     ? [["class", "class"], ["confidence", "confidence"]] : [["class", "value"]];
@@ -194,7 +211,8 @@ function Controls({ session, state, update, isLine, setIsLine }) {
     </select></label>`}
     <label><input type="checkbox" id="points" checked=${state.points}
       onChange=${(event) => update({ points: event.target.checked }, true)} /> Data</label>
-    ${!session.offline && html`<button id="line" aria-pressed=${isLine ? "true" : "false"}
+    ${more}
+    ${!session.offline && setIsLine && html`<button id="line" aria-pressed=${isLine ? "true" : "false"}
       title="Click two points: the function along the segment between them"
       onClick=${() => setIsLine(!isLine)}>Segment</button>`}
     <button id="home" onClick=${() => update({ u: null, v: null, h: null }, true)}>Whole window</button>
@@ -218,12 +236,16 @@ export function statusText(news, session) {
       const merged = facts.merged === facts.cells ? "" : `, ${facts.merged} when merged`;
       const lost = facts.unresolved
         ? ` Some regions too narrow for float64 may be missing in ${facts.unresolved} places.` : "";
+      if (!facts.complete && session.offline) {
+        return `${facts.cells} linear regions on ${(100 * facts.covered).toFixed(1)}% of the window, exact there; `
+          + "this file holds no more of it, and shows a raster of the rest.";
+      }
       if (!facts.complete) {
         return `${facts.cells} linear regions on the middle ${(100 * facts.covered).toFixed(1)}% of `
           + `the window, exact there; the rest is a raster: zoom in.${lost}`;
       }
       const line = facts.boundary > 0 ? ` Decision boundary of length ${number(facts.boundary)}.` : "";
-      return `${facts.cells} linear regions${merged}, exact.${line}${lost}`;
+      return `${facts.cells} linear region${facts.cells === 1 ? "" : "s"}${merged}, exact.${line}${lost}`;
     }
     default:
       return news.text ?? "";
@@ -248,39 +270,61 @@ function Legend({ session, state, news }) {
     <li><i style=${{ background: css(colour) }}></i>${text}</li>`)}</ul>`;
 }
 
-function Copies({ pane, session, plane, state }) {
+function Copies({ api, pane, session, plane, state, saved, seen }) {
   const [said, setSaid] = useState("");
   const code = useMemo(() => {
     if (!plane || plane.reason) return "";
     const window = windowOf(state, plane);
-    return pythonOf(session, plane.facts, [window.u, window.v], [window.h, window.h]);
-  }, [plane, state.u, state.v, state.h]);
-  const give = (name, blob) => {
-    const address = URL.createObjectURL(blob);
-    const link = document.createElement("a");
-    link.href = address;
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(address), 1000);
+    return pythonOf(session, plane.facts, [window.u, window.v], [window.h, window.h], seen.step);
+  }, [plane, state.u, state.v, state.h, seen.step]);
+  const save = (name, content, type) => {
+    give(name, content, type);
     setSaid(`${name} is saved.`);
   };
   const exact = (make) => () => {
     if (pane.current.cut) make(pane.current);
     else setSaid("There are no exact regions to save yet.");
   };
-  const svg = exact((shown) => give("slice.svg", new Blob([svgOfPane(shown)], { type: "image/svg+xml" })));
-  const csv = exact((shown) => give("regions.csv", new Blob(
-    [csvOf({ ...shown.cut, names: session.classes })], { type: "text/csv" })));
+  const svg = exact((shown) => save("slice.svg", svgOfPane(shown), "image/svg+xml"));
+  const csv = exact((shown) => save("regions.csv", csvOf({ ...shown.cut, names: session.classes }), "text/csv"));
+  const pdf = exact(async (shown) => {
+    setSaid("Drawing the figure …");
+    try {
+      const asked = { colour: state.colour, edges: state.edges, format: "pdf" };
+      const { arrays } = await shown.askAbout("figure", asked);
+      save("slice.pdf", arrays.file, "application/pdf");
+    } catch (error) {
+      setSaid(error.message);
+    }
+  });
+  const file = async () => {
+    setSaid("Cutting the plane for the file …");
+    const shown = pane.current;
+    const { u, v, h, colour, edges, points } = state;
+    try {
+      const { arrays, facts } = await api.as("s").post("saved", {
+        ...plane.asked, ...seen, centre: [shown.window.u, shown.window.v],
+        half: halves(shown.window, shown.size), start: toAddress({ u, v, h, colour, edges, points }),
+      });
+      save("slice.html", arrays.file, "text/html");
+      setSaid(`slice.html is saved: ${facts.cells} regions, ${Math.ceil(facts.bytes / 1000)} kB.`);
+    } catch (error) {
+      setSaid(error.message);
+    }
+  };
   const python = () => navigator.clipboard?.writeText(code).then(
     () => setSaid("The code is in the clipboard."), () => setSaid("Copy the code below."));
   return html`<section class="card" aria-labelledby="copies"><h2 id="copies">Take it along</h2>
     <div class="bar">
       <button id="save-svg" onClick=${svg}>SVG</button>
-      <button id="save-png" onClick=${() => pane.current.png().then((blob) => give("slice.png", blob))}>PNG</button>
+      ${session.exact && !session.offline && html`<button id="save-pdf" onClick=${pdf}>PDF</button>`}
+      <button id="save-png" onClick=${() => pane.current.png().then((blob) => save("slice.png", blob, "image/png"))}>PNG</button>
       <button id="save-csv" onClick=${csv}>CSV</button>
       <button id="copy-code" onClick=${python}>Python</button>
+      ${!session.offline && html`<button id="save-file" title="This plane with its exact regions, in one page that needs no server" onClick=${file}>One file</button>`}
     </div>
-    <p class="quiet" role="status">${said}</p>
+    <p class="quiet" role="status" id="copy-said">${said}</p>
+    ${saved}
     <details><summary>Python that makes the same</summary><pre id="code">${code}</pre></details>
   </section>`;
 }
@@ -297,5 +341,3 @@ export function svgOfPane(pane) {
     window: pane.window, aspect: width / height, ink: INK[theme], paper: PAPER[theme], points,
   });
 }
-
-export { halves };

@@ -1,0 +1,131 @@
+"""Two networks on the page: the refinement of their regions, and examples they disagree on."""
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import torch
+
+from inscape._core import NotApplicable
+from inscape.explorer import requests as ask
+from inscape.explorer.cells import corner_layers, cut_in_time
+from inscape.explorer.jobs import Job
+from inscape.explorer.planes import ExploredPlane
+from inscape.explorer.subject import ExploredSubject
+from inscape.explorer.wire import Array
+from inscape.similarity import disagreement
+from inscape.similarity.slice_difference import SliceDifference, difference_of
+
+#: Examples that both networks see, at most.
+ROWS = 5000
+#: Seconds that they may take together.
+SECONDS = 3.0
+#: Examples that are named.
+NAMED = 60
+
+Facts = dict[str, Any]
+Answer = Generator[None, None, tuple[Facts, dict[str, Array]]]
+
+
+def pair_cells(
+    subject: ExploredSubject, plane: ExploredPlane, asked: ask.CellsRequest, job: Job
+) -> Answer:
+    """Answer with the common refinement of both networks in a window, as ``slice_difference``."""
+    both = subject.network("both")
+    regions = yield from cut_in_time(
+        both, plane, centre=asked.centre, half=asked.half, regions=asked.regions,
+        seconds=asked.seconds, on_layer=job.reached,
+    )  # fmt: skip
+    result = difference_of(regions, subject.subject.probe.outputs)
+    yield
+    scale = 1.0 / np.array(asked.half)
+    facts = {
+        **_facts(result),
+        "complete": regions.complete,
+        "unresolved": regions.unresolved,
+        "centre": list(asked.centre),
+        "half": list(asked.half),
+        "unitArea": regions.frame.area * asked.half[0] * asked.half[1],
+        "farthest": _farthest(result, asked.centre),
+    }
+    return facts, {
+        "vertices": (result.vertices.numpy() * scale).astype(np.float32),
+        "corners": result.corners.numpy().astype(np.uint32),
+        "counts": np.diff(result.first.numpy()).astype(np.uint16),
+        "layers": corner_layers(regions),
+        "classes": result.classes.numpy().astype(np.uint16),
+        "otherClasses": result.other_classes.numpy().astype(np.uint16),
+        "differences": result.differences.numpy().astype(np.float32),
+        "firstBoundary": _ends(result, "first"),
+        "otherBoundary": _ends(result, "second"),
+    }
+
+
+def _facts(result: SliceDifference) -> Facts:
+    summary = result.summary()
+    return {
+        "cells": result.cells,
+        "area": result.area,
+        "fraction": float(summary.value),
+        "low": summary.low,
+        "high": summary.high,
+        "largest": result.largest,
+        "exact": result.exact,
+        "covered": result.covered,
+    }
+
+
+def _farthest(result: SliceDifference, centre: tuple[float, float]) -> list[float]:
+    """Return the place of the plane at which the outputs are farthest apart in the window."""
+    place = result.places[int(result.differences.argmax())].tolist()
+    return [centre[0] + place[0], centre[1] + place[1]]
+
+
+def _ends(result: SliceDifference, of: Any) -> Array:
+    """Return the two vertices of every edge on the decision boundary of a network."""
+    return result.edges[result.boundary(of)].numpy().astype(np.uint32).reshape(-1)
+
+
+def pair_examples(subject: ExploredSubject) -> Answer:
+    """Answer with the examples on which both networks disagree, the farthest apart first."""
+    first, other = subject.network(), subject.network("other")
+    pace = max(first.pace + other.pace, 1e-9)
+    rows = min(len(subject.x), ROWS, max(32, int(SECONDS / pace)))
+    yield
+    halfway = 0.5 if subject.subject.probability else 0.0
+    assert subject.other is not None
+    x = subject.x[:rows]
+    other_x = x.to(device=other.device, dtype=other.dtype)
+    result = disagreement(
+        subject.subject.model, x, other=subject.other, other_x=other_x, level=halfway
+    )
+    yield
+    if isinstance(result, NotApplicable):
+        raise ValueError(result.reason)
+    differ = result.per_sample() > 0
+    order = result.most(rows)
+    chosen = order[differ[order]][:NAMED].tolist()
+    summary = result.summary()
+    named = [
+        {
+            "row": row,
+            "label": subject.label(row),
+            "first": subject.class_name(int(result.classes[row])),
+            "other": subject.class_name(int(result.other_classes[row])),
+            "distance": float(result.distances[row]),
+        }
+        for row in chosen
+    ]
+    facts: Facts = {
+        "rows": rows, "differ": int(differ.sum()), "low": summary.low, "high": summary.high,
+        "named": named, "right": _right(subject, result.classes[:rows], result.other_classes),
+    }  # fmt: skip
+    return facts, {}
+
+
+def _right(subject: ExploredSubject, *answers: torch.Tensor) -> list[float] | None:
+    """Return the accuracy of each network on these examples, if there are classes."""
+    if subject.y is None or subject.task != "classes":
+        return None
+    y = subject.y.flatten()[: len(answers[0])].cpu()
+    return [float((each.cpu() == y).double().mean()) for each in answers]

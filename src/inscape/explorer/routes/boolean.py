@@ -1,0 +1,33 @@
+"""Routes of the Boolean lab: what is known of a function, and how often training finds it."""
+
+from inscape.explorer.boolean_lab import (
+    MOST,
+    FunctionRequest,
+    TrialRequest,
+    function_facts,
+    trial_facts,
+)
+from inscape.explorer.questions import Question, ViewRoutes
+from inscape.explorer.session import Session
+
+
+def boolean_routes(session: Session) -> ViewRoutes:
+    """Return what the Boolean lab asks; of the session it needs only the folder of records."""
+    return ViewRoutes(
+        name="boolean",
+        about=lambda: {"most": MOST},
+        questions={
+            "boolean/function": Question(
+                request=FunctionRequest,
+                kind="boolean",
+                thread="lab",
+                answer=lambda asked, job: function_facts(asked, session.results),
+            ),
+            "boolean/trials": Question(
+                request=TrialRequest,
+                kind="trials",
+                thread="lab",
+                answer=lambda asked, job: trial_facts(asked),
+            ),
+        },
+    )
