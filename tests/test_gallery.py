@@ -119,7 +119,7 @@ import inscape.figures, inscape.training
 from inscape.runtime.deadline import clock
 
 def tell(script, story):
-    with clock(lambda: 10 * time.process_time()):  # a look of five minutes takes half a minute
+    with clock(lambda: 60 * time.process_time()):  # a look of five minutes takes five seconds
         names = runpy.run_path(script)
 
     def numbers(ax):
