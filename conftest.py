@@ -25,5 +25,5 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Start every test, and the fixtures made for it, from one seed, with checked annotations."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     jaxtyping.config.update("jaxtyping_disable", False)

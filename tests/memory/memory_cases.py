@@ -74,7 +74,7 @@ def extrapolation() -> Budgeted:
 def map_of_errors() -> Budgeted:
     """Draw a map."""
     net = broad(inputs=2, width=4000, outputs=1, depth=3)
-    return lambda m: error_map(net, lambda x: x[:, :1], size=80, memory=m)
+    return lambda m: error_map(net, lambda x: x[:, :1], size=50, memory=m)
 
 
 def interpolation() -> Budgeted:
@@ -98,7 +98,7 @@ def of_curvature(name: str, **settings: Any) -> Callable[[], Budgeted]:
     """Return a call of an instrument of the loss, with few products."""
 
     def case() -> Budgeted:
-        net, x, y = broad(inputs=2, width=1000), drawn(800, 2), labels(800)
+        net, x, y = broad(inputs=2, width=1000), drawn(300, 2), labels(300)
         instrument = getattr(inscape.landscape, name)
         return lambda m: instrument(net, x, y, memory=m, **settings)
 
@@ -232,13 +232,13 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "gradient_path_length, exact": on_lines(smooth.gradient_path_length, pairs=2, exact=True),
     "gradient_deflection": at_points(smooth.gradient_deflection, pairs=20),
     "rugosity": at_points(smooth.rugosity, points=500),
-    "effective_length_scale": at_points(smooth.effective_length_scale, lines=100, resamples=9),
+    "effective_length_scale": at_points(smooth.effective_length_scale, lines=30, resamples=9),
     "extrapolation": extrapolation,
     "error_map": map_of_errors,
     "robustness": with_labels(
         inscape.robustness.robustness, attack="fgsm", points=2000, budgets=[0.5], sanity=False
     ),
-    "lipschitz": at_points(inscape.controls.lipschitz, points=2000),
+    "lipschitz": at_points(inscape.controls.lipschitz, points=300),
     "conv_spectrum": conv_spectrum,
     "fisher_rao_norm": with_labels(inscape.spectra.fisher_rao_norm),
     "interpolation": interpolation,
@@ -257,13 +257,13 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "saliency": at_points(inscape.sensitivity.saliency, points=2, steps=400),
     "disagreement": beside_another(similarity.disagreement),
     "output_cross_entropy": beside_another(similarity.output_cross_entropy),
-    "map_distance": beside_another(similarity.map_distance, rows=1000),
-    "map_alignment": beside_another(similarity.map_alignment, rows=1000),
-    "map_transfer": beside_another(similarity.map_transfer, rows=1000),
-    "layer_alignment": beside_another(similarity.layer_alignment, rows=1000),
-    "mutual_neighbours": beside_another(similarity.mutual_neighbours, rows=1000),
-    "local_maps": at_points(maps.local_maps, points=2000, patterns=False),
-    "local_maps, patterns": at_points(maps.local_maps, points=2000, patterns=True),
+    "map_distance": beside_another(similarity.map_distance, rows=400),
+    "map_alignment": beside_another(similarity.map_alignment, rows=400),
+    "map_transfer": beside_another(similarity.map_transfer, rows=400),
+    "layer_alignment": beside_another(similarity.layer_alignment, rows=400),
+    "mutual_neighbours": beside_another(similarity.mutual_neighbours, rows=400),
+    "local_maps": at_points(maps.local_maps, points=800, patterns=False),
+    "local_maps, patterns": at_points(maps.local_maps, points=800, patterns=True),
     "grid_regions": grid_regions("jacobian", 14),
     "grid_regions, pattern": grid_regions("pattern", 24),
     "line_regions": on_lines(maps.line_regions),
@@ -272,7 +272,7 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "plane_regions": on_a_plane(maps.plane_regions),
     "boundary": on_a_plane(maps.boundary),
     "input_maps": input_maps(10_000),
-    "region_at": region_at(300, 2000),
+    "region_at": region_at(300, 1000),
     "tangent_kernel": tangent_kernel,
     "tangent_features": features(200),
     "neighbours": neighbours,
