@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from inscape._core import Result, instruments, load
     from inscape.loaders import adapt
+    from inscape.report.comparison.compare import compare
     from inscape.report.look.look import look
     from inscape.report.sweeps import sweep
     from inscape.training import record_training, watch
@@ -50,6 +51,7 @@ __all__ = [
     "__version__",
     "adapt",
     "boolean",
+    "compare",
     "compression",
     "controls",
     "data",
@@ -81,6 +83,7 @@ __all__ = [
 _HOMES = {
     "Result": "inscape._core",
     "adapt": "inscape.loaders",
+    "compare": "inscape.report",
     "instruments": "inscape._core",
     "load": "inscape._core",
     "look": "inscape.report",

@@ -29,8 +29,8 @@ ALLOWED = {200, 400, 403, 404, 405, 409, 410, 413, 414, 421, 503}
 #: Requests that keep to the bounds keep to these as well, so that each is soon answered.
 CAPS = {
     "regions": 3000, "seconds": 1, "width": 32, "height": 32, "networks": 3, "depth": 2,
-    "until": 12, "every": 6, "n": 40, "hidden": 6, "steps": 2, "pixels": 90, "rows": 9, "view": 40,
-    "cell": 30, "step": 6, "batch": 20, "lr": 0.1, "scale": 4, "bits": 4,
+    "until": 12, "interval": 6, "n": 40, "hidden": 6, "steps": 2, "pixels": 90, "rows": 9,
+    "view": 40, "cell": 30, "step": 6, "batch": 20, "lr": 0.1, "scale": 4, "bits": 4,
 }  # fmt: skip
 #: A step and examples that there are, and the planes of the network that is fuzzed.
 PLAIN, KINDS = {"step": -1, "rows": [0, 1, 2]}, ("examples", "components", "gradient", "random")

@@ -29,7 +29,8 @@ def test_pure_functions_of_the_page(tmp_path):
     }
     file = tmp_path / "packed"
     file.write_text(base64.b64encode(packed({"cells": 3, "text": "ä"}, arrays)).decode())
-    scripts = sorted((Path(__file__).parent / "js").glob("*.test.mjs"))
+    folder = Path(__file__).parent / "js"
+    scripts = [folder / "labs.test.mjs", folder / "pure.test.mjs"]
     done = subprocess.run(
         [node, "--test", *map(str, scripts)],
         capture_output=True,

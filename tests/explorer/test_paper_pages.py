@@ -7,8 +7,8 @@ import pytest
 from inscape._core.anytime import finished
 from inscape.explorer.paper_pages import (
     DARK,
-    FigureRequest,
     ItemRequest,
+    PaperFigureRequest,
     PaperPages,
     PaperRequest,
     on_dark_paper,
@@ -17,6 +17,7 @@ from inscape.figures.style import INK
 from inscape.lab.experiment_outcome import stored_outcome
 from inscape.lab.store import Store
 
+REQUEST = PaperFigureRequest(paper="klindt", item="figure-12")
 RESULTS = Path(__file__).parents[2] / "results"
 
 
@@ -49,8 +50,7 @@ def test_an_item_has_the_verdicts_of_its_records(pages):
 
 def test_a_figure_is_drawn_for_light_and_for_dark_paper(pages):
     light, dark = (
-        bytes(finished(pages.figure(FigureRequest(paper="klindt", item="figure-12", dark=dark)))[1]
-              ["svg"]).decode()
+        bytes(finished(pages.figure(REQUEST.model_copy(update={"dark": dark})))[1]["svg"]).decode()
         for dark in (False, True)
     )  # fmt: skip
     assert light.lstrip().startswith("<?xml") or light.lstrip().startswith("<svg")

@@ -115,7 +115,7 @@ def test_points_beyond_follow_the_rule_of_the_data():
 def test_own_points_are_refused_in_a_sentence_where_they_are_none():
     with pytest.raises(ValueError, match="must be at least 2, found 0: click"):
         toy_points(ToySetup(data="own"))
-    with pytest.raises(ValueError, match="whole numbers from 0 to 7, found others"):
+    with pytest.raises(ValueError, match="integers from 0 to 7, found others"):
         toy_points(ToySetup(data="own", rows=((0, 0, 0.5), (1, 1, 1))))
     three = toy_points(ToySetup(data="own", rows=(*XOR, (0, 0, 2))))
     assert three.names == ("0", "1", "2")
@@ -189,14 +189,14 @@ SMALL = {"hidden": [3], "n": 20}
 
 
 def test_a_stream_begins_with_what_is_there_and_goes_on_from_there(client):
-    first, *rest, end = frames(client, setup=SMALL, until=20, every=10, client="s1")
+    first, *rest, end = frames(client, setup=SMALL, until=20, interval=10, client="s1")
     assert end == {"finished": True}
     assert first[0]["loss"] is None
     assert len(first[1]["pointU"]) == 20
     assert [facts["step"] for facts, _ in (first, *rest)] == [0, 10, 20]
-    more = frames(client, setup=SMALL, until=25, every=10, client="s1")
+    more = frames(client, setup=SMALL, until=25, interval=10, client="s1")
     assert [facts["step"] for facts, _ in more[:-1]] == [20, 25]
-    back = frames(client, setup=SMALL, until=5, every=10, client="s1")
+    back = frames(client, setup=SMALL, until=5, interval=10, client="s1")
     assert [facts["step"] for facts, _ in back[:-1]] == [0, 5]
     other = frames(client, setup={**SMALL, "seed": 1}, until=0, client="s1")
     assert [facts["step"] for facts, _ in other[:-1]] == [0]

@@ -46,7 +46,8 @@ def test_unknown_claims_and_fields_are_refused(tmp_path):
 
 @pytest.mark.parametrize("paper", catalogue.papers())
 def test_the_files_of_the_papers_name_experiments(paper):
-    items = json.loads((catalogue.PAPERS / paper / FILE).read_text())
+    path = catalogue.PAPERS / paper / FILE
+    items = json.loads(path.read_text()) if path.is_file() else {}  # not every paper needs one
     assert set(items) <= {listing.item for listing in catalogue.experiments(paper)}
 
 

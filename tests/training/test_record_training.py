@@ -12,7 +12,7 @@ import inscape
 from inscape.kernels import kernel_drift, path_kernel
 from inscape.regions import region_evolution
 from inscape.training import Trajectory, fit, record_training, replay
-from recorded_loops import batches, data, plain, trained, two_groups, with_everything
+from recorded_loops import CLASSES, batches, data, plain, trained, two_groups, with_everything
 
 SGD, ADAM, ADAMW = torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW
 
@@ -123,6 +123,29 @@ def test_momentum_that_a_schedule_changes_is_recorded(tmp_path):
     x, y = data()
     split = path_kernel(model, x, y, trajectory=run.trajectory, queries=x[:2])
     assert split.relative_rounding < 1e-12
+
+
+class Attention(nn.Module):
+    """Attention as of a transformer, with dropout behind it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.joined, self.head = nn.Linear(6, 12), nn.Linear(4, CLASSES)
+
+    def forward(self, x):
+        query, key, value = self.joined(x).chunk(3, -1)
+        attended = nn.functional.scaled_dot_product_attention(query, key, value)
+        return self.head(nn.functional.dropout(attended.flatten(1, 2).mean(1), 0.2, self.training))
+
+
+def test_attention_with_dropout_is_attributed(tmp_path):
+    """Its fast kernels have no second derivatives, which batches in training mode need."""
+    x, y = data()
+    model = Attention().to(x.dtype)
+    run = trained(model, ADAMW(model.parameters(), lr=0.01), tmp_path / "run")
+    split = path_kernel(model.eval(), x, y, trajectory=run.trajectory, queries=x[:2])
+    assert split.relative_residual < 1e-10
 
 
 def test_autocast_is_replayed(tmp_path):

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from inscape.cli import data
+from inscape.cli.compare import compare as compare_verb
 from inscape.cli.console import echo
 from inscape.cli.doctor import doctor as doctor_verb
 from inscape.cli.errors import open_streams
@@ -55,6 +56,7 @@ def _inscape(
     `inscape look` measures a built-in example and writes its report;
     `inscape look --model file.py:factory --weights weights.pt --data data.npz` does it for yours;
     `inscape sweep ckpts/*.pt --model file.py:factory --data data.npz` compares many;
+    `inscape compare before.pt2 after.pt2 --data data.npz` shows where two networks differ;
     `inscape reproduce volhejn` runs a paper again and judges its claims.
     """
 
@@ -62,6 +64,7 @@ def _inscape(
 app.command("look")(look_verb)
 app.command("explore")(explore_verb)
 app.command("sweep")(sweep_verb)
+app.command("compare")(compare_verb)
 app.command("reproduce")(reproduce_verb)
 app.command("pages")(pages_verb)
 app.command("list")(list_verb)

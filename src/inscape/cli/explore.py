@@ -98,19 +98,26 @@ def explore(
     Without options it shows the built-in example, a small network trained on the digits of
     scikit-learn. No request leaves the machine; Ctrl-C ends it.
     """
-    options = {**locals(), "threads": opt.threads(threads), "seed": opt.seed(seed)}
-    options |= {"limit": opt.at_least_one("--limit", limit), "max_size": opt.max_size(max_size)}
+    _run({**locals(), "threads": opt.threads(threads), "seed": opt.seed(seed)})
+
+
+def _run(options: dict[str, Any]) -> None:
+    """Open what is explored, and serve it until it is interrupted, or write one file."""
+    limit, size = opt.at_least_one("--limit", options["limit"]), opt.max_size(options["max_size"])
+    options |= {"limit": limit, "max_size": size}
+    export, host = options["export"], options["host"]
     from inscape.explorer.serve import is_loopback, need_web, serve
 
     need_web()
     _check_export(export)
     from inscape.explorer.session import Session
 
-    say = Speech(quiet=quiet)
+    say = Speech(quiet=options["quiet"])
     with redirect_stdout(sys.stderr):  # what a model prints is no result
         subject = _explored(options, say)
+    session = Session(subject, results=options["results"])
     if export is not None:
-        _write_slice(Session(subject), export, say)
+        _write_slice(session, export, say)
         return
     if not is_loopback(host):
         say(f"--host {host}: whoever can reach this machine and knows the token sees this page")
@@ -118,12 +125,12 @@ def explore(
     def ready(address: str) -> None:
         echo(address)
         say("open this address in a browser on this machine; Ctrl-C ends the explorer")
-        if not no_browser:
+        if not options["no_browser"]:
             import webbrowser
 
             webbrowser.open(address)
 
-    serve(Session(subject, results=results), host=host, port=port, ready=ready)
+    serve(session, host=host, port=options["port"], ready=ready)
 
 
 def _explored(options: Options, say: Speech) -> "ExploredSubject":
@@ -169,8 +176,8 @@ def _write_slice(session: "Session", path: Path, say: Speech) -> None:
     from inscape.explorer.saved_slice import saved_slice
     from inscape.files.atomic import write
 
-    asked = SavedRequest(kind=kinds_of(session.subject)[0])
-    page, facts = finished(saved_slice(session, asked))
+    query = SavedRequest(kind=kinds_of(session.subject)[0])
+    page, facts = finished(saved_slice(session, query))
     write(path, page)
     echo(str(path))
     say(f"{facts['cells']:,} linear regions, {len(page) / 1e6:.1f} MB; open it in any browser")

@@ -46,7 +46,7 @@ def explorer_app(session: Session, *, token: str, hosts: frozenset[str]) -> Guar
     """
     jobs = Jobs()
     views = [make(session) for make in VIEWS]
-    questions = {name: each for view in views for name, each in view.questions.items()}
+    questions = {name: question for view in views for name, question in view.questions.items()}
     routes = [
         Route("/", _page),
         Route("/static/{name:path}", _static),
@@ -99,18 +99,18 @@ def _computed(jobs: Jobs, question: Question) -> Endpoint:
 
     async def computed(request: Request) -> Response:
         try:
-            asked = question.request.model_validate_json(await request.body())
+            query = question.request.model_validate_json(await request.body())
         except ValidationError as error:
             return _refused(400, ask.first_error(error))
         except TooLargeError:
             return _refused(413, "the request is too long.")
         except ClientDisconnect:
             return _refused(499, "the client is gone.")
-        seconds = float(getattr(asked, "seconds", 20.0)) + SPARE
-        client = str(getattr(asked, "client", ""))
+        seconds = float(getattr(query, "seconds", 20.0)) + SPARE
+        client = str(getattr(query, "client", ""))
 
         def steps(job: Job) -> Generator[None, None, bytes]:
-            return packed(*(yield from question.answer(asked, job)))
+            return packed(*(yield from question.answer(query, job)))
 
         job, future = jobs.start(
             client, question.kind, steps, seconds=seconds, thread=question.thread

@@ -46,7 +46,7 @@ class FunctionRequest(AnyRequest):
 
     @field_validator("bits")
     @classmethod
-    def _is_whole(cls, bits: str) -> str:
+    def _has_all_values(cls, bits: str) -> str:
         if len(bits) & (len(bits) - 1):
             raise ValueError("a table must have 2, 4, 8, 16 or 32 values")
         return bits
@@ -61,11 +61,11 @@ class TrialRequest(FunctionRequest):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
 
-def table_of(asked: FunctionRequest) -> TruthTable:
+def table_of(query: FunctionRequest) -> TruthTable:
     """Return the function of a request; a formula goes before the table."""
-    if not asked.formula.strip():
-        return from_bits([int(bit) for bit in asked.bits])
-    table = read_function(asked.formula)
+    if not query.formula.strip():
+        return from_bits([int(bit) for bit in query.bits])
+    table = read_function(query.formula)
     if table.n > MOST:
         raise ValueError(
             f"a function must have at most {MOST} inputs here, found {table.n}: look at it with "
@@ -74,9 +74,9 @@ def table_of(asked: FunctionRequest) -> TruthTable:
     return table
 
 
-def function_facts(asked: FunctionRequest, results: Path) -> Answer:
+def function_facts(query: FunctionRequest, results: Path) -> Answer:
     """Answer with class, spectrum, swaps with their line, networks, and records of figure 3.5."""
-    table = table_of(asked)
+    table = table_of(query)
     yield
     canonical = int(npn.canonical(table.number, table.n))
     yield
@@ -153,15 +153,15 @@ def _network(how: str, model: nn.Sequential, table: TruthTable) -> Facts:
     }
 
 
-def trial_facts(asked: TrialRequest) -> Answer:
+def trial_facts(query: TrialRequest) -> Answer:
     """Answer with how many networks of a size learn a function, with ReLU and leaky ReLU."""
-    table = table_of(asked)
+    table = table_of(query)
     yield
-    found, _ = trials(
-        table, [(asked.width, asked.depth)], networks=asked.networks, seed=asked.seed,
+    outcomes, _ = trials(
+        table, [(query.width, query.depth)], networks=query.networks, seed=query.seed,
         until=now() + 60.0, threads=1, quiet=True,
     )  # fmt: skip
     return {
-        "size": named(table.n, asked.width, asked.depth),
-        "trials": [vars(trial) for trial in found],
+        "size": named(table.n, query.width, query.depth),
+        "trials": [vars(trial) for trial in outcomes],
     }, {}

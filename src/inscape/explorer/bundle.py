@@ -63,8 +63,8 @@ def _inner(name: str, text: str) -> str:
         return f"const {{{names}}} = modules[{resolved(name, match[2])!r}];\n"
 
     def listed(match: re.Match[str]) -> str:
-        for each in (match[1] or match[2]).split(","):
-            own, _, public = each.strip().partition(" as ")
+        for entry in (match[1] or match[2]).split(","):
+            own, _, public = entry.strip().partition(" as ")
             if own:
                 exported.append(f"{public or own}: {own}")
         return ""

@@ -81,9 +81,11 @@ def _pieces(
     pieces = []
     for number in rivals:
         polygon, names = places, list(values)
-        held = [[values[number][k] - values[rival][k] for rival in names] for k in range(len(at))]
+        own_leads = [
+            [values[number][k] - values[rival][k] for rival in names] for k in range(len(at))
+        ]
         for rival in range(len(names)):
-            polygon, held = clipped(polygon, held, rival)
+            polygon, own_leads = clipped(polygon, own_leads, rival)
         if len(polygon) > 2:
             pieces.append((number, polygon))
     return pieces
@@ -100,19 +102,19 @@ def clipped(
     >>> clipped(square, [[-1.0], [1.0], [1.0], [-1.0]], 0)[0]
     [(0.5, 0.0), (1.0, 0.0), (1.0, 1.0), (0.5, 1.0)]
     """
-    kept: Polygon = []
-    kept_leads: list[list[float]] = []
+    clipped_polygon: Polygon = []
+    clipped_leads: list[list[float]] = []
     for k, place in enumerate(polygon):
         before = k - 1
         a, b = leads[before][rival], leads[k][rival]
         if (a < 0) != (b < 0):
             t = a / (a - b)
             p = polygon[before]
-            kept.append((p[0] + t * (place[0] - p[0]), p[1] + t * (place[1] - p[1])))
+            clipped_polygon.append((p[0] + t * (place[0] - p[0]), p[1] + t * (place[1] - p[1])))
             pairs = zip(leads[before], leads[k], strict=True)
-            kept_leads.append([x + t * (y - x) for x, y in pairs])
-            kept_leads[-1][rival] = 0.0
+            clipped_leads.append([x + t * (y - x) for x, y in pairs])
+            clipped_leads[-1][rival] = 0.0
         if b >= 0:
-            kept.append(place)
-            kept_leads.append(leads[k])
-    return kept, kept_leads
+            clipped_polygon.append(place)
+            clipped_leads.append(leads[k])
+    return clipped_polygon, clipped_leads

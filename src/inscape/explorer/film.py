@@ -34,25 +34,25 @@ def film_steps(steps: list[int], most: int) -> list[int]:
 
 
 def film(
-    subject: ExploredSubject, plane: ExploredPlane, asked: ask.FilmRequest, job: Job
+    subject: ExploredSubject, plane: ExploredPlane, query: ask.FilmRequest, job: Job
 ) -> Answer:
     """Answer with a moving picture of a window, one frame for each step."""
     from inscape.figures.animation import checked_suffix, moving_picture
 
     try:
-        suffix = checked_suffix(Path(f"training.{asked.format}"))
+        suffix = checked_suffix(Path(f"training.{query.format}"))
     except ImportError as error:  # the extra is not installed
         raise ValueError(str(error)) from error
-    steps = film_steps(subject.steps, asked.steps)
+    steps = film_steps(subject.steps, query.steps)
     if not steps:
         raise ValueError(
             "the training must be recorded, found none: run inscape explore --trajectory FILE."
         )
-    last = yield from _cut_at(subject, plane, asked, steps[-1])
+    last = yield from _cut_at(subject, plane, query, steps[-1])
     frames = []
     for step in steps:
-        regions = last if step == steps[-1] else (yield from _cut_at(subject, plane, asked, step))
-        frames.append(_frame(subject, regions, asked, last, step))
+        regions = last if step == steps[-1] else (yield from _cut_at(subject, plane, query, step))
+        frames.append(_frame(subject, regions, query, last, step))
         job.reached(f"step {step}", regions.cells)
         yield
     seconds = (len(frames) + 4) / RATE
@@ -62,23 +62,23 @@ def film(
 
 
 def _cut_at(
-    subject: ExploredSubject, plane: ExploredPlane, asked: ask.FilmRequest, step: int
+    subject: ExploredSubject, plane: ExploredPlane, query: ask.FilmRequest, step: int
 ) -> Generator[None, None, PlaneRegions]:
     network = subject.network("first", step)
     return (
         yield from cut(
-            network, plane, centre=asked.centre, half=asked.half, regions=REGIONS,
+            network, plane, centre=query.centre, half=query.half, regions=REGIONS,
             on_layer=lambda layer, cells: None,
         )
     )  # fmt: skip
 
 
 def _frame(
-    subject: ExploredSubject, regions: PlaneRegions, asked: ask.FilmRequest, last: Any, step: int
+    subject: ExploredSubject, regions: PlaneRegions, query: ask.FilmRequest, last: Any, step: int
 ) -> Any:
     from inscape.explorer.window_figure import window_picture
 
     return window_picture(
-        subject, regions, colour=asked.colour, edges=asked.edges, like=last,
-        title=f"step {step}: {regions.cells} linear regions", pixels=asked.pixels,
+        subject, regions, colour=query.colour, edges=query.edges, like=last,
+        title=f"step {step}: {regions.cells} linear regions", pixels=query.pixels,
     )  # fmt: skip

@@ -87,11 +87,11 @@ class Guard:
         return None
 
     def _knows_token(self, scope: Scope, headers: dict[str, list[str]]) -> bool:
-        given = headers.get(TOKEN, [])
+        tokens = headers.get(TOKEN, [])
         if scope["path"] == "/":
             query = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=20)
-            given = query.get("token", [])
-        return len(given) == 1 and hmac.compare_digest(given[0].encode(), self.token.encode())
+            tokens = query.get("token", [])
+        return len(tokens) == 1 and hmac.compare_digest(tokens[0].encode(), self.token.encode())
 
 
 def _bounded(receive: Receive) -> Receive:

@@ -58,23 +58,23 @@ def _other(
     options: Mapping[str, Any], computing: Mapping[str, Any], data: OpenedData
 ) -> tuple[nn.Module, str, str] | None:
     """Return the second network with its title and its code; of the example another seed."""
-    what, weights = options.get("other"), options.get("other_weights")
-    if what is None and weights is None:
+    other, weights = options.get("other"), options.get("other_weights")
+    if other is None and weights is None:
         if options["model"] is not None:
             return None
         model, title = another_example(data), "the same network, trained from another seed"
         return model, title, ANOTHER_CODE
-    what = what or options["model"]
-    if what is None:
+    other = other or options["model"]
+    if other is None:
         raise ValueError("--with-weights needs --model or --with: say whose weights they are.")
     arguments = {
         "weights": weights, "trust": options["trust"], "max_size": options["max_size"],
         "device": computing["device"], "dtype": computing["dtype"],
     }  # fmt: skip
-    opened = one_output(open_model(what, **arguments), data, options["take"])
-    given = {k: v for k, v in arguments.items() if v not in (None, False, "auto")}
-    words = "".join(f", {name}={str(value)!r}" for name, value in given.items())
-    code = f"other = inscape.loaders.open_model({what!r}{words}).model"
+    opened = one_output(open_model(other, **arguments), data, options["take"])
+    other_arguments = {k: v for k, v in arguments.items() if v not in (None, False, "auto")}
+    words = "".join(f", {name}={str(value)!r}" for name, value in other_arguments.items())
+    code = f"other = inscape.loaders.open_model({other!r}{words}).model"
     return opened.model, opened.source, code
 
 

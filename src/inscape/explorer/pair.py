@@ -28,25 +28,25 @@ Answer = Generator[None, None, tuple[Facts, dict[str, Array]]]
 
 
 def pair_cells(
-    subject: ExploredSubject, plane: ExploredPlane, asked: ask.CellsRequest, job: Job
+    subject: ExploredSubject, plane: ExploredPlane, query: ask.CellsRequest, job: Job
 ) -> Answer:
     """Answer with the common refinement of both networks in a window, as ``slice_difference``."""
     both = subject.network("both")
     regions = yield from cut_in_time(
-        both, plane, centre=asked.centre, half=asked.half, regions=asked.regions,
-        seconds=asked.seconds, on_layer=job.reached,
+        both, plane, centre=query.centre, half=query.half, regions=query.regions,
+        seconds=query.seconds, side=query.side, on_layer=job.reached,
     )  # fmt: skip
     result = difference_of(regions, subject.subject.probe.outputs)
     yield
-    scale = 1.0 / np.array(asked.half)
+    scale = 1.0 / np.array(query.half)
     facts = {
         **_facts(result),
         "complete": regions.complete,
         "unresolved": regions.unresolved,
-        "centre": list(asked.centre),
-        "half": list(asked.half),
-        "unitArea": regions.frame.area * asked.half[0] * asked.half[1],
-        "farthest": _farthest(result, asked.centre),
+        "centre": list(query.centre),
+        "half": list(query.half),
+        "unitArea": regions.frame.area * query.half[0] * query.half[1],
+        "farthest": _farthest(result, query.centre),
     }
     return facts, {
         "vertices": (result.vertices.numpy() * scale).astype(np.float32),
@@ -128,4 +128,4 @@ def _right(subject: ExploredSubject, *answers: torch.Tensor) -> list[float] | No
     if subject.y is None or subject.task != "classes":
         return None
     y = subject.y.flatten()[: len(answers[0])].cpu()
-    return [float((each.cpu() == y).double().mean()) for each in answers]
+    return [float((classes.cpu() == y).double().mean()) for classes in answers]

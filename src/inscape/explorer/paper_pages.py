@@ -43,7 +43,7 @@ class ItemRequest(PaperRequest):
     item: Name
 
 
-class FigureRequest(ItemRequest):
+class PaperFigureRequest(ItemRequest):
     """The figure of an experiment, for light or dark paper."""
 
     dark: bool = False
@@ -66,12 +66,12 @@ class PaperPages:
             "records": self.results.is_dir(),
         }
 
-    def paper(self, asked: PaperRequest) -> Answer:
+    def paper(self, query: PaperRequest) -> Answer:
         """Answer with the entries of a paper: those with an experiment, and those without."""
         yield
-        facts = self._facts_of(asked.paper)
+        facts = self._facts_of(query.paper)
         entries = {entry["id"]: entry for entry in facts.get("entries", ())}
-        listed = {listing.id.partition("/")[2]: listing for listing in experiments(asked.paper)}
+        listed = {listing.id.partition("/")[2]: listing for listing in experiments(query.paper)}
         items = [
             {"item": name, "kicker": kicker(entry), "title": entry["title"],
              "run": name in listed, "finding": entry.get("finding", "")}
@@ -84,24 +84,24 @@ class PaperPages:
         ]  # fmt: skip
         paper = facts.get("paper", {})
         return {
-            "paper": asked.paper,
-            "title": paper.get("title", asked.paper),
+            "paper": query.paper,
+            "title": paper.get("title", query.paper),
             "authors": list(paper.get("authors", ())),
             "venue": paper.get("venue", ""),
             "items": items,
         }, {}
 
-    def item(self, asked: ItemRequest) -> Answer:
+    def item(self, query: ItemRequest) -> Answer:
         """Answer with the section of a table or figure: state, verdicts, numbers, claims."""
-        outcome = yield from self._outcome(asked)
-        facts = self._facts_of(asked.paper)
+        outcome = yield from self._outcome(query)
+        facts = self._facts_of(query.paper)
         entries = {entry["id"]: entry for entry in facts.get("entries", ())}
-        entry: Mapping[str, Any] = entries.get(asked.item, {})
+        entry: Mapping[str, Any] = entries.get(query.item, {})
         errata = {erratum["id"]: {"verified": "", **erratum} for erratum in facts.get("errata", ())}
         yield
         part = section(outcome, entry, errata, None)
         return {
-            "item": asked.item,
+            "item": query.item,
             "kicker": part.kicker,
             "title": part.title,
             "state": part.state,
@@ -110,19 +110,19 @@ class PaperPages:
             "tables": [_table(table) for table in part.tables],
             "claims": [_claim(claim) for claim in part.claims],
             "values": [_claim(claim) for claim in part.values],
-            "conclusions": [_plain(line) for line in part.conclusions],
-            "departures": [_plain(line) for line in part.departures],
-            "notes": [_plain(line) for line in part.notes],
-            "caption": _plain(part.caption),
+            "conclusions": [_text(line) for line in part.conclusions],
+            "departures": [_text(line) for line in part.departures],
+            "notes": [_text(line) for line in part.notes],
+            "caption": _text(part.caption),
             "drawn": part.drawn,
             "command": part.command,
             "facts": dict(part.facts),
             "hasFigure": outcome.scale is not None,
         }, {}
 
-    def figure(self, asked: FigureRequest) -> Answer:
+    def figure(self, query: PaperFigureRequest) -> Answer:
         """Answer with the figure of an experiment as SVG, drawn from its records now."""
-        outcome = yield from self._outcome(asked)
+        outcome = yield from self._outcome(query)
         with styled():
             figure = outcome.figure()
             if figure is None:
@@ -130,7 +130,7 @@ class PaperPages:
             if figure.get_layout_engine() is None:
                 figure.set_layout_engine("constrained")
             svg = rendered(figure.axes[0]).decode()
-        if asked.dark:
+        if query.dark:
             svg = on_dark_paper(svg)
         content = np.frombuffer(svg.encode(), np.uint8)
         if len(content) > LARGEST:
@@ -144,11 +144,11 @@ class PaperPages:
             )
         return paper_facts(paper)
 
-    def _outcome(self, asked: ItemRequest) -> Generator[None, None, ExperimentOutcome]:
+    def _outcome(self, query: ItemRequest) -> Generator[None, None, ExperimentOutcome]:
         """Return the outcome of an item; only names in the catalogue are looked up."""
-        self._facts_of(asked.paper)
-        known = [listing.id for listing in experiments(asked.paper)]
-        name = f"{asked.paper}/{asked.item}"
+        self._facts_of(query.paper)
+        known = [listing.id for listing in experiments(query.paper)]
+        name = f"{query.paper}/{query.item}"
         if name not in known:
             raise ValueError(f"no experiment is called {name}: choose one of the paper's page.")
         outcome = self._outcomes.get(name)
@@ -164,8 +164,8 @@ class PaperPages:
 
 def on_dark_paper(svg: str) -> str:
     """Return a figure in the colours of dark paper; letters without a colour are light."""
-    found = re.sub("|".join(DARK), lambda m: DARK[m[0].upper()], svg, flags=re.IGNORECASE)
-    return found.replace("<defs>", f"<defs><style>text{{fill:{DARK[INK]}}}</style>", 1)
+    drawn = re.sub("|".join(DARK), lambda m: DARK[m[0].upper()], svg, flags=re.IGNORECASE)
+    return drawn.replace("<defs>", f"<defs><style>text{{fill:{DARK[INK]}}}</style>", 1)
 
 
 def _table(table: Any) -> Facts:
@@ -176,7 +176,7 @@ def _table(table: Any) -> Facts:
             {"name": row, "cells": [_cell(table.cells.get((row, name))) for name in table.columns]}
             for row in table.rows
         ],
-        "notes": [_plain(note) for note in table.notes],
+        "notes": [_text(note) for note in table.notes],
     }
 
 
@@ -187,7 +187,7 @@ def _cell(cell: Mapping[str, Any] | None) -> Facts | None:
         return {"given": str(cell["given"])}
     return {
         "ours": str(cell.get("ours", "")),
-        "interval": _plain(cell.get("interval", "")),
+        "interval": _text(cell.get("interval", "")),
         "published": str(cell.get("corrected") or cell.get("published", "")),
         "verdict": str(cell.get("verdict", "")),
     }
@@ -195,16 +195,16 @@ def _cell(cell: Mapping[str, Any] | None) -> Facts | None:
 
 def _claim(claim: Mapping[str, Any]) -> Facts:
     return {
-        "says": _plain(claim["says"]),
+        "says": _text(claim["says"]),
         "verdict": str(claim["verdict"]),
         "ours": str(claim.get("ours", "")),
-        "interval": _plain(claim.get("interval", "")),
+        "interval": _text(claim.get("interval", "")),
         "published": str(claim.get("published", "")),
-        "reason": _plain(claim.get("reason", "")),
+        "reason": _text(claim.get("reason", "")),
     }
 
 
-def _plain(text: object) -> str:
+def _text(text: object) -> str:
     """Return a text without markup: a formula as it was written."""
     spelled = re.sub(r'<svg[^>]*aria-label="([^"]*)".*?</svg>', r"\1", str(text), flags=re.DOTALL)
     return html.unescape(re.sub(r"<[^>]+>", "", spelled))

@@ -32,20 +32,20 @@ Arrays = dict[str, Array]
 
 
 def saved_slice(
-    session: Session, asked: ask.SavedRequest
+    session: Session, query: ask.SavedRequest
 ) -> Generator[None, None, tuple[bytes, Facts]]:
     """Return a page with the exact regions of a window, and what is in it.
 
     Fewer cells are kept, in the middle of the window, until the file is small enough.
     """
-    plane = session.plane_of(asked)
-    window = (asked.centre or plane.centre, asked.half or plane.half)
-    facts: Facts = {"session": _about(session), "start": asked.start}
+    plane = session.plane_of(query)
+    window = (query.centre or plane.centre, query.half or plane.half)
+    facts: Facts = {"session": _about(session), "start": query.start}
     arrays: Arrays = {}
-    yield from _with_plane(session, asked, facts, arrays)
-    yield from _with_rasters(session, asked, plane, window, facts, arrays)
+    yield from _with_plane(session, query, facts, arrays)
+    yield from _with_rasters(session, query, plane, window, facts, arrays)
     for count in CELLS:
-        level = yield from _with_levels(session, asked, plane, window, count)
+        level = yield from _with_levels(session, query, plane, window, count)
         page = page_of(session.subject.title, facts | level[0], arrays | level[1])
         if len(page) < LIMIT:
             break
@@ -65,64 +65,64 @@ def _about(session: Session) -> Facts:
 
 
 def _with_plane(
-    session: Session, asked: ask.SavedRequest, facts: Facts, arrays: Arrays
+    session: Session, query: ask.SavedRequest, facts: Facts, arrays: Arrays
 ) -> Generator[None, None, None]:
     """Add the plane and pictures of examples."""
-    plane_facts, plane_arrays = yield from session.plane(asked)
+    plane_facts, plane_arrays = yield from session.plane(query)
     facts["plane"] = plane_facts
-    frame = session.plane_of(asked).frame
+    frame = session.plane_of(query).frame
     facts["plane"]["gram"] = frame.gram.flatten().tolist()
     arrays |= {f"plane/{name}": array for name, array in plane_arrays.items()}
     near = plane_arrays["row"][:NEAREST].tolist() if image_grid(session.subject) else []
     listed = range(min(LISTED, len(session.subject.x)))
     rows = sorted({*listed, *near, *plane_facts["rows"]})
-    found, pictures = thumbnails(session.subject, rows)
-    facts["examples"] = found
+    entry, pictures = thumbnails(session.subject, rows)
+    facts["examples"] = entry
     arrays |= {f"examples/{name}": array for name, array in pictures.items()}
-    facts["session"]["planes"] = [asked.kind]
+    facts["session"]["planes"] = [query.kind]
     facts["session"]["rows"] = plane_facts["rows"]
 
 
 def _with_rasters(
     session: Session,
-    asked: ask.SavedRequest,
+    query: ask.SavedRequest,
     plane: ExploredPlane,
     window: tuple[tuple[float, float], tuple[float, float]],
     facts: Facts,
     arrays: Arrays,
 ) -> Generator[None, None, None]:
     """Add the raster of the wider window, which is seen where there are no exact regions."""
-    network = session.subject.network(asked.network, asked.step)
+    network = session.subject.network(query.network, query.step)
     outer = wider(plane, SavedWindow(centre=window[0], half=window[1], cells=1))
     facts["rasters"] = []
     for k, half in enumerate((window[1], outer.half)):
-        found, pixels = yield from raster(
+        entry, pixels = yield from raster(
             session.subject, network, plane, centre=window[0], half=half, width=PIXELS,
             height=PIXELS, seconds=SECONDS,
         )  # fmt: skip
-        facts["rasters"].append(found)
+        facts["rasters"].append(entry)
         arrays |= {f"raster{k}/{name}": array for name, array in pixels.items()}
 
 
 def _with_levels(
     session: Session,
-    asked: ask.SavedRequest,
+    query: ask.SavedRequest,
     plane: ExploredPlane,
     window: tuple[tuple[float, float], tuple[float, float]],
     count: int,
 ) -> Generator[None, None, tuple[Facts, Arrays]]:
     """Return the exact windows: the one that is asked for, and a wider one around it."""
-    network = session.subject.network(asked.network, asked.step)
+    network = session.subject.network(query.network, query.step)
     if network.windows is None:
         return {"levels": []}, {}
-    inner = SavedWindow(centre=window[0], half=window[1], cells=count, seconds=asked.seconds / 4)
+    inner = SavedWindow(centre=window[0], half=window[1], cells=count, seconds=query.seconds / 4)
     levels: list[Facts] = []
     arrays: Arrays = {}
-    for k, each in enumerate((inner, wider(plane, inner))):
-        found, own = yield from saved_level(session.subject, network, plane, each)
-        if k and not found["complete"]:
+    for k, level_window in enumerate((inner, wider(plane, inner))):
+        entry, own = yield from saved_level(session.subject, network, plane, level_window)
+        if k and not entry["complete"]:
             break  # the middle of the wider window is in the inner one already
-        levels.append(found)
+        levels.append(entry)
         arrays |= {f"level{k}/{name}": array for name, array in own.items()}
     return {"levels": levels}, arrays
 
@@ -131,7 +131,7 @@ def page_of(title: str, facts: Facts, arrays: Mapping[str, Array]) -> bytes:
     """Return the page with its data: one script, one style, both allowed by their hashes alone."""
     script = bundled("saved.js")
     style = page_files()["style.css"][0].decode().replace("</style", "")
-    data = base64.b64encode(gzip.compress(packed(facts, _plain(arrays)), 9, mtime=0)).decode()
+    data = base64.b64encode(gzip.compress(packed(facts, _contiguous(arrays)), 9, mtime=0)).decode()
     policy = (
         f"default-src 'none'; script-src {source_hash(script)}; style-src {source_hash(style)}; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -151,6 +151,6 @@ def page_of(title: str, facts: Facts, arrays: Mapping[str, Array]) -> bytes:
     ).encode()
 
 
-def _plain(arrays: Mapping[str, Array]) -> Arrays:
+def _contiguous(arrays: Mapping[str, Array]) -> Arrays:
     """Return arrays of kinds that travel."""
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}

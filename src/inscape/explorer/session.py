@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from inscape.explorer import requests as ask
+from inscape.explorer.attribution import made_by
 from inscape.explorer.cells import cell_arrays, cut_in_time
 from inscape.explorer.colours import cell_colours
 from inscape.explorer.details import cell_details, point_details, similar_gradients
@@ -69,10 +70,10 @@ class Session:
         outputs = self.subject.subject.probe.outputs
         return max(2, outputs) if self.subject.is_competing else outputs
 
-    def plane(self, asked: ask.PlaneRequest) -> Answer:
+    def plane(self, query: ask.PlaneRequest) -> Answer:
         """Answer with a plane: its first window, the examples it goes through and those near it."""
         yield
-        plane = self.plane_of(asked)
+        plane = self.plane_of(query)
         at = plane.frame.of(self.subject.x[list(plane.rows)].detach().cpu()) if plane.rows else None
         facts, arrays = examples_in(self.subject, plane)
         anchors = [
@@ -86,94 +87,99 @@ class Session:
             "half": list(plane.half),
             "anchors": anchors,
             "rows": list(plane.rows),
+            "found": plane.found,
             "code": plane.code,
         }, arrays
 
-    def raster(self, asked: ask.RasterRequest) -> Answer:
+    def raster(self, query: ask.RasterRequest) -> Answer:
         """Answer with the raster of a window."""
-        network, plane = self._seen(asked)
+        network, plane = self._network_in_plane(query)
         return (
             yield from raster(
-                self.subject, network, plane, centre=asked.centre, half=asked.half,
-                width=asked.width, height=asked.height, seconds=asked.seconds,
+                self.subject, network, plane, centre=query.centre, half=query.half,
+                width=query.width, height=query.height, seconds=query.seconds,
             )
         )  # fmt: skip
 
-    def cells(self, asked: ask.CellsRequest, job: Job) -> Answer:
+    def cells(self, query: ask.CellsRequest, job: Job) -> Answer:
         """Answer with the exact regions of a window, and keep them for questions about cells."""
-        network, plane = self._seen(asked)
+        network, plane = self._network_in_plane(query)
         regions = yield from cut_in_time(
-            network, plane, centre=asked.centre, half=asked.half, regions=asked.regions,
-            seconds=asked.seconds, on_layer=job.reached,
+            network, plane, centre=query.centre, half=query.half, regions=query.regions,
+            seconds=query.seconds, side=query.side, on_layer=job.reached,
         )  # fmt: skip
-        facts, arrays = cell_arrays(self.subject, regions, asked.half)
-        view = View(client=asked.client, network=network, plane=plane, regions=regions)
-        window = {"centre": list(asked.centre), "half": list(asked.half)}
+        facts, arrays = cell_arrays(self.subject, regions, query.half)
+        view = View(client=query.client, network=network, plane=plane, regions=regions)
+        window = {"centre": list(query.centre), "half": list(query.half)}
         return {**facts, **window, "view": self.views.keep(view)}, arrays
 
-    def cell(self, asked: ask.CellRequest) -> Answer:
+    def cell(self, query: ask.CellRequest) -> Answer:
         """Answer with what is known of one cell."""
         yield
-        view = self.views.get(asked.view, asked.client)
-        return cell_details(self.subject, view.network, view.regions, asked.cell), {}
+        view = self.views.get(query.view, query.client)
+        return cell_details(self.subject, view.network, view.regions, query.cell), {}
 
-    def colours(self, asked: ask.ColoursRequest) -> Answer:
+    def colours(self, query: ask.ColoursRequest) -> Answer:
         """Answer with colours of the cells of a window."""
         yield
-        view = self.views.get(asked.view, asked.client)
-        like = None if asked.like is None else self.views.get(asked.like, asked.client).regions
-        return {"view": asked.view}, {"rgb": cell_colours(view.regions, asked.by, like)}
+        view = self.views.get(query.view, query.client)
+        like = None if query.like is None else self.views.get(query.like, query.client).regions
+        return {"view": query.view}, {"rgb": cell_colours(view.regions, query.by, like)}
 
-    def figure(self, asked: ask.FigureRequest) -> Answer:
+    def figure(self, query: ask.FigureRequest) -> Answer:
         """Answer with the figure of a window, drawn by the library."""
         from inscape.explorer.window_figure import window_figure
 
         yield
-        view = self.views.get(asked.view, asked.client)
+        view = self.views.get(query.view, query.client)
         data = window_figure(
-            self.subject, view.regions, colour=asked.colour, edges=asked.edges,
-            format=asked.format, title=self.subject.title,
+            self.subject, view.regions, colour=query.colour, edges=query.edges,
+            format=query.format, title=self.subject.title,
         )  # fmt: skip
         return {"bytes": len(data)}, {"file": np.frombuffer(data, np.uint8)}
 
-    def saved(self, asked: ask.SavedRequest) -> Answer:
+    def saved(self, query: ask.SavedRequest) -> Answer:
         """Answer with a window as one file to send."""
         from inscape.explorer.saved_slice import saved_slice
 
-        page, facts = yield from saved_slice(self, asked)
+        page, facts = yield from saved_slice(self, query)
         return facts, {"file": np.frombuffer(page, np.uint8)}
 
-    def point(self, asked: ask.PointRequest) -> Answer:
+    def point(self, query: ask.PointRequest) -> Answer:
         """Answer with what is known of one point."""
-        network, plane = self._seen(asked)
-        facts = yield from point_details(self.subject, network, plane, *asked.at)
+        network, plane = self._network_in_plane(query)
+        facts = yield from point_details(self.subject, network, plane, *query.at)
         return facts, {}
 
-    def similar(self, asked: ask.PointRequest) -> Answer:
+    def similar(self, query: ask.PointRequest) -> Answer:
         """Answer with the training examples whose gradients are most similar at one point."""
-        return (yield from similar_gradients(self.subject, self.plane_of(asked), *asked.at)), {}
+        return (yield from similar_gradients(self.subject, self.plane_of(query), *query.at)), {}
 
-    def segment(self, asked: ask.SegmentRequest) -> Answer:
+    def made_by(self, query: ask.MadeByRequest) -> Answer:
+        """Answer with what every training example has added to the answer at one point."""
+        return (yield from made_by(self.subject, self.plane_of(query), *query.at)), {}
+
+    def segment(self, query: ask.SegmentRequest) -> Answer:
         """Answer with the network along a segment."""
-        network, plane = self._seen(asked)
+        network, plane = self._network_in_plane(query)
         return (
-            yield from segment(self.subject, network, plane, asked.begin, asked.end, seconds=10.0)
+            yield from segment(self.subject, network, plane, query.begin, query.end, seconds=10.0)
         )
 
-    def examples(self, asked: ask.ExamplesRequest) -> Answer:
+    def examples(self, query: ask.ExamplesRequest) -> Answer:
         """Answer with small pictures of examples."""
         yield
-        return thumbnails(self.subject, list(asked.rows), train=asked.train)
+        return thumbnails(self.subject, list(query.rows), train=query.train)
 
-    def _seen(self, asked: ask.PlaneRequest) -> tuple[ExploredNetwork, ExploredPlane]:
-        return self.subject.network(asked.network, asked.step), self.plane_of(asked)
+    def _network_in_plane(self, query: ask.PlaneRequest) -> tuple[ExploredNetwork, ExploredPlane]:
+        return self.subject.network(query.network, query.step), self.plane_of(query)
 
-    def plane_of(self, asked: ask.PlaneRequest) -> ExploredPlane:
+    def plane_of(self, query: ask.PlaneRequest) -> ExploredPlane:
         """Return the plane of a request, made only once."""
-        key = (asked.kind, asked.rows, asked.seed)
+        key = (query.kind, query.rows, query.seed)
         plane = self._planes.get(key)
         if plane is None:
-            plane = plane_through(self.subject, asked.kind, asked.rows, asked.seed)
+            plane = plane_through(self.subject, query.kind, query.rows, query.seed)
             if len(self._planes) >= PLANES:
                 self._planes.clear()
             self._planes[key] = plane

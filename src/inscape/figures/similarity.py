@@ -1,6 +1,7 @@
 """Figures of the similarity family: where and how much two networks differ."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def _slice_difference(result: SliceDifference, ax: Axes) -> None:
     ax.set(xlabel=f"first {word}", ylabel=f"second {word}")
     ax.set_title(f"different classes on {result.summary().value:.2%} of the window")
     ax.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, fontsize=7,
+        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, fontsize=7,
         columnspacing=1.0, handlelength=1.6,
     )  # fmt: skip
 
@@ -108,22 +109,36 @@ def likeness(result: LayerMatrix, value: float) -> float:
 @painter.register(LayerMatrix)
 def _layer_matrix(result: LayerMatrix, ax: Axes) -> None:
     """Draw a measure of every layer of one network against every layer of the other."""
-    height, width = result.values.shape
-    for (i, j), value in np.ndenumerate(result.values.numpy()):
-        strength = likeness(result, float(value))
-        ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, color=BLUE, alpha=strength, linewidth=0))
-        text = "n/a" if np.isnan(value) else f"{value:.2f}"
-        ink = PAPER if strength > 0.6 else INK
-        ax.text(j, i, text, ha="center", va="center", fontsize=7.5, color=ink)
-    ax.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
-    names = [[figure_label(name) for name in side] for side in (result.layers, result.other_layers)]
-    ax.set_yticks(range(len(names[0])), names[0])
-    slanted = sum(map(len, names[1])) > 30
+    strengths = [[likeness(result, value) for value in row] for row in result.values.tolist()]
+    number_matrix(ax, result.values.tolist(), strengths, result.layers, result.other_layers)
+    ax.set(xlabel="layer of the second network", ylabel="layer of the first network")
+
+
+def number_matrix(
+    ax: Axes,
+    values: Sequence[Sequence[float]],
+    strengths: Sequence[Sequence[float]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+) -> Axes:
+    """Draw numbers in squares of a colour of that strength, from 0 to 1; NaN as "n/a"."""
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            strength = strengths[i][j]
+            square = Rectangle((j - 0.5, i - 0.5), 1, 1, color=BLUE, alpha=strength, linewidth=0)
+            ax.add_patch(square)
+            text = "n/a" if math.isnan(value) else f"{value:.2f}"
+            ink = PAPER if strength > 0.6 else INK
+            ax.text(j, i, text, ha="center", va="center", fontsize=7.5, color=ink)
+    ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(rows) - 0.5, -0.5), aspect="equal")
+    labels = [figure_label(name) for name in columns]
+    slanted = sum(map(len, labels)) > 30
+    ax.set_yticks(range(len(rows)), [figure_label(name) for name in rows])
     ax.set_xticks(
-        range(len(names[1])), names[1], rotation=35 if slanted else 0,
+        range(len(labels)), labels, rotation=35 if slanted else 0,
         ha="right" if slanted else "center", rotation_mode="anchor" if slanted else "default",
     )  # fmt: skip
-    ax.set(xlabel="layer of the second network", ylabel="layer of the first network")
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
+    return ax

@@ -13,6 +13,24 @@ def _entries(paper: str) -> dict[str, Any]:
     return {entry["id"]: entry for entry in json.loads(text)["entries"]}
 
 
+def entry(paper: str, name: str) -> dict[str, Any]:
+    """Return what is known of one table or figure, such as its printed numbers.
+
+    Args:
+        paper: Key of the paper, such as ``volhejn``.
+        name: The table or figure, such as ``figure-2.1``.
+
+    >>> entry("sattelberg", "figure-7.9")["target_original_accuracy"][0]
+    25.43
+    """
+    entries = _entries(paper)
+    if name not in entries:
+        raise ValueError(
+            f"published.json of {paper} has no entry {name!r}: it has {', '.join(entries)}."
+        )
+    return dict(entries[name])
+
+
 def printed(paper: str, entry: str) -> list[dict[str, Any]]:
     """Return the rows of a printed table, each by the names of its columns.
 

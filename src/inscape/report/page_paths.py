@@ -1,6 +1,7 @@
 """The path of a report, by the model and data that were measured; needs no torch."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from inscape.files.atomic import check_writable
@@ -23,6 +24,20 @@ def page_name(model: str, weights: Path | None, data: str) -> str:
     source = code if code.endswith(".py") or not factory else code.rpartition(".")[2]
     parts = [_stem(source), factory, "" if weights is None else weights.stem, _stem(data)]
     return re.sub(r"[^\w.-]+", "-", "-".join(filter(None, parts))).strip(".-") or "report"
+
+
+def comparison_name(models: Sequence[str], data: str) -> str:
+    """Return the name of the page of a comparison.
+
+    >>> comparison_name(["nets/dense.pt", "nets/conv.pt2"], "mnist")
+    'dense-and-conv-mnist'
+    >>> comparison_name(["ckpts/a.pt", "ckpts/b.pt", "ckpts/c.pt"], "mnist")
+    '3-networks-mnist'
+    """
+    if len(models) == 2:
+        first, second = (page_name(model, None, "") for model in models)
+        return page_name(f"{first}-and-{second}", None, data)
+    return page_name(f"{len(models)}-networks", None, data)
 
 
 def function_page_name(text: str) -> str:

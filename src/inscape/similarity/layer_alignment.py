@@ -37,6 +37,10 @@ class LayerAlignment(LayerMatrix):
     kernel: str
     bandwidths: Float64[Tensor, " l"]
 
+    def by_chance(self) -> float:
+        """Return the debiased alignment of permuted examples, which is 0 on average."""
+        return 0.0
+
     @property
     def basis(self) -> str:
         """Return which layers, on how many examples, and what the biased form is."""

@@ -57,14 +57,18 @@ class LayerMatrix(Result):
         i, j = self.headline
         return Summary(value=float(self.values[i, j]), kind="exact", basis=self.basis)
 
+    def by_chance(self) -> float:
+        """Return what the number of the summary is where examples are permuted."""
+        i, j = self.headline
+        return float(self.baseline[i, j])
+
     @property
     def basis(self) -> str:
         """Return which layers the summary is of, on how many examples, and their baseline."""
         i, j = self.headline
-        permuted = float(self.baseline[i, j])
         return (
             f"{self.examples} examples, {self.layers[i]} and {self.other_layers[j]}; "
-            f"permuted examples: {permuted:.3g}"
+            f"permuted examples: {self.by_chance():.3g}"
         )
 
 

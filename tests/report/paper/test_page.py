@@ -252,6 +252,7 @@ def test_small_words():
     nan, inf = float("nan"), float("inf")
     assert interval(Estimate(value=nan, low=nan, high=nan, se=nan, n=2)) == "no number"
     assert interval(Estimate(value=1.0, low=-inf, high=inf, se=inf, n=1)) == "no interval"
+    assert interval(Estimate(value=1.0, low=1.0, high=1.0, se=0.0, n=10)) == "no interval"  # all alike
 
 
 def estimate(value, *, se=0.1, n=4, method="t interval over 4 values", interval="t"):

@@ -21,13 +21,13 @@ def boolean_routes(session: Session) -> ViewRoutes:
                 request=FunctionRequest,
                 kind="boolean",
                 thread="lab",
-                answer=lambda asked, job: function_facts(asked, session.results),
+                answer=lambda query, job: function_facts(query, session.results),
             ),
             "boolean/trials": Question(
                 request=TrialRequest,
                 kind="trials",
                 thread="lab",
-                answer=lambda asked, job: trial_facts(asked),
+                answer=lambda query, job: trial_facts(query),
             ),
         },
     )

@@ -14,13 +14,13 @@ def pair_routes(session: Session) -> ViewRoutes:
             request=ask.CellsRequest,
             kind="long",
             thread="long",
-            answer=lambda asked, job: pair_cells(subject, session.plane_of(asked), asked, job),
+            answer=lambda query, job: pair_cells(subject, session.plane_of(query), query, job),
         ),
         "pair/examples": Question(
             request=ask.PairRequest,
             kind="pair examples",
             thread="similar",
-            answer=lambda asked, job: pair_examples(subject),
+            answer=lambda query, job: pair_examples(subject),
         ),
     }
     return ViewRoutes(

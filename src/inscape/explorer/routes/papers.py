@@ -1,6 +1,6 @@
 """Routes of the papers: their entries, what was found for each, and its figure."""
 
-from inscape.explorer.paper_pages import FigureRequest, ItemRequest, PaperPages, PaperRequest
+from inscape.explorer.paper_pages import ItemRequest, PaperFigureRequest, PaperPages, PaperRequest
 from inscape.explorer.questions import Question, ViewRoutes
 from inscape.explorer.session import Session
 
@@ -16,19 +16,19 @@ def paper_routes(session: Session) -> ViewRoutes:
                 request=PaperRequest,
                 kind="paper",
                 thread="lab",
-                answer=lambda asked, job: pages.paper(asked),
+                answer=lambda query, job: pages.paper(query),
             ),
             "papers/item": Question(
                 request=ItemRequest,
                 kind="paper item",
                 thread="lab",
-                answer=lambda asked, job: pages.item(asked),
+                answer=lambda query, job: pages.item(query),
             ),
             "papers/figure": Question(
-                request=FigureRequest,
+                request=PaperFigureRequest,
                 kind="paper figure",
                 thread="long",  # as all figures: matplotlib draws one at a time
-                answer=lambda asked, job: pages.figure(asked),
+                answer=lambda query, job: pages.figure(query),
             ),
         },
     )

@@ -55,8 +55,8 @@ def _about() -> Facts:
 def _questions(trainings: Trainings) -> dict[str, Question]:
     """Return the questions of a slice, asked about the network of the client's training."""
 
-    def of(asked: ask.AnyRequest) -> Session:
-        return trainings.session(asked.client)
+    def of(query: ask.AnyRequest) -> Session:
+        return trainings.session(query.client)
 
     return {
         "toy/raster": Question(
@@ -80,37 +80,37 @@ def _train(trainings: Trainings) -> Any:
 
     async def train(request: Request) -> Response:
         try:
-            asked = TrainRequest.model_validate_json(await request.body())
+            query = TrainRequest.model_validate_json(await request.body())
         except ValidationError as error:
             return JSONResponse({"error": ask.first_error(error)}, status_code=400)
         except TooLargeError:
             return JSONResponse({"error": "the request is too long."}, status_code=413)
         jobs: Jobs = request.app.state.jobs
-        return StreamingResponse(_frames(jobs, trainings, asked), media_type="text/event-stream")
+        return StreamingResponse(_frames(jobs, trainings, query), media_type="text/event-stream")
 
     return train
 
 
-async def _frames(jobs: Jobs, trainings: Trainings, asked: TrainRequest) -> AsyncIterator[bytes]:
+async def _frames(jobs: Jobs, trainings: Trainings, query: TrainRequest) -> AsyncIterator[bytes]:
     """Yield a frame after every few updates; whoever stops listening stops the training."""
     clock = Deadline.after(STREAM)
     try:
-        training = await _job(jobs, asked.client, lambda job: trainings.begin(asked))
+        training = await _job(jobs, query.client, lambda job: trainings.begin(query))
         turn, first = training.turn, True
         while not clock.passed():
             begun = asyncio.get_running_loop().time()
-            work = partial(_frame, trainings, asked, training, turn, first)
-            content = await _job(jobs, asked.client, lambda job, work=work: work())
+            work = partial(_frame, trainings, query, training, turn, first)
+            content = await _job(jobs, query.client, lambda job, work=work: work())
             if content is None:
                 yield _event({"overtaken": True})
                 return
             yield _event({"frame": base64.b64encode(content).decode()})
-            if training.run.step >= asked.until:
+            if training.run.step >= query.until:
                 break
             first = False
             spent = asyncio.get_running_loop().time() - begun
             await asyncio.sleep(max(0.0, BETWEEN - spent))
-        yield _event({"finished": training.run.step >= asked.until})
+        yield _event({"finished": training.run.step >= query.until})
     except OvertakenError:
         yield _event({"overtaken": True})
     except (TimeSpentError, BudgetError):
@@ -137,15 +137,15 @@ async def _job(jobs: Jobs, client: str, steps: Any) -> Any:
 
 def _frame(
     trainings: Trainings,
-    asked: TrainRequest,
+    query: TrainRequest,
     training: Training,
     turn: int,
     is_first: bool,
 ) -> Generator[None, None, bytes | None]:
     """Return the next frame in bytes; the first shows what is there, and the training points."""
     if is_first:
-        asked = asked.model_copy(update={"until": training.run.step})
-    frame = yield from trainings.go_on(asked, training, turn)
+        query = query.model_copy(update={"until": training.run.step})
+    frame = yield from trainings.go_on(query, training, turn)
     if frame is None:
         return None
     facts, arrays = frame

@@ -15,13 +15,13 @@ def training_routes(session: Session) -> ViewRoutes:
             request=ask.CurvesRequest,
             kind="curves",
             thread="similar",
-            answer=lambda asked, job: training_curves(subject, asked.steps),
+            answer=lambda query, job: training_curves(subject, query.steps),
         ),
         "training/film": Question(
             request=ask.FilmRequest,
             kind="film",
             thread="long",
-            answer=lambda asked, job: film(subject, session.plane_of(asked), asked, job),
+            answer=lambda query, job: film(subject, session.plane_of(query), query, job),
         ),
     }
     return ViewRoutes(name="training", questions=questions, about=lambda: about_training(subject))

@@ -53,17 +53,17 @@ def toy_points(setup: ToySetup) -> ToyPoints:
         return _own(setup)
     if setup.data == "spiral":
         return _spiral(setup)
-    made = _made(setup)
-    x, x_test = made.x, made.x_test
+    data = _data_set(setup)
+    x, x_test = data.x, data.x_test
     assert x_test is not None
-    assert made.y_test is not None
+    assert data.y_test is not None
     return ToyPoints(
-        x=x, y=made.y, x_test=x_test, y_test=made.y_test, beyond=_beyond(setup, made),
-        names=made.class_names,
+        x=x, y=data.y, x_test=x_test, y_test=data.y_test, beyond=_beyond(setup, data),
+        names=data.class_names,
     )  # fmt: skip
 
 
-def _made(setup: ToySetup) -> Dataset:
+def _data_set(setup: ToySetup) -> Dataset:
     common = {"n": setup.n, "n_test": TEST, "seed": setup.seed, "dtype": torch.float64}
     match setup.data:
         case "disc":
@@ -79,11 +79,11 @@ def _made(setup: ToySetup) -> Dataset:
     return ball_versus_sphere(labels="classes", **common)  # type: ignore[arg-type]
 
 
-def _beyond(setup: ToySetup, made: Dataset) -> tuple[Tensor, Tensor]:
+def _beyond(setup: ToySetup, data: Dataset) -> tuple[Tensor, Tensor]:
     """Return points at one and a half to twice the extent of the data, labelled by its rule."""
     draw = torch.Generator().manual_seed(setup.seed + 1)
     u, turn = torch.rand(2, BEYOND, generator=draw, dtype=torch.float64)
-    radius = float(made.x.norm(dim=1).max()) * (1.5 + 0.5 * u)
+    radius = float(data.x.norm(dim=1).max()) * (1.5 + 0.5 * u)
     angle = 2 * math.pi * turn
     x = torch.stack([radius * angle.cos(), radius * angle.sin()], 1)
     match setup.data:
@@ -132,7 +132,7 @@ def _own(setup: ToySetup) -> ToyPoints:
         y = labels.long()
         if bool((y != labels).any()) or int(y.min()) < 0 or int(y.max()) >= CLASSES:
             raise ValueError(
-                f"classes must be whole numbers from 0 to {CLASSES - 1}, found others: change "
+                f"classes must be integers from 0 to {CLASSES - 1}, found others: change "
                 "them, or choose numbers as labels."
             )
         names = tuple(str(k) for k in range(max(2, int(y.max()) + 1)))

@@ -31,7 +31,8 @@ class Sight:
 class Preset:
     """A setup with its name, the result in a sentence, and where that is from.
 
-    ``updates`` are those after which the ``sights`` are seen, ``every`` those between two frames.
+    ``updates`` are those after which the ``sights`` are seen, ``interval`` those from one frame to
+    the next.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Preset:
     reference: str
     setup: ToySetup
     updates: int
-    every: int
+    interval: int
     sights: tuple[Sight, ...]
 
     def facts(self) -> dict[str, Any]:
@@ -52,7 +53,7 @@ class Preset:
             "reference": self.reference,
             "setup": self.setup.model_dump(exclude_defaults=True),
             "updates": self.updates,
-            "every": self.every,
+            "interval": self.interval,
             "watch": list(dict.fromkeys(sight.measure for sight in self.sights)),
         }
 
@@ -74,6 +75,6 @@ def _preset(entry: dict[str, Any]) -> Preset:
         reference=entry["reference"],
         setup=ToySetup(**entry["setup"]),
         updates=entry["updates"],
-        every=entry["every"],
+        interval=entry["interval"],
         sights=sights,
     )

@@ -26,7 +26,7 @@ class TrainRequest(AnyRequest):
 
     setup: ToySetup = ToySetup()
     until: Annotated[int, Field(ge=0, le=LONGEST)] = 0
-    every: Annotated[int, Field(ge=1, le=500)] = 10
+    interval: Annotated[int, Field(ge=1, le=500)] = 10
     fresh: bool = False
     centre: Pair | None = None
     half: tuple[Extent, Extent] | None = None
@@ -48,38 +48,38 @@ class Trainings:
         self._turns = 0
         self._lock = Lock()
 
-    def begin(self, asked: TrainRequest) -> Generator[None, None, Training]:
+    def begin(self, query: TrainRequest) -> Generator[None, None, Training]:
         """Return the training of a client, a new one if another setup is asked for."""
-        known = self._known.get(asked.client)
-        if known is None or asked.fresh or known.run.setup != asked.setup:
+        known = self._known.get(query.client)
+        if known is None or query.fresh or known.run.setup != query.setup:
             yield
-            known = Training(ToyRun(asked.setup))
-        elif known.run.step > asked.until:
+            known = Training(ToyRun(query.setup))
+        elif known.run.step > query.until:
             yield
-            known = Training(ToyRun(asked.setup))  # back to an earlier update: from the start
+            known = Training(ToyRun(query.setup))  # back to an earlier update: from the start
         with self._lock:
             self._turns += 1
             known.turn = self._turns
-            self._known[asked.client] = known
-            self._known.move_to_end(asked.client)
+            self._known[query.client] = known
+            self._known.move_to_end(query.client)
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
         return known
 
     def go_on(
-        self, asked: TrainRequest, training: Training, turn: int
+        self, query: TrainRequest, training: Training, turn: int
     ) -> Generator[None, None, Frame | None]:
         """Train to the next frame and return it; None if another request has this training now."""
         if training.turn != turn:
             return None
         run = training.run
-        updates = min(asked.every, asked.until - run.step)
+        updates = min(query.interval, query.until - run.step)
         if updates > 0:
             yield from run.advance(updates)
         window = None
-        if asked.centre is not None and asked.half is not None:
-            window = (asked.centre, asked.half)
-        return (yield from run.frame(asked.client, window))
+        if query.centre is not None and query.half is not None:
+            window = (query.centre, query.half)
+        return (yield from run.frame(query.client, window))
 
     def session(self, client: str) -> Session:
         """Return the session about the network of a client, as it was at the last frame."""

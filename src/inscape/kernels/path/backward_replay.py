@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from jaxtyping import Float64
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from inscape.kernels.path.linear_chain import SampleGradients
 from inscape.kernels.path.module_network import ModuleNetwork
@@ -81,7 +82,9 @@ class RecordedTraining:
             torch.nn.utils.vector_to_parameters(before.weights.to(parameters[0].dtype), parameters)
             for name, buffer in model.named_buffers():
                 buffer.copy_((before.buffers or {}).get(name, buffer))
-        with private_random_state(x.device), torch.enable_grad():
+        # Of the attention kernels only the plain one has second derivatives.
+        plain_attention = sdpa_kernel(SDPBackend.MATH)
+        with private_random_state(x.device), torch.enable_grad(), plain_attention:
             outputs = recorded_outputs(model, loop, batch, x)
             loss_input = outputs.detach().requires_grad_()
             with autocast(loop, x.device):

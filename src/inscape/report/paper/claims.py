@@ -128,7 +128,7 @@ def interval(ours: Estimate) -> str:
         return "exact"
     if not math.isfinite(ours.value):
         return "no number"
-    if math.isinf(ours.low) or math.isinf(ours.high):
+    if math.isinf(ours.low) or math.isinf(ours.high) or ours.low == ours.high:
         return "no interval"
     return f"{number(ours.low, 3)} to {number(ours.high, 3)}"
 

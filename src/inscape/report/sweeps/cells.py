@@ -83,8 +83,8 @@ def measured(cell: Settings) -> CellValues:
     opened = open_cell(cell)
     with cached_probes(), hooks_kept(opened.subject.model):
         if cell["instrument"] == PERFORMANCE:
-            return _performance(opened)
-        return _outcome(call(opened.subject, instruments()[cell["instrument"]]))
+            return performance_of(opened)
+        return outcome_of(call(opened.subject, instruments()[cell["instrument"]]))
 
 
 def call(subject: Subject, instrument: Instrument) -> Result:
@@ -157,7 +157,7 @@ def read_data(settings: Mapping[str, Any], precision: torch.dtype = torch.float3
     """Open the data of a sweep; refuse those that have changed since it was planned."""
     if "object" in settings:
         given: Any = _object(settings["object"])
-        return _fewer(given, settings["limit"])
+        return fewer(given, settings["limit"])
     options = {key: value for key, value in settings.items() if key not in ("spec", "hash")}
     data = open_data(settings["spec"], **{"dtype": precision, **options})
     if settings.get("hash") not in (None, data.hash):
@@ -168,7 +168,7 @@ def read_data(settings: Mapping[str, Any], precision: torch.dtype = torch.float3
     return data
 
 
-def _fewer(data: OpenedData, limit: int | None) -> OpenedData:
+def fewer(data: OpenedData, limit: int | None) -> OpenedData:
     """Return opened data with at most so many examples of each split, drawn with seed 0."""
     parts: dict[str, Any] = {}
     for x, y in (("x", "y"), ("x_test", "y_test")):
@@ -190,7 +190,7 @@ def _object(digest: str) -> object:
     return SHELF.objects[digest]
 
 
-def _outcome(result: Result) -> CellValues:
+def outcome_of(result: Result) -> CellValues:
     """Return what a record keeps of a result: status, number and values by sample."""
     summary = None if isinstance(result, NotApplicable) else result.summary()
     kept = {"status": result.status, "name": "", **_number(summary, result.per_sample())}
@@ -204,7 +204,7 @@ def _number(summary: Summary | None, samples: torch.Tensor | None) -> dict[str, 
     return kept
 
 
-def _performance(opened: Opened) -> CellValues:
+def performance_of(opened: Opened) -> CellValues:
     """Return accuracy and loss on the measured examples, and what the model is."""
     model, data = opened.model.model, opened.data
     about = {

@@ -54,7 +54,7 @@ def entries(
             "a sweep needs at least one model, found none: name files of models, folders of "
             "checkpoints, or pass a list of modules."
         )
-    names = _names([item for _, item in listed])
+    names = short_names([item for _, item in listed])
     models_by_name: dict[str, ListedModel] = {}
     for (given, item), name in zip(listed, names, strict=True):
         settings = {**_settings(item, factory), **options}
@@ -121,7 +121,7 @@ def natural(text: str) -> list[tuple[int, str]]:
     return [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
 
 
-def _names(items: Sequence[object]) -> list[str]:
+def short_names(items: Sequence[object]) -> list[str]:
     """Return short names that differ: of files their stems, with folders where stems are alike."""
     paths = [item for item in items if isinstance(item, str)]
     stems = [_stem(path) for path in paths]

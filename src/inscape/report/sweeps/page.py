@@ -40,33 +40,35 @@ def page(sweep: Sweep) -> str:
         style=stylesheet("style.css", "sweep.css"),
         introduction=introduction(sweep),
         sentences=sentences(sweep),
-        panels=_panels(sweep),
+        panels=panels(sweep),
         columns=_columns(sweep),
-        differences=[_difference(sweep, pair) for pair in sweep.first_and_last],
+        differences=[difference_row(sweep, pair) for pair in sweep.first_and_last],
         pair=sweep.first_and_last[0] if sweep.first_and_last else None,
         table=_table(sweep),
         not_applicable=_not_applicable(sweep),
-        csv=_encoded(csv_text(list(sweep.rows()))),
-        csv_differences=_encoded(csv_text([each.row() for each in sweep.first_and_last])),
-        csv_correlations=_encoded(
+        csv=encoded(csv_text(list(sweep.rows()))),
+        csv_differences=encoded(csv_text([each.row() for each in sweep.first_and_last])),
+        csv_correlations=encoded(
             csv_text([correlation.row() for correlation in sweep.correlations])
         ),
         latex=latex_table(sweep),
-        latex_file=_encoded(latex_table(sweep)),
+        latex_file=encoded(latex_table(sweep)),
     )
 
 
-def _encoded(text: str) -> str:
+def encoded(text: str) -> str:
+    """Return a text as the address of a download holds it."""
     return base64.b64encode(text.encode()).decode()
 
 
-def _svg(ax: Axes, name: str, label: str) -> Markup:
+def svg(ax: Axes, name: str, label: str) -> Markup:
+    """Return a figure as it stands in the page."""
     from inscape.figures import rendered
 
     return Markup(inline(rendered(ax).decode(), prefix=name, label=label))
 
 
-def _panels(sweep: Sweep) -> list[dict[str, Any]]:
+def panels(sweep: Sweep) -> list[dict[str, Any]]:
     """Return a panel for each instrument, with the question that its family answers."""
     families = {
         measurement.instrument: measurement.family
@@ -96,7 +98,7 @@ def _panel(sweep: Sweep, instrument: str, family: str) -> dict[str, Any]:
         "first": _written(ends[0]),
         "last": _written(ends[1]) if len(summaries) > 1 else "",
         "direction": points.short if points else _PERFORMANCE.get(instrument, ""),
-        "figure": _svg(panel(sweep, instrument), f"over-{instrument}", label),
+        "figure": svg(panel(sweep, instrument), f"over-{instrument}", label),
         "taus": [(measurement.column, number(measurement.tau.value, 2)) for measurement in taus
                  if math.isfinite(measurement.tau.value)][:CHIPS],
     }  # fmt: skip
@@ -130,7 +132,7 @@ def _columns(sweep: Sweep) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "models": max(correlation.tau.n for correlation in correlations),
-                "figure": _svg(forest(correlations), f"forest-{place}", label),
+                "figure": svg(forest(correlations), f"forest-{place}", label),
                 "scatters": []
                 if columns
                 else [_scatter(sweep, correlation, place) for correlation in closest],
@@ -150,13 +152,14 @@ def _scatter(sweep: Sweep, correlation: Correlation, place: int) -> dict[str, An
         "title": first_up(plain(correlation.instrument)),
         "tau": f"{number(tau.value, 2)}{interval}",
         "p": number(correlation.p, 2) if math.isfinite(correlation.p) else "",
-        "figure": _svg(
+        "figure": svg(
             scatter(sweep, correlation), f"scatter-{place}-{correlation.instrument}", label
         ),
     }
 
 
-def _difference(sweep: Sweep, comparison: Comparison) -> dict[str, Any]:
+def difference_row(sweep: Sweep, comparison: Comparison) -> dict[str, Any]:
+    """Return a row of the table of differences."""
     estimate = comparison.difference
     known = math.isfinite(estimate.low) and not estimate.exact
     before = sweep.value(comparison.second, comparison.instrument)

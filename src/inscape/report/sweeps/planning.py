@@ -107,7 +107,7 @@ def plan_sweep(
         opened = read_data(data)
     rows = len(opened.measured[0])
     seconds = {
-        name: measured.get(name, _predicted(subject, instrument, rows))
+        name: measured.get(name, predicted_seconds(subject, instrument, rows))
         for name, instrument in chosen.items()
     }
     cells = [
@@ -170,7 +170,7 @@ def _first(
     return None, ()
 
 
-def _predicted(subject: Subject | None, instrument: Instrument, rows: int) -> float:
+def predicted_seconds(subject: Subject | None, instrument: Instrument, rows: int) -> float:
     """Return the seconds that an instrument is expected to take on so many examples."""
     if subject is None:
         return OPENING
@@ -185,7 +185,8 @@ def _fitting(
     for rows in (None, *(rows for rows in ROWS if rows < have)):
         count = have if rows is None else rows
         times = {
-            name: _predicted(subject, instrument, count) for name, instrument in chosen.items()
+            name: predicted_seconds(subject, instrument, count)
+            for name, instrument in chosen.items()
         }
         if OPENING + sum(times.values()) <= budget:
             return limit if rows is None else rows, {}

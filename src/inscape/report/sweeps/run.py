@@ -167,7 +167,7 @@ def prepare(
     listed = entries(models, factory=model, options=options)
     user_columns = read_columns(columns, listed)
     about = {**(data_options or {}), "limit": limit, "device": device, "max_size": max_size}
-    source = _data_settings(data, {key: _plain(value) for key, value in about.items()})
+    source = data_settings(data, {key: _plain(value) for key, value in about.items()})
     local = "object" in source or any(entry.in_memory for entry in listed)
     runs = _executor(executor, jobs, local=local)
     store = Store(_temporary() if out is None else out)
@@ -207,7 +207,7 @@ def _plain(value: Any) -> Any:
     return str(value.expanduser().absolute()) if isinstance(value, Path) else value
 
 
-def _data_settings(data: object, about: dict[str, Any]) -> dict[str, Any]:
+def data_settings(data: object, about: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of cells that open the data; an object is kept for this process."""
     if isinstance(data, str | Path):
         path = Path(data).expanduser()

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from inscape._core.result import Summary
+from inscape.lab.experiment import CellValues
 from inscape.lab.runner import RunReport
 from inscape.lab.store import Record
 from inscape.report.sweeps.cells import PERFORMANCE
@@ -65,7 +66,11 @@ def _rows_of(
 
 def _model(plan: SweepPlan, entry: ListedModel, records: Mapping[str, Record]) -> SweptModel:
     record = records.get(plan.keys[entry.name, PERFORMANCE])
-    about: Mapping[str, Any] = {} if record is None else record.values["about"]
+    return swept_model(entry, {} if record is None else record.values["about"])
+
+
+def swept_model(entry: ListedModel, about: Mapping[str, Any]) -> SweptModel:
+    """Return a model with what its performance says about it."""
     return SweptModel(
         name=entry.name,
         source=entry.source,
@@ -90,16 +95,34 @@ def _measurements(
         why = failures.get(key, "its record is missing")
         yield Measurement(model=entry.name, instrument=name, family=family, status=f"failed: {why}")
         return
-    took = float(record.provenance["seconds"])
-    for part in record.values["measures"]:
+    yield from measurements_of(
+        record.values,
+        model=entry.name,
+        instrument=name,
+        family=family,
+        sampling=sampling(plan.seed, plan.data.hash, plan.limit),
+        seconds=float(record.provenance["seconds"]),
+    )
+
+
+def sampling(seed: int, data: str, limit: int | None) -> str:
+    """Return what two models must share to be compared sample by sample."""
+    return f"seed {seed}, {data}, {limit}"
+
+
+def measurements_of(
+    values: CellValues, *, model: str, instrument: str, family: str, sampling: str, seconds: float
+) -> Iterator[Measurement]:
+    """Yield what the values of a cell say: mostly one number, of the performance two or none."""
+    for part in values["measures"]:
         stated = part["summary"]
         yield Measurement(
-            model=entry.name,
-            instrument=part["name"] or name,
+            model=model,
+            instrument=part["name"] or instrument,
             family=family,
             status=part["status"],
             summary=None if stated is None else Summary(**stated),
             samples=part.get("samples"),
-            sampling=f"seed {plan.seed}, {plan.data.hash}, {plan.limit}",
-            seconds=took,
+            sampling=sampling,
+            seconds=seconds,
         )

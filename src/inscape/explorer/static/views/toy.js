@@ -175,7 +175,7 @@ function useLab({ api, setup, preset, state, update, own, brush, setRows }) {
   }
 
   /** Train until an update; what was running is stopped. */
-  async function go({ until = now.current.until, every = preset.every, fresh = false } = {}) {
+  async function go({ until = now.current.until, interval = preset.interval, fresh = false } = {}) {
     stop.current?.abort();
     const own = new AbortController();
     stop.current = own;
@@ -184,7 +184,7 @@ function useLab({ api, setup, preset, state, update, own, brush, setRows }) {
     setRefusal("");
     const { window } = now.current;
     const size = pane.current.size;
-    const asked = { setup: now.current.setup, until, every, fresh };
+    const asked = { setup: now.current.setup, until, interval, fresh };
     if (window) Object.assign(asked, { centre: [window.u, window.v], half: halves(window, size) });
     let last = 0;
     try {
@@ -233,12 +233,12 @@ function useLab({ api, setup, preset, state, update, own, brush, setRows }) {
     setHistory([]);
     setCell(null);
     if (now.current.setup.data !== "own") now.current.window = null;
-    go({ until: Math.min(100_000, Math.max(0, state.update)), every: QUICK });
+    go({ until: Math.min(100_000, Math.max(0, state.update)), interval: QUICK });
   }, [key]);
   return {
     ...lab, go, halt,
     clearOwn: () => setOwn([]),
-    step: () => go({ until: (frame?.step ?? 0) + preset.every }),
+    step: () => go({ until: (frame?.step ?? 0) + preset.interval }),
     reset: () => { setHistory([]); now.current.update({ update: 0 }); go({ until: 0, fresh: true }); },
     train: () => {
       const step = frame?.step ?? 0;

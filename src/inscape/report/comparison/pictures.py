@@ -1,0 +1,53 @@
+"""Gradients by an input as small pictures, and as words where inputs are no pictures."""
+
+import base64
+import io
+
+import torch
+from torch import Tensor
+
+from inscape.figures.style import BLUE, VERMILION
+from inscape.report.pictures import thumbnail
+from inscape.report.words import number
+
+#: Inputs with the largest gradients that are named.
+NAMED = 3
+
+
+def heat(gradient: Tensor) -> str | None:
+    """Return the address of a picture of a gradient, blue where it is positive, else vermilion.
+
+    The stronger the larger it is, transparent where it is zero; None where inputs are no pictures.
+    """
+    from PIL import Image
+
+    if thumbnail(gradient) is None:
+        return None
+    values = gradient.detach().double().cpu()
+    if values.ndim == 1:
+        side = round(len(values) ** 0.5)
+        values = values.reshape(1, side, side)
+    sums = values.reshape(-1, *values.shape[-2:])
+    strongest = sums.abs().argmax(0, keepdim=True)
+    signed = sums.gather(0, strongest)[0]
+    alpha = (signed.abs() / signed.abs().max().clamp_min(1e-300) * 255).round()
+    colors = torch.tensor([_rgb(VERMILION), _rgb(BLUE)])[(signed > 0).long()]
+    pixels = torch.cat([colors, alpha[..., None].long()], 2).to(torch.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels.numpy(), "RGBA").save(out, "png", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
+
+
+def _rgb(color: str) -> list[int]:
+    return [int(color[k : k + 2], 16) for k in (1, 3, 5)]
+
+
+def largest(gradient: Tensor) -> str:
+    """Return the inputs with the largest gradients in words.
+
+    >>> largest(torch.tensor([0.5, -2.0]))
+    'input 1: −2, input 0: 0.5'
+    """
+    flat = gradient.detach().flatten().double()
+    order = flat.abs().argsort(descending=True, stable=True)[:NAMED].tolist()
+    return ", ".join(f"input {k}: {number(float(flat[k]), 2)}" for k in order)

@@ -1,0 +1,136 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import inscape
+from cases import dense, points
+from inscape.lab.statistics import paired_difference
+from inscape.report.comparison.figures import dendrogram, pair_values, steps
+from inscape.report.comparison.page import page
+from inscape.report.comparison.sentences import sentences
+from inscape.similarity import disagreement
+from inscape.smoothness import gradient_norm
+
+QUICK = "similarity,gradient_norm"
+F, G, X = dense(3, 8, 4).float(), dense(3, 6, 4, seed=1).float(), points(60, 3).float()
+Y = torch.arange(60) % 4
+
+
+@pytest.fixture(scope="module")
+def two():
+    return inscape.compare(F, G, X, Y, names=["f", "g"], only=QUICK, budget=300, quiet=True)
+
+
+def test_every_measure_is_that_of_its_instrument(two):
+    direct = disagreement(F, X, other=G)
+    assert two.value("disagreement", "f", "g") == direct.summary().value
+    assert {"layer_alignment", "procrustes_distance", "map_alignment"} <= set(two.measures)
+    assert "map_transfer" in two.measures  # the family is asked for by name
+    ways = [(p.first, p.second) for p in two.pairs if p.instrument == "output_cross_entropy"]
+    assert ways == [("f", "g"), ("g", "f")]
+
+
+def test_differences_of_ordinary_instruments_are_paired_by_example(two):
+    (row,) = [d for d in two.sweep.differences("f", "g") if d.instrument == "gradient_norm"]
+    sides = [gradient_norm(net, X).per_sample().numpy() for net in (F, G)]
+    expected = paired_difference(*sides)
+    assert row.difference.value == pytest.approx(expected.value)
+    assert row.difference.low == pytest.approx(expected.low)
+    assert row.difference.method.startswith("paired")
+
+
+def test_most_disagreed_examples_stand_with_both_answers_and_gradients(two):
+    direct = disagreement(F, X, other=G)
+    assert [shown.example for shown in two.inputs] == direct.most(8).tolist()
+    shown = two.inputs[0]
+    x = X[shown.example].clone().requires_grad_()
+    for net, answer in zip((F, G), shown.answers, strict=True):
+        scores = net(x[None])[0]
+        assert answer.text == str(int(scores.argmax()))
+        assert answer.right == (answer.text == str(int(Y[shown.example])))
+        (gradient,) = torch.autograd.grad(scores.max(), x)
+        torch.testing.assert_close(answer.saliency, gradient)
+
+
+def test_page_is_one_file_with_everything_on_it(two, tmp_path):
+    text = two.save(tmp_path / "page.html").read_text()
+    for words in ("How alike they are", "Where they differ most", "Between three examples",
+                  "Layer by layer", "f minus g", "any invertible linear map"):  # fmt: skip
+        assert words in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    assert json.loads(two.save(tmp_path / "page.json").read_text())["pairs"]
+    assert two.save(tmp_path / "page.csv").read_text().startswith("instrument,first,second,value")
+
+
+def test_a_network_and_itself_are_the_same_and_said_so():
+    same = inscape.compare(F, F, X, Y, only="disagreement,layer_alignment,slice_difference",
+                           budget=300, quiet=True)  # fmt: skip
+    assert same.value("disagreement", *same.names) == 0
+    assert same.value("slice_difference", *same.names) == 0
+    assert same.value("layer_alignment", *same.names) == pytest.approx(1)
+    assert sentences(same)[0].text.startswith("The networks give every example the same class")
+
+
+def test_networks_may_take_the_same_numbers_in_another_shape():
+    draws = torch.Generator().manual_seed(0)
+    images = torch.rand(20, 1, 4, 4, generator=draws)
+    flat = nn.Sequential(nn.Linear(16, 3)).eval()
+    whole = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)).eval()
+    both = inscape.compare(flat, whole, images, torch.arange(20) % 3, budget=300, quiet=True,
+                           only="disagreement,slice_difference,map_distance")  # fmt: skip
+    expected = disagreement(flat, images.flatten(1), other=whole, other_x=images)
+    assert both.value("disagreement", *both.names) == expected.summary().value
+    assert set(both.measures) == {"disagreement", "slice_difference", "map_distance"}
+
+
+def test_other_numbers_of_outputs_leave_the_layers(two):
+    other = dense(3, 5, 2, seed=2).float()
+    pair = inscape.compare(F, other, X, only="disagreement,layer_alignment", budget=300, quiet=True)
+    status = pair.measurement("disagreement", *pair.names).status
+    assert "not applicable: both networks must have the same number of outputs" in status
+    assert pair.value("layer_alignment", *pair.names) is not None
+    assert "Without a number" in page(pair)
+
+
+def test_missing_labels_leave_out_what_needs_them():
+    unlabelled = inscape.compare(F, G, X, only="disagreement,fisher_rao_norm", budget=300,
+                                 quiet=True)  # fmt: skip
+    assert "accuracy" not in unlabelled.sweep.instruments
+    assert "it needs labels, the data have none" in page(unlabelled)
+
+
+def test_several_networks_make_matrices_and_a_tree():
+    nets = [dense(3, 8, 4, seed=seed).float() for seed in (0, 0, 1)]
+    three = inscape.compare(nets[0], nets[1], X, Y, more=nets[2:], names=["a-1", "a-2", "a-3"],
+                            only="disagreement,gradient_norm", budget=300, quiet=True)  # fmt: skip
+    values = np.array(pair_values(three, "disagreement"))
+    assert values[0, 1] == 0
+    assert values[0, 2] == values[1, 2] == values[2, 0] > 0
+    assert three.pair == ("a-1", "a-3")
+    ax = dendrogram(three)
+    assert ax.get_yticklabels()[0].get_text() == "3"
+    assert steps(three.names) == [1.0, 2.0, 3.0]
+    text = page(three)
+    assert "Which are alike?" in text
+    assert "Over the training" in text
+    assert steps(("a-1", "b-2", "c-3")) is None
+
+
+def test_time_that_is_over_leaves_out_and_lists():
+    hurried = inscape.compare(F, G, X, Y, budget=1e-6, quiet=True)
+    assert not hurried.measures
+    assert "left out for time" in page(hurried)
+
+
+def test_bad_input_is_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="names must be one for each of the 2 networks, found 1"):
+        inscape.compare(F, G, X, names=["f"])
+    with pytest.raises(ValueError, match="needs at least two different networks, found 1"):
+        inscape.compare("net.py:make", "net.py:make", X)
+    broken = X.clone()
+    broken[3, 0] = float("nan")
+    with pytest.raises(ValueError, match=r"NaN|finite"):
+        inscape.compare(F, G, broken)
