@@ -15,6 +15,7 @@ from inscape.explorer.jobs import Job
 from inscape.explorer.raster import pixels_of
 from inscape.explorer.session import Session
 from inscape.regions import plane_regions
+from inscape.sensitivity import active_subspace
 
 
 def window_of(ask):
@@ -176,7 +177,9 @@ def test_a_segment_is_linear_between_its_breakpoints(ask, session, subject):
     assert_close(y.T.detach(), torch.from_numpy((values[:, 1:] + values[:, :-1]) / 2))
 
 
-@pytest.mark.parametrize("kind", ["examples", "components", "gradient", "random"])
+@pytest.mark.parametrize(
+    "kind", ["examples", "components", "gradient", "adversarial", "active", "random"]
+)
 def test_planes_have_orthonormal_axes_and_hold_their_examples(ask, session, kind):
     facts, arrays = ask("plane", kind=kind, rows=[0, 1, 2], seed=5)
     frame = session.plane_of(asks.PlaneRequest(kind=kind, rows=(0, 1, 2), seed=5)).frame
@@ -189,7 +192,7 @@ def test_planes_have_orthonormal_axes_and_hold_their_examples(ask, session, kind
 
 
 def test_the_code_of_every_plane_makes_that_plane(session):
-    for kind in ("examples", "components", "gradient", "random"):
+    for kind in ("examples", "components", "gradient", "adversarial", "active", "random"):
         plane = session.plane_of(asks.PlaneRequest(kind=kind, rows=(0, 1, 2), seed=5))
         import inscape
 
@@ -200,6 +203,33 @@ def test_the_code_of_every_plane_makes_that_plane(session):
         exec(plane.code, names)
         assert_close(names["plane"].origin, plane.frame.origin)
         assert_close(names["plane"].axes, plane.frame.axes)
+
+
+def test_the_adversarial_plane_holds_a_near_input_of_another_class(ask, session, subject):
+    facts, _ = ask("plane", kind="adversarial", rows=[2])
+    frame = session.plane_of(asks.PlaneRequest(kind="adversarial", rows=(2,))).frame
+    own, found = subject.x[2], frame.at(torch.tensor([facts["found"]], dtype=torch.float64))[0]
+    model = subject.subject.model
+    with torch.no_grad():
+        classes = model(torch.stack([own, found])).argmax(1)
+    assert classes[0] != classes[1]
+    distance = float((found - own).norm())
+    assert distance == pytest.approx(np.hypot(*facts["found"]), rel=1e-9)
+    draw = torch.Generator().manual_seed(0)  # no random direction leads to another class sooner
+    steps = torch.randn(2000, 4, generator=draw, dtype=torch.float64)
+    near = own + 0.9 * distance * steps / steps.norm(dim=1, keepdim=True)
+    with torch.no_grad():
+        assert (model(near).argmax(1) == classes[0]).all()
+
+
+def test_the_active_plane_is_that_of_the_gradients(session, subject):
+    """Its directions are the leading eigenvectors of the mean outer product of gradients."""
+    frame = session.plane_of(asks.PlaneRequest(kind="active", rows=(1,))).frame
+    model = subject.subject.model
+    output = int(model(subject.x[1:2]).argmax())
+    result = active_subspace(model, subject.x, outputs=[output], count=2, points=500, resamples=0)
+    assert_close(frame.axes, result.images[0])
+    assert_close(frame.gram, torch.eye(2, dtype=torch.float64))
 
 
 def test_two_inputs_are_their_own_plane():

@@ -96,7 +96,7 @@ def test_the_file_answers_as_the_server_does(page, ask, tmp_path):
     file = tmp_path / "saved.json"
     file.write_text(json.dumps({"saved": parts(page)[0], "answers": list(answers(ask))}))
     done = subprocess.run(
-        [node, "--test", str(Path(__file__).parent / "js" / "saved.test.mjs")],
+        [node, "--test", str(Path(__file__).parent / "js" / "saved.mjs")],
         capture_output=True, text=True, env={**os.environ, "INSCAPE_SAVED": str(file)}, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

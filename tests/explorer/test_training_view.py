@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from inscape._core.anytime import finished
 from inscape.explorer import requests as asks
+from inscape.explorer.attribution import made_by
 from inscape.explorer.cells import at_centroids, cut
 from inscape.explorer.class_pieces import crossed_cells
 from inscape.explorer.colours import class_colour, on_paper
@@ -127,3 +128,40 @@ def test_a_figure_of_the_same_window_is_the_same_file(ask, format, magic):
     )
     assert first.startswith(magic)
     assert first == second
+
+
+def test_the_answer_at_a_point_is_the_sum_of_what_training_added(trained):
+    plane, _ = window(trained)
+    u, v = plane.centre
+    facts = finished(made_by(trained.subject, plane, u, v))
+    x = plane.frame.at(torch.tensor([[u, v]], dtype=torch.float64))
+    with torch.no_grad():
+        outputs = trained.subject.subject.model(x)[0]
+        first = checked_copy(trained.subject.subject.model, trained.subject.x)
+        stand_at(first, trained.subject.trajectory, 0)
+        initial = first(x)[0]
+    best = int(outputs.argmax())
+    assert facts["output"] == str(best)
+    assert facts["exact"]
+    assert facts["final"] == pytest.approx(float(outputs[best]), rel=1e-12)
+    assert facts["initial"] == pytest.approx(float(initial[best]), rel=1e-12)
+    assert facts["total"] == pytest.approx(facts["final"], rel=1e-9)
+    assert abs(facts["rest"]["residual"]) < 1e-12
+    by_class = sum(each["amount"] for each in facts["byClass"])
+    rest = sum(facts["rest"].values())
+    assert facts["initial"] + by_class + rest == pytest.approx(facts["final"], rel=1e-9)
+
+
+def test_what_made_an_answer_needs_a_training(session):
+    plane, _ = window(session)
+    with pytest.raises(ValueError, match="needs a recorded training, found none: run inscape"):
+        finished(made_by(session.subject, plane, 0.0, 0.0))
+
+
+def test_a_training_that_takes_long_is_refused_with_advice(trained, monkeypatch):
+    from inscape.explorer import attribution
+
+    monkeypatch.setattr(attribution, "LONGEST", -1.0)
+    plane, _ = window(trained)
+    with pytest.raises(ValueError, match="run inscape look --trajectory with a larger --budget"):
+        finished(made_by(trained.subject, plane, 0.0, 0.0))

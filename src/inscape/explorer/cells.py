@@ -1,10 +1,13 @@
 """Cells: the exact linear regions of a window, as arrays that a page can draw."""
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float64
+from torch import Tensor
 
 from inscape.explorer.class_pieces import class_pieces
 from inscape.explorer.jobs import last_of
@@ -19,6 +22,8 @@ from inscape.runtime.deadline import Deadline
 CORNERS = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
 #: Bytes that a cut may take.
 MEMORY = 2**31
+#: Windows that are tried until one has few enough cells.
+TRIES = 5
 #: The side of the window is no kink of any operation.
 SIDE = 255
 
@@ -35,9 +40,8 @@ def cut(
     """Return the regions of a window, in a plane with its origin at the window's centre."""
     if network.windows is None:
         raise ValueError(network.refusal)
-    domain = torch.tensor(CORNERS, dtype=torch.float64) * torch.tensor(half, dtype=torch.float64)
     result = yield from network.windows.cut(
-        plane.rebased(*centre), domain, regions=regions, memory=MEMORY, on_layer=on_layer
+        plane.rebased(*centre), corners_of(half), regions=regions, memory=MEMORY, on_layer=on_layer
     )
     return result
 
@@ -125,10 +129,24 @@ def cut_in_time(
     regions: int,
     seconds: float,
     on_layer: Callable[[str, int], None],
+    side: float = 1.0,
 ) -> Generator[None, None, PlaneRegions]:
-    """Return the regions of a window; where that takes too long, of a smaller one in its middle."""
+    """Return the regions of a window; where these are too many, of a smaller one in its middle.
+
+    Args:
+        network: The network.
+        plane: The plane.
+        centre: The middle of the window.
+        half: Half its sides.
+        regions: Cells, at most.
+        seconds: Time, about.
+        on_layer: Called with an operation and the number of cells once it has cut.
+        side: The side of the smaller window that is tried first, relative to the window's.
+    """
     clock = Deadline.after(seconds * 0.6)
-    work = cut(network, plane, centre=centre, half=half, regions=regions, on_layer=on_layer)
+    work = cut_middle(
+        network, plane, centre=centre, half=half, regions=regions, on_layer=on_layer, side=side
+    )
     try:
         while not clock.passed():
             next(work)
@@ -138,13 +156,51 @@ def cut_in_time(
         return result
     finally:
         work.close()
-    domain = torch.tensor(CORNERS, dtype=torch.float64) * torch.tensor(half, dtype=torch.float64)
     frame = plane.rebased(*centre)
     x = frame.origin[None].to(network.dtype).expand(3, *frame.origin.shape)
     steps = plane_regions.refine(
-        network.f, x, plane=frame, domain=domain, regions=regions, seconds=seconds * 0.4,
-        memory=MEMORY,
+        network.f, x, plane=frame, domain=corners_of(half), regions=regions,
+        seconds=seconds * 0.4, memory=MEMORY,
     )  # fmt: skip
     middle = yield from last_of(steps)
     assert isinstance(middle, PlaneRegions)
     return middle
+
+
+def cut_middle(
+    network: ExploredNetwork,
+    plane: ExploredPlane,
+    *,
+    centre: tuple[float, float],
+    half: tuple[float, float],
+    regions: int,
+    on_layer: Callable[[str, int], None],
+    side: float = 1.0,
+) -> Generator[None, None, PlaneRegions]:
+    """Return the regions of a window, or of a smaller one in its middle that has few enough."""
+    best: PlaneRegions | None = None
+    reached = side
+    for _ in range(TRIES):
+        smaller = (half[0] * side, half[1] * side)
+        part = yield from cut(
+            network, plane, centre=centre, half=smaller, regions=regions, on_layer=on_layer
+        )
+        if not part.complete:
+            if best is not None:
+                break
+            side *= 0.8 * max(part.covered, 0.01) ** 0.5
+            continue
+        best, reached = part, side
+        if side == 1.0 or part.cells > regions / 3:
+            break
+        side = min(1.0, side * (0.6 * regions / part.cells) ** 0.5)
+    if best is None or reached == 1.0:
+        return part if best is None else best
+    return replace(
+        best, complete=False, covered=reached**2, ended_by="regions", asked=corners_of(half)
+    )
+
+
+def corners_of(half: tuple[float, float]) -> Float64[Tensor, "4 2"]:
+    """Return the corners of a window around the origin."""
+    return torch.tensor(CORNERS, dtype=torch.float64) * torch.tensor(half, dtype=torch.float64)

@@ -34,7 +34,7 @@ def pair_cells(
     both = subject.network("both")
     regions = yield from cut_in_time(
         both, plane, centre=query.centre, half=query.half, regions=query.regions,
-        seconds=query.seconds, on_layer=job.reached,
+        seconds=query.seconds, side=query.side, on_layer=job.reached,
     )  # fmt: skip
     result = difference_of(regions, subject.subject.probe.outputs)
     yield

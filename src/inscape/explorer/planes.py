@@ -8,11 +8,12 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from inscape._core import NotApplicable
+from inscape.explorer.plane_directions import active_plane, adversarial_plane
 from inscape.explorer.subject import ExploredSubject
 from inscape.piecewise import Frame, through, whole
 from inscape.report.look.window import slice_window
 
-Kind = Literal["examples", "components", "gradient", "random", "whole"]
+Kind = Literal["examples", "components", "gradient", "adversarial", "active", "random", "whole"]
 
 #: Room around the examples, as a fraction of their extent.
 MARGIN = 0.35
@@ -24,7 +25,8 @@ UNEVEN = 4.0
 class ExploredPlane:
     """A plane and its first window: its centre (u, v), and half its width and height.
 
-    ``rows`` are the examples that it goes through; ``code`` is Python that makes its frame.
+    ``rows`` are the examples that it goes through; ``code`` is Python that makes its frame;
+    ``adversarial`` is the place of the adversarial example that it goes through, if it does.
     """
 
     frame: Frame
@@ -32,6 +34,7 @@ class ExploredPlane:
     half: tuple[float, float]
     rows: tuple[int, ...]
     code: str
+    adversarial: tuple[float, float] | None = None
 
     def rebased(self, u: float, v: float) -> Frame:
         """Return the same plane with its origin at (u, v)."""
@@ -43,7 +46,10 @@ def kinds_of(subject: ExploredSubject) -> list[Kind]:
     """Return the kinds of planes that the input space has."""
     if subject.x[0].numel() == 2:
         return ["whole"]
-    return ["examples", "components", "gradient", "random"]
+    kinds: list[Kind] = ["examples", "components", "gradient", "active", "random"]
+    if subject.is_competing:
+        kinds.insert(3, "adversarial")
+    return kinds
 
 
 def default_rows(subject: ExploredSubject) -> tuple[int, ...]:
@@ -64,7 +70,8 @@ def plane_through(
     Args:
         subject: What is explored.
         kind: Through three examples; along the two principal components of the data; along the
-            gradient at an example; in random directions from it; or all of a plane input space.
+            gradient at an example, to its nearest adversarial example, in its active subspace, or
+            in random directions from it; or all of a plane input space.
         rows: The examples; the first is the origin of the kinds that need only one.
         seed: Seed of random directions.
     """
@@ -86,6 +93,11 @@ def plane_through(
         return _examples(subject, rows)
     if kind == "components":
         return _components(subject)
+    if kind == "adversarial":
+        return _adversarial(subject, rows[0])
+    if kind == "active":
+        frame, code = active_plane(subject, rows[0])
+        return _around(subject, frame, rows[0], code)
     return _directions(subject, kind, rows, seed)
 
 
@@ -141,19 +153,30 @@ def _directions(
         line += _GRADIENT_CODE.format(row=row)
     axes = torch.linalg.qr(axes.T).Q.T
     origin = subject.x[row].detach().double().cpu()
-    others = (subject.flat[:200] - origin.flatten()).norm(dim=1)
-    size = float(others[others > 0].median()) if bool((others > 0).any()) else 1.0
     code = line + (
         "axes = torch.linalg.qr(axes.T).Q.T.reshape(2, *x.shape[1:])\n"
         f"plane = inscape.regions.Frame(origin=x[{row}], axes=axes)"
     )
+    return _around(subject, Frame(origin=origin, axes=axes.reshape(2, *shape)), row, code)
+
+
+def _around(subject: ExploredSubject, frame: Frame, row: int, code: str) -> ExploredPlane:
+    """Return a plane with a window around an example, as wide as half of the others are away."""
+    others = (subject.flat[:200] - frame.origin.flatten()).norm(dim=1)
+    size = float(others[others > 0].median()) if bool((others > 0).any()) else 1.0
+    half = (size / 2, size / 2)
+    return ExploredPlane(frame=frame, centre=(0.0, 0.0), half=half, rows=(row,), code=code)
+
+
+def _adversarial(subject: ExploredSubject, row: int) -> ExploredPlane:
+    """Return the plane of an example and its nearest adversarial one, with both in the window."""
+    other = next(number for number in default_rows(subject) if number != row)
+    frame, place, code = adversarial_plane(subject, row, other)
+    half = 1.5 * max(abs(place[0]), abs(place[1]))
     return ExploredPlane(
-        frame=Frame(origin=origin, axes=axes.reshape(2, *shape)),
-        centre=(0.0, 0.0),
-        half=(size / 2, size / 2),
-        rows=(row,),
-        code=code,
-    )
+        frame=frame, centre=(place[0] / 2, place[1] / 2), half=(half, half), rows=(row, other),
+        code=code, adversarial=place,
+    )  # fmt: skip
 
 
 _GRADIENT_CODE = (

@@ -51,6 +51,7 @@ class CellsRequest(WindowRequest):
 
     regions: Annotated[int, Field(ge=1, le=1_000_000)] = 300_000
     seconds: Annotated[float, Field(gt=0, le=60)] = 30.0
+    side: Annotated[float, Field(gt=1e-6, le=1)] = 1.0
 
 
 class CellRequest(AnyRequest):
@@ -72,6 +73,12 @@ class PointRequest(PlaneRequest):
     """A point of a plane."""
 
     at: Pair
+
+
+class MadeByRequest(PointRequest):
+    """A point of a plane, whose answer is to be split among the training examples."""
+
+    seconds: Annotated[float, Field(gt=0, le=300)] = 180.0
 
 
 class SegmentRequest(PlaneRequest):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from inscape.explorer import requests as ask
+from inscape.explorer.attribution import made_by
 from inscape.explorer.cells import cell_arrays, cut_in_time
 from inscape.explorer.colours import cell_colours
 from inscape.explorer.details import cell_details, point_details, similar_gradients
@@ -86,6 +87,7 @@ class Session:
             "half": list(plane.half),
             "anchors": anchors,
             "rows": list(plane.rows),
+            "found": plane.adversarial,
             "code": plane.code,
         }, arrays
 
@@ -104,7 +106,7 @@ class Session:
         network, plane = self._network_in_plane(query)
         regions = yield from cut_in_time(
             network, plane, centre=query.centre, half=query.half, regions=query.regions,
-            seconds=query.seconds, on_layer=job.reached,
+            seconds=query.seconds, side=query.side, on_layer=job.reached,
         )  # fmt: skip
         facts, arrays = cell_arrays(self.subject, regions, query.half)
         view = View(client=query.client, network=network, plane=plane, regions=regions)
@@ -152,6 +154,10 @@ class Session:
     def similar(self, query: ask.PointRequest) -> Answer:
         """Answer with the training examples whose gradients are most similar at one point."""
         return (yield from similar_gradients(self.subject, self.plane_of(query), *query.at)), {}
+
+    def made_by(self, query: ask.MadeByRequest) -> Answer:
+        """Answer with what every training example has added to the answer at one point."""
+        return (yield from made_by(self.subject, self.plane_of(query), *query.at)), {}
 
     def segment(self, query: ask.SegmentRequest) -> Answer:
         """Answer with the network along a segment."""

@@ -44,6 +44,12 @@ def slice_routes(session: Session) -> ViewRoutes:
             thread="similar",
             answer=lambda a, job: session.similar(a),
         ),
+        "made_by": Question(
+            request=ask.MadeByRequest,
+            kind="made by",
+            thread="similar",
+            answer=lambda a, job: session.made_by(a),
+        ),
         "segment": Question(
             request=ask.SegmentRequest, kind="segment", answer=lambda a, job: session.segment(a)
         ),

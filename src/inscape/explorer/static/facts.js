@@ -23,9 +23,10 @@ export function legendOf(news, session) {
 }
 
 /** The region under the pointer. */
-export function CellFacts({ cell, pointer, session, plane }) {
-  if (!session.exact) return null;
+export function CellFacts({ cell, example, pointer, session }) {
+  if (!session.exact && !example) return null;
   return html`<section class="card" aria-labelledby="region"><h2 id="region">Region under the pointer</h2>
+    ${example && html`<p id="example">Example ${example.row}${example.label === 65535 ? "" : `, ${session.classes[example.label] ?? ""}`}: ${example.away < 1e-9 ? "in the plane" : `${number(example.away)} from the plane`}.</p>`}
     ${!cell ? html`<p class="quiet">Point at a region, or press Enter in the picture.</p>` : html`
     <dl class="facts" id="cell">
       <dt>number</dt><dd>${cell.index}${cell.region !== undefined && cell.region !== cell.index ? `, merged region ${cell.region}` : ""}</dd>
@@ -53,7 +54,7 @@ function confidence(answer) {
 }
 
 /** The point that was clicked. */
-export function PointFacts({ point, api, session, onClose, title = "The clicked point", id = "point" }) {
+export function PointFacts({ point, api, session, onClose, title = "The clicked point", id = "point", isTrained = false }) {
   const [similar, setSimilar] = useState(null);
   useEffect(() => {
     setSimilar(null);
@@ -88,8 +89,46 @@ export function PointFacts({ point, api, session, onClose, title = "The clicked 
       <table id="similar"><tbody>${similar.similar.map((each, k) => html`<tr>
         <td>${alike[k]?.shape && html`<${Thumb} ...${alike[k]} title=${`training example ${each.row}`} />`}</td>
         <td>no. ${each.row}</td><td class="num">cosine ${number(each.cosine, 3)}</td></tr>`)}</tbody></table>`}`}
+    ${facts && !session.offline && isTrained && html`<${MadeBy} key=${JSON.stringify(point.asked)} ...${{ api, asked: point.asked }} />`}
     <button onClick=${onClose}>Close</button>
   </section>`;
+}
+
+/** What the training examples have added to the answer, once it is asked for. */
+function MadeBy({ api, asked }) {
+  const [known, setKnown] = useState(null);
+  const stop = useRef(null);
+  useEffect(() => () => stop.current?.abort(), []);
+  const ask = () => {
+    stop.current = new AbortController();
+    setKnown({ state: "computing" });
+    const { kind, rows, seed, at } = asked;
+    api.post("made_by", { kind, rows, seed, at }, stop.current.signal).then(
+      ({ facts }) => setKnown(facts),
+      (error) => error.name === "AbortError" || setKnown({ reason: error.message }),
+    );
+  };
+  const rows = [...(known?.up ?? []), ...(known?.down ?? [])];
+  const thumbs = useThumbs(api, rows.map((each) => each.row), true);
+  if (!known) return html`<button id="made-by" onClick=${ask}>Which training examples made this?</button>`;
+  if (known.reason) return html`<p class="refused">${known.reason}</p>`;
+  if (known.state) return html`<p class="quiet">Going through the training …</p>`;
+  return html`<h3>What training added to output ${known.output}${known.exact ? "" : ", to first order"}</h3>
+    <table id="made-by-table"><tbody>
+      <tr><th colspan="2">before training</th><td class="num">${number(known.initial)}</td></tr>
+      ${rows.map((each, k) => html`<tr>
+        <td>${thumbs[k]?.shape && html`<${Thumb} ...${thumbs[k]} title=${`training example ${each.row}`} />`}</td>
+        <td>no. ${each.row}${each.label ? `, ${each.label}` : ""}</td><td class="num">${signed(each.amount)}</td></tr>`)}
+      <tr><th colspan="2">${known.others.rows} others</th><td class="num">${signed(known.others.amount)}</td></tr>
+      ${Object.entries(known.rest).filter(([name, amount]) => Math.abs(amount) > 1e-9 || name === "residual").map(([name, amount]) => html`
+        <tr><th colspan="2">${name}</th><td class="num">${signed(amount)}</td></tr>`)}
+      <tr><th colspan="2">now</th><td class="num">${number(known.final)}</td></tr>
+    </tbody></table>
+    <p class="quiet">${known.training}.</p>`;
+}
+
+function signed(value) {
+  return `${value > 0 ? "+" : ""}${number(value, 3)}`;
 }
 
 /** The input at a point and its saliency, as pictures where inputs are images. */

@@ -10,6 +10,8 @@ import { covers, halves, offsetOf, panned, pixelOf, placeOf, rebasing, zoomed } 
 const SETTLED = 90; // milliseconds without a move before the server is asked
 const RASTER = 200; // pixels of a raster along the longer side
 const SECONDS = [0.25, 2, 8]; // for ever finer rasters where there are no exact regions
+const COARSE = { regions: 6000, seconds: 4 }; // of the exact regions that are shown first
+const MOST = 300000; // exact regions of a window, at most
 const STEP = 0.12; // of the window, for one press of an arrow
 const FACTOR = 1.35; // of one press of + or -
 
@@ -153,10 +155,15 @@ export class Pane {
         if (!signal.aborted && !event.finished) this.tell({ state: "computing", ...event });
       }, signal).catch(() => {});
     }, 400);
+    const name = this.isPair ? "pair/cells" : "cells";
     try {
-      const { facts, arrays } = await this.api.post(this.isPair ? "pair/cells" : "cells", asked, signal);
+      const { facts, arrays } = await this.api.post(name, { ...asked, ...COARSE }, signal);
       if (signal.aborted) return;
       this.take(facts, arrays);
+      if (facts.complete || this.session.offline) return;
+      this.tell({ state: "more", facts });
+      const all = await this.api.post(name, { ...asked, side: sideOf(facts) }, signal);
+      if (!signal.aborted) this.take(all.facts, all.arrays);
     } finally {
       clearTimeout(listening);
     }
@@ -445,6 +452,18 @@ export class Pane {
   }
 
   drawAnchors(context, ink, paper) {
+    const { found } = this.plane.facts;
+    if (found) {
+      const [x, y] = pixelOf(this.window, this.size, ...found);
+      context.beginPath();
+      [[0, -9], [9, 0], [0, 9], [-9, 0]].forEach(([dx, dy]) => context.lineTo(x + dx, y + dy));
+      context.closePath();
+      context.fillStyle = ink;
+      context.strokeStyle = paper;
+      context.lineWidth = 2;
+      context.stroke();
+      context.fill();
+    }
     context.font = "600 13px system-ui, sans-serif";
     context.textAlign = "center";
     context.textBaseline = "middle";
@@ -517,6 +536,7 @@ export class Pane {
   }
 
   hover(x, y) {
+    this.hoverPoint(x, y);
     if (!this.cut || this.isStale || !this.window) return;
     const cell = this.renderer.pick(x, y);
     this.pointer = offsetOf(this.window, this.size, x, y);
@@ -525,6 +545,18 @@ export class Pane {
     this.hovered = cell;
     this.draw();
     this.listeners.onHover?.(cell, this);
+  }
+
+  /** Tell which example is under the pointer, and how far it is from the plane. */
+  hoverPoint(x, y) {
+    if (!this.plane || !this.listeners.onExample) return;
+    let best = null;
+    for (const point of this.settings.points ? this.pointsInView() : []) {
+      const far = Math.hypot(point.x - x, point.y - y);
+      if (far < 7 && (!best || far < best.far)) best = { ...point, far };
+    }
+    if (best?.row !== this.example) this.listeners.onExample(best);
+    this.example = best?.row;
   }
 
   unhover() {
@@ -589,6 +621,11 @@ export class Pane {
     clearTimeout(this.timer);
     this.resizing.disconnect();
   }
+}
+
+/** Return which part of a window to try at once, from how many cells its middle has. */
+export function sideOf({ cells, covered }) {
+  return cells / covered > 2 * MOST ? Math.sqrt((covered * 0.7 * MOST) / cells) : 1;
 }
 
 function local(event) {

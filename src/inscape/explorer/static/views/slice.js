@@ -13,7 +13,8 @@ import { halves } from "../window.js";
 
 const PLANES = {
   examples: "through three examples", components: "principal components",
-  gradient: "along the gradient of A", random: "random, through A", whole: "the input space",
+  gradient: "along the gradient of A", adversarial: "adversarial direction from A",
+  active: "active subspace, through A", random: "random, through A", whole: "the input space",
 };
 const RESTED = 120; // milliseconds without a change before a place is asked about
 const HOVER = 70; // milliseconds that the pointer rests before the server is asked
@@ -24,7 +25,7 @@ export function planeAsked(session, state) {
   const rows = state.rows.length ? state.rows : session.rows;
   return {
     kind,
-    rows: kind === "examples" ? rows : kind === "gradient" || kind === "random" ? rows.slice(0, 1) : [],
+    rows: kind === "examples" ? rows : kind === "components" || kind === "whole" ? [] : rows.slice(0, 1),
     seed: kind === "random" || kind === "gradient" ? state.seed : 0,
   };
 }
@@ -76,6 +77,7 @@ export function Slice({
   const [news, setNews] = useState({ state: "computing" });
   const [cell, setCell] = useState(null);
   const [pointer, setPointer] = useState(null);
+  const [example, setExample] = useState(null);
   const [point, setPoint] = useState(null);
   const [line, setLine] = useState(null);
   const [isLine, setIsLine] = useState(false);
@@ -101,6 +103,7 @@ export function Slice({
           () => {},
         ), HOVER);
       },
+      onExample: setExample,
       onPointer: (place, away) => setPointer({ place, away }),
       onClick: (place, isShifted) => clicked(now.current, place, isShifted),
       onHome: () => now.current.update({ u: null, v: null, h: null }, true),
@@ -153,6 +156,7 @@ export function Slice({
     <section class="stage" aria-label="Slice">
       <${Controls} ...${{ session, state, update, isLine, setIsLine }} />
       <div class="pane" id="pane" ref=${root}></div>
+      ${plane?.facts?.found && html`<p class="quiet" id="found">Diamond: the nearest example with another answer that was found, ${number(Math.hypot(...plane.facts.found))} from A.</p>`}
       <p id="status" role="status" aria-live="polite">${plane?.reason
         ? html`<span class="refused">${plane.reason}</span>` : status(news, session)}</p>
       ${below}
@@ -161,8 +165,8 @@ export function Slice({
     </section>
     <aside class="side">
       ${beside}
-      <${CellFacts} cell=${cell} pointer=${pointer} session=${session} plane=${plane} />
-      <${PointFacts} point=${point} api=${api} session=${session} onClose=${() => update({ at: null }, true)} />
+      <${CellFacts} example=${example} cell=${cell} pointer=${pointer} session=${session} plane=${plane} />
+      <${PointFacts} point=${point} isTrained=${session.steps.length > 0 && (seen.step < 0 || seen.step === session.steps[session.steps.length - 1])} api=${api} session=${session} onClose=${() => update({ at: null }, true)} />
       ${session.planes.includes("examples") && html`
         <${Examples} api=${api} session=${session} state=${state} update=${update} />`}
       <${Copies} ...${{ api, pane, session, plane, state, saved, seen }} />
@@ -229,6 +233,8 @@ export function statusText(news, session) {
       const after = news.layer ? `: ${news.cells} regions after ${news.layer}` : " …";
       return session.exact ? `Cutting the plane${after}` : "Evaluating the network …";
     }
+    case "more":
+      return `${news.facts.cells} exact regions on ${(100 * news.facts.covered).toFixed(1)}% of the window; cutting the rest …`;
     case "raster":
       return `A raster of ${news.raster?.width ?? 0} × ${news.raster?.height ?? 0} predictions, not exact: ${session.refusal}`;
     case "exact": {
