@@ -36,13 +36,13 @@ def nearest_adversarial(f: Function, x: Tensor, steps: int = STEPS) -> Tensor:
     y = classifier.scores_without_gradient(point).argmax(1)
     draws = Draws(torch.arange(1), 1, 0)
     target = Target(classifier=classifier, x=point, y=y, budget=float("inf"), draws=draws)
-    found = Fab(targeted=classifier.classes > CLASSES, steps=steps).perturb(target)
-    if not bool(classifier.wrong(found, y)[0]):
+    adversarial = Fab(targeted=classifier.classes > CLASSES, steps=steps).perturb(target)
+    if not bool(classifier.wrong(adversarial, y)[0]):
         raise ValueError(
             "an adversarial direction leads to another answer, found none near this example: "
             "choose another example, or a random plane."
         )
-    return found[0]
+    return adversarial[0]
 
 
 def adversarial_plane(
@@ -56,9 +56,9 @@ def adversarial_plane(
     passes = 36.0 if classes > CLASSES else 2.0 + 2.0 * classes
     affordable = int(SECONDS / (passes * max(subject.subject.pace, 1e-9)))
     steps = max(5, min(STEPS, affordable))
-    found = nearest_adversarial(subject.subject.probe.f, subject.x[row], steps)
-    frame = through(torch.stack([subject.x[row], found, subject.x[other]]).detach().cpu())
-    u, v = frame.of(found[None].detach().cpu())[0].tolist()
+    adversarial = nearest_adversarial(subject.subject.probe.f, subject.x[row], steps)
+    frame = through(torch.stack([subject.x[row], adversarial, subject.x[other]]).detach().cpu())
+    u, v = frame.of(adversarial[None].detach().cpu())[0].tolist()
     code = (
         "from inscape.explorer.plane_directions import nearest_adversarial\n"
         f"found = nearest_adversarial(model, x[{row}], steps={steps})\n"

@@ -26,7 +26,7 @@ class ExploredPlane:
     """A plane and its first window: its centre (u, v), and half its width and height.
 
     ``rows`` are the examples that it goes through; ``code`` is Python that makes its frame;
-    ``found`` is the place of the adversarial example that it goes through, if it does.
+    ``adversarial`` is the place of the adversarial example that it goes through, if it does.
     """
 
     frame: Frame
@@ -34,7 +34,7 @@ class ExploredPlane:
     half: tuple[float, float]
     rows: tuple[int, ...]
     code: str
-    found: tuple[float, float] | None = None
+    adversarial: tuple[float, float] | None = None
 
     def rebased(self, u: float, v: float) -> Frame:
         """Return the same plane with its origin at (u, v)."""
@@ -170,12 +170,12 @@ def _around(subject: ExploredSubject, frame: Frame, row: int, code: str) -> Expl
 
 def _adversarial(subject: ExploredSubject, row: int) -> ExploredPlane:
     """Return the plane of an example and its nearest adversarial one, with both in the window."""
-    other = next(each for each in default_rows(subject) if each != row)
+    other = next(number for number in default_rows(subject) if number != row)
     frame, place, code = adversarial_plane(subject, row, other)
     half = 1.5 * max(abs(place[0]), abs(place[1]))
     return ExploredPlane(
         frame=frame, centre=(place[0] / 2, place[1] / 2), half=(half, half), rows=(row, other),
-        code=code, found=place,
+        code=code, adversarial=place,
     )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ class Session:
             "half": list(plane.half),
             "anchors": anchors,
             "rows": list(plane.rows),
-            "found": plane.found,
+            "found": plane.adversarial,
             "code": plane.code,
         }, arrays
 
