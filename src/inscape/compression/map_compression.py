@@ -150,8 +150,8 @@ def map_compression(
         memory: Bytes that the working set of a batch may take.
 
     >>> import torch
-    >>> f = lambda x: torch.cat([x.abs(), 1 - x], 1)
-    >>> points = torch.tensor([[-2.0], [2.0], [-1.0], [3.0], [-3.0], [0.2], [-0.3], [1.0]])
+    >>> f = lambda x: torch.cat([x.abs(), torch.ones_like(x)], 1)
+    >>> points = torch.tensor([[-3.0], [3.0], [-2.0], [2.0], [-0.5], [0.5], [-0.2], [0.2]])
     >>> map_compression(f, points, clusters=[1, 2]).accuracies.tolist()
     [0.5, 1.0]
     """

@@ -200,8 +200,10 @@ def active_subspace(
     >>> import torch
     >>> points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     >>> result = active_subspace(lambda x: torch.sin(3 * x[:, :1] + 4 * x[:, 1:2]), points)
-    >>> [round(entry, 6) for entry in result.directions[0, 0].tolist()], result.summary().value
-    ([0.6, 0.8, 0.0], 1.0)
+    >>> [round(entry, 6) for entry in result.directions[0, 0].tolist()]
+    [0.6, 0.8, 0.0]
+    >>> round(result.summary().value, 6)
+    1.0
     """
     checks.whole(1, count=count, points=points, room=room, memory=memory)
     checks.whole(0, resamples=resamples)

@@ -21,12 +21,15 @@ from inscape.runtime.deadline import clock
 
 #: What applies to a two-layer ReLU network with several inputs.
 MEASURED = [
+    "region_sharing",
     "extrapolation",
     "local_minimum",
     "boundary",
     "line_regions",
     "plane_regions",
     "region_at",
+    "active_subspace",
+    "saliency",
     "effective_length_scale",
     "gradient_deflection",
     "gradient_norm",
