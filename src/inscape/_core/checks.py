@@ -200,6 +200,17 @@ def finite(values: Tensor, what: str) -> None:
         raise ValueError(refusal(values, what))
 
 
+def _batch_cure(x: Tensor, y: Tensor) -> str:
+    if y.ndim > 1 and y.shape[1] == len(x):
+        return "keep the batch dimension first, end its forward with .transpose(0, 1)"
+    if x.ndim > 1 and y.ndim > 0 and len(y) == x.shape[1]:
+        return (
+            "it seems to take the batch as second dimension; use batch_first=True, or let a module "
+            "around it transpose the inputs"
+        )
+    return "keep the batch dimension first"
+
+
 def call(f: Function, x: Tensor) -> Tensor:
     """Evaluate ``f`` and refuse anything but one finite row of outputs for each row of ``x``."""
     try:
@@ -211,7 +222,7 @@ def call(f: Function, x: Tensor) -> Tensor:
     if y.ndim == 0 or len(y) != len(x):
         raise UnsupportedModelError(
             f"the model must return one row for each input, found shape {tuple(y.shape)} for "
-            f"{len(x)} inputs: keep the batch dimension first."
+            f"{len(x)} inputs: {_batch_cure(x, y)}."
         )
     if y.layout is not torch.strided:
         raise UnsupportedModelError(
