@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, Result, checks, instruments
+from inscape.errors import BudgetError
 from inscape.functional.jacobians import cached_probes
 from inscape.report.comparison.compare import Compare, PairMeasurement
 from inscape.report.comparison.inputs import DisagreedInput, most_disagreed
@@ -174,7 +175,7 @@ class PreparedCompare:
             with hooks_kept(first.subject.model), hooks_kept(second.subject.model):
                 seconds = min(self.watch.left / 2, max(LEAST, SLICE * self.budget))
                 return measured_pair(measure, first, second, seconds)
-        except (ValueError, TypeError) as error:  # what does not fit, in our own words
+        except (ValueError, TypeError, BudgetError) as error:  # what does not fit, in our own words
             return NotApplicable(what=measure.name, reason=one_line(error))
         except Exception as error:
             return error
