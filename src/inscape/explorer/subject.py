@@ -206,6 +206,7 @@ def explored_subject(
     code: str,
     trajectory: Trajectory | None = None,
     other: tuple[nn.Module, str, str] | None = None,
+    title: str = "",
 ) -> ExploredSubject:
     """Return what a prepared look would measure, to be explored.
 
@@ -214,12 +215,13 @@ def explored_subject(
         code: Lines of Python that open them.
         trajectory: The recorded training of the model.
         other: A second network, its title, and lines of Python that open it.
+        title: What the model is called; where it is from, if not given.
     """
     model = prepared.subject.model
     if other is not None:
         _check_other(other[0], prepared.subject)
     return ExploredSubject(
-        title=prepared.opened.source,
+        title=title or prepared.opened.source,
         subject=prepared.subject,
         data=prepared.data,
         code=code,
