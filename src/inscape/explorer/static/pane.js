@@ -186,8 +186,13 @@ export class Pane {
       this.take(facts, arrays);
       if (facts.complete || this.session.offline) return;
       this.tell({ state: "more", facts });
-      const all = await this.api.post(name, { ...asked, side: sideOf(facts) }, signal);
-      if (!signal.aborted) this.take(all.facts, all.arrays);
+      try {
+        const all = await this.api.post(name, { ...asked, side: sideOf(facts) }, signal);
+        if (!signal.aborted) this.take(all.facts, all.arrays);
+      } catch (error) {
+        if (error.status !== 503) throw error;
+        this.tell({ state: "exact", facts }); // no time for more than is shown already
+      }
     } finally {
       clearTimeout(listening);
     }
