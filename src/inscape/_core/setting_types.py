@@ -102,7 +102,7 @@ def _is_sequence(origin: Any, parts: tuple[Any, ...], value: object) -> bool:
     values = list(value)
     if origin is tuple and parts[-1] is not ...:
         return len(values) == len(parts) and all(map(fits, parts, values))
-    return all(fits(parts[0], each) for each in values)
+    return all(fits(parts[0], item) for item in values)
 
 
 def _refusal(key: str, value: object, kind: Any, name: str) -> Exception:

@@ -104,7 +104,7 @@ def write_proofs(store: Store, longest: float = LONGEST) -> tuple[list[Row], lis
             failed.append(row)
         else:
             rows.append(row)
-            rows.sort(key=lambda kept: (kept["experiment"], kept["before"]))
+            rows.sort(key=lambda row: (row["experiment"], row["before"]))
             write(path, (json.dumps(rows, indent=1) + "\n").encode())
     return failed, skipped
 
