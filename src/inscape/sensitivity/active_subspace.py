@@ -265,15 +265,13 @@ def _of_sample(
 def _outputs(outputs: Sequence[int] | None, known: int) -> tuple[int, ...]:
     if outputs is None:
         return tuple(range(known)) if known <= EACH else (LARGEST,)
-    numbers = [outputs] if isinstance(outputs, int) else list(outputs)
-    for number in numbers:
-        checks.whole(LARGEST, outputs=number)
-    if not numbers or max(numbers) >= known or (LARGEST in numbers and len(numbers) > 1):
+    numbers = checks.wholes(LARGEST, outputs=outputs)
+    if max(numbers) >= known or (LARGEST in numbers and len(numbers) > 1):
         raise ValueError(
             f"outputs must be some of 0 to {known - 1}, or -1 alone for the largest, found "
             f"{numbers}: choose among them."
         )
-    return tuple(int(number) for number in numbers)
+    return tuple(numbers)
 
 
 def _uncertainty(
