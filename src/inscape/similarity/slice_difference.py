@@ -109,8 +109,12 @@ class BothNetworks(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs of the first, of the other, and the largest of each."""
-        both = [net(x.clone()).flatten(1) for net in (self.f, self.other)]
+        both = [_columns(net(x.clone())) for net in (self.f, self.other)]
         return torch.cat([*both, *map(_largest, both)], dim=1)
+
+
+def _columns(outputs: Tensor) -> Float[Tensor, "n c"]:
+    return outputs.flatten(1) if outputs.ndim > 1 else outputs[:, None]
 
 
 def _largest(outputs: Float[Tensor, "n c"]) -> Float[Tensor, "n 1"]:

@@ -9,14 +9,14 @@ import torch
 
 from inscape._core import Result, Summary
 from inscape._core.result import NONNEGATIVE, PROPORTION, Range
-from inscape.landscape import local_minimum
+from inscape.landscape import LocalMinimum, local_minimum
 from inscape.models import mlp
-from inscape.report.look.answer_rules import scaling
+from inscape.report.look.answer_rules import scaling, worst_class
 from inscape.report.look.baseline_rules import brittle, no_better_than_linear
 from inscape.report.look.checkup import Checkup
 from inscape.report.look.finding import CALM
 from inscape.report.look.findings import FOLLOWS, LEAST, MOST, RULES, findings, unchecked
-from inscape.report.look.instrument_rules import attacked, masking
+from inscape.report.look.instrument_rules import attacked, masking, point
 from inscape.report.look.parts import Measured, Reference, Score, Skipped
 from inscape.robustness.robustness import UNFINISHED
 
@@ -333,6 +333,33 @@ def test_rule_speaks_where_it_is_true_and_only_there(name):
     assert finding.text.endswith(".")
     assert "{" not in finding.text
     assert BY_NAME[name](silent_of, other) is None
+
+
+@pytest.mark.parametrize(
+    ("instead", "end"),
+    [
+        ((1,), "right on 98.0% of 50 examples."),
+        ((1, 2), "right on 96.0% of 50 examples."),
+        ((1, 1, 2, 2), "right on 92.0% of 50 examples."),
+        ((1, 2, 2), "right on 94.0% of 50 examples; most often it answers 2 instead."),
+    ],
+)
+def test_the_usual_mistake_is_named_where_there_is_one(instead, end):
+    answers = LABELS.clone()
+    answers[: 4 * len(instead) : 4] = torch.tensor(instead)
+    finding = worst_class(look(), checkup(answers))
+    assert finding.text == f"It is worst on class 0, {end}"
+
+
+def test_where_a_training_ends_is_news_only_if_it_is_no_slope():
+    minimum = SimpleNamespace(is_moving=False, sentence="It sits at a local minimum")
+    stand_in = type("StandIn", (LocalMinimum,), {"__init__": lambda self: None, **vars(minimum)})
+    severities = [
+        point(look(measure("local_minimum", 0.0, result=result)), checkup()).severity
+        for result in (UNTRAINED, stand_in())
+    ]
+    assert severities[0] < attacked(look(measure("robustness", 0.9)), checkup()).severity
+    assert severities[1] > severities[0]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, Result, checks, instruments
+from inscape.errors import BudgetError
 from inscape.functional.jacobians import cached_probes
 from inscape.report.comparison.compare import Compare, PairMeasurement
 from inscape.report.comparison.inputs import DisagreedInput, most_disagreed
+from inscape.report.comparison.near_data import near_inputs, same_numbers
 from inscape.report.look.hooks import hooks_kept
 from inscape.report.look.watch import BudgetWatch, Interrupted
 from inscape.report.sweeps.cells import (
@@ -39,7 +41,7 @@ from inscape.report.words import listed, one_line
 from inscape.runtime.deadline import now
 from inscape.runtime.progress import progress, silence
 from inscape.selection import selected, selected_instruments
-from inscape.similarity import Disagreement
+from inscape.similarity import Disagreement, SliceDifference
 from inscape.similarity.invariances import DIRECTED
 
 T = TypeVar("T")
@@ -56,6 +58,8 @@ MOST_ROWS = 2000
 MAPS, MAP_ROWS = ("map_distance", "map_alignment", "map_transfer"), 500
 #: Fraction of the budget that one slice may take, and the seconds that it needs for the export.
 SLICE, LEAST = 0.25, 10.0
+#: Fraction of the window of a slice below which nothing is said of it.
+SEEN = 0.5
 #: What a measure is called that takes too long to be made without being asked for.
 LONG = ("minutes", "hours")
 
@@ -99,7 +103,7 @@ class PreparedCompare:
             bar.advance(len(self.entries))
             pairs = list(self._pairs(bar.advance))
             shown = _farthest(pairs, self.entries)
-            inputs = self._timed("inputs", partial(self._inputs, pairs, shown)) or ()
+            inputs = self._inputs(pairs, shown)
             each += [row for rows in self._each(bar.advance) for row in rows]
         SHELF.clear()
         return Compare(
@@ -118,7 +122,7 @@ class PreparedCompare:
             try:
                 with self.watch.limit(self.watch.left):
                     return make()
-            except Interrupted:
+            except (Interrupted, BudgetError):
                 pass
         self.late.setdefault(name, 0.0)
         return None
@@ -174,6 +178,8 @@ class PreparedCompare:
             with hooks_kept(first.subject.model), hooks_kept(second.subject.model):
                 seconds = min(self.watch.left / 2, max(LEAST, SLICE * self.budget))
                 return measured_pair(measure, first, second, seconds)
+        except BudgetError:
+            raise
         except (ValueError, TypeError) as error:  # what does not fit, in our own words
             return NotApplicable(what=measure.name, reason=one_line(error))
         except Exception as error:
@@ -186,7 +192,12 @@ class PreparedCompare:
         first, second = (self.opened[names.index(name)] for name in shown)
         for pair in pairs:
             if (pair.first, pair.second) == shown and isinstance(pair.result, Disagreement):
-                return most_disagreed(first, second, pair.result)
+                makers = {"inputs": most_disagreed, "inputs near the data": near_inputs}
+                found = [
+                    self._timed(name, partial(make, first, second, pair.result)) or ()
+                    for name, make in makers.items()
+                ]
+                return (*found[0], *found[1])
         return ()
 
     def _sweep(self, each: list[Measurement]) -> Sweep:
@@ -401,6 +412,8 @@ def _values(opened: Opened, instrument: Instrument) -> dict[str, Any]:
     try:
         with hooks_kept(opened.subject.model):
             return dict(outcome_of(call(opened.subject, instrument)))
+    except BudgetError:
+        raise
     except Exception as error:
         status = f"failed: {type(error).__name__}: {one_line(error)}"
         return {"measures": [{"status": status, "name": "", "summary": None}], "about": {}}
@@ -428,8 +441,7 @@ def measured_pair(measure: Instrument, first: Opened, second: Opened, seconds: f
 def _slice(measure: Instrument, first: Opened, second: Opened, seconds: float) -> Result:
     """Return the slice of both networks, which must take the same numbers in some shape."""
     side, other = first.subject, second.subject
-    same = side.x[0].numel() == other.x[0].numel()
-    if not same or not bool((side.x.flatten(1) == other.x.flatten(1).to(side.x)).all()):
+    if not same_numbers(first, second):
         reason = "both networks must take the same input, and each has preprocessing of its own"
         return NotApplicable(what=measure.name, reason=reason)
     model: nn.Module = other.model
@@ -438,6 +450,9 @@ def _slice(measure: Instrument, first: Opened, second: Opened, seconds: float) -
     result: Result = measure.function(
         side.model, side.x, other=model, seconds=max(0.5, seconds), regions=200_000, **side.plane
     )
+    if isinstance(result, SliceDifference) and result.covered < SEEN:
+        reason = f"there was time for {result.covered:.1%} of its window: raise the budget"
+        return NotApplicable(what=measure.name, reason=reason)
     return result
 
 

@@ -173,7 +173,8 @@ def point(look: "Look", checkup: Checkup) -> Finding | None:
     if measured is None or not isinstance(measured.result, LocalMinimum):
         return None
     text = sentence_of(measured.result)
-    return Finding(rule="point", severity=16, text=text, section="local_minimum")
+    severity = 8 if measured.result.is_moving else 16  # most trainings end on a slope
+    return Finding(rule="point", severity=severity, text=text, section="local_minimum")
 
 
 def _worst_layer(layers: dict[str, Tensor]) -> tuple[str, float]:

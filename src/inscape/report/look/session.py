@@ -127,7 +127,7 @@ class Prepared:
         own = self._extra(schedule, "scores", lambda: rate(self.opened.model, NETWORK)) or ()
         self._give(schedule, [measurements.fitting], FITTING * watch.budget)
         self._export(schedule)
-        self._give(schedule, [*measurements.own.values()])
+        self._give(schedule, measurements.own_tasks())
         shown = [name for name, task in measurements.own.items() if task.answer is not None]
         self._reserve(shown, plain)
         self._give(schedule, [measurements.fitting], FURTHER * watch.budget)
