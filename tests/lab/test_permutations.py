@@ -55,7 +55,7 @@ def test_every_claim_with_an_effect_was_permuted_and_fails():
     expected = {
         f"{listing.id}/{claim.name}": (claim, effect)
         for listing in catalogue.experiments()
-        for effect, claims in with_effect(catalogue.experiment(listing.id)).items()
+        for (effect, _), claims in with_effect(catalogue.experiment(listing.id)).items()
         for claim in claims
     }
     assert set(shares) <= set(expected)

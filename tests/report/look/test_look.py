@@ -14,6 +14,7 @@ from inscape.models import mlp
 from inscape.report import look
 from inscape.report.look.baselines import at_initialisation
 from inscape.report.look.page import page
+from inscape.report.look.schedule import TaskSchedule
 from inscape.report.look.session import prepare
 from inscape.report.look.subject import seconds_per_row
 from inscape.report.look.tasks import MeasurementTasks
@@ -264,6 +265,22 @@ def test_baselines_of_what_was_quick_come_first(network, regression):
         tasks.own[name].answer = prepared.chosen[name].measure(network, regression.x, regression.y)
     names = [task.name for task in tasks.baseline_tasks()]
     assert names == ["path_length", "rugosity", "gradient_norm"]  # no linear model is fitted
+
+
+def test_a_first_slice_of_a_baseline_is_shorter_than_that_of_the_network(
+    network, regression, monkeypatch
+):
+    slices, first = {}, TaskSchedule.first
+
+    def noted(self, tasks, seconds=None):
+        for task in tasks:
+            slices[task.name, task.role] = self.slice if seconds is None else seconds
+        first(self, tasks, seconds)
+
+    monkeypatch.setattr(TaskSchedule, "first", noted)
+    look(network, regression, only=["gradient_norm", "parameter_norm"], budget=10.0, quiet=True)
+    own = slices["gradient_norm", "network"]
+    assert 0 < slices["gradient_norm", "initialisation 0"] < own / 2
 
 
 def test_nothing_passes_all_rows_before_the_time_runs(network):

@@ -111,14 +111,15 @@ def _climbed(
 
 
 def _unit(gradient: Tensor) -> Tensor:
-    sizes = gradient.flatten(1).norm(dim=1)
-    sizes = torch.where(sizes > 0, sizes, 1.0)
+    sizes: Tensor = torch.linalg.vector_norm(gradient.flatten(1), dim=1)
+    sizes = torch.where(sizes > 0, sizes, torch.ones_like(sizes))
     return gradient / sizes.reshape(-1, *[1] * (gradient.ndim - 1))
 
 
 def _within(begin: Tensor, at: Tensor, reach: float) -> Tensor:
     """Return inputs moved back to at most some distance from where they began."""
-    sizes = (at - begin).flatten(1).norm(dim=1).clamp_min(1e-300)
-    shares = (reach / sizes).clamp(max=1).reshape(-1, *[1] * (at.ndim - 1))
-    moved: Tensor = begin + shares * (at - begin)
+    sizes = torch.linalg.vector_norm((at - begin).flatten(1), dim=1)
+    sizes = sizes.clamp_min(torch.finfo(at.dtype).tiny)
+    fractions = (reach / sizes).clamp(max=1).reshape(-1, *[1] * (at.ndim - 1))
+    moved: Tensor = begin + fractions * (at - begin)
     return moved

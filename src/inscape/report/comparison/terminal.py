@@ -9,7 +9,7 @@ from inscape.report.comparison.sentences import sentences
 from inscape.report.comparison.session import PreparedCompare
 from inscape.report.text_table import Block, TextTable
 from inscape.report.words import plain, seconds
-from inscape.similarity.invariances import INVARIANT_TO
+from inscape.similarity.invariances import DIRECTED, INVARIANT_TO
 
 
 def announcement(prepared: PreparedCompare) -> str:
@@ -62,8 +62,17 @@ def _measures(compare: Compare) -> Iterator[dict[str, object]]:
 
 
 def _pairs(compare: Compare) -> Iterator[dict[str, object]]:
-    for i, first in enumerate(compare.names):
-        for j, second in enumerate(compare.names[:i]):
-            values = {name: pair_values(compare, name)[i][j] for name in compare.measures}
-            numbers = {plain(n): None if math.isnan(v) else v for n, v in values.items()}
-            yield {"networks": f"{second}, {first}", **numbers}
+    """Yield a row for every two networks; what has a direction is given there and back."""
+    matrices = {name: pair_values(compare, name) for name in compare.measures}
+    for j, second in enumerate(compare.names):
+        for i, first in enumerate(compare.names[:j]):
+            row: dict[str, object] = {"networks": f"{first}, {second}"}
+            for name, values in matrices.items():
+                row[plain(name)] = _known(values[i][j])
+                if name in DIRECTED:
+                    row[f"{plain(name)}, back"] = _known(values[j][i])
+            yield row
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
