@@ -113,8 +113,8 @@ def write_proofs(store: Store, longest: float = LONGEST) -> tuple[list[Row], lis
 
 def _cost(experiment: Experiment, record: Record) -> float:
     """Return the seconds of a cell by itself: of one that shared a call, as they are guessed."""
-    taken = float(record.provenance.get("seconds", 0.0))
-    return max(taken, experiment.seconds(record.settings)) if experiment.together else taken
+    spent = float(record.provenance.get("seconds", 0.0))
+    return max(spent, experiment.seconds(record.settings)) if experiment.together else spent
 
 
 if __name__ == "__main__":
