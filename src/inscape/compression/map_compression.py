@@ -150,15 +150,15 @@ def map_compression(
         memory: Bytes that the working set of a batch may take.
 
     >>> import torch
-    >>> f = lambda x: torch.cat([x.abs(), 1 - x], 1)
-    >>> points = torch.tensor([[-2.0], [2.0], [-1.0], [3.0], [-3.0], [0.2], [-0.3], [1.0]])
+    >>> f = lambda x: torch.cat([x.abs(), torch.ones_like(x)], 1)
+    >>> points = torch.tensor([[-3.0], [3.0], [-2.0], [2.0], [-0.5], [0.5], [-0.2], [0.2]])
     >>> map_compression(f, points, clusters=[1, 2]).accuracies.tolist()
     [0.5, 1.0]
     """
     checks.whole(1, room=room, memory=memory)
     checks.number(level=level)
     checks.seed(seed)
-    counts = _counts(clusters)
+    counts = checks.wholes(1, clusters=clusters)
     if wanted is not None:
         _check_wanted(wanted)
     checks.points(x)
@@ -284,15 +284,6 @@ def _between(reached: dict[int, bool], most: int) -> list[int]:
     low = max(short, 1)
     steps = {round(low * (enough / low) ** (part / 4)) for part in (1, 2, 3)}
     return sorted(k for k in steps | {(short + enough) // 2} if short < k < enough)
-
-
-def _counts(clusters: Sequence[int]) -> list[int]:
-    numbers = [clusters] if isinstance(clusters, int) else list(clusters)
-    for number in numbers:
-        checks.whole(1, clusters=number)
-    if not numbers:
-        raise ValueError("clusters must hold at least one number, found none: pass clusters=[1].")
-    return [int(number) for number in numbers]
 
 
 def _check_wanted(wanted: float) -> None:

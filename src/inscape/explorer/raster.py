@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float64
+from torch import Tensor
 
 from inscape.explorer.planes import ExploredPlane
 from inscape.explorer.subject import ExploredNetwork, ExploredSubject
@@ -49,6 +51,23 @@ def raster(
     No more pixels are evaluated than there is time for.
     """
     width, height = pixels_of(width, height, network.pace, seconds)
+    outputs = yield from at_pixels(
+        network, plane, centre=centre, half=half, width=width, height=height
+    )
+    facts = {"width": width, "height": height, "centre": list(centre), "half": list(half)}
+    return facts, painted(subject, outputs)
+
+
+def at_pixels(
+    network: ExploredNetwork,
+    plane: ExploredPlane,
+    *,
+    centre: tuple[float, float],
+    half: tuple[float, float],
+    width: int,
+    height: int,
+) -> Generator[None, None, Float64[Tensor, "n c"]]:
+    """Return the outputs of a network at the pixels of a window, in float64 where it is small."""
     frame = plane.rebased(*centre)
     u = (torch.arange(width, dtype=torch.float64) * 2 + 1 - width) / width * half[0]
     v = (torch.arange(height, dtype=torch.float64) * 2 + 1 - height) / height * half[1]
@@ -58,8 +77,7 @@ def raster(
     for part in torch.split(places, min(ROWS, network.batch)):
         outputs.append(network.outputs(frame.at(part), double=is_small))
         yield
-    facts = {"width": width, "height": height, "centre": list(centre), "half": list(half)}
-    return facts, painted(subject, torch.cat(outputs))
+    return torch.cat(outputs)
 
 
 def painted(subject: ExploredSubject, outputs: torch.Tensor) -> dict[str, Array]:

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import inscape
 from cases import dense, points
 from inscape.errors import BudgetError
 from inscape.lab.statistics import paired_difference
+from inscape.loaders import open_data
 from inscape.report.comparison import session
 from inscape.report.comparison.figures import dendrogram, pair_values, steps
 from inscape.report.comparison.near_data import spacing
@@ -23,7 +25,9 @@ from inscape.similarity import (
     slice_difference,
 )
 from inscape.smoothness import gradient_norm
+from markup import Structure
 
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 QUICK = "similarity,gradient_norm"
 F, G, X = dense(3, 8, 4).float(), dense(3, 6, 4, seed=1).float(), points(60, 3).float()
 Y = torch.arange(60) % 4
@@ -133,6 +137,31 @@ def test_time_that_is_over_leaves_out_and_lists():
     hurried = inscape.compare(F, G, X, Y, budget=1e-6, quiet=True)
     assert not hurried.measures
     assert "left out for time" in page(hurried)
+
+
+def test_time_that_does_not_do_for_a_measure_is_no_failure(monkeypatch):
+    def late(*args):
+        raise BudgetError("the time must do for a window, but it is over: raise seconds.")
+
+    monkeypatch.setattr("inscape.report.comparison.session.measured_pair", late)
+    hurried = inscape.compare(F, G, X, Y, only="disagreement", quiet=True)
+    assert not hurried.failed
+    assert "the time must do for a window" in page(hurried)
+
+
+def test_names_of_networks_layers_and_classes_are_shown_and_not_obeyed(tmp_path):
+    hostile = ("<script>alert(1)</script>\u202e", "'\"><b onmouseover=alert(1)>$x$\x1b[31m|`")
+    nets = (dense(3, 8, 2).float(), dense(3, 6, 2, seed=1).float())
+    for net, name in zip(nets, hostile, strict=True):  # as the keys of a hostile file would
+        net._modules = {f"{name}{key}": layer for key, layer in net._modules.items()}
+    data = open_data((X, np.array(hostile)[np.arange(60) % 2]))
+    result = inscape.compare(*nets, data, names=list(hostile), only=QUICK, quiet=True)
+    texts = [result.save(tmp_path / f"a{s}").read_text() for s in (".html", ".json", ".csv")]
+    assert not any(CONTROL.search(text) for text in (*texts, repr(result), repr(result.sweep)))
+    read = Structure(texts[0])
+    assert not read.all("script")
+    assert not any("onmouseover" in attributes for _, attributes in read.tags)
+    assert "<script>alert(1)</script>\\u202e" in read.text
 
 
 def test_bad_input_is_refused_in_a_sentence():

@@ -14,19 +14,25 @@ from inscape.models import mlp
 from inscape.report import look
 from inscape.report.look.baselines import at_initialisation
 from inscape.report.look.page import page
+from inscape.report.look.schedule import TaskSchedule
 from inscape.report.look.session import prepare
 from inscape.report.look.subject import seconds_per_row
+from inscape.report.look.tasks import MeasurementTasks
 from inscape.report.look.window import rectangle, slice_window
+from inscape.report.look.work import WorkCounts
 from inscape.runtime.deadline import clock
 
 #: What applies to a two-layer ReLU network with several inputs.
 MEASURED = [
+    "region_sharing",
     "extrapolation",
     "local_minimum",
     "boundary",
     "line_regions",
     "plane_regions",
     "region_at",
+    "active_subspace",
+    "saliency",
     "effective_length_scale",
     "gradient_deflection",
     "gradient_norm",
@@ -237,6 +243,40 @@ def test_a_slow_network_is_measured_within_the_budget(seconds, network, regressi
         summary in known for summary in (m.summary for m in report.measurements) if summary.value
     )
     assert not report.failed
+
+
+def test_what_should_take_a_moment_is_measured_first(network, regression):
+    prepared = prepare(network, regression, only=["local_minimum", "gradient_norm", "spectra"])
+    tasks = MeasurementTasks(prepared.subject, prepared.chosen, WorkCounts())
+    order = [task.name for task in tasks.own_tasks()]
+    assert sorted(order) == sorted(prepared.chosen) != order
+    assert order.index("parameter_norm") < order.index("gradient_norm")
+
+
+def test_baselines_of_what_was_quick_come_first(network, regression):
+    prepared = prepare(network, regression, only=["gradient_norm", "path_length", "rugosity"])
+    tasks = MeasurementTasks(prepared.subject, prepared.chosen, WorkCounts())
+    for name, seconds in (("gradient_norm", 3.0), ("path_length", 1.0), ("rugosity", 2.0)):
+        tasks.own[name].seconds = seconds
+        tasks.own[name].answer = prepared.chosen[name].measure(network, regression.x, regression.y)
+    names = [task.name for task in tasks.baseline_tasks()]
+    assert names == ["path_length", "rugosity", "gradient_norm"]  # no linear model is fitted
+
+
+def test_a_first_slice_of_a_baseline_is_shorter_than_that_of_the_network(
+    network, regression, monkeypatch
+):
+    slices, first = {}, TaskSchedule.first
+
+    def noted(self, tasks, seconds=None):
+        for task in tasks:
+            slices[task.name, task.role] = self.slice if seconds is None else seconds
+        first(self, tasks, seconds)
+
+    monkeypatch.setattr(TaskSchedule, "first", noted)
+    look(network, regression, only=["gradient_norm", "parameter_norm"], budget=10.0, quiet=True)
+    own = slices["gradient_norm", "network"]
+    assert 0 < slices["gradient_norm", "initialisation 0"] < own / 2
 
 
 def test_nothing_passes_all_rows_before_the_time_runs(network):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from inscape._core import Result
 from inscape._core.result import Scalar, Summary
+from inscape.escaping import visible_line
 from inscape.loaders.sources import IN_MEMORY
 from inscape.report.comparison.inputs import DisagreedInput
 from inscape.report.sweeps.table import Sweep
@@ -134,7 +135,7 @@ class Compare:
         return save(self, Path(path))
 
     def __repr__(self) -> str:
-        return f"Compare({self.title} on {self.data}: {', '.join(self.measures)})"
+        return visible_line(f"Compare({self.title} on {self.data}: {', '.join(self.measures)})")
 
 
 def compare(

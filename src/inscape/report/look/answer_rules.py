@@ -186,14 +186,15 @@ def worst_class(look: "Look", checkup: Checkup) -> Finding | None:
     worst = min(known, key=lambda k: float(hits[k] / counts[k]))
     if float(hits[worst]) == float(counts[worst]):
         return None
-    mistaken = checkup.answers[(checkup.labels == worst) & ~checkup.right]
-    other = int(mistaken.bincount().argmax())
+    instead = checkup.answers[(checkup.labels == worst) & ~checkup.right].bincount()
+    other = int(instead.argmax())
+    is_usual = int(instead[other]) > 1 and int((instead == instead[other]).sum()) == 1
     return Finding(
         rule="worst class",
         severity=18,
         text=f"It is worst on class {class_name(look, worst)}, right on "
-        f"{float(hits[worst] / counts[worst]):.1%} of {int(counts[worst]):,} examples; most often "
-        f"it answers {class_name(look, other)} instead.",
+        f"{float(hits[worst] / counts[worst]):.1%} of {int(counts[worst]):,} examples"
+        + (f"; most often it answers {class_name(look, other)} instead." if is_usual else "."),
     )
 
 
