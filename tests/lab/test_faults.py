@@ -37,6 +37,13 @@ def gone(pid: int, *, within: float = 15.0) -> bool:
     return False
 
 
+def written(folder: Path, records: int) -> None:
+    """Wait until there are so many records, however slow the machine is; at most a minute."""
+    until = time.monotonic() + 60
+    while len(list(folder.glob("*.json"))) < records and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def workers(toy, since: int) -> set[int]:
     return {int(line.split()[0]) for line in toy.lines("pids.txt")[since:]}
 
@@ -65,6 +72,7 @@ def test_twenty_kills_and_restarts_give_the_records_of_one_run(toy, tmp_path, mo
     pids: set[int] = set()
     counts = []
     monkeypatch.setenv("TOY_SLEEP", "0.02")
+    folder = rough.folder("own-toys/table-1", "laptop")
     served = toy.start()
     for kill in range(KILLS):
         if kill % 10 == 4:
@@ -74,7 +82,8 @@ def test_twenty_kills_and_restarts_give_the_records_of_one_run(toy, tmp_path, mo
         served.stdin.flush()
         said = dict(sorted(served.stdout.readline().split() for _ in range(2)))
         counts.append(int(said["missing"]))
-        time.sleep(moments.uniform(0.0, 0.2))
+        written(folder, SEEDS - counts[-1] + moments.randrange(3))
+        time.sleep(moments.uniform(0.0, 0.03))
         os.kill(int(said["pid"]), signal.SIGKILL)
         assert served.stdout.readline() == f"ended {-signal.SIGKILL}\n"
     served.communicate()
@@ -98,9 +107,7 @@ def test_ctrl_c_exits_with_130_and_leaves_whole_files(toy, tmp_path, monkeypatch
     store = Store(tmp_path / "results")
     process = toy.start(store.root, name, "laptop")
     folder = store.folder("own-toys/table-1", "laptop")
-    until = time.monotonic() + 60
-    while len(list(folder.glob("*.json"))) < 5 and time.monotonic() < until:
-        time.sleep(0.02)
+    written(folder, 5)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

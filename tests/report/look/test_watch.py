@@ -101,6 +101,8 @@ def test_an_interruption_is_not_lost_where_python_swallows_exceptions():
     def delete():
         while True:
             Lingering()
+            for _ in range(20_000):  # as long as a deletion: every other interruption falls here
+                pass
 
     with watch.watching(), pytest.raises(Interrupted), watch.limit(0.01):
         delete()
