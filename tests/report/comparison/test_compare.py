@@ -14,6 +14,7 @@ from inscape.lab.statistics import paired_difference
 from inscape.loaders import open_data
 from inscape.report.comparison import session
 from inscape.report.comparison.figures import dendrogram, pair_values, steps
+from inscape.report.comparison.near_data import spacing
 from inscape.report.comparison.page import page
 from inscape.report.comparison.sentences import sentences
 from inscape.report.comparison.terminal import compare_text
@@ -312,3 +313,15 @@ def test_tree_and_table_of_several_networks_read_the_right_way():
     left, right = ax.get_xlim()
     assert left > right  # the distance falls to the right, where like networks are joined
     assert "joined further right give the same classes more often" in page(three)
+
+
+def test_spacing_is_the_median_distance_of_the_nearest_other_example():
+    draws = torch.Generator().manual_seed(1)
+    x = torch.rand(60, 1, 20, 20, generator=draws)
+    x[1] = x[0]  # not another one
+    flat = x.flatten(1).double()
+    nearest = [
+        min(float((a - b).norm()) for b in flat if bool((a != b).any())) for a in flat
+    ]  # fmt: skip
+    assert spacing(x) == pytest.approx(float(torch.tensor(nearest).median()))
+    assert spacing(x[:2]) == 0

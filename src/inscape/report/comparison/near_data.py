@@ -59,7 +59,8 @@ def as_taken(opened: Opened, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n *e"]:
 def spacing(x: Float[Tensor, "n *d"]) -> float:
     """Return the median distance of an example from the nearest one that is not the same."""
     flat = x.flatten(1).double()
-    distances = torch.cdist(flat, flat)
+    # By products of matrices an example would be a rounding error away from itself.
+    distances = torch.cdist(flat, flat, compute_mode="donot_use_mm_for_euclid_dist")
     distances[distances == 0] = torch.inf
     nearest = distances.amin(1)
     nearest = nearest[nearest.isfinite()]
