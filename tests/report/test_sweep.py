@@ -108,8 +108,9 @@ def test_another_seed_takes_other_samples(data):
 def test_values_by_sample_have_the_mean_that_is_said(data):
     keeping = []
     for name in ("disagreement", "gradient_deflection", "gradient_norm", "gradient_path_length",
-                 "line_regions", "map_distance", "map_transfer", "output_cross_entropy",
-                 "path_length", "robustness", "rugosity"):  # fmt: skip
+                 "line_regions", "map_compression", "map_distance", "map_transfer",
+                 "mutual_neighbours", "output_cross_entropy", "path_length", "robustness",
+                 "rugosity", "saliency"):  # fmt: skip
         result = instruments()[name].measure(net(1), *data)
         samples, summary = result.per_sample(), result.summary()
         assert float(samples.double().mean()) == pytest.approx(summary.value, rel=1e-6), name

@@ -58,7 +58,9 @@ def parameter_norm(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
             values = values if bias is None else values + bias.double().abs() ** result.order
     if result.reason:
         raise Unverifiable(result.reason)
-    yield equal("path norm", result.path_norms[0], float(values.sum()) ** (1 / result.order))
+    yield equal(
+        "path norm", result.path_norms[0], float(values.detach().sum()) ** (1 / result.order)
+    )
 
 
 def _layers(call: Call, f: Reference, result: Any) -> Iterator[tuple[nn.Module, tuple, str]]:
