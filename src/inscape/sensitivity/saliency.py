@@ -243,7 +243,8 @@ class _Attributions:
         self._baseline_values[at] = self._at_start[outputs]
         for k, (stop, output) in enumerate(zip(part, outputs.tolist(), strict=True)):
             mean, count = yield from self._integrals.mean_gradient(self._start, stop, output)
-            self._integrated[at.start + k] = mean * (stop - self._start).flatten()
+            moved = (stop - self._start).flatten()
+            self._integrated[at.start + k] = mean * moved + 0.0  # and no -0.0
             self._pieces[at.start + k] = count
         self.done = at.stop
         sums = self._gradients[: at.stop].sum(1) + self._integrated[: at.stop].sum(1)
