@@ -8,9 +8,17 @@ from torch.testing import assert_close
 
 from cases import dense, points
 from inscape._core import BudgetError
-from inscape.landscape import hessian_extremes
+from inscape.landscape import hessian_extremes, local_minimum
+from inscape.landscape._curvature_rounding import (
+    EPSILON,
+    LEAST_ROUNDING,
+    _products_of_terms,
+    curvature_rounding,
+    matrix_rounding,
+)
 from inscape.landscape._inertia import inertia_below
 from inscape.landscape._lanczos import lanczos, unseen
+from inscape.landscape._loss_function import loss_function_of
 from oracles.curvature import gauss_newton, hessian
 
 ORACLES = {"hessian": hessian, "gauss_newton": gauss_newton}
@@ -35,6 +43,50 @@ def test_both_ends_equal_those_of_the_whole_matrix(matrix, dense_up_to):
     assert result.largest == pytest.approx(float(values[-1]))
     assert result.proof == ("inertia" if dense_up_to else "probability")
     assert result.negative == (float(values[0]) < -1e-8)
+
+
+@pytest.mark.parametrize("size", [1.0, 30.0, 300.0])
+@pytest.mark.parametrize("dense_up_to", [0, 200])
+def test_a_saturated_softmax_is_no_proof_of_negative_curvature(size, dense_up_to):
+    """A linear model has a convex loss, whose curvature is a difference of terms of size one."""
+    for seed in range(12):
+        x = points(3 + seed, 4, seed=seed).to(torch.float32 if seed % 2 else torch.float64)
+        x[:, -1] = x[:, 0]
+        model, y = nn.Linear(4, 3).to(x.dtype).eval(), torch.arange(len(x)) % 3
+        with torch.no_grad():
+            model.weight.copy_(size * points(3, 4, seed=seed + 1))
+        assert not hessian_extremes(model, x, y, dense=dense_up_to, seed=seed).negative
+        assert local_minimum(model, x, y, dense=dense_up_to).verdict != "saddle"
+
+
+def test_rounding_of_terms_is_that_of_each_matrix_written_out():
+    model, x, y = classes()
+    problem = loss_function_of(model, x, y)
+    matrices = [products.matrix() for products in _products_of_terms(problem)]
+    largest = max(float(torch.linalg.matrix_norm(matrix, 2)) for matrix in matrices)
+    unit = LEAST_ROUNDING * EPSILON
+    assert unit * largest <= matrix_rounding(problem) <= 2 * unit * largest
+    v = torch.nn.functional.normalize(points(problem.size, 1).flatten(), dim=0)
+    along = max(float(v @ matrix @ v) for matrix in matrices)
+    assert curvature_rounding(problem, v) == pytest.approx(unit * along)
+    # without signs there are the tangents alone, each of the size of its sample's logits
+    both = (matrices[0] + matrices[1]) / 2
+    names, tensors = zip(*model.named_parameters(), strict=True)
+    jacobians = torch.func.jacrev(
+        lambda flat: torch.func.functional_call(
+            model,
+            {
+                name: part.reshape(tensor.shape)
+                for name, part, tensor in zip(
+                    names, flat.split([t.numel() for t in tensors]), tensors, strict=True
+                )
+            },
+            (x,),
+        )
+    )(problem.vector())
+    sizes = (1 + model(x).detach().abs().amax(1)) / len(x)
+    expected = torch.einsum("n,ncp,ncq->pq", sizes, jacobians, jacobians)
+    assert_close(both, expected)
 
 
 def test_an_eigenvalue_lies_within_each_residual_also_when_stopped_early():

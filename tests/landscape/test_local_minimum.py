@@ -219,6 +219,18 @@ def test_square_plus_cube_is_never_proved():
     assert hidden.verdict == "undecided"
 
 
+@pytest.mark.parametrize(
+    ("start", "function"),
+    [(0.0, lambda w: (w - w.square()).sum()), (1e6, lambda w: (1 + w.square()).sqrt().sum())],
+)
+def test_a_slope_is_walked_down_whatever_its_curvature(start, function):
+    """It is negative at a start without length, and so small that its own step is far too long."""
+    model, x = nn.Linear(1, 1, bias=False).double().eval(), torch.zeros(1, 1).double()
+    nn.init.constant_(model.weight, start)
+    result = local_minimum(model, x, module_loss=lambda module: function(module.weight))
+    assert result.verdict == "not stationary"
+
+
 def test_square_plus_cube_in_a_chain_of_layers_is_never_proved():
     # tanh(w x) v against zero labels: the loss is v^2 tanh(w x)^2, flat to fourth order
     network, x = (

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from inscape.landscape._loss_function import LossFunction
 
-#: Lengths of a trial along negative curvature, relative to the length of the parameters.
+#: Lengths of a trial where the curvature tells none, relative to the length of the parameters.
 LENGTHS = tuple(10.0**-k for k in range(6))
 #: Factors of the step that is best for the curvature along the gradient.
 FACTORS = (1.0, 2.0, 0.5, 0.1, 1e-2, 1e-4)
@@ -27,12 +27,21 @@ class Step:
 def gradient_step(
     problem: LossFunction, loss: float, gradient: Float[Tensor, " p"], curved: Float[Tensor, " p"]
 ) -> Step:
-    """Return the best of a few steps down the gradient; ``curved`` is the Hessian times it."""
+    """Return the best of a few steps down the gradient; ``curved`` is the Hessian times it.
+
+    Where the curvature is not positive, or steps that suit it do not lower the loss, of some
+    lengths relative to that of the parameters.
+    """
     squared, curvature = float(gradient @ gradient), float(gradient @ curved)
     if squared == 0.0:
         return Step(0.0, 0.0)
-    rate = squared / curvature if curvature > 0 else float(problem.vector().norm()) / squared**0.5
-    return _best(problem, loss, [-rate * factor * gradient for factor in FACTORS])
+    if curvature > 0:
+        rate = squared / curvature
+        best = _best(problem, loss, [-rate * factor * gradient for factor in FACTORS])
+        if best.lowered > loss_rounding(problem, loss):
+            return best
+    unit = gradient / squared**0.5
+    return _best(problem, loss, [-length * _size(problem) * unit for length in LENGTHS])
 
 
 def expected_gain(
@@ -43,7 +52,7 @@ def expected_gain(
     The best step of the quadratic model, or a short one where that is too long.
     """
     squared, curvature = float(gradient @ gradient), abs(float(gradient @ curved))
-    short = FACTORS[-1] * float(gradient.norm()) * max(1.0, float(problem.vector().norm()))
+    short = FACTORS[-1] * float(gradient.norm()) * _size(problem)
     return min(short, squared / (2 * curvature) * squared) if curvature > 0 else short
 
 
@@ -52,9 +61,14 @@ def curvature_step(
 ) -> Step:
     """Return the best of a few steps along a direction of negative curvature, down the slope."""
     sign = -1.0 if float(direction @ gradient) > 0 else 1.0
-    size = max(1.0, float(problem.vector().norm()))
+    size = _size(problem)
     steps = [sign * side * length * size * direction for length in LENGTHS for side in (1, -1)]
     return _best(problem, loss, steps)
+
+
+def _size(problem: LossFunction) -> float:
+    """Return the length of the parameters, at least one."""
+    return max(1.0, float(problem.vector().norm()))
 
 
 def loss_rounding(problem: LossFunction, loss: float) -> float:

@@ -12,15 +12,19 @@ from torch import Tensor
 from inscape._core import BudgetError, checks
 from inscape._core.sampling import generator
 from inscape.functional.hessian_products import HessianProducts
+from inscape.landscape._curvature_rounding import (
+    EPSILON,
+    LEAST_ROUNDING,
+    curvature_rounding,
+    has_terms,
+    matrix_rounding,
+)
 from inscape.landscape._inertia import inertia_below
 from inscape.landscape._lanczos import RitzPairs, lanczos, unseen
 from inscape.landscape._loss_function import GRAPHS, LossFunction, Matrix
 
 #: Probability with which the bounds of a random start may fail, both ends together.
 FAILURE = 1e-3
-#: Least rounding of a product in float64, in machine epsilons of the spectrum's size.
-LEAST_ROUNDING = 16
-EPSILON = float(torch.finfo(torch.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -172,18 +176,22 @@ def _verified(problem: LossFunction, runs: list[_Run], search: EndSearch) -> Spe
     asymmetry = max(run.asymmetry for run in runs)
     own = float(torch.finfo(problem.tensors[0].dtype).eps)
     size = max(abs(low), abs(high))
+    rounding = max(asymmetry * EPSILON / own, LEAST_ROUNDING * EPSILON * size)
+    doubtful = low < -rounding and has_terms(problem)  # rounding decides on the sign
+    if doubtful:
+        rounding = max(rounding, curvature_rounding(problem, lowest.vectors[0]))
     return SpectrumEnds(
         smallest=low,
         largest=high,
         residuals=(low_residual, high_residual),
-        rounding=max(asymmetry * EPSILON / own, LEAST_ROUNDING * EPSILON * size),
+        rounding=rounding,
         below=below,
         above=above,
         proof="probability",
         failure=FAILURE,
         converged=max(low_residual, high_residual) <= search.tolerance * (high - low)
         or max(low_residual, high_residual) <= LEAST_ROUNDING * own * size,
-        products=sum(run.products for run in runs) + 2,
+        products=sum(run.products for run in runs) + (4 if doubtful else 2),
         vectors=(lowest.vectors[0], highest.vectors[1]),
     )
 
@@ -205,9 +213,9 @@ def _dense_ends(problem: LossFunction, matrix: Matrix) -> SpectrumEnds:
     low, high = float(values[0]), float(values[-1])
     unit = _power_of_two(max(-low, high))  # squares and products of huge curvatures overflow
     dense, values, low, high = dense / unit, values / unit, low / unit, high / unit
-    size = max(-low, high)
+    size, terms = max(-low, high), matrix_rounding(problem) / unit
     residuals = [float((dense @ vectors[:, k] - values[k] * vectors[:, k]).norm()) for k in (0, -1)]
-    margin = LEAST_ROUNDING * len(dense) * EPSILON * size + max(residuals)
+    margin = LEAST_ROUNDING * len(dense) * EPSILON * size + max(residuals) + terms
     below, error = inertia_below(dense, low - margin)
     above, other = inertia_below(-dense, -high - margin)
     error = max(error, other)
@@ -216,7 +224,7 @@ def _dense_ends(problem: LossFunction, matrix: Matrix) -> SpectrumEnds:
         smallest=low * unit,
         largest=high * unit,
         residuals=(residuals[0] * unit, residuals[1] * unit),
-        rounding=LEAST_ROUNDING * EPSILON * size * unit,
+        rounding=max(LEAST_ROUNDING * EPSILON * size, terms) * unit,
         below=(low - margin - error) * unit,
         above=(high + margin + error) * unit,
         proof="inertia" if proved else "probability",

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from inscape._core import checks
 from inscape.landscape._affine_certificate import affine_certificate
+from inscape.landscape._curvature_rounding import EPSILON, LEAST_ROUNDING, matrix_rounding
 from inscape.landscape._dense_network import (
     DenseLayer,
     ball_bounds,
@@ -21,7 +22,7 @@ from inscape.landscape._descent import (
     gradient_step,
     loss_rounding,
 )
-from inscape.landscape._ends import LEAST_ROUNDING, EndSearch, extreme_ends
+from inscape.landscape._ends import EndSearch, extreme_ends
 from inscape.landscape._flat_directions import (
     CAUSES,
     IDLE,
@@ -39,7 +40,6 @@ MODULO = "proved modulo known flat directions"
 SADDLE = "saddle"
 MOVING = "not stationary"
 UNDECIDED = "undecided"
-EPSILON = float(torch.finfo(torch.float64).eps)
 #: A pre-activation this near to zero, relative to the largest of its layer, is at a kink.
 AT_KINK = 1e-12
 #: Part of the smallest curvature that is left to rounding when it is proved by inertia.
@@ -172,6 +172,7 @@ def _small(
     checks.finite(hessian, "parameters")
     values, vectors = torch.linalg.eigh(hessian)
     rounding = LEAST_ROUNDING * len(values) * EPSILON * float(values.abs().max())
+    rounding += matrix_rounding(problem)
     idle = idle_units(problem, layers, hessian) if layers else None
     descents = [vectors[:, 0]] if float(values[0]) < -rounding else []
     if idle is not None and idle.worst is not None and idle.cross > rounding:

@@ -201,15 +201,16 @@ def difference_of(cells: PlaneRegions, outputs: int) -> SliceDifference:
               "domain", "origin", "axes", "covered")  # fmt: skip
     return SliceDifference(
         **{name: getattr(cells, name) for name in copied},
-        classes=_classes(middle[:, :outputs]),
-        other_classes=_classes(middle[:, outputs : 2 * outputs]),
+        classes=winners(middle[:, :outputs]),
+        other_classes=winners(middle[:, outputs : 2 * outputs]),
         differences=differences,
         places=places,
         exact=cells.complete and not cells.unresolved,
     )
 
 
-def _classes(outputs: Float64[Tensor, "cells c"]) -> Int64[Tensor, " cells"]:
+def winners(outputs: Float64[Tensor, "n c"]) -> Int64[Tensor, " n"]:
+    """Return the largest output of each row; of a single output whether it is above zero."""
     return outputs.argmax(1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).long()
 
 

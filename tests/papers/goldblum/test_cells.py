@@ -12,6 +12,7 @@ from inscape.models import mlp
 from inscape.papers.goldblum import _data, _starts, ranks, regularisers, table_1, tangent_kernels
 from inscape.papers.goldblum._training import (
     Attack,
+    Bfloat16WhileTraining,
     Recipe,
     accuracy,
     attacked,
@@ -95,6 +96,18 @@ def test_training_is_that_of_torch_with_drops_of_the_rate():
     for one, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
         torch.testing.assert_close(one, other)
     assert 0 <= accuracy(nets[0], x, y) <= 100
+
+
+def test_bfloat16_is_for_training_alone():
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3)).eval()
+    x = torch.rand(5, 3, 4, 4, generator=rng())
+    exact, wrapped = net(x).detach(), Bfloat16WhileTraining(net)
+    rounded = wrapped.train()(x)
+    rounded.square().mean().backward()
+    assert {p.grad.dtype for p in net.parameters()} == {rounded.dtype} == {torch.float32}
+    change = (rounded.detach() - exact).norm() / exact.norm()
+    assert 1e-5 < float(change) < 2e-2
+    torch.testing.assert_close(wrapped.eval()(x).detach(), exact)
 
 
 def test_beginnings_change_biases_alone():

@@ -17,6 +17,23 @@ CHUNK = 500
 MARGIN = 4
 
 
+class Bfloat16WhileTraining(nn.Module):
+    """A network of images that trains in bfloat16 with channels last, and is evaluated in float32.
+
+    Its parameters stay in float32.
+    """
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
+        """Return the outputs of the network in float32."""
+        with torch.autocast("cpu", torch.bfloat16) if self.training else nullcontext():
+            outputs: Tensor = self.net(x)
+        return outputs.float()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Attack:
     """Projected gradient ascent in the largest pixel, for adversarial training."""
