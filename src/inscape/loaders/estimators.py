@@ -153,9 +153,9 @@ def _function(model: Any) -> tuple[Callable[[Array], Array], str]:
             return function, name
     if hasattr(model, "classes_"):
         raise UnsupportedModelError(
-            f"a {type(model).__name__} must say how sure it is to be measured, found a prediction of "
-            "the class alone: fit it with probabilities (voting='soft', loss='log_loss'), or put it "
-            "into a CalibratedClassifierCV."
+            f"a {type(model).__name__} must say how sure it is to be measured, found the class "
+            "alone: fit it with probabilities (voting='soft', loss='log_loss'), or put "
+            "it into a CalibratedClassifierCV."
         )
     raise UnsupportedModelError(
         f"a {type(model).__name__} must predict numbers to be measured, found no predict_proba, "
