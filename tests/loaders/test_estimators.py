@@ -7,7 +7,7 @@ import torch
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingClassifier
 from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
@@ -200,6 +200,12 @@ def test_a_linear_model_of_a_frame_becomes_layers():
     opened = open_model(model)
     assert isinstance(opened.model[0], nn.Linear)
     assert_close(opened.model(ROWS).detach().numpy(), model.decision_function(frame))
+
+
+def test_a_classifier_that_says_the_class_alone_is_told_how_to_say_more():
+    voting = VotingClassifier([("a", LogisticRegression()), ("b", LogisticRegression())]).fit(X, Y)
+    with pytest.raises(UnsupportedModelError, match=r"probabilities \(voting='soft', loss"):
+        open_model(voting)
 
 
 def test_numbers_of_clusters_are_no_function():

@@ -151,6 +151,12 @@ def _function(model: Any) -> tuple[Callable[[Array], Array], str]:
         names_only = name == "predict" and (hasattr(model, "classes_") or _is_clusterer(model))
         if function is not None and not names_only:
             return function, name
+    if hasattr(model, "classes_"):
+        raise UnsupportedModelError(
+            f"a {type(model).__name__} must say how sure it is to be measured, found the class "
+            "alone: fit it with probabilities (voting='soft', loss='log_loss'), or put "
+            "it into a CalibratedClassifierCV."
+        )
     raise UnsupportedModelError(
         f"a {type(model).__name__} must predict numbers to be measured, found no predict_proba, "
         "decision_function or predict that does: pass the model that follows it."
