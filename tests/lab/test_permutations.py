@@ -1,12 +1,14 @@
 """Every claim about a setting fails when that setting is permuted."""
 
+import json
 from pathlib import Path
 
-from inscape.lab import catalogue
+from inscape.lab import catalogue, permutations
 from inscape.lab.experiment import Experiment, Trend, Value, claim_hash
 from inscape.lab.mutation import ALLOWED, DRAWS
-from inscape.lab.permutations import FILE, effect_of, only, read_shares, with_effect
+from inscape.lab.permutations import FILE, effect_of, only, read_shares, with_effect, write_shares
 from inscape.lab.quantities import Column, Difference, Mean, Quantities, Slope
+from inscape.lab.store import Store
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -61,6 +63,19 @@ def test_only_what_claims_are_about_is_computed():
     assert only(QUANTITIES, [*claims, Value(name="w", says="It is.", of="x", published=1.0)]) is (
         QUANTITIES
     )
+
+
+def test_experiments_that_are_not_named_keep_their_shares(tmp_path, monkeypatch):
+    monkeypatch.setattr(permutations, "permutation_shares", lambda id, store: {f"{id}/new": {}})
+    store = Store(tmp_path)
+    (tmp_path / FILE).write_text(json.dumps({"courtois/theorem-1/limit": 1, "gone/one/two": 2}))
+    write_shares(store, ["courtois/theorem-3"])
+    assert read_shares(tmp_path / FILE) == {
+        "courtois/theorem-1/limit": 1,
+        "courtois/theorem-3/new": {},
+    }
+    write_shares(store)
+    assert "courtois/theorem-1/new" in read_shares(tmp_path / FILE)
 
 
 def test_every_claim_with_an_effect_was_permuted_and_fails():

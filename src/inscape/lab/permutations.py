@@ -1,11 +1,13 @@
 """Permute the setting that each claim's effect is of, 200 times, and keep how often it still holds.
 
-``python -m inscape.lab.permutations`` writes ``results/permutations.json`` beside the records; the
-tests read it. Claims without such a setting are turned about within their units instead.
+``python -m inscape.lab.permutations`` writes ``results/permutations.json`` beside the records, for
+all experiments or for those that are named; the tests read it. Claims without such a setting are
+turned about within their units instead.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,17 +107,29 @@ def read_shares(path: Path) -> Mapping[str, Any]:
     return known
 
 
-def write_shares(store: Store) -> Path:
-    """Permute every claim with an effect and write the shares beside the records."""
+def write_shares(store: Store, ids: Collection[str] = ()) -> Path:
+    """Permute every claim with an effect and write the shares beside the records.
+
+    Args:
+        store: Where the records are.
+        ids: Experiments that are permuted anew, the others keeping their shares; all by default.
+    """
+    path = store.root / FILE
+    kept = read_shares(path) if ids and path.is_file() else {}
     shares: dict[str, Any] = {}
     for listing in catalogue.experiments():
-        if not with_effect(catalogue.experiment(listing.id)):
-            continue
-        shares |= permutation_shares(listing.id, store)
-    path = store.root / FILE
+        names = [
+            f"{listing.id}/{claim.name}"
+            for claims in with_effect(catalogue.experiment(listing.id)).values()
+            for claim in claims
+        ]
+        if names and (not ids or listing.id in ids):
+            shares |= permutation_shares(listing.id, store)
+        else:
+            shares |= {name: kept[name] for name in kept if name in names}
     write(path, (json.dumps(shares, indent=1) + "\n").encode())
     return path
 
 
 if __name__ == "__main__":
-    write_shares(Store("results", mends=False))
+    write_shares(Store("results", mends=False), sys.argv[1:])
