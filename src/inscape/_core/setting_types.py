@@ -96,9 +96,7 @@ def _is_too_large(value: object) -> bool:
 
 
 def _is_sequence(origin: Any, parts: tuple[Any, ...], value: object) -> bool:
-    if isinstance(value, str):
-        return origin is Sequence and parts[0] is str  # one name
-    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | str | bytes):
         return False
     if isinstance(value, Iterator) or (isinstance(value, Tensor) and value.ndim == 0):
         return isinstance(value, Iterator)  # whose values are seen only once
