@@ -256,20 +256,22 @@ def _merged(
     """Return the outputs at test points with each number of clusters, and the variance inside."""
     clusterings = [k_means(features.training, k, seed=seed) for k in counts]
     if features.projection is None:
-        centres = [found.centres * features.scale for found in clusterings]
+        centres = [clustering.centres * features.scale for clustering in clusterings]
     else:
-        centres = mean_maps(reader, training, [found.labels for found in clusterings])
+        centres = mean_maps(reader, training, [clustering.labels for clustering in clusterings])
     middle = features.training.mean(0)
     spread = sum(
         float((part.double() - middle).square().sum())
         for part in torch.split(features.training, reader.rows)
     )
     moved, values = features.test - middle, []
-    for found, maps in zip(clusterings, centres, strict=True):
-        chosen, _ = nearest(moved, (found.centres - middle).float())
+    for clustering, maps in zip(clusterings, centres, strict=True):
+        chosen, _ = nearest(moved, (clustering.centres - middle).float())
         parts = zip(torch.split(chosen, reader.rows), torch.split(test, reader.rows), strict=True)
         values.append(torch.cat([reader.evaluated(maps[own], points) for own, points in parts]))
-    fractions = [min(1.0, found.inertia / spread) if spread > 0 else 0.0 for found in clusterings]
+    fractions = [
+        min(1.0, clustering.inertia / spread) if spread > 0 else 0.0 for clustering in clusterings
+    ]
     return torch.stack(values), torch.tensor(fractions, dtype=torch.float64)
 
 

@@ -28,7 +28,7 @@ from inscape.explorer.wire import packed, visible_facts
 Endpoint = Callable[[Request], Any]
 
 #: Seconds that a request may compute beyond what it asks for.
-SPARE = 10.0
+SPARE = 30.0
 #: Seconds between two looks at whether a client is still there, and between two events.
 BETWEEN, EVENTS = 0.05, 0.2
 #: Seconds that a stream of events is kept open.

@@ -15,8 +15,8 @@ from inscape.explorer.wire import Array
 
 #: A window smaller than this fraction of the first is evaluated in float64.
 SMALL = 1e-3
-#: Pixels along a side, at least.
-COARSEST = 12
+#: Pixels along a side, at least, unless even these take longer than so many seconds.
+COARSEST, LONGEST = 12, 8.0
 #: Inputs at a time, so that a raster that is overtaken ends soon.
 ROWS = 4096
 
@@ -27,10 +27,10 @@ def pixels_of(width: int, height: int, pace: float, seconds: float) -> tuple[int
     """Return the pixels along both sides that can be evaluated in a time, in proportion.
 
     >>> pixels_of(200, 100, 1e-4, 1.0), pixels_of(200, 100, 1e-9, 1.0), pixels_of(9, 9, 1.0, 1.0)
-    ((141, 70), (200, 100), (9, 9))
+    ((141, 70), (200, 100), (2, 2))
     """
     fraction = math.sqrt(min(1.0, seconds / (pace * width * height)))
-    least = min(1.0, COARSEST / min(width, height))
+    least = min(1.0, COARSEST / min(width, height), math.sqrt(LONGEST / (pace * width * height)))
     fraction = max(fraction, least)
     return max(1, int(width * fraction)), max(1, int(height * fraction))
 

@@ -106,15 +106,15 @@ def write_proofs(store: Store, longest: float = LONGEST) -> tuple[list[Row], lis
             failed.append(row)
         else:
             rows.append(row)
-            rows.sort(key=lambda kept: (kept["experiment"], kept["before"]))
+            rows.sort(key=lambda row: (row["experiment"], row["before"]))
             write(path, (json.dumps(rows, indent=1) + "\n").encode())
     return failed, skipped
 
 
 def _cost(experiment: Experiment, record: Record) -> float:
     """Return the seconds of a cell by itself: of one that shared a call, as they are guessed."""
-    taken = float(record.provenance.get("seconds", 0.0))
-    return max(taken, experiment.seconds(record.settings)) if experiment.together else taken
+    spent = float(record.provenance.get("seconds", 0.0))
+    return max(spent, experiment.seconds(record.settings)) if experiment.together else spent
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from inscape.similarity._pair import NO_OTHER, Other, perturbed
 from inscape.similarity.layer_matrix import LayerMatrix, empty
 
 #: Arrays as large as the distances that are there while they are sorted.
-COPIES = 8
+COPIES = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -151,7 +151,8 @@ def _nearest(
         distances = squared_distances(features[at : at + rows], features)
         own = torch.arange(len(distances))
         distances[own, own + at] = torch.inf
-        yield distances.sort(dim=1, stable=True).indices[:, :count]
+        order = distances.sort(dim=1, stable=True).indices
+        yield order[:, :count].clone()  # a view would keep the whole of it
 
 
 def _shared(left: Int64[Tensor, "n k"], right: Int64[Tensor, "n k"]) -> Float64[Tensor, " n"]:

@@ -11,7 +11,7 @@ from inscape._core import Result, Summary
 from inscape._core.result import NONNEGATIVE, PROPORTION, Range
 from inscape.landscape import local_minimum
 from inscape.models import mlp
-from inscape.report.look.answer_rules import scaling, worst_class
+from inscape.report.look.answer_rules import never_predicted, scaling, worst_class
 from inscape.report.look.baseline_rules import brittle, no_better_than_linear
 from inscape.report.look.checkup import Checkup
 from inscape.report.look.finding import CALM
@@ -333,6 +333,15 @@ def test_rule_speaks_where_it_is_true_and_only_there(name):
     assert finding.text.endswith(".")
     assert "{" not in finding.text
     assert BY_NAME[name](silent_of, other) is None
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"), [(2, "0 and 1"), (6, "0, 1, 2, 3, 4 and one more"), (7, "4 and 2 more")]
+)
+def test_many_classes_that_are_never_predicted_are_named_in_one_list(missing, named):
+    labels = torch.arange(N) % 10
+    seen = replace(checkup(), labels=labels, answers=labels.clamp(min=missing))
+    assert f"{named} are never predicted" in never_predicted(look(), seen).text
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,11 @@ def test_numbers_are_those_of_the_instruments_on_the_test_rows(seen, network, re
             more = {"plane": frame, "domain": rectangle(window)}
         again = instruments()[name].measure(network, x, y, **more)
         assert measured.summary == again.summary()
-        assert list(measured.result.rows()) == list(again.rows())
+        ours, theirs = list(measured.result.rows()), list(again.rows())
+        if name == "saliency":  # what its numbers miss is rounding, which batches of others move
+            misses = [row.pop("residual") for row in (*ours, *theirs)]
+            assert max(map(abs, misses)) < 1e-14
+        assert ours == theirs
 
 
 def test_a_minimum_is_that_of_the_loss_and_the_data_of_the_training(network, regression):
@@ -348,6 +352,8 @@ class Written(nn.Module):
 
 def test_same_function_written_otherwise_gives_the_same_numbers(seen, network, regression):
     other = look(Written(network).eval(), regression, quiet=True, work="batch=1600")
+    assert other.failed == ()
+    assert other.failed == ()
     for one, two in zip(other.measurements, seen.measurements, strict=True):
         assert one.name == two.name
         # The matrices of the layers are found in another way, to the last bit but one.

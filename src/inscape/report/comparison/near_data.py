@@ -37,8 +37,8 @@ def near_inputs(
         return ()
     at = farthest(first, second, x[rows], result.classes[rows].to(x.device), reach)
     moved = (at - x[rows]).flatten(1).norm(dim=1).tolist()
-    found = inputs_of(first, second, at, as_taken(second, at), rows, moved)
-    differ = [shown for shown in found if shown.differ and shown.moved > 0]
+    inputs = inputs_of(first, second, at, as_taken(second, at), rows, moved)
+    differ = [shown for shown in inputs if shown.differ and shown.moved > 0]
     return tuple(sorted(differ, key=lambda shown: -shown.distance)[:count])
 
 
@@ -118,11 +118,9 @@ def _unit(gradient: Tensor) -> Tensor:
 
 
 def _within(begin: Tensor, at: Tensor, reach: float) -> Tensor:
-    """Return inputs pulled back to at most some distance from where they began."""
-    sizes: Tensor = torch.linalg.vector_norm((at - begin).flatten(1), dim=1)
-    shares = (
-        (reach / sizes.clamp_min(torch.finfo(at.dtype).tiny))
-        .clamp(max=1)
-        .reshape(-1, *[1] * (at.ndim - 1))
-    )
-    return begin + shares * (at - begin)
+    """Return inputs moved back to at most some distance from where they began."""
+    sizes = torch.linalg.vector_norm((at - begin).flatten(1), dim=1)
+    sizes = sizes.clamp_min(torch.finfo(at.dtype).tiny)
+    fractions = (reach / sizes).clamp(max=1).reshape(-1, *[1] * (at.ndim - 1))
+    moved: Tensor = begin + fractions * (at - begin)
+    return moved

@@ -15,11 +15,11 @@ from inscape.similarity.invariances import DIRECTED, INVARIANT_TO
 def announcement(prepared: PreparedCompare) -> str:
     """Say what is compared, and how long it is expected to take."""
     rows = len(prepared.opened[0].subject.x)
-    taken = min(prepared.budget, sum(prepared.forecast.values()))
+    expected = min(prepared.budget, sum(prepared.forecast.values()))
     return (
         f"comparing {len(prepared.entries)} networks on {rows:,} examples of "
         f"{prepared.opened[0].data.name}: {len(prepared.measures)} measures of similarity and "
-        f"{len(prepared.chosen)} instruments of each, up to {seconds(taken)}"
+        f"{len(prepared.chosen)} instruments of each, up to {seconds(expected)}"
     )
 
 
@@ -42,7 +42,7 @@ def compare_text(compare: Compare) -> list[Block]:
         blocks += ["", TextTable(rows=list(_measures(compare)))]
     else:
         blocks += ["", TextTable(rows=list(_pairs(compare)))]
-    differences = [each.row() for each in compare.sweep.differences(*compare.pair)]
+    differences = [difference.row() for difference in compare.sweep.differences(*compare.pair)]
     if differences:
         keys = ("instrument", "difference", "low", "high", "method")
         title = f"{compare.pair[0]} minus {compare.pair[1]}"
