@@ -329,8 +329,8 @@ def test_spacing_is_the_median_distance_of_the_nearest_other_example():
 
 def test_outputs_of_a_regression_are_no_classes():
     nets = [dense(3, 8, 1, seed=seed).float() for seed in (0, 1)]
-    both = inscape.compare(*nets, X, X.sum(1, keepdim=True), names=["f", "g"], budget=300,
-                           quiet=True, only="disagreement,slice_difference,map_distance")  # fmt: skip
+    targets, only = X.sum(1, keepdim=True), "disagreement,slice_difference,map_distance"
+    both = inscape.compare(*nets, X, targets, names=["f", "g"], only=only, budget=300, quiet=True)
     assert both.measures == ("map_distance",)
     assert not any("classes" in sentence.text for sentence in sentences(both))
     assert "it compares classes, and the labels are numbers" in page(both)
