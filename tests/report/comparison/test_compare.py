@@ -235,6 +235,7 @@ def test_what_runs_out_of_time_is_left_out_and_has_not_failed(monkeypatch):
     assert not any(sentence.warning for sentence in sentences(hurried))
     for name in ("Slice difference", "Gradient norm"):
         assert f"<dt>{name}</dt><dd>left out for time: raise the budget" in page(hurried)
+    assert "There is no slice: there was no time: raise the budget." in page(hurried)
 
 
 def test_sentences_count_only_what_no_other_sentence_says(two):
