@@ -235,6 +235,7 @@ def test_what_runs_out_of_time_is_left_out_and_has_not_failed(monkeypatch):
     assert not any(sentence.warning for sentence in sentences(hurried))
     for name in ("Slice difference", "Gradient norm"):
         assert f"<dt>{name}</dt><dd>left out for time: raise the budget" in page(hurried)
+    assert "There is no slice: there was no time: raise the budget." in page(hurried)
 
 
 def test_sentences_count_only_what_no_other_sentence_says(two):
@@ -325,3 +326,12 @@ def test_spacing_is_the_median_distance_of_the_nearest_other_example():
     ]  # fmt: skip
     assert spacing(x) == pytest.approx(float(torch.tensor(nearest).median()))
     assert spacing(x[:2]) == 0
+
+
+def test_outputs_of_a_regression_are_no_classes():
+    nets = [dense(3, 8, 1, seed=seed).float() for seed in (0, 1)]
+    targets, only = X.sum(1, keepdim=True), "disagreement,slice_difference,map_distance"
+    both = inscape.compare(*nets, X, targets, names=["f", "g"], only=only, budget=300, quiet=True)
+    assert both.measures == ("map_distance",)
+    assert not any("classes" in sentence.text for sentence in sentences(both))
+    assert "it compares classes, and the labels are numbers" in page(both)

@@ -207,7 +207,8 @@ def _slice(compare: Compare) -> dict[str, Any] | None:
     """Return the slice of both networks, or why there is none."""
     measured = compare.measurement("slice_difference", *compare.pair)
     if measured is None:
-        return None
+        late = "slice_difference" in compare.left_out
+        return {"figure": None, "reason": "there was no time: raise the budget"} if late else None
     result = measured.result
     if not isinstance(result, SliceDifference):
         return {"figure": None, "reason": measured.status.removeprefix("not applicable: ")}

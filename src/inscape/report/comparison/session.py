@@ -58,6 +58,8 @@ MOST_ROWS = 2000
 MAPS, MAP_ROWS = ("map_distance", "map_alignment", "map_transfer"), 500
 #: Fraction of the budget that one slice may take, and the seconds that it needs for the export.
 SLICE, LEAST = 0.25, 10.0
+#: Measures of the classes that networks give, of which there are none in a regression.
+OF_CLASSES = ("disagreement", "output_cross_entropy", "slice_difference")
 #: Fraction of the window of a slice below which nothing is said of it.
 SEEN = 0.5
 #: What a measure is called that takes too long to be made without being asked for.
@@ -424,6 +426,9 @@ def measured_pair(measure: Instrument, first: Opened, second: Opened, seconds: f
     side, other = first.subject, second.subject
     if len(side.x) < measure.least_rows:
         reason = f"it needs at least {measure.least_rows} examples, the data have {len(side.x)}"
+        return NotApplicable(what=measure.name, reason=reason)
+    if measure.name in OF_CLASSES and first.data.task == "regression":
+        reason = "it compares classes, and the labels are numbers: --labels classes says otherwise"
         return NotApplicable(what=measure.name, reason=reason)
     if measure.name == "slice_difference":
         return _slice(measure, first, second, seconds)
