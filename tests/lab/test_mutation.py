@@ -115,6 +115,13 @@ def test_a_permuted_setting_keeps_all_others_and_all_values():
     assert [r.values["y"] for r in after] != [r.values["y"] for r in before]
 
 
+def test_levels_that_are_not_compared_stay_where_they_are():
+    before = records()
+    after = permuted(before, "size", np.random.default_rng(0), (1, 3))
+    moved = {a.settings["size"] for a, b in zip(before, after, strict=True) if a.values != b.values}
+    assert moved == {1, 3}
+
+
 def test_a_slope_is_lost_when_its_setting_is_permuted_and_a_mean_is_not():
     slope = trend(effect="size")
     mean = Trend(name="m", says="It is.", of="some", side="above", effect="size")

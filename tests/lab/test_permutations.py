@@ -40,6 +40,19 @@ def test_absence_and_what_is_not_judged_have_no_effect_to_permute():
     assert effect("gain", struck="it cannot fail.") == effect("gain", by_construction="so.") == ""
 
 
+def test_of_two_groups_only_these_change_places():
+    claims = tuple(
+        Trend(name=of, says="It grows.", of=of, side="above") for of in ("gain", "power", "mean")
+    )
+    experiment = Experiment(
+        shows="Table 1", title="t", cell=dict, claims=claims, analyse=QUANTITIES
+    )
+    assert {key: [c.name for c in own] for key, own in with_effect(experiment).items()} == {
+        ("kind", ("a", "b")): ["gain"],
+        ("size", ()): ["power"],
+    }
+
+
 def test_only_what_claims_are_about_is_computed():
     claims = [Value(name="v", says="It is.", of="gain", published=1.0)]
     narrowed = only(QUANTITIES, claims)
@@ -55,7 +68,7 @@ def test_every_claim_with_an_effect_was_permuted_and_fails():
     expected = {
         f"{listing.id}/{claim.name}": (claim, effect)
         for listing in catalogue.experiments()
-        for effect, claims in with_effect(catalogue.experiment(listing.id)).items()
+        for (effect, _), claims in with_effect(catalogue.experiment(listing.id)).items()
         for claim in claims
     }
     assert set(shares) <= set(expected)

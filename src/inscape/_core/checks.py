@@ -37,21 +37,21 @@ def wholes(minimum: int, **named: object) -> list[int]:
     """Return one whole number, or some, as a list; refuse anything else, and none at all."""
     numbers: list[int] = []
     for name, value in named.items():
-        given = value.tolist() if isinstance(value, Tensor) else value
-        if not isinstance(given, Integral | Iterable) or isinstance(given, str | bytes | Mapping):
+        listed = value.tolist() if isinstance(value, Tensor) else value
+        if not isinstance(listed, Integral | Iterable) or isinstance(listed, str | bytes | Mapping):
             raise TypeError(
-                f"{name} must be a list of whole numbers, found {given!r}: pass for example "
+                f"{name} must be a list of whole numbers, found {listed!r}: pass for example "
                 f"{name}=[{max(minimum, 1)}]."
             )
-        values = [given] if isinstance(given, Integral) else list(given)
+        values = [listed] if isinstance(listed, Integral) else list(listed)
         if not values:
             raise ValueError(
                 f"{name} must hold at least one number, found none: pass for example "
                 f"{name}=[{max(minimum, 1)}]."
             )
-        for each in values:
-            whole(minimum, **{name: each})
-        numbers += [int(each) for each in values]
+        for number in values:
+            whole(minimum, **{name: number})
+        numbers += [int(number) for number in values]
     return numbers
 
 

@@ -7,7 +7,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from inscape._core import checks
 
@@ -15,6 +15,7 @@ from inscape._core import checks
 TOO_LARGE = 2**63
 
 PHRASES = {
+    nn.Module: "a module",
     int: "a whole number", float: "a number", bool: "True or False", str: "a word", NoneType: "None"
 }  # fmt: skip
 CURES = {
@@ -95,19 +96,22 @@ def _is_too_large(value: object) -> bool:
 
 
 def _is_sequence(origin: Any, parts: tuple[Any, ...], value: object) -> bool:
-    if not isinstance(value, Iterable) or isinstance(value, Mapping | str | bytes):
+    if isinstance(value, str):
+        return origin is Sequence and parts[0] is str  # one name
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
         return False
     if isinstance(value, Iterator) or (isinstance(value, Tensor) and value.ndim == 0):
         return isinstance(value, Iterator)  # whose values are seen only once
     values = list(value)
     if origin is tuple and parts[-1] is not ...:
         return len(values) == len(parts) and all(map(fits, parts, values))
-    return all(fits(parts[0], each) for each in values)
+    return all(fits(parts[0], item) for item in values)
 
 
 def _refusal(key: str, value: object, kind: Any, name: str) -> Exception:
     parts = [part for part in _alternatives(kind) if part is not NoneType]
-    wanted = " or ".join(map(_phrase, parts))
+    phrases = [_phrase(part) for part in parts]
+    wanted = " or ".join(filter(None, (", ".join(phrases[:-1]), phrases[-1])))
     if _is_too_large(value):
         return ValueError(f"{key} must be below 2**63, found {value}: lower it.")
     shown = repr(value).partition("\n")[0]
@@ -142,6 +146,6 @@ def _phrase(kind: Any) -> str:
             parts[0], "values"
         )
     if origin is Mapping:
-        return "a mapping"
+        return "a state dict" if parts[1] is Tensor else "a mapping"
     kind = getattr(kind, "array_type", origin or kind)
     return "a torch.Tensor" if kind is Tensor else f"a {kind.__name__}"

@@ -77,13 +77,13 @@ class RegionSharing(Result):
 
 @instrument(
     reads="function",
-    larger="more points that share a linear region",
+    larger="more points in one linear region with others",
     cost="seconds",
     work=lambda n, c: min(n, 10_000) * 6,
     samples="points",
     setup=1.0,
-    meaning="Of the data points that were used, the fraction {value} shares a linear region with "
-    "another one.",
+    meaning="Of the data points that were used, the fraction {value} lies in one linear region "
+    "with another one.",
     cites="sattelberg2026linearity, section 7.2",
 )
 @anytime

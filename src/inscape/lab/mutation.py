@@ -7,7 +7,7 @@ most 5% of the permutations.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -135,6 +135,7 @@ def shares_of_permutations(
     records: Sequence[Record],
     analyse: Callable[[Records], Mapping[str, Estimate]],
     effect: str,
+    levels: Collection[Any] = (),
     *,
     draws: int = DRAWS,
     seed: int = 0,
@@ -146,29 +147,38 @@ def shares_of_permutations(
         records: The records.
         analyse: The analysis of their experiment.
         effect: The setting.
+        levels: Its values that are compared, whose records change places; all by default.
         draws: How many permutations are tried.
         seed: Seed of the permutations.
     """
     rng = np.random.default_rng(seed)
     left = dict.fromkeys((claim.name for claim in claims), 0)
     for _ in range(draws):
-        quantities = analyse(in_view(permuted(records, effect, rng)))
+        quantities = analyse(in_view(permuted(records, effect, rng, levels)))
         for claim in claims:
             ours = quantities.get(claim.of)
             left[claim.name] += ours is not None and _reproduced(claim, ours)
     return {name: count / draws for name, count in left.items()}
 
 
-def permuted(records: Sequence[Record], effect: str, rng: np.random.Generator) -> list[Record]:
+def permuted(
+    records: Sequence[Record],
+    effect: str,
+    rng: np.random.Generator,
+    levels: Collection[Any] = (),
+) -> list[Record]:
     """Return records whose values of one setting changed places, all others held.
 
     Args:
         records: The records.
         effect: The setting.
         rng: Where the permutation is drawn from.
+        levels: Values of the setting whose records change places; all by default.
     """
     groups: dict[str, list[int]] = {}
     for index, record in enumerate(records):
+        if levels and record.settings[effect] not in levels:
+            continue
         others = {name: value for name, value in record.settings.items() if name != effect}
         groups.setdefault(canonical(others), []).append(index)
     turned = list(records)

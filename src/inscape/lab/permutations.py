@@ -14,7 +14,7 @@ from inscape.lab import catalogue
 from inscape.lab.experiment import Claim, Estimate, Experiment, Trend, claim_hash
 from inscape.lab.experiment_outcome import stored_outcome
 from inscape.lab.mutation import DRAWS, absent, shares_of_permutations
-from inscape.lab.quantities import Quantities
+from inscape.lab.quantities import Comparison, Quantities
 from inscape.lab.records import Records
 from inscape.lab.store import Store
 from inscape.lab.verdict import RULE_VERSION
@@ -41,12 +41,22 @@ def effect_of(experiment: Experiment, claim: Claim) -> str:
     return "" if settled or len(groups) != 1 else groups[0]
 
 
-def with_effect(experiment: Experiment) -> dict[str, list[Claim]]:
-    """Return the claims about each setting that can be permuted."""
-    claims: dict[str, list[Claim]] = {}
+def levels_of(experiment: Experiment, claim: Claim) -> tuple[Any, ...]:
+    """Return the two values of its setting that a claim compares; none where it is about all."""
+    named = experiment.analyse.named if isinstance(experiment.analyse, Quantities) else {}
+    quantity, effect = named.get(claim.of), effect_of(experiment, claim)
+    if not isinstance(quantity, Comparison):
+        return ()
+    sides = (quantity.first.settings, quantity.second.settings)
+    return tuple(side[effect] for side in sides) if all(effect in s for s in sides) else ()
+
+
+def with_effect(experiment: Experiment) -> dict[tuple[str, tuple[Any, ...]], list[Claim]]:
+    """Return the claims about each setting, and values of it, that can be permuted."""
+    claims: dict[tuple[str, tuple[Any, ...]], list[Claim]] = {}
     for claim in experiment.claims:
         if effect := effect_of(experiment, claim):
-            claims.setdefault(effect, []).append(claim)
+            claims.setdefault((effect, levels_of(experiment, claim)), []).append(claim)
     return claims
 
 
@@ -63,9 +73,9 @@ def permutation_shares(id: str, store: Store, *, draws: int = DRAWS) -> dict[str
     if experiment.analyse is None or not records:
         return {}
     rows = {}
-    for effect, claims in with_effect(experiment).items():
+    for (effect, levels), claims in with_effect(experiment).items():
         analyse = only(experiment.analyse, claims)
-        shares = shares_of_permutations(claims, records, analyse, effect, draws=draws)
+        shares = shares_of_permutations(claims, records, analyse, effect, levels, draws=draws)
         for claim in claims:
             rows[f"{id}/{claim.name}"] = {
                 "claim": claim_hash(claim),

@@ -18,6 +18,12 @@ POWER, TINY = 6, 1e-300
 EPSILON = float(torch.finfo(torch.float64).eps)
 
 
+def has_terms(problem: LossFunction) -> bool:
+    """Tell whether the terms of the loss are known."""
+    known = isinstance(problem.loss, str) and problem.loss in TERMS
+    return known and problem.module_loss is None
+
+
 def curvature_rounding(problem: LossFunction, vector: Float64[Tensor, " p"]) -> float:
     r"""Return how far rounding may move the curvature along a vector of length one.
 
@@ -26,14 +32,14 @@ def curvature_rounding(problem: LossFunction, vector: Float64[Tensor, " p"]) -> 
 
     In machine epsilons: the curvature of a loss by the outputs is a difference of terms of size
     :math:`\kappa`, its slope one of terms of size :math:`\gamma`, however small both are where a
-    softmax is saturated. Random signs stand for those of the rounding errors. Costs two products;
+    softmax is saturated. Random signs stand for those of the rounding errors. Costs two products,
     zero for a loss of one's own, of which no terms are known.
 
     Args:
         problem: The objective.
         vector: The direction.
     """
-    sizes = [float(vector @ product(vector)) for product in _products_of_terms(problem)]
+    sizes = [float(vector @ product(vector).double()) for product in _products_of_terms(problem)]
     return LEAST_ROUNDING * EPSILON * max(sizes, default=0.0)
 
 
@@ -43,7 +49,7 @@ def matrix_rounding(problem: LossFunction) -> float:
     By a few steps of power iteration, doubled.
     """
     start = torch.randn(problem.size, generator=generator(0), dtype=torch.float64)
-    size = 0.0
+    size, problem = 0.0, problem.in_double()
     for product in _products_of_terms(problem):
         vector = start
         for _ in range(POWER):
@@ -60,12 +66,11 @@ def _length(vector: Float64[Tensor, " p"]) -> float:
 
 def _products_of_terms(problem: LossFunction) -> Iterator[HessianProducts]:
     """Yield the products of which the curvature of terms is computed, for both signs of errors."""
-    if problem.module_loss is not None or problem.loss not in TERMS:
+    if not has_terms(problem):
         return
-    exact = problem.in_double()
     for sign in (1.0, -1.0):
-        terms = [_surrogate(exact, span, sign) for span in exact.spans()]
-        yield HessianProducts(terms, exact.tensors)
+        terms = [_surrogate(problem, span, sign) for span in problem.spans()]
+        yield HessianProducts(terms, problem.tensors)
 
 
 def _surrogate(problem: LossFunction, span: slice, sign: float) -> Term:

@@ -16,6 +16,7 @@ from inscape.landscape._curvature_rounding import (
     EPSILON,
     LEAST_ROUNDING,
     curvature_rounding,
+    has_terms,
     matrix_rounding,
 )
 from inscape.landscape._inertia import inertia_below
@@ -176,7 +177,8 @@ def _verified(problem: LossFunction, runs: list[_Run], search: EndSearch) -> Spe
     own = float(torch.finfo(problem.tensors[0].dtype).eps)
     size = max(abs(low), abs(high))
     rounding = max(asymmetry * EPSILON / own, LEAST_ROUNDING * EPSILON * size)
-    if low < -rounding:  # only then it decides on a sign
+    doubtful = low < -rounding and has_terms(problem)  # rounding decides on the sign
+    if doubtful:
         rounding = max(rounding, curvature_rounding(problem, lowest.vectors[0]))
     return SpectrumEnds(
         smallest=low,
@@ -189,7 +191,7 @@ def _verified(problem: LossFunction, runs: list[_Run], search: EndSearch) -> Spe
         failure=FAILURE,
         converged=max(low_residual, high_residual) <= search.tolerance * (high - low)
         or max(low_residual, high_residual) <= LEAST_ROUNDING * own * size,
-        products=sum(run.products for run in runs) + 2,
+        products=sum(run.products for run in runs) + (4 if doubtful else 2),
         vectors=(lowest.vectors[0], highest.vectors[1]),
     )
 

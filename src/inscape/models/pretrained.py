@@ -63,7 +63,7 @@ def missing_weights(name: str) -> str | None:
     'not run: needs resnet18-f37072fd.pth, put it at /nowhere/resnet18-f37072fd.pth'
     >>> del os.environ["INSCAPE_WEIGHTS_DIR"]
     """
-    if _found(name) is not None:
+    if _weights_path(name) is not None:
         return None
     file = PUBLISHED[name].files[0]
     return f"not run: needs {file}, put it at {weights_dir() / file}"
@@ -83,7 +83,7 @@ def pretrained(name: str, *, file: str | Path | None = None, sha256: str = "") -
         sha256: How its hash begins, in eight hexadecimal digits or more, for weights other than
             the published ones.
     """
-    path = _found(name) if file is None else Path(file).expanduser()
+    path = _weights_path(name) if file is None else Path(file).expanduser()
     if path is None:
         raise DataError(f"{name} needs its published weights, found none: {missing_weights(name)}.")
     if not path.is_file():
@@ -124,7 +124,7 @@ def _is_like(value: object, tensor: Tensor) -> bool:
     return isinstance(value, Tensor) and value.shape == tensor.shape and value.dtype == tensor.dtype
 
 
-def _found(name: str) -> Path | None:
+def _weights_path(name: str) -> Path | None:
     if name not in PUBLISHED:
         names = list(PUBLISHED)
         raise ValueError(

@@ -40,8 +40,8 @@ class Turns:
         """Be alone within the block; this thread's own shares are given back meanwhile."""
         me = threading.get_ident()
         with self._changed:
-            shares = self._shares.get(me, 0)
-            self._add(me, -shares)
+            borrowed = self._shares.get(me, 0)
+            self._add(me, -borrowed)
             self._waiting += 1
             try:
                 self._changed.wait_for(lambda: self._is_free(me) and not self._shares)
@@ -56,7 +56,7 @@ class Turns:
                 self._owner = me if self._depth else None
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._is_free(me))
-                self._add(me, shares)
+                self._add(me, borrowed)
 
     def _is_free(self, me: int) -> bool:
         return self._owner in (None, me)

@@ -152,8 +152,8 @@ def _from_points(sample: GradientSample, count: int) -> LeadingDirections:
     few = min(count, n)
     for j in range(c):
         own = gradients[:, j]
-        found, vectors = torch.linalg.eigh(own @ own.T / n)
-        values[j, :few] = found.flip(0)[:few]
+        eigenvalues, vectors = torch.linalg.eigh(own @ own.T / n)
+        values[j, :few] = eigenvalues.flip(0)[:few]
         projected = vectors.flip(1)[:, :few].T @ own
         sizes = projected.norm(dim=1, keepdim=True)
         directions[j, :few] = projected / torch.where(sizes > 0, sizes, 1.0)
@@ -211,16 +211,17 @@ class Resampled:
 
 
 def resampled(
-    sample: GradientSample, found: LeadingDirections, count: int, resamples: int, seed: int
+    sample: GradientSample, known: LeadingDirections, count: int, resamples: int, seed: int
 ) -> Resampled:
     """Draw the points anew with replacement, within the span of the directions that are known.
 
     ``turns`` is the sine of the angle between the leading directions.
     """
     n, c, _ = sample.shape
-    within, squares = sample.x.new_empty(c, n, found.directions.shape[1]), sample.x.new_empty(n, c)
+    within = sample.x.new_empty(c, n, known.directions.shape[1])
+    squares = sample.x.new_empty(n, c)
     for at, gradients in sample.batches():
-        within[:, at] = gradients.movedim(1, 0) @ found.directions.mT
+        within[:, at] = gradients.movedim(1, 0) @ known.directions.mT
         squares[at] = gradients.square().sum(2)
     draw = generator(seed)
     parts: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])

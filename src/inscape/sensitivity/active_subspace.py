@@ -205,8 +205,10 @@ def active_subspace(
     >>> import torch
     >>> points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     >>> result = active_subspace(lambda x: torch.sin(3 * x[:, :1] + 4 * x[:, 1:2]), points)
-    >>> [round(entry, 6) for entry in result.directions[0, 0].tolist()], result.summary().value
-    ([0.6, 0.8, 0.0], 1.0)
+    >>> [round(entry, 6) for entry in result.directions[0, 0].tolist()]
+    [0.6, 0.8, 0.0]
+    >>> round(result.summary().value, 6)
+    1.0
     """
     checks.whole(1, count=count, points=points, room=room, memory=memory)
     checks.whole(0, resamples=resamples)
@@ -216,9 +218,9 @@ def active_subspace(
     probed = probe(f, x)
     probed.need_gradient()
     chosen = _outputs(outputs, probed.outputs)
-    held = min(points, len(x) // 3)
-    numbers = draw_numbers(len(x), min(points, len(x) - held) + held, seed=seed).to(x.device)
-    split = len(numbers) - held
+    spared = min(points, len(x) // 3)
+    numbers = draw_numbers(len(x), min(points, len(x) - spared) + spared, seed=seed).to(x.device)
+    split = len(numbers) - spared
     rows = probed.rows(memory, gradients=len(chosen))
     sample = GradientSample(f=probed.f, x=x[:0], outputs=chosen, rows=rows, room=room)
     latest: Any = None
@@ -248,16 +250,16 @@ def _of_sample(
 ) -> ActiveSubspace | NotApplicable:
     """Return the directions for some gradients; the other points of ``x`` are held out."""
     split, resamples, seed = len(sample.x), settings["resamples"], settings["seed"]
-    found = leading_directions(sample, min(count + BESIDE, x[0].numel()), method, seed)
-    if not bool((found.energies > 0).any()):
+    leading = leading_directions(sample, min(count + BESIDE, x[0].numel()), method, seed)
+    if not bool((leading.energies > 0).any()):
         reason = "no output changes with the input at any point: there is no direction"
         return NotApplicable(what="active_subspace", reason=reason)
     return ActiveSubspace(
         **settings,
-        **_uncertainty(sample, found, count, resamples, seed),
-        **_summary_plot(sample, found, x, split, resamples, seed),
+        **_uncertainty(sample, leading, count, resamples, seed),
+        **_summary_plot(sample, leading, x, split, resamples, seed),
         outputs=sample.outputs,
-        method="randomised" if bool((found.missed > 0).any()) else "exact",
+        method="randomised" if bool((leading.missed > 0).any()) else "exact",
         shape=tuple(x.shape[1:]),
     )
 
@@ -275,29 +277,29 @@ def _outputs(outputs: Sequence[int] | None, known: int) -> tuple[int, ...]:
 
 
 def _uncertainty(
-    sample: GradientSample, found: LeadingDirections, count: int, resamples: int, seed: int
+    sample: GradientSample, leading: LeadingDirections, count: int, resamples: int, seed: int
 ) -> dict[str, Any]:
     """Return the leading directions that are wanted, with their intervals."""
-    values, energies = found.eigenvalues[:, :count], found.energies
+    values, energies = leading.eigenvalues[:, :count], leading.energies
     ends, turns = values[:, :, None].expand(-1, -1, 2), torch.zeros_like(energies)
     fractions = values[:, 0] / torch.where(energies > 0, energies, 1.0)
     around = fractions.mean().expand(2)
     if resamples:
-        others = resampled(sample, found, count, resamples, seed ^ 1)
+        others = resampled(sample, leading, count, resamples, seed ^ 1)
         levels = torch.tensor([0.025, 0.975], dtype=torch.float64)
         ends = others.eigenvalues.quantile(levels, dim=0).movedim(0, 2)
         around = others.fractions.mean(1).quantile(levels)
         turns = others.turns.quantile(0.95, dim=0)
-    spare = found.missed / torch.where(energies > 0, energies, 1.0)
+    spare = leading.missed / torch.where(energies > 0, energies, 1.0)
     low = torch.minimum(ends[:, :, 0], values)
-    high = torch.maximum(ends[:, :, 1], values) + found.missed[:, None]
+    high = torch.maximum(ends[:, :, 1], values) + leading.missed[:, None]
     top = max(float(around[1]), float(fractions.mean())) + float(spare.mean())
     bottom = min(float(around[0]), float(fractions.mean()))
     return {
         "eigenvalues": values.contiguous(),
-        "directions": found.directions[:, :count].contiguous(),
+        "directions": leading.directions[:, :count].contiguous(),
         "energies": energies,
-        "missed": found.missed,
+        "missed": leading.missed,
         "ends": torch.stack([low, high], 2),
         "fraction_ends": torch.tensor([bottom, min(1.0, top)], dtype=torch.float64),
         "turns": turns,
@@ -305,13 +307,13 @@ def _uncertainty(
 
 
 def _summary_plot(
-    sample: GradientSample, found: LeadingDirections, x: Tensor, split: int, resamples: int,
+    sample: GradientSample, leading: LeadingDirections, x: Tensor, split: int, resamples: int,
     seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Return projections, outputs, and how much of them fits on the first points explain."""
     values, c = _values(sample, x), len(sample.outputs)
-    dims = min(FITTED, found.directions.shape[1])
-    u = torch.einsum("nd,ckd->cnk", x.flatten(1), found.directions[:, :dims])
+    dims = min(FITTED, leading.directions.shape[1])
+    u = torch.einsum("nd,ckd->cnk", x.flatten(1), leading.directions[:, :dims])
     shares = torch.zeros(c, dims, 3, dtype=torch.float64)
     judged = min(split, len(x) - split) >= FEWEST
     fitted = values[:split].mean(0).expand(len(x), c).clone()

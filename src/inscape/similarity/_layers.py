@@ -129,7 +129,7 @@ def _kinds(network: Function) -> dict[str, tuple[str, bool]]:
     Without those that return what they are given.
     """
     modules = dict(_modules(network))
-    found = {
+    kinds = {
         name: (f"{type(module).__module__}.{type(module).__name__}", _has_weights(module))
         for name, module in modules.items()
         if not list(module.children()) and not isinstance(module, PASSING)
@@ -137,8 +137,8 @@ def _kinds(network: Function) -> dict[str, tuple[str, bool]]:
     passing = {kind.__name__ for kind in PASSING}
     for name, (_, layer) in _exported(network).items():
         if layer.kind.rpartition(".")[2] not in passing:
-            found[name] = layer.kind, name in modules and _has_weights(modules[name])
-    return found
+            kinds[name] = layer.kind, name in modules and _has_weights(modules[name])
+    return kinds
 
 
 def _has_weights(module: nn.Module) -> bool:

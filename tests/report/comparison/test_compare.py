@@ -14,9 +14,16 @@ from inscape.lab.statistics import paired_difference
 from inscape.loaders import open_data
 from inscape.report.comparison import session
 from inscape.report.comparison.figures import dendrogram, pair_values, steps
+from inscape.report.comparison.near_data import spacing
 from inscape.report.comparison.page import page
 from inscape.report.comparison.sentences import sentences
-from inscape.similarity import disagreement, layer_alignment, slice_difference
+from inscape.report.comparison.terminal import compare_text
+from inscape.similarity import (
+    disagreement,
+    layer_alignment,
+    output_cross_entropy,
+    slice_difference,
+)
 from inscape.smoothness import gradient_norm
 from markup import Structure
 
@@ -139,7 +146,8 @@ def test_time_that_does_not_do_for_a_measure_is_no_failure(monkeypatch):
     monkeypatch.setattr("inscape.report.comparison.session.measured_pair", late)
     hurried = inscape.compare(F, G, X, Y, only="disagreement", quiet=True)
     assert not hurried.failed
-    assert "the time must do for a window" in page(hurried)
+    assert hurried.left_out == {"disagreement": 0.0}
+    assert "left out for time: raise the budget" in page(hurried)
 
 
 def test_names_of_networks_layers_and_classes_are_shown_and_not_obeyed(tmp_path):
@@ -287,3 +295,33 @@ def test_a_slice_says_how_much_of_the_window_it_is_of():
     little = slice_of(0.25)
     assert little.value("slice_difference", "f", "g") is None
     assert "There is no slice: there was time for 25.0% of its window" in page(little)
+
+
+def test_tree_and_table_of_several_networks_read_the_right_way():
+    nets = [dense(3, 8, 4, seed=seed).float() for seed in (0, 1, 2)]
+    names = ["a", "b", "c"]
+    three = inscape.compare(nets[0], nets[1], X, Y, more=nets[2:], names=names, budget=300,
+                            only="disagreement,output_cross_entropy", quiet=True)  # fmt: skip
+    table = next(block for block in compare_text(three) if not isinstance(block, str))
+    assert [row["networks"] for row in table.rows] == ["a, b", "a, c", "b, c"]
+    (row,) = [row for row in table.rows if row["networks"] == "a, c"]
+    there = output_cross_entropy(nets[0], X, other=nets[2]).summary().value
+    back = output_cross_entropy(nets[2], X, other=nets[0]).summary().value
+    assert row["output cross entropy"] == pytest.approx(there)
+    assert row["output cross entropy, back"] == pytest.approx(back)
+    ax = dendrogram(three)
+    left, right = ax.get_xlim()
+    assert left > right  # the distance falls to the right, where like networks are joined
+    assert "joined further right give the same classes more often" in page(three)
+
+
+def test_spacing_is_the_median_distance_of_the_nearest_other_example():
+    draws = torch.Generator().manual_seed(1)
+    x = torch.rand(60, 1, 20, 20, generator=draws)
+    x[1] = x[0]  # not another one
+    flat = x.flatten(1).double()
+    nearest = [
+        min(float((a - b).norm()) for b in flat if bool((a != b).any())) for a in flat
+    ]  # fmt: skip
+    assert spacing(x) == pytest.approx(float(torch.tensor(nearest).median()))
+    assert spacing(x[:2]) == 0

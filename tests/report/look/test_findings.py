@@ -1,6 +1,6 @@
 """Every sentence of the opening has a case in which it is said, and one in which it is not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -9,9 +9,9 @@ import torch
 
 from inscape._core import Result, Summary
 from inscape._core.result import NONNEGATIVE, PROPORTION, Range
-from inscape.landscape import LocalMinimum, local_minimum
+from inscape.landscape import local_minimum
 from inscape.models import mlp
-from inscape.report.look.answer_rules import scaling, worst_class
+from inscape.report.look.answer_rules import never_predicted, scaling, worst_class
 from inscape.report.look.baseline_rules import brittle, no_better_than_linear
 from inscape.report.look.checkup import Checkup
 from inscape.report.look.finding import CALM
@@ -336,6 +336,15 @@ def test_rule_speaks_where_it_is_true_and_only_there(name):
 
 
 @pytest.mark.parametrize(
+    ("missing", "named"), [(2, "0 and 1"), (6, "0, 1, 2, 3, 4 and one more"), (7, "4 and 2 more")]
+)
+def test_many_classes_that_are_never_predicted_are_named_in_one_list(missing, named):
+    labels = torch.arange(N) % 10
+    seen = replace(checkup(), labels=labels, answers=labels.clamp(min=missing))
+    assert f"{named} are never predicted" in never_predicted(look(), seen).text
+
+
+@pytest.mark.parametrize(
     ("instead", "end"),
     [
         ((1,), "right on 98.0% of 50 examples."),
@@ -352,14 +361,16 @@ def test_the_usual_mistake_is_named_where_there_is_one(instead, end):
 
 
 def test_where_a_training_ends_is_news_only_if_it_is_no_slope():
-    minimum = SimpleNamespace(is_moving=False, sentence="It sits at a local minimum")
-    stand_in = type("StandIn", (LocalMinimum,), {"__init__": lambda self: None, **vars(minimum)})
-    severities = [
-        point(look(measure("local_minimum", 0.0, result=result)), checkup()).severity
-        for result in (UNTRAINED, stand_in())
-    ]
-    assert severities[0] < attacked(look(measure("robustness", 0.9)), checkup()).severity
-    assert severities[1] > severities[0]
+    still = replace(UNTRAINED, verdicts=("proved, affine on the data",), reasons=("theorem 1",))
+    part = replace(UNTRAINED, verdicts=("undecided",), samples=2)
+    moving, proved, unknown = (
+        point(look(measure("local_minimum", 0.0, result=result)), checkup())
+        for result in (UNTRAINED, still, part)
+    )
+    assert moving.severity < attacked(look(measure("robustness", 0.9)), checkup()).severity
+    assert moving.severity < proved.severity
+    assert proved.text.startswith("It sits at a local minimum of the loss on its training data")
+    assert unknown is None
 
 
 @pytest.mark.parametrize(
@@ -489,6 +500,12 @@ def test_the_accuracy_is_that_on_the_most_examples():
 def test_more_linear_regions_than_a_linear_model_are_no_surprise(name):
     seen = checkup()
     assert BY_NAME["surprising"](look(measure(name, 900.0, linear=1.0)), seen) is None
+
+
+def test_a_number_is_not_compared_with_a_baseline_that_is_all_but_zero():
+    for linear, is_told in ((1e-2, True), (1e-9, False)):
+        seen = BY_NAME["surprising"](look(measure("path_length", 4.7, linear=linear)), checkup())
+        assert (seen is not None) == is_told
 
 
 def test_a_part_of_a_number_is_compared_with_no_baseline():

@@ -116,7 +116,7 @@ class Compare:
             "models": [asdict(model) for model in self.sweep.models],
             "pairs": list(self.rows()),
             "measurements": list(self.sweep.rows()),
-            "differences": [each.row() for each in self.sweep.differences(*self.pair)],
+            "differences": [difference.row() for difference in self.sweep.differences(*self.pair)],
             "inputs": [shown.row() for shown in self.inputs],
             "data": self.sweep.data,
             "rows_measured": self.sweep.rows_measured,

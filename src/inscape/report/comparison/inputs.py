@@ -127,8 +127,8 @@ def probabilities(model: nn.Module, x: Tensor) -> Float[Tensor, "n c"]:
     outputs = model(x.clone()).reshape(len(x), -1).double().cpu()
     if outputs.shape[1] == 1:
         outputs = torch.cat([torch.zeros_like(outputs), outputs], 1)
-    found: Tensor = outputs.softmax(1)
-    return found
+    probabilities: Tensor = outputs.softmax(1)
+    return probabilities
 
 
 def _gradients(model: nn.Module, x: Tensor, classes: Tensor) -> Tensor | None:

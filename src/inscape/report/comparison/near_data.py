@@ -37,8 +37,8 @@ def near_inputs(
         return ()
     at = farthest(first, second, x[rows], result.classes[rows].to(x.device), reach)
     moved = (at - x[rows]).flatten(1).norm(dim=1).tolist()
-    found = inputs_of(first, second, at, as_taken(second, at), rows, moved)
-    differ = [shown for shown in found if shown.differ and shown.moved > 0]
+    inputs = inputs_of(first, second, at, as_taken(second, at), rows, moved)
+    differ = [shown for shown in inputs if shown.differ and shown.moved > 0]
     return tuple(sorted(differ, key=lambda shown: -shown.distance)[:count])
 
 
@@ -59,7 +59,8 @@ def as_taken(opened: Opened, x: Float[Tensor, "n *d"]) -> Float[Tensor, "n *e"]:
 def spacing(x: Float[Tensor, "n *d"]) -> float:
     """Return the median distance of an example from the nearest one that is not the same."""
     flat = x.flatten(1).double()
-    distances = torch.cdist(flat, flat)
+    # By products of matrices an example would be a rounding error away from itself.
+    distances = torch.cdist(flat, flat, compute_mode="donot_use_mm_for_euclid_dist")
     distances[distances == 0] = torch.inf
     nearest = distances.amin(1)
     nearest = nearest[nearest.isfinite()]
@@ -111,13 +112,15 @@ def _climbed(
 
 
 def _unit(gradient: Tensor) -> Tensor:
-    sizes = gradient.flatten(1).norm(dim=1)
-    sizes = torch.where(sizes > 0, sizes, 1.0)
+    sizes: Tensor = torch.linalg.vector_norm(gradient.flatten(1), dim=1)
+    sizes = torch.where(sizes > 0, sizes, torch.ones_like(sizes))
     return gradient / sizes.reshape(-1, *[1] * (gradient.ndim - 1))
 
 
 def _within(begin: Tensor, at: Tensor, reach: float) -> Tensor:
-    """Return inputs pulled back to at most some distance from where they began."""
-    sizes = (at - begin).flatten(1).norm(dim=1).clamp_min(1e-300)
-    shares = (reach / sizes).clamp(max=1).reshape(-1, *[1] * (at.ndim - 1))
-    return begin + shares * (at - begin)
+    """Return inputs moved back to at most some distance from where they began."""
+    sizes = torch.linalg.vector_norm((at - begin).flatten(1), dim=1)
+    sizes = sizes.clamp_min(torch.finfo(at.dtype).tiny)
+    fractions = (reach / sizes).clamp(max=1).reshape(-1, *[1] * (at.ndim - 1))
+    moved: Tensor = begin + fractions * (at - begin)
+    return moved

@@ -74,10 +74,12 @@ def page(compare: Compare) -> str:
         searched=[_input(shown) for shown in compare.inputs if shown.moved],
         cut=_slice(compare),
         panels=panels(compare.sweep) if several else [],
-        differences=[difference_row(compare.sweep, each) for each in differences],
+        differences=[difference_row(compare.sweep, difference) for difference in differences],
         without=_without(compare),
         csv=encoded(escaping.csv_text(list(compare.rows()))),
-        csv_differences=encoded(escaping.csv_text([each.row() for each in differences])),
+        csv_differences=encoded(
+            escaping.csv_text([difference.row() for difference in differences])
+        ),
     )
 
 

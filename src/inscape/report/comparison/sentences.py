@@ -62,10 +62,10 @@ def _disagreement(compare: Compare) -> Iterator[Sentence]:
     if summary.value == 0:
         assert isinstance(measured.result, Disagreement)
         largest = float(measured.result.distances.max())
-        apart = "are the same" if largest == 0 else f"differ by at most {number(largest, 2)}"
+        certainty = "are the same" if largest == 0 else f"differ by at most {number(largest, 2)}"
         yield Sentence(
-            f"{which} give every example the same class, and their probabilities {apart}; of other "
-            f"examples at most {_percent(summary.high or 0.0)} would get another class (95%)."
+            f"{which} give every example the same class, and their probabilities {certainty}; of "
+            f"other examples at most {_percent(summary.high or 0.0)} would get another class (95%)."
         )
         return
     most = "" if two else _rank(compare, summary.value)
@@ -115,11 +115,11 @@ def _slice(compare: Compare) -> Iterator[Sentence]:
     if measured is None or measured.summary is None or not isinstance(result, SliceDifference):
         return
     share, largest = _percent(measured.summary.value), number(result.largest, 3)
-    said = f"exactly {share} of the window, and their outputs by at most {largest}"
+    extent = f"exactly {share} of the window, and their outputs by at most {largest}"
     if not result.exact:
         time = f", {result.covered:.0%} of which there was time for" if result.covered < 1 else ""
-        said = f"about {share} of the window{time}, and their outputs by up to {largest} there"
-    yield Sentence(f"In the plane through three examples they differ on {said}.")
+        extent = f"about {share} of the window{time}, and their outputs by up to {largest} there"
+    yield Sentence(f"In the plane through three examples they differ on {extent}.")
 
 
 def _layers(compare: Compare) -> Iterator[Sentence]:

@@ -99,15 +99,15 @@ class PreparedCompare:
             stack.enter_context(self.watch.watching())
             stack.enter_context(cached_probes())
             stack.enter_context(silence())
-            each = [row for rows in self._performance() for row in rows]
+            measurements = [row for rows in self._performance() for row in rows]
             bar.advance(len(self.entries))
             pairs = list(self._pairs(bar.advance))
             shown = _farthest(pairs, self.entries)
             inputs = self._inputs(pairs, shown)
-            each += [row for rows in self._each(bar.advance) for row in rows]
+            measurements += [row for rows in self._by_network(bar.advance) for row in rows]
         SHELF.clear()
         return Compare(
-            sweep=self._sweep(each),
+            sweep=self._sweep(measurements),
             pairs=tuple(pairs),
             inputs=inputs,
             pair=shown,
@@ -132,7 +132,7 @@ class PreparedCompare:
             values = performance_of(opened)
             yield self._measurements(entry, PERFORMANCE, PERFORMANCE, values, 0.0)
 
-    def _each(self, advance: Callable[[int], None]) -> Iterator[list[Measurement]]:
+    def _by_network(self, advance: Callable[[int], None]) -> Iterator[list[Measurement]]:
         """Yield the ordinary instruments of every network, the quickest first."""
         predicted = self.forecast
         for name in sorted(self.chosen, key=lambda name: predicted[name]):
@@ -193,14 +193,14 @@ class PreparedCompare:
         for pair in pairs:
             if (pair.first, pair.second) == shown and isinstance(pair.result, Disagreement):
                 makers = {"inputs": most_disagreed, "inputs near the data": near_inputs}
-                found = [
+                outcomes = [
                     self._timed(name, partial(make, first, second, pair.result)) or ()
                     for name, make in makers.items()
                 ]
-                return (*found[0], *found[1])
+                return (*outcomes[0], *outcomes[1])
         return ()
 
-    def _sweep(self, each: list[Measurement]) -> Sweep:
+    def _sweep(self, measurements: list[Measurement]) -> Sweep:
         order = {entry.name: k for k, entry in enumerate(self.entries)}
         models = [
             swept_model(entry, performance_of(opened)["about"])
@@ -209,7 +209,7 @@ class PreparedCompare:
         data = self.opened[0].data
         return Sweep(
             models=tuple(models),
-            measurements=tuple(sorted(each, key=lambda row: order[row.model])),
+            measurements=tuple(sorted(measurements, key=lambda row: order[row.model])),
             data=data.name,
             rows_measured=len(data.measured[0]),
             seed=self.seed,
@@ -308,11 +308,11 @@ def _entries(
             f"names must be one for each of the {len(models)} networks, found {len(names)}."
         )
     texts = all(isinstance(item, str) for item in models)
-    given: object = list(models)
+    sources: object = list(models)
     if names is not None or not texts:
         words = [str(name) for name in names or short_names(models)]
-        given = dict(zip(words, models, strict=True))
-    networks = entries(given, factory=model, options=options)
+        sources = dict(zip(words, models, strict=True))
+    networks = entries(sources, factory=model, options=options)
     if len(networks) < 2:
         raise ValueError(
             f"a comparison needs at least two different networks, found {len(networks)}: name "

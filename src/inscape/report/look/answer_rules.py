@@ -110,8 +110,10 @@ def never_predicted(look: "Look", checkup: Checkup) -> Finding | None:
         name = class_name(look, answers[0])
         text = f"It gives the same answer, class {name}, to all of {checkup.n:,} examples."
     else:
-        named = listed([class_name(look, k) for k in missing[:5]])
-        named += "" if len(missing) <= 5 else f" and {len(missing) - 5} more"
+        names = [class_name(look, k) for k in missing[:5]]
+        rest = len(missing) - len(names)
+        names += [f"{rest} more" if rest > 1 else "one more"] if rest else []
+        named = listed(names)
         text = f"{'Class' if len(missing) == 1 else 'Classes'} {named} {are(len(missing))} never "
         text += f"predicted, though {rows:,} of {checkup.n:,} examples belong there."
     return Finding(

@@ -36,8 +36,8 @@ from inscape.report.words import command_for, number, one_line, seconds
 DRAWS = 3
 #: What a command for a left-out instrument asks for, over the predicted time.
 SPARE = 1.5
-#: How much the width of a baseline's interval counts beside that of the network's; of a further
-#: draw at initialisation less.
+#: How much the width of a baseline's interval counts beside that of the network's, and how long its
+#: first slice is; of a further draw at initialisation less.
 BASELINE, FURTHER = 0.3, 0.1
 #: How much an estimate has to gain whose samples are all alike so far.
 ALIKE = 0.5

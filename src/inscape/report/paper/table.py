@@ -212,8 +212,8 @@ def _notes(cells: Sequence[Shown]) -> tuple[str, ...]:
         else "Each cell: our number with its mark, its 95% interval, and the published one."
     ]
     for label in dict.fromkeys(claim["label"] for claim in cells):
-        said = {o["source"]: None for o in cells if o["label"] == label and o["source"]}
-        sources = [s for s in said if not any(o != s and o.startswith(f"{s};") for o in said)]
+        unique = {o["source"]: None for o in cells if o["label"] == label and o["source"]}
+        sources = [s for s in unique if not any(o != s and o.startswith(f"{s};") for o in unique)]
         if sources:
             sentences.append(f"{label.capitalize()}: {'; '.join(sources)}.")
     if scales := [claim["scales"] for claim in cells if claim["verdict"] == NOT_COMPARED]:
