@@ -279,7 +279,7 @@ def test_no_more_pixels_than_there_is_time_for():
     ("answer", "error", "text"),
     [
         (NotApplicable(what="plane_regions", reason="it is a line"), ValueError, "it is a line"),
-        (None, TimeSpentError, ""),
+        (None, TimeSpentError, None),
     ],
 )
 def test_a_window_that_cannot_be_cut_is_refused(session, monkeypatch, answer, error, text):
