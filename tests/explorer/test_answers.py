@@ -7,11 +7,13 @@ from shapely import Polygon
 from torch.testing import assert_close
 
 from explorer.conftest import explored_case
+from inscape._core import NotApplicable
 from inscape._core.anytime import finished
+from inscape.explorer import cells
 from inscape.explorer import requests as asks
 from inscape.explorer.cells import at_centroids
 from inscape.explorer.class_pieces import class_pieces, crossed_cells
-from inscape.explorer.jobs import Job
+from inscape.explorer.jobs import Job, TimeSpentError
 from inscape.explorer.raster import LONGEST, pixels_of
 from inscape.explorer.session import Session
 from inscape.regions import plane_regions
@@ -271,3 +273,17 @@ def test_no_more_pixels_than_there_is_time_for():
     assert pixels_of(200, 200, 0.02, 0.3) == (12, 12)  # a slow network has a coarse raster
     width, height = pixels_of(200, 200, 1.5, 0.3)  # and a very slow one a coarser one, in time
     assert 1 <= width * height * 1.5 <= LONGEST
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [
+        (NotApplicable(what="plane_regions", reason="it is a line"), ValueError, "it is a line"),
+        (None, TimeSpentError, None),
+    ],
+)
+def test_a_window_that_cannot_be_cut_is_refused(session, monkeypatch, answer, error, text):
+    monkeypatch.setattr(cells.plane_regions, "refine", lambda *_, **__: iter([answer]))
+    asked = asks.CellsRequest(centre=(0, 0), half=(1, 1), seconds=1e-9)
+    with pytest.raises(error, match=text):
+        finished(session.cells(asked, Job(60.0)))

@@ -32,6 +32,8 @@ from inscape.runtime.deadline import now
 
 #: Inputs of a function, at most, and networks of one trial.
 MOST, NETWORKS = 5, 100
+#: Seconds that one trial may take.
+SECONDS = 60.0
 #: Points at which the network along the line is drawn.
 DRAWN = 241
 
@@ -179,7 +181,7 @@ def trial_facts(query: TrialRequest) -> Answer:
     yield
     outcomes, _ = trials(
         table, [(query.width, query.depth)], networks=query.networks, seed=query.seed,
-        until=now() + 60.0, threads=1, quiet=True,
+        until=now() + SECONDS, threads=1, quiet=True,
     )  # fmt: skip
     return {
         "size": named(table.n, query.width, query.depth),

@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from inscape._core import NotApplicable
 from inscape.explorer.class_pieces import class_pieces
-from inscape.explorer.jobs import last_of
+from inscape.explorer.jobs import TimeSpentError, last_of
 from inscape.explorer.planes import ExploredPlane
 from inscape.explorer.raster import painted
 from inscape.explorer.subject import ExploredNetwork, ExploredSubject
@@ -163,6 +164,10 @@ def cut_in_time(
         seconds=seconds * 0.4, memory=MEMORY,
     )  # fmt: skip
     middle = yield from last_of(steps)
+    if isinstance(middle, NotApplicable):
+        raise ValueError(f"this window cannot be cut: {middle.reason}.")
+    if middle is None:  # nothing was covered in time
+        raise TimeSpentError
     assert isinstance(middle, PlaneRegions)
     return middle
 
