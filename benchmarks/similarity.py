@@ -1,4 +1,4 @@
-"""How fast networks are compared, beside plain PyTorch.
+"""How fast networks are compared and compressed, beside plain PyTorch and scikit-learn.
 
     python benchmarks/similarity.py                    # smaller examples of the maps, a minute
     python benchmarks/similarity.py --examples 10000   # the maps as the bar has them, ten minutes
@@ -15,14 +15,17 @@ import statistics
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
 from bars import bar, threads
 from torch import Tensor
 
+from inscape.compression import k_means
 from inscape.functional.jacobians import jacobians
 from inscape.models import image_net
+from inscape.sensitivity import active_subspace
 from inscape.similarity import linear_alignment, map_alignment
 
 
@@ -102,10 +105,70 @@ def linear_alignment_bar(_: int) -> None:
     bar(f"{name}, memory of n x n kernels by ours", memory["kernels"] / memory["ours"], at_least=10)
 
 
+def k_means_bar(_: int) -> None:
+    """Time k-means at k = 100 on 60,000 x 785 against scikit-learn's mini-batches."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    draw = torch.Generator().manual_seed(0)
+    centres = 2 * torch.randn(200, 785, generator=draw)
+    labels = torch.randint(200, (60_000,), generator=draw)
+    x = centres[labels] + torch.randn(60_000, 785, generator=draw)
+    found: dict[str, list[float]] = {"ours": [], "sklearn": []}
+
+    def ours() -> None:
+        found["ours"].append(k_means(x, 100, seed=len(found["ours"])).inertia)
+
+    def sklearn() -> None:
+        peer = MiniBatchKMeans(100, random_state=len(found["sklearn"]))
+        found["sklearn"].append(float(peer.fit(x.numpy()).inertia_))
+
+    times = taken(5, ours=ours, sklearn=sklearn)
+    inertia = {side: statistics.median(values) for side, values in found.items()}
+    name = "k_means, k = 100, 60000 x 785"
+    bar(f"{name}, our time by MiniBatchKMeans", times["ours"] / times["sklearn"], at_most=1.1)
+    bar(f"{name}, our inertia by its", inertia["ours"] / inertia["sklearn"], at_most=1.01)
+
+
+def active_subspace_bar(examples: int) -> None:
+    """Time ``active_subspace`` of a "simple" network against gradients and decompositions."""
+    x = torch.randn(examples + examples // 2, 3, 32, 32, dtype=torch.float64)
+    net, wide = image_net("simple").double(), x[0].numel()
+    room = 8 * 10 * wide * max(examples, wide)
+
+    def gradients() -> Tensor:
+        return torch.cat([jacobians(net, batch) for batch in torch.split(x[:examples], 100)])
+
+    def plain() -> None:
+        found = gradients()
+        for j in range(10):
+            own = found[:, j]
+            torch.linalg.eigh(own @ own.T if examples < wide else own.T @ own)
+
+    def two_passes() -> None:
+        basis = torch.randn(wide, 30, dtype=torch.float64)
+        for _ in range(2):
+            for batch in torch.split(x[:examples], 100):
+                found = jacobians(net, batch)
+                for j in range(10):
+                    found[:, j].T @ (found[:, j] @ basis)
+
+    def ours(method: str) -> object:
+        return active_subspace(net, x, points=examples, method=method, resamples=0, room=room)
+
+    works = {"exact": plain, "randomised": two_passes}
+    for (method, peer), most in zip(works.items(), (1.2, 1.3), strict=True):
+        times = taken(1, ours=partial(ours, method), plain=peer)
+        name = f"active_subspace, {method}, {examples} examples"
+        bar(f"{name}, our time by that of plain torch", times["ours"] / times["plain"],
+            at_most=most)  # fmt: skip
+
+
 #: By name: what is measured, given the number of examples of the maps.
 BENCHMARKS: dict[str, Callable[[int], None]] = {
     "linear_alignment": linear_alignment_bar,
     "map_alignment": map_alignment_bar,
+    "k_means": k_means_bar,
+    "active_subspace": active_subspace_bar,
 }
 
 

@@ -17,6 +17,7 @@ long as all other settings together.
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -61,6 +63,10 @@ LOADED = (
     "report/look/test_watch.py",
     "runtime",
 )
+
+#: Seconds after which a setting is stopped and has failed: behind the work of others, tests of the
+#: lowest priority may get no time at all.
+LIMIT = 1800.0
 
 #: A process that is busy, and as nice as the tests beside it: one of higher priority would leave
 #: them a hundredth of a core.
@@ -225,19 +231,34 @@ def run(setting: Setting, tests: Sequence[str], logs: Path) -> Outcome:
     begin = time.monotonic()
     try:
         with log.open("w") as file:
-            code = subprocess.run(
-                command(setting, tests), cwd=ROOT, env=environment, stdout=file, stderr=file
-            ).returncode
+            code = _ended(command(setting, tests), env=environment, stdout=file, stderr=file)
     finally:
         for process in busy:
             process.kill()
             process.wait()
     found = counts(log.read_text(errors="replace"))
-    if code and not found["failed"]:
-        found["failed"] = 1  # pytest itself has ended badly
-    note = f"see {log}" if code else ""
+    if code != 0 and not found["failed"]:
+        found["failed"] = 1  # pytest itself has ended badly, or not at all
+    note = "" if code == 0 else f"see {log}"
+    if code is None:
+        note = (
+            f"no end in {LIMIT / 60:.0f} minutes, which other work on this machine may do; {note}"
+        )
     seconds = time.monotonic() - begin
     return Outcome(setting=setting.name, seconds=seconds, note=note, **found)
+
+
+def _ended(words: Sequence[str], **options: Any) -> int | None:
+    """Run a command to its end and return its exit code; None if it was stopped at the limit."""
+    process = subprocess.Popen(words, cwd=ROOT, start_new_session=True, **options)
+    try:
+        return process.wait(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:  # with the processes that its tests have started
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def line(outcome: Outcome) -> str:
@@ -259,10 +280,16 @@ def main() -> int:
     logs = Path(tempfile.mkdtemp(prefix="elsewhere-"))
     head = f"{'setting':62} {'passed':>7} {'failed':>7} {'skipped':>8} {'time':>10}"
     outcomes = []
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(lambda setting: run(setting, options.tests, logs), chosen):
-            print(line(outcome), flush=True)  # noqa: T201
-            outcomes.append(outcome)
+    # what has two busy processes of its own goes last and alone: beside a setting of usual priority
+    # it would get next to nothing
+    for jobs, part in (
+        (options.jobs, [setting for setting in chosen if not setting.beside]),
+        (1, [setting for setting in chosen if setting.beside]),
+    ):
+        with ThreadPoolExecutor(jobs) as pool:
+            for outcome in pool.map(lambda setting: run(setting, options.tests, logs), part):
+                print(line(outcome), flush=True)  # noqa: T201
+                outcomes.append(outcome)
     print("\n".join(["", head, *map(line, outcomes)]))  # noqa: T201
     return int(not outcomes or not all(outcome.is_good for outcome in outcomes))
 

@@ -32,9 +32,10 @@ NOT_RUN = {
         "trains for minutes: tests/contract runs every experiment at smoke",
     r"^inscape reproduce \w+ --dry-run": "needs MNIST: tests/cli/test_reproduce.py makes dry runs",
     r"--verify\b": "reruns cells of minutes from committed records: tests/lab verifies quick ones",
-    r"^inscape (look|sweep) .*\b(\w+\.(py|pt|pt2|onnx|npz|csv|safetensors)|ckpts/|module:)":
+    r"^inscape \w+ .*(\.(py|pt2?|onnx|npz|csv|safetensors)\b|\bckpts/|\bmodule:)":
         "needs files of the reader's own",
     r"^inscape look$": "takes some 40 s: make look and tests/cli/test_example.py run it",
+    r"^inscape explore$": "serves a page until it is stopped: tests/explorer asks it",
     r"^inscape data fetch": "downloads",
     r"^inscape look --boolean": "compiles kernels for half a minute: tests/cli/test_boolean.py",
 }  # fmt: skip

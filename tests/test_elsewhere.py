@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,34 @@ def test_no_test_or_a_broken_pytest_is_no_success(tmp_path, monkeypatch):
         elsewhere, "command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"]
     )
     assert run(Setting(name="x"), [], tmp_path).failed == 1
+
+
+def test_a_setting_that_does_not_end_is_stopped_with_all_that_it_started(tmp_path, monkeypatch):
+    mark = tmp_path / "pid"
+    child = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(900)"
+    parent = (
+        "import os, subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', {child!r}])\n"
+        f"while not os.path.exists({str(mark)!r}) or not open({str(mark)!r}).read():\n"
+        "    time.sleep(0.01)\n"
+        "time.sleep(900)\n"
+    )
+    monkeypatch.setattr(elsewhere, "command", lambda *_: [sys.executable, "-c", parent])
+    begin = elsewhere.subprocess.Popen
+
+    class Begun(begin):
+        def wait(self, timeout=None):
+            while timeout and not (mark.exists() and mark.read_text()):
+                time.sleep(0.01)  # the limit counts from there, however slow the machine is
+            return super().wait(timeout and 0.0)
+
+    monkeypatch.setattr(elsewhere.subprocess, "Popen", Begun)
+    outcome = run(Setting(name="x"), [], tmp_path)
+    assert outcome.failed == 1
+    assert outcome.note.startswith("no end in 30 minutes")
+    state = Path(f"/proc/{mark.read_text()}/stat")
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
 
 
 def test_busy_processes_end_with_the_tests(tmp_path, monkeypatch):

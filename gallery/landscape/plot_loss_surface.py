@@ -22,9 +22,9 @@ nets = [mlp(2, 16, 16, 1, seed=seed, dtype=torch.float64) for seed in range(3)]
 runs = [fit(net, data.x, data.y, lr=0.05, momentum=0.9, epochs=200, record=10) for net in nets]
 path = runs[0].trajectory
 planes = [{"trajectory": path, "plane": "random"}, {"trajectory": path}, {"others": nets[1:]}]
+results = [loss_surface(nets[0], data.x, data.y, grid=17, **plane) for plane in planes]
 with styled():
     figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
-    for ax, plane in zip(axes, planes, strict=True):
-        result = loss_surface(nets[0], data.x, data.y, grid=17, **plane)
+    for ax, result in zip(axes, results, strict=True):
         draw(result, ax)
 plt.show()

@@ -6,6 +6,7 @@ from torch import nn
 
 from inscape._core.precision import to_precision
 from inscape.errors import UnsupportedModelError
+from inscape.functional.precision import in_precision
 from inscape.kernels import neighbours, tangent_kernel
 from inscape.landscape import hessian_trace
 from inscape.loaders import open_model
@@ -55,6 +56,16 @@ def test_an_opened_model_is_the_same_function_in_double_precision():
     norms = gradient_norm(opened, x).norms
     rows = [torch.func.jacrev(lambda z: by_hand(model, z[None])[0])(row).norm() for row in x]
     torch.testing.assert_close(norms, torch.stack(rows))
+
+
+@pytest.mark.parametrize("others", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_precision_of_a_model_is_that_of_its_weights_whatever_its_buffers_have(dtype, others):
+    model = nn.Linear(2, 1, dtype=dtype).eval()
+    model.register_buffer("mean", torch.zeros(2, dtype=others))
+    f, x, converted = in_precision(model, torch.ones(3, 2, dtype=dtype), "float64")
+    assert {tensor.dtype for tensor in f.state_dict().values()} == {x.dtype} == {torch.float64}
+    assert converted == ("float32" if torch.float32 in (dtype, others) else None)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

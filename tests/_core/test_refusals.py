@@ -31,6 +31,15 @@ class Masked(nn.Module):
         return self.layer(x) * mask
 
 
+class OfDictionary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, batch):
+        return self.layer(batch["image"] + batch["other"])
+
+
 class Yields(nn.Module):
     def forward(self, x):
         yield x
@@ -54,6 +63,8 @@ CASES = {
     "missing argument": (Masked(), X, r"its forward needs 'mask' as well: name all inputs, inputs "
         r"= \{\"x\": x, \"mask\": mask\}; net = inscape.adapt\(model, inputs=inputs\)"),
     "hidden state": (WithState(), SEQUENCES, r"forward needs 'state' as well.*fixed=\{\"state\": "),
+    "a dictionary": (OfDictionary(), X, r"looks up batch\['image'\]: name all entries, inputs = "
+        r"\{\"batch\": \{\"image\": ..., \"other\": ...\}\}; net = inscape.adapt\(model, inp"),
     "images without channels": (CONV, IMAGES, r"convolution of 1 channel, .* x\[:, None\] puts"),
     "flat images": (CONV, IMAGES.flatten(1), r"\(n, 1, size, size\): reshape.*--input-shape"),
     "channels last": (COLOUR, torch.randn(6, 8, 8, 3), r"channels are last: x.movedim\(-1, 1\)"),
@@ -71,6 +82,9 @@ CASES = {
     "complex": (Calls(lambda f, x: torch.fft.fft(f(x))), X, r"with .real, .imag or"),
     "class numbers": (Calls(lambda f, x: f(x).argmax(1)), X, r"scores or logits, not"),
     "a dtype inside": (Calls(lambda f, x: f(x.double())), X, r"make no tensors of a fixed dtype"),
+    "time first": (Calls(lambda f, x: f(x)[-1]), SEQUENCES, r"use batch_first=True, or let a mo"),
+    "time first again": (Calls(lambda f, x: f(x).mT.transpose(0, 1)), SEQUENCES,
+        r"keep the batch dimension first, end its forward with .transpose\(0, 1\)"),
     "an error of its own": (Calls(lambda f, x: 1 / 0), X, r"raised ZeroDivisionError: .* mend the"),
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ from inscape.regions import line_regions
 GRAPHS = (
     "lipschitz", "boundary", "closed_regions", "line_regions", "local_maps", "plane_regions",
     "region_at", "region_bounds", "region_evolution", "tropical", "weights_product",
-    "spectral_norm", "slice_difference",
+    "spectral_norm", "slice_difference", "region_sharing", "saliency",
 )  # fmt: skip
 
 

@@ -20,11 +20,11 @@ def test_the_same_weights_every_time():
     assert "40 epochs of Adam at learning rate 0.001, batches of 64, seed 0" in one.notes[0]
 
 
-#: A look whose minute is twelve seconds of this processor, and not longer on a loaded machine.
+#: A look whose minute is six seconds of this processor, and not longer on a loaded machine.
 QUICKLY = """
 import time
 seconds = time.process_time
-time.monotonic = time.perf_counter = time.process_time = lambda: 5 * seconds()
+time.monotonic = time.perf_counter = time.process_time = lambda: 10 * seconds()
 from inscape.cli import main
 main()
 """

@@ -93,6 +93,7 @@ EVERYWHERE = {
     *("effective_rank", "fisher_rao_norm", "parameter_norm", "spectral_norm"),
     *("boundary", "line_regions", "plane_regions", "region_at"),
     *("effective_length_scale", "extrapolation", "robustness"),
+    *("active_subspace", "local_minimum", "region_sharing", "saliency"),
 }
 
 #: All work for the network and the least for its baselines, which are not compared: no number
@@ -152,7 +153,8 @@ def _weights(sizes, rng):
 def test_deep_networks(numbers, style):
     expected = numbers("Ours")
     assert set(expected) == EVERYWHERE
-    assert all(summary["value"] > 0 for summary in expected.values())
+    alone = expected["region_sharing"]["value"]  # that of few points, none of which shares a region
+    assert alone == 0 < min(v["value"] for k, v in expected.items() if k != "region_sharing")
     results = {name: dict(summary) for name, summary in numbers(style).items()}
     if style == "WithBuffers":  # no path norm of buffers that are added: said in the basis alone
         assert results["parameter_norm"].pop("basis") == "267 parameters"

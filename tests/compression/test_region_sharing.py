@@ -8,6 +8,17 @@ from inscape.compression import region_sharing
 from inscape.regions import local_maps
 
 
+class Beside(nn.Module):
+    """The sum of two networks."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x):
+        return self.first(x) + self.second(x)
+
+
 def test_regions_are_those_of_equal_patterns():
     f, x = dense(2, 6, 6, 3), points(200, 2)
     result, maps = region_sharing(f, x), local_maps(f, x)
@@ -54,6 +65,38 @@ def test_linear_network_has_one_region_and_a_repeated_point_shares_its_own():
     alone, twice = (region_sharing(dense(40, 300, 1), z) for z in (x, torch.cat([x, x[:1]])))
     assert alone.summary().value == 0
     assert_close(torch.tensor(twice.summary().value), torch.tensor(2 / 6))
+
+
+@pytest.mark.parametrize("far", [0.0, 1e8, 1e17])
+def test_maps_are_counted_rightly_however_far_the_points_are(far):
+    # beyond 1e5 intercepts are the difference of numbers that are far larger
+    first, last = nn.Linear(1, 2).double(), nn.Linear(2, 1).double()
+    with torch.no_grad():
+        first.weight.copy_(torch.tensor([[1.0], [-1.0]]))
+        first.bias.copy_(torch.tensor([0.3, 0.7]))
+        last.weight.copy_(torch.tensor([[1.1, -0.3]]))
+        last.bias.fill_(0.123)
+    f = nn.Sequential(first, nn.ReLU(), last).eval()
+    x = points(9, 1).abs() + far + 1
+    for z, maps in ((x, 1), (-x, 1), (torch.cat([x, -x]), 2)):
+        assert region_sharing(f, z).distinct == (maps, maps)
+    near = torch.tensor([[0.1], [0.2]], dtype=torch.float64)  # a third map, where both are on
+    assert region_sharing(f, torch.cat([near, x, -x])).maps.tolist() == [0, 0, *[1] * 9, *[2] * 9]
+
+
+def test_regions_that_share_a_map_far_away_share_it():
+    # units at -1, 0 and 1 that add nothing: four regions, of which the outer have far points alone
+    first, last = nn.Linear(1, 3).double(), nn.Linear(3, 2).double()
+    with torch.no_grad():
+        first.weight.fill_(1.0)
+        first.bias.copy_(torch.tensor([-1.0, 0.0, 1.0]))
+        last.weight.fill_(0.0)
+    f = nn.Sequential(first, nn.ReLU(), last).eval()
+    skip = Beside(f, nn.Linear(1, 2).double()).eval()
+    x = torch.tensor([[-0.5], [0.5], [-3e9], [-5e9], [7e9]], dtype=torch.float64)
+    result = region_sharing(skip, x)
+    assert result.regions.tolist() == [0, 1, 2, 2, 3]
+    assert result.maps.tolist() == [0] * 5
 
 
 def test_fraction_is_of_the_points_that_were_drawn():

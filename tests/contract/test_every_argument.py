@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from cases import CASES
+from fuzz.ownership import ours
 from inscape._core import UnsupportedModelError, instruments
 from inscape.smoothness import gradient_norm
 from same import assert_same
@@ -104,6 +105,23 @@ def test_quantised_models_are_refused_for_what_they_are(name):
     data = (x, y) if REGISTER[name].wants_labels else (x,)
     with pytest.raises(UnsupportedModelError, match=r"found the quantised layer '0' \(Linear\)"):
         REGISTER[name].function(quantised, *data)
+
+
+#: What no setting of any instrument is.
+WRONG = (object(), 1j, b"x", [object()], (1.0, "a", None), {"a": object()}, 10**30)
+
+
+@pytest.mark.parametrize("name", REGISTER)
+def test_settings_of_other_types_are_refused_in_our_words(unchecked, name):
+    net, x, y = CASES["two-layer"]()
+    given = REGISTER[name].example(net, x, y)
+    data = (x, y) if REGISTER[name].wants_labels else (x,)
+    parameters = inspect.signature(REGISTER[name].function).parameters.values()
+    for setting in (p.name for p in parameters if p.kind is p.KEYWORD_ONLY):
+        for value in WRONG:
+            with pytest.raises((TypeError, ValueError)) as caught:
+                REGISTER[name].function(net, *data, **{**given, setting: value})
+            assert ours(caught.value), f"{setting}={value!r}: {caught.value!r}"
 
 
 @pytest.mark.parametrize("name", REGISTER)

@@ -17,6 +17,7 @@ REGISTER = {
 }
 #: Settings with which each takes several steps in little time.
 SETTINGS = {
+    "active_subspace": {"resamples": 5},
     "boundary": {},
     "effective_length_scale": {"lines": 20, "knots": 5, "resamples": 20},
     "extrapolation": {"points": 40},
@@ -31,6 +32,7 @@ SETTINGS = {
     "line_regions": {"pairs": 20},
     "lipschitz": {"points": 20},
     "local_maps": {"points": 40},
+    "local_minimum": {"dense": 0, "products": 5},
     "path_length": {"pairs": 20, "knots": 12},
     "plane_regions": {},
     "region_at": {},
@@ -44,6 +46,7 @@ SETTINGS = {
 }
 #: The field whose rows are the samples.
 SAMPLES = {
+    "active_subspace": None,  # of more gradients, and with other points held out
     "boundary": None,  # windows are wider, and each is cut anew
     "effective_length_scale": "variances",
     "extrapolation": None,  # its queries come in their own order: see its own tests
@@ -58,6 +61,7 @@ SAMPLES = {
     "line_regions": "slopes",
     "lipschitz": None,  # chords, of which the steepest is kept
     "local_maps": "values",
+    "local_minimum": None,  # ever more samples, which are no part of the result
     "path_length": "lengths",
     "plane_regions": None,  # as boundary
     "region_at": None,  # one point

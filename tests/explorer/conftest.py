@@ -34,6 +34,20 @@ def explored_case(*widths: int, n: int = 12, other: bool = False, **more: Any) -
     return explored_subject(prepared, code="", other=second)
 
 
+def trained_case(other: bool = False) -> ExploredSubject:
+    """Return a network 4-8-3 with its recorded training of six steps."""
+    x = points(24, 4)
+    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
+    run = fit(
+        dense(4, 8, 3, seed=3), x, y, loss="cross_entropy", lr=0.3, epochs=6, record=1,
+        progress=False,
+    )  # fmt: skip
+    data = open_data((x, y), labels="classes", dtype="float64")
+    prepared = prepare(run.model, data, only="plane_regions", explain=(), page=False)
+    second = (dense(4, 8, 3, seed=4), "another", "") if other else None
+    return explored_subject(prepared, code="", trajectory=run.trajectory, other=second)
+
+
 @pytest.fixture(scope="session")
 def subject() -> ExploredSubject:
     """Return a network 4-8-8-3 with three classes, and another beside it."""
@@ -49,15 +63,7 @@ def session(subject: ExploredSubject) -> Session:
 @pytest.fixture(scope="session")
 def trained() -> Session:
     """Return the session of a network 4-8-3 with its recorded training of six steps."""
-    x = points(24, 4)
-    y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
-    run = fit(
-        dense(4, 8, 3, seed=3), x, y, loss="cross_entropy", lr=0.3, epochs=6, record=1,
-        progress=False,
-    )  # fmt: skip
-    data = open_data((x, y), labels="classes", dtype="float64")
-    prepared = prepare(run.model, data, only="plane_regions", explain=(), page=False)
-    return Session(explored_subject(prepared, code="", trajectory=run.trajectory))
+    return Session(trained_case())
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from inscape.explorer import requests as asks
 from inscape.explorer.cells import at_centroids
 from inscape.explorer.class_pieces import class_pieces, crossed_cells
 from inscape.explorer.jobs import Job
-from inscape.explorer.raster import pixels_of
+from inscape.explorer.raster import LONGEST, pixels_of
 from inscape.explorer.session import Session
 from inscape.regions import plane_regions
 from inscape.sensitivity import active_subspace
@@ -268,3 +268,6 @@ def test_no_more_pixels_than_there_is_time_for():
     assert pixels_of(100, 100, 1e-3, 1.0) == (31, 31)
     width, height = pixels_of(300, 150, 1e-3, 1.0)
     assert width * height <= 1000
+    assert pixels_of(200, 200, 0.02, 0.3) == (12, 12)  # a slow network has a coarse raster
+    width, height = pixels_of(200, 200, 1.5, 0.3)  # and a very slow one a coarser one, in time
+    assert 1 <= width * height * 1.5 <= LONGEST

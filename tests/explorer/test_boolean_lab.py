@@ -9,9 +9,11 @@ from pydantic import ValidationError
 from inscape._core.anytime import finished
 from inscape.boolean import changes, points, table
 from inscape.explorer.boolean_lab import (
+    FunctionFigureRequest,
     FunctionRequest,
     TrialRequest,
     function_facts,
+    function_figure,
     trial_facts,
 )
 
@@ -83,3 +85,9 @@ def test_trials_count_networks_and_are_repeatable():
     ]
     assert all(0 < each["solved"] <= 8 == each["networks"] for each in first["trials"])
     assert all(each["low"] <= each["fraction"] <= each["high"] for each in first["trials"])
+
+
+@pytest.mark.parametrize("of", ["line", "spectrum"])
+def test_line_and_spectrum_are_drawn_by_the_library(of):
+    asked = FunctionFigureRequest(bits="0110", of=of, format="pdf")
+    assert bytes(finished(function_figure(asked))[1]["file"]).startswith(b"%PDF")

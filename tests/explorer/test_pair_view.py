@@ -116,7 +116,7 @@ def test_without_another_network_the_error_says_how_to_give_one():
     session = Session(explored_case(3, 5, 2))
     asked = asks.CellsRequest(centre=(0, 0), half=(1, 1))
     with pytest.raises(ValueError, match="found none: run inscape explore --with OTHER"):
-        finished(pair_cells(session.subject, session.plane_of(asked), asked, Job(9.0)))
+        finished(pair_cells(session, asked, Job(9.0)))
 
 
 def test_a_second_network_in_another_precision_is_compared():
@@ -127,5 +127,25 @@ def test_a_second_network_in_another_precision_is_compared():
     session = Session(subject)
     plane = session.plane_of(asks.PlaneRequest())
     asked = asks.CellsRequest(centre=plane.centre, half=plane.half)
-    answer, _ = finished(pair_cells(subject, plane, asked, Job(30.0)))
+    answer, _ = finished(pair_cells(session, asked, Job(30.0)))
     assert answer["exact"]
+
+
+def test_the_raster_of_both_is_that_of_each(ask, session, window):
+    asked = {**window, "width": 60, "height": 40, "seconds": 10}
+    facts, both = ask("pair/raster", **asked)
+    assert (facts["width"], facts["height"]) == (60, 40)
+    for name, network in (("classes", "first"), ("otherClasses", "other")):
+        assert both[name].tolist() == ask("raster", **asked, network=network)[1]["classes"].tolist()
+    assert (both["classes"] != both["otherClasses"]).any()
+    cells, _ = ask("pair/cells", **window)
+    assert 0.5 * cells["largest"] < both["differences"].max() <= cells["largest"] * (1 + 1e-6)
+
+
+def test_the_figure_is_of_both_networks_alone(ask, client, window):
+    both, _ = ask("pair/cells", **window)
+    assert ask("pair/figure", view=both["view"])[1]["file"].tobytes().startswith(b"%PDF")
+    one, _ = ask("cells", **window)
+    answer = client.post("/api/pair/figure", json={"view": one["view"]})
+    assert answer.status_code == 400
+    assert "of a single network" in answer.json()["error"]

@@ -50,13 +50,21 @@ def test_an_item_has_the_verdicts_of_its_records(pages):
 
 def test_a_figure_is_drawn_for_light_and_for_dark_paper(pages):
     light, dark = (
-        bytes(finished(pages.figure(REQUEST.model_copy(update={"dark": dark})))[1]["svg"]).decode()
+        bytes(finished(pages.figure(REQUEST.model_copy(update={"dark": dark})))[1]["file"]).decode()
         for dark in (False, True)
     )  # fmt: skip
     assert light.lstrip().startswith("<?xml") or light.lstrip().startswith("<svg")
     assert DARK[INK] in dark
     assert DARK[INK] not in light
     assert "<script" not in light
+
+
+def test_a_figure_is_drawn_as_pdf_and_png(pages):
+    for format, magic in (("pdf", b"%PDF"), ("png", b"\x89PNG")):
+        asked = REQUEST.model_copy(update={"format": format, "dark": True})
+        facts, arrays = finished(pages.figure(asked))
+        assert facts["drawn"]
+        assert bytes(arrays["file"]).startswith(magic)
 
 
 def test_letters_without_a_colour_are_light_on_dark_paper():

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,10 @@ from inscape.explorer.saved_slice import saved_slice
 from inscape.explorer.session import Session
 from inscape.explorer.wire import unpacked
 
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
 
 @pytest.fixture(scope="module")
 def page(session):
@@ -33,6 +38,10 @@ def parts(page):
     style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]
     script = re.search(r"<script>(.*?)</script>", page, re.DOTALL)[1]
     return data, style, script
+
+
+def saved_parts(page):
+    return unpacked(gzip.decompress(b64decode(parts(page)[0])))
 
 
 def test_the_policy_allows_this_script_and_this_style_alone(page):
@@ -110,6 +119,19 @@ def test_names_in_the_title_are_shown_and_not_obeyed(page):
     assert "\u202e" not in saved
 
 
+def test_names_in_the_data_of_the_file_are_shown_and_not_obeyed():
+    subject = explored_case(3, 5, 2)
+    hostile = "\u202e<img src=x onerror=alert(1)>\ud800\x1b[31m</script>"
+    subject.title, subject.other_title, subject.code = hostile, hostile, f"# {hostile}"
+    subject.data = replace(subject.data, names=(hostile, hostile))
+    session = Session(subject)
+    facts, _ = saved_parts(finished(saved_slice(session, asks.SavedRequest()))[0].decode())
+    text = json.dumps(facts, ensure_ascii=False)
+    assert not CONTROL.search(text)
+    assert "\\u202e<img src=x" in facts["session"]["title"]  # as it is; the page shows it as text
+    assert facts["session"]["classes"][0].startswith("\\u202e<img")
+
+
 def test_fewer_cells_are_kept_until_the_file_is_small_enough(session, monkeypatch):
     whole = finished(saved_slice(session, asks.SavedRequest()))
     script = len(bundled("saved.js"))
@@ -129,8 +151,7 @@ def test_a_network_that_is_not_piecewise_linear_is_saved_as_a_raster():
     session = Session(explored_case(3, 5, 2, act=torch.nn.Tanh))
     page, facts = finished(saved_slice(session, asks.SavedRequest()))
     assert facts["cells"] == 0
-    data, _, _ = parts(page.decode())
-    kept, arrays = unpacked(gzip.decompress(b64decode(data)))
+    kept, arrays = saved_parts(page.decode())
     assert kept["levels"] == []
     assert not kept["session"]["exact"]
     assert len(arrays["raster0/classes"]) == kept["rasters"][0]["width"] ** 2

@@ -25,4 +25,5 @@ def test_fullest_regions_stand_first():
     ax = draw(result)
     heights = ax.lines[0].get_ydata().tolist()
     assert heights == sorted(torch.bincount(result.regions).tolist(), reverse=True)
-    assert ax.get_title() == f"{result.summary().value:.1%} of 60 points share a linear region"
+    fraction = f"{result.summary().value:.1%}"
+    assert ax.get_title() == f"{fraction} of 60 points lie with others in a region"

@@ -120,7 +120,7 @@ def test_one_point_has_no_correlation():
 def test_refusals_and_what_does_not_apply():
     model, way = trained(2, 6, 1)
     assert "it needs a recorded training" in kernel_drift(model, X).status
-    with pytest.raises(ValueError, match=r"must name at least one checkpoint, found none: pass"):
+    with pytest.raises(ValueError, match=r"must hold at least one number, found none: pass"):
         kernel_drift(model, X, trajectory=way, steps=[])
     with pytest.raises(ValueError, match=r"step 3 is no checkpoint, the nearest before it is 0"):
         kernel_drift(model, X, trajectory=way, steps=[3])

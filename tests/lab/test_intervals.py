@@ -150,7 +150,7 @@ def test_what_runs_give_together_is_judged_over_resampled_sets():
     assert (rare.low, rare.high) == (3.0, 5.0)
     some = resampled(2.0, [1.0, 2.0, math.nan], 3)
     assert (some.low, some.high) == (1.0, 2.0)
-    assert some.interval == "binomial"
+    assert some.interval == "resampled"
 
 
 def test_what_was_found_once_has_no_interval():

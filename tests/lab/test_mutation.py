@@ -115,10 +115,17 @@ def test_a_permuted_setting_keeps_all_others_and_all_values():
     assert [r.values["y"] for r in after] != [r.values["y"] for r in before]
 
 
+def test_levels_that_are_not_compared_stay_where_they_are():
+    before = records()
+    after = permuted(before, "size", np.random.default_rng(0), (1, 3))
+    moved = {a.settings["size"] for a, b in zip(before, after, strict=True) if a.values != b.values}
+    assert moved == {1, 3}
+
+
 def test_a_slope_is_lost_when_its_setting_is_permuted_and_a_mean_is_not():
     slope = trend(effect="size")
     mean = Trend(name="m", says="It is.", of="some", side="above", effect="size")
-    shares = shares_of_permutations([slope, mean], records(8), analyse, draws=100)
+    shares = shares_of_permutations([slope, mean], records(8), analyse, "size", draws=100)
     assert shares["t"] <= 0.06  # a t test at 2.5% with 100 draws
     assert shares["m"] == 1.0
 
@@ -135,7 +142,8 @@ def test_a_kept_share_is_what_comes_out():
     again = permutation_shares("courtois/theorem-3", Store(RESULTS, mends=False), draws=3)
     assert set(again) == {
         f"courtois/theorem-3/{claim.name}"
-        for claim in with_effect(catalogue.experiment("courtois/theorem-3"))
+        for claims in with_effect(catalogue.experiment("courtois/theorem-3")).values()
+        for claim in claims
     }
     assert all(row["share"] == 0 for row in again.values())
 

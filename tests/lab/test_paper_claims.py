@@ -67,5 +67,8 @@ def test_coverage_is_said_in_a_sentence(monkeypatch):
     assert coverage("p") == (
         "Of its 3 claims in words 2 are judged here, 1 of them in part; 1 not built yet."
     )
+    assert coverage("p", {"p/t/b", "p/t/x"}) == (
+        "Of its 3 claims in words 1 are judged here; 1 not run yet; 1 not built yet."
+    )
     monkeypatch.setattr("inscape.lab.paper_claims.published_claims", lambda paper: iter(()))
     assert coverage("p") == ""

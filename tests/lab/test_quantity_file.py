@@ -1,10 +1,12 @@
 """Quantities kept beside the records: those of today's analysis, and none is lost in the file."""
 
 import math
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 
+from inscape.lab import catalogue
 from inscape.lab.experiment import Estimate
 from inscape.lab.experiment_outcome import stored_outcome
 from inscape.lab.quantity_file import FILE, from_plain, read_quantities, to_plain
@@ -49,3 +51,24 @@ def test_every_experiment_with_a_verdict_has_its_quantities():
     kept = read_quantities(RESULTS / FILE)
     assert len(kept) > 80
     assert all(kept.values())
+
+
+def whole_scales(runs, counts):
+    """Return the scales of an experiment all of whose cells have a record."""
+    scales = ("laptop", "paper")
+    wanted = {scale: len(runs.cells(runs.axes(scale))) for scale in scales if runs.axes(scale)}
+    return {scale for scale, cells in wanted.items() if 0 < cells <= counts[scale]}
+
+
+def test_every_experiment_with_all_its_records_is_kept():
+    """Or its claims would be neither judged nor mutated by the tests."""
+    counts = defaultdict(Counter)
+    for name, scale, _ in Store(RESULTS, mends=False).places():
+        counts[name][scale] += 1
+    kept = read_quantities(RESULTS / FILE)
+    for listing in catalogue.experiments():
+        source = catalogue.source(listing.id)
+        whole = whole_scales(catalogue.experiment(source), counts[source])
+        claims = catalogue.experiment(listing.id).claims
+        if any(whole & set(claim.scales) for claim in claims):
+            assert listing.id in kept, f"{listing.id}: run python -m inscape.lab.quantity_file"

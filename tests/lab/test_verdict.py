@@ -1,6 +1,7 @@
 """The rule of the verdicts, case by case, with its sentences."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,19 @@ def test_sentences_of_a_number():
         "alone) reaches across it; about 26 units would decide at the margin of 0.1."
     )
     assert open_ended.seeds == 26
+
+
+def test_no_number_of_runs_is_promised_where_sets_of_a_given_size_are_judged():
+    sets = estimate(0.5, 0.3, se=0.2, n=40, interval="resampled")
+    number = judgement(value(tolerance=0.1), sets)
+    assert (number.verdict, number.seeds) == ("inconclusive", None)
+    assert "another 40 runs may land on either side of the margin of 0.1." in number.reason
+    side = judgement(trend(bound=0.4), sets)
+    assert (side.verdict, side.seeds) == ("inconclusive", None)
+    assert side.reason.endswith(
+        "reaches across the bound; another 40 runs may land on either side."
+    )
+    assert judged(trend(bound=0.4), replace(sets, low=0.45))[0] == "reproduced"
 
 
 def test_both_errors_count():

@@ -235,6 +235,21 @@ def test_images_as_outputs_have_no_labels():
     assert together(model, (ROWS, DIGITS), labels="none")[1] is None
 
 
+@pytest.mark.parametrize("shape", [(8, 2), (2, 8)])
+def test_classes_of_pixels_or_tokens_are_no_labels_of_examples(shape):
+    model = nn.Unflatten(1, shape).eval()
+    y = (ROWS[:, :8] > 0.5).long()
+    data = together(model, (ROWS, y))[0]
+    assert (data.task, data.y, data.loss) == ("unlabelled", None, None)
+    assert sum("a class for each pixel or token: not used" in note for note in data.notes) == 1
+    with pytest.raises(DataError, match="--labels none for classes of pixels or tokens"):
+        together(model, (ROWS, y), labels="classes")
+    with pytest.raises(DataError, match="for each of the 8 columns of y, found 16"):
+        together(model, (ROWS, y), labels="regression")
+    with pytest.raises(DataError, match="for each of the 8 columns of y, found 16"):
+        together(model, (ROWS, 2 * y))  # a class 2 that no output stands for
+
+
 def test_real_labels_may_have_the_shape_of_the_outputs():
     model = nn.Unflatten(1, (2, 8)).eval()
     for y in (ROWS, ROWS.unflatten(1, (2, 8))):

@@ -197,3 +197,74 @@ def test_a_partial_module_is_told_how_to_fix_its_arguments():
     scaled = partial(made(NestedUNet), gain=2.0)
     with pytest.raises(TypeError, match=r"return inscape.adapt\(model, fixed=\{'gain': ...\}\)"):
         open_model(scaled)
+
+
+class KeepsItsState(torch.nn.Module):
+    """Goes on from the state of its last call, until a batch of another size comes."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.h = torch.nn.GRUCell(4, 3), None
+
+    def forward(self, x):
+        if self.h is None or len(self.h) != len(x):
+            self.h = x.new_zeros(len(x), 3)
+        self.h = self.cell(x, self.h)
+        return self.h
+
+
+def test_a_state_that_is_kept_from_call_to_call_is_refused():
+    with pytest.raises(ValueError, match="differ: let its forward not keep 'h' from call to call"):
+        gradient_norm(made(KeepsItsState), draw(3, 4))
+    with pytest.raises(ValueError, match="two calls with the same batch differ"):
+        tangent_kernel(made(KeepsItsState), draw(3, 4))
+
+
+class Forces(torch.nn.Module):
+    """An energy, and the forces that it exerts: minus its gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.energy = torch.nn.Sequential(
+            torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1)
+        )
+
+    def forward(self, x):
+        x = x.requires_grad_(True)
+        energy = self.energy(x)
+        (slope,) = torch.autograd.grad(energy.sum(), x, create_graph=True)
+        return {"energy": energy, "forces": -slope}
+
+
+def test_a_forward_that_takes_derivatives_is_looked_at():
+    model, x = made(Forces), draw(6, 4)
+    look = inscape.look(model, x, take="forces", only="gradient_norm", budget=60, quiet=True)
+    hessians = [torch.autograd.functional.hessian(lambda r: model.energy(r)[0], row) for row in x]
+    expected = torch.linalg.matrix_norm(torch.stack(hessians)).mean()
+    assert look.measurements[0].summary.value == pytest.approx(float(expected), rel=1e-5)
+    assert any("called with gradients enabled" in note for note in look.model.notes)
+    assert not x.requires_grad
+
+
+class ByName(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+
+    def forward(self, *, pixels, scale=1.0):
+        return scale * self.layer(pixels)
+
+
+class SecondByName(ByName):
+    def forward(self, tokens=None, pixels=None):
+        return self.layer(pixels)
+
+
+@pytest.mark.parametrize("kind", [ByName, SecondByName])
+def test_an_input_that_must_be_named_is_passed_on_by_its_name(kind):
+    model, x = made(kind), draw(6, 4)
+    named = {"pixels": x, "labels": torch.arange(6) % 3}
+    look = inscape.look(model, named, only="gradient_norm", budget=60, quiet=True)
+    norm = float(torch.linalg.matrix_norm(model.layer.weight.detach()))
+    assert look.measurements[0].summary.value == pytest.approx(norm)
+    assert any("is called with pixels=..." in note for note in look.model.notes)

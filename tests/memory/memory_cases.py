@@ -84,11 +84,13 @@ def interpolation() -> Budgeted:
     return lambda m: inscape.landscape.interpolation(net, x, y, other=other, at=at, memory=m)
 
 
-def beside_another(instrument: Callable[..., Any], rows: int = 2000) -> Callable[[], Budgeted]:
+def beside_another(
+    instrument: Callable[..., Any], rows: int = 2000, width: int = 2000
+) -> Callable[[], Budgeted]:
     """Return a call of an instrument of two networks."""
 
     def case() -> Budgeted:
-        net, other, x = broad(), broad(), drawn(rows, 8)
+        net, other, x = broad(width=width), broad(width=width), drawn(rows, 8)
         return lambda m: instrument(net, x, other=other, memory=m)
 
     return case
@@ -261,7 +263,7 @@ CASES: dict[str, Callable[[], Budgeted]] = {
     "map_alignment": beside_another(similarity.map_alignment, rows=400),
     "map_transfer": beside_another(similarity.map_transfer, rows=400),
     "layer_alignment": beside_another(similarity.layer_alignment, rows=400),
-    "mutual_neighbours": beside_another(similarity.mutual_neighbours, rows=400),
+    "mutual_neighbours": beside_another(similarity.mutual_neighbours, width=20),
     "local_maps": at_points(maps.local_maps, points=800, patterns=False),
     "local_maps, patterns": at_points(maps.local_maps, points=800, patterns=True),
     "grid_regions": grid_regions("jacobian", 14),

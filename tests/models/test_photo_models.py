@@ -9,10 +9,11 @@ from torch.nn import functional
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
+from hostile.kinds import Payload
 from inscape.errors import DataError
 from inscape.models import missing_weights, pretrained, resnet
 from inscape.models.inception_v3 import InceptionV3
-from inscape.models.pretrained import PUBLISHED
+from inscape.models.pretrained import PUBLISHED, PublishedWeights
 from inscape.models.resnet import ResNet
 from inscape.piecewise.graph.network import piecewise
 
@@ -259,6 +260,37 @@ def test_weights_are_read_from_a_file_of_the_user_by_their_hash(tmp_path, monkey
         pretrained("resnet18", file=tmp_path / "none.pth")
     with pytest.raises(ValueError, match=r"found 'resnet19': did you mean resnet18"):
         pretrained("resnet19")
+
+
+def hostile_files(mark):
+    """Yield files that are not the weights of a small network, and what is said of each."""
+    good = {"weight": torch.zeros(2, 3), "bias": torch.zeros(2)}
+    yield good | {"weight": torch.zeros(1).expand(2**20, 2**20)}, "must unpack to at most"
+    yield good | {"weight": torch.zeros(2, 3).to_sparse()}, "must hold dense tensors"
+    yield good | {"weight": torch.zeros(2, 3, device="meta")}, "must hold dense tensors"
+    yield good | {"weight": Payload(mark)}, "what cannot be read without running code"
+    yield good | {"bias": torch.zeros(2, dtype=torch.int64)}, "other keys, shapes or dtypes, the"
+    yield good | {"bias": 1.0}, "found 1 other keys, shapes or dtypes, the first 'bias'"
+    yield good | {7: torch.zeros(2)}, "found 1 other keys, shapes or dtypes, the first '7'"
+    yield [torch.zeros(2)], "found 2 other keys, shapes or dtypes, the first 'weight'"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of PyTorch, about sparse tensors
+def test_hostile_weights_are_refused_and_run_nothing(tmp_path, monkeypatch):
+    small = PublishedWeights(lambda: torch.nn.Linear(3, 2, device="meta"), ("small-00000000.pth",))
+    monkeypatch.setitem(PUBLISHED, "small", small)
+    path, mark = tmp_path / "weights.pth", tmp_path / "was_here"
+    for content, text in hostile_files(mark):
+        torch.save(content, path)
+        with pytest.raises(DataError, match=text):
+            pretrained("small", file=path, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    for content in (b"", b"PK", b"no weights"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match="must hold the weights of small and nothing else"):
+            pretrained("small", file=path, sha256=hashlib.sha256(content).hexdigest())
+    assert not mark.exists()
+    with pytest.raises(ValueError, match="sha256 must be 8 to 64 hexadecimal digits, found 'ab'"):
+        pretrained("small", file=path, sha256="ab")
 
 
 @pytest.mark.data

@@ -213,7 +213,12 @@ def test_a_forward_with_branches_is_not_applicable():
     ("settings", "error", "text"),
     [
         ({"choice": "drawn"}, ValueError, "scores units by the loss after fine-tuning, found tune"),
-        ({"tune": 3}, TypeError, "a mapping of settings for inscape.training.fit, or None, found"),
+        ({"tune": 3}, TypeError, r"tune must be a function or a mapping, found 3: inscape show"),
+        (
+            {"tune": {"rate": 1}},
+            ValueError,
+            "options of inscape.training.fit, found 'rate'",
+        ),
         ({"slack": -1.0}, ValueError, "slack must be at least 0"),
         ({"steps": 0}, ValueError, "steps must be at least 1"),
         ({"points": 0}, ValueError, "points must be at least 1"),

@@ -141,7 +141,7 @@ def test_bad_arguments_are_named(run):
     other = dense(2, 7, 5, 1)
     with pytest.raises(ValueError, match="trajectory must be that of the model, found weights"):
         region_evolution(other, X, trajectory=run.trajectory)
-    with pytest.raises(ValueError, match="steps must name at least one checkpoint, found none"):
+    with pytest.raises(ValueError, match="steps must hold at least one number, found none"):
         region_evolution(run.model, X, trajectory=run.trajectory, steps=[])
     with pytest.raises(ValueError, match="step 4 is no checkpoint, the nearest before it is 3"):
         region_evolution(run.model, X, trajectory=run.trajectory, steps=[4])

@@ -233,6 +233,14 @@ def test_the_figure_has_a_panel_for_each_measure_and_marks_what_is_missing():
     assert len(small_multiples(made(["a"], [None])).axes) == 1
 
 
+def test_ticks_of_numbers_that_are_close_are_told_apart():
+    figure = small_multiples(made(["a", "b"], [2313.8, 2315.2]))
+    figure.draw_without_rendering()
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(labels) > 3
+    assert len(set(labels)) == len(labels)
+
+
 def test_a_notebook_shows_a_table_with_a_figure():
     shown = made([HOSTILE, "b"], [1.0, 2.0])._repr_html_()
     assert "<table" in shown

@@ -170,7 +170,7 @@ def test_a_model_in_training_mode_is_refused():
         ({"budgets": ["a"]}, r"budgets must be a list of numbers, found \['a'\]: pass e.g. \[0.1"),
         ({"budgets": [None]}, r"budgets must be a list of numbers, found \[None\]"),
         ({"budgets": torch.tensor(0.1)}, r"list of numbers, found tensor\(0.1.*\): pass e.g. \[0."),
-        ({"budgets": torch.rand(2, 2)}, r"budgets must be a list of numbers, found \[\["),
+        ({"budgets": torch.rand(2, 2)}, r"budgets must be a list of numbers, found tensor\("),
         ({"bounds": (None, 1.0)}, r"bounds must be two numbers or tensors, .* found \(None, 1.0\)"),
         ({"bounds": 1.0}, r"bounds must be two numbers or tensors, .* found 1.0: for one that"),
         ({"bounds": (0.0, 0.5, 1.0)}, r"bounds must be two numbers or tensors"),

@@ -35,6 +35,15 @@ def test_debiased_is_the_average_over_different_examples():
     assert kernel_alignment(k, other)[1] == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.parametrize(("n", "p"), [(5, 3), (300, 300)])
+def test_orthogonal_examples_have_no_debiased_alignment(n, p):
+    """No two of them are alike: the unbiased estimate is 0 / 0, and what is left is rounding."""
+    x = torch.eye(n, p, dtype=torch.float64)
+    assert math.isnan(linear_alignment(x, -2 * x).debiased)
+    assert math.isnan(kernel_alignment(x @ x.T, 4 * x @ x.T)[1])
+    assert linear_alignment(x, -2 * x).biased == pytest.approx(1.0, rel=1e-12)
+
+
 def test_kernels_give_the_same_as_features():
     x, y = points(20, 6), points(20, 4, seed=2) + 3
     by_kernel = kernel_alignment(x @ x.T, y @ y.T)

@@ -32,6 +32,15 @@ def test_area_and_largest_difference_by_a_fine_grid(outputs):
     assert result.summary().kind == "exact"
 
 
+def test_an_output_of_one_number_for_each_example_is_a_column_of_one():
+    f, g = dense(2, 8, 1), dense(2, 7, 1, seed=1)
+    flat = [nn.Sequential(*net, nn.Flatten(0)).eval() for net in (f, g)]
+    expected = slice_difference(f, SQUARE, other=g, domain=SQUARE)
+    result = slice_difference(flat[0], SQUARE, other=flat[1], domain=SQUARE)
+    assert (result.area, result.largest) == (expected.area, expected.largest)
+    assert 0 < result.area < 4
+
+
 def test_is_symmetric_and_zero_for_equal_functions():
     f, g = dense(2, 8, 3), dense(2, 7, 3, seed=1)
     there = slice_difference(f, SQUARE, other=g, domain=SQUARE)

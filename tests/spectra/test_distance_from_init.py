@@ -97,5 +97,5 @@ def test_start_of_another_network_is_refused():
 
 @pytest.mark.usefixtures("unchecked")
 def test_start_must_be_a_network():
-    with pytest.raises(TypeError, match=r"start must be a module, a state dict or .*, found float"):
+    with pytest.raises(TypeError, match=r"start must be a module, a state dict or .*, found 3.0"):
         distance_from_init(dense(2, 3, 1), points(2, 2), start=3.0)

@@ -204,3 +204,19 @@ def test_attention_has_second_derivatives():
         h = 1e-5
         slopes = (loss(1 + h) - loss(1 - h)) / (2 * h)
     assert value == pytest.approx(float(slopes.square().mean().sqrt()), rel=1e-6)
+
+
+class RadialBasis(nn.Module):
+    """Distances to centres, which ``torch.cdist`` derives once and not twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.centres, self.head = nn.Parameter(points(5, 3)), nn.Linear(5, 2).double()
+
+    def forward(self, x):
+        return self.head(torch.exp(-torch.cdist(x, self.centres).square()))
+
+
+def test_operations_without_second_derivatives_take_a_pass_for_each_output():
+    model, x, y = RadialBasis().eval(), points(6, 3, seed=1), points(6, 2, seed=2)
+    assert_close(fisher_rao_norm(model, x, y).squares, by_gradients(model, x, y, half_square))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core.copies import module_copy
+from inscape._core.setting_types import check_settings, setting_kinds
 from inscape._core.unsupported_models import (
     refuse_complex,
     refuse_other_objects,
@@ -41,13 +42,16 @@ def accepting(function: F, *, discrete: bool, real: bool = False) -> F:
         real: Whether it reads parameters, as real numbers.
     """
     names = list(signature(function).parameters)
+    kinds = setting_kinds(function)
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         arguments = dict(zip(names, args, strict=False)) | kwargs
         if len(arguments) < len(args) + len(kwargs):
             return function(*args, **kwargs)  # raises what Python raises of such a call
-        return function(**accepted(arguments, discrete=discrete, real=real))
+        arguments = accepted(arguments, discrete=discrete, real=real)
+        check_settings(kinds, arguments, function.__name__)
+        return function(**arguments)
 
     if hasattr(function, "refine"):
         refine = accepting(function.refine, discrete=discrete, real=real)

@@ -1,7 +1,7 @@
 """Shared checks; each error says what was expected, what was found and what to do."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 
 import torch
@@ -31,6 +31,28 @@ def whole(minimum: int, **named: object) -> None:
                 f"{name} must be a whole number, found {value!r}: use int, or round it."
             )
         at_least(minimum, **{name: int(value)})
+
+
+def wholes(minimum: int, **named: object) -> list[int]:
+    """Return one whole number, or some, as a list; refuse anything else, and none at all."""
+    numbers: list[int] = []
+    for name, value in named.items():
+        listed = value.tolist() if isinstance(value, Tensor) else value
+        if not isinstance(listed, Integral | Iterable) or isinstance(listed, str | bytes | Mapping):
+            raise TypeError(
+                f"{name} must be a list of whole numbers, found {listed!r}: pass for example "
+                f"{name}=[{max(minimum, 1)}]."
+            )
+        values = [listed] if isinstance(listed, Integral) else list(listed)
+        if not values:
+            raise ValueError(
+                f"{name} must hold at least one number, found none: pass for example "
+                f"{name}=[{max(minimum, 1)}]."
+            )
+        for number in values:
+            whole(minimum, **{name: number})
+        numbers += [int(number) for number in values]
+    return numbers
 
 
 def number(**named: object) -> None:
@@ -200,6 +222,17 @@ def finite(values: Tensor, what: str) -> None:
         raise ValueError(refusal(values, what))
 
 
+def _batch_cure(x: Tensor, y: Tensor) -> str:
+    if y.ndim > 1 and y.shape[1] == len(x):
+        return "keep the batch dimension first, end its forward with .transpose(0, 1)"
+    if x.ndim > 1 and y.ndim > 0 and len(y) == x.shape[1]:
+        return (
+            "it seems to take the batch as second dimension; use batch_first=True, or let a module "
+            "around it transpose the inputs"
+        )
+    return "keep the batch dimension first"
+
+
 def call(f: Function, x: Tensor) -> Tensor:
     """Evaluate ``f`` and refuse anything but one finite row of outputs for each row of ``x``."""
     try:
@@ -211,7 +244,7 @@ def call(f: Function, x: Tensor) -> Tensor:
     if y.ndim == 0 or len(y) != len(x):
         raise UnsupportedModelError(
             f"the model must return one row for each input, found shape {tuple(y.shape)} for "
-            f"{len(x)} inputs: keep the batch dimension first."
+            f"{len(x)} inputs: {_batch_cure(x, y)}."
         )
     if y.layout is not torch.strided:
         raise UnsupportedModelError(

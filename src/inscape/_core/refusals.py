@@ -4,6 +4,8 @@ import inspect
 import re
 from collections.abc import Mapping
 from inspect import isgenerator
+from linecache import getline
+from traceback import walk_tb
 from typing import Any
 
 from torch import Tensor, nn
@@ -26,7 +28,7 @@ def refused(f: Any, x: Tensor, error: Exception) -> str:
         return str(error)
     text, model = _first_line(error), getattr(f, "model", f) if hasattr(f, "whole_output") else f
     raised = f"{type(error).__name__}: {text}"
-    for cause in (_missing, _unexpected, _tokens, _vocabulary, _precision):
+    for cause in (_missing, _unexpected, _dictionary, _tokens, _vocabulary, _precision):
         if (explained := cause(model, x, error, text)) is not None:
             return f"{explained} (the model raised {raised})."
     causes = (shape(model, x, text) for shape in (_recurrent, _channels, _width))
@@ -121,6 +123,27 @@ def _unexpected(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
     return None
 
 
+def _dictionary(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
+    """Explain a forward that looks up names in its one argument."""
+    frames = list(walk_tb(error.__traceback__))
+    if not isinstance(error, IndexError | TypeError) or not frames:
+        return None
+    frame, line = frames[-1]
+    names = re.findall(
+        r"""\b(\w+)\[["'](\w+)["']\]""", getline(frame.f_code.co_filename, line, frame.f_globals)
+    )
+    own = [(name, entry) for name, entry in names if name in _arguments(f)]
+    if not own or not isinstance(frame.f_locals.get(own[0][0]), Tensor):
+        return None
+    argument = own[0][0]
+    entries = ", ".join(f'"{entry}": ...' for entry in dict.fromkeys(e for _, e in own))
+    return (
+        f"the model must be given a dictionary, for its forward looks up {argument}[{own[0][1]!r}]"
+        f': name all entries, inputs = {{"{argument}": {{{entries}}}}}; net = '
+        "inscape.adapt(model, inputs=inputs), and measure net at net.rows(inputs)"
+    )
+
+
 _WANTS_INTEGERS = (
     "to have one of the following scalar types: Long, Int",
     "tensors used as indices must be long",
@@ -172,6 +195,11 @@ def _precision(f: Any, x: Tensor, error: Exception, text: str) -> str | None:
             "x.float(); an embedding is only for models that look tokens up"
         )
     kinds = {p.dtype for p in f.parameters()} if isinstance(f, nn.Module) else set()
+    if kinds == {x.dtype}:
+        return (
+            f"the model must compute in the dtype of its weights and of x, {x.dtype}: make no "
+            "tensors of a fixed dtype in its forward, but with dtype=x.dtype"
+        )
     wanted = ", ".join(sorted(map(str, kinds))) or "another dtype inside"
     return (
         f"model and data must have one dtype, found weights in {wanted} and x in {x.dtype}: use "

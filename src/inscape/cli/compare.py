@@ -86,8 +86,7 @@ def compare(
         prepared = _prepared(options)
     say(terminal.announcement(prepared))
     if dry_run:
-        rows = terminal.forecast_rows(prepared)
-        (print_json if as_json else print_table)(rows)
+        (print_json if as_json else print_table)(terminal.forecast_rows(prepared))
         return
     with redirect_stdout(sys.stderr):
         result = prepared.run(quiet=True if quiet else None)

@@ -1,5 +1,6 @@
 """Activation patterns as hashes, and local maps as a few numbers that tell them apart."""
 
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -16,10 +17,12 @@ from inscape.piecewise.lines.evaluation import differentiable
 
 #: Bytes of a hash: two of 2^30 patterns collide with a probability below 2^-68.
 BYTES = 16
-#: Numbers that stand for a map.
+#: Numbers that stand for the slopes of a map.
 NUMBERS = 3
 #: Numbers nearer than this fraction of the largest are equal.
 SAME = 1e-10
+#: Rounding of a sum, as a fraction of the sizes of its terms: some thousand machine epsilons.
+ROUNDING = 2.0**-42
 
 
 def pattern_hashes(net: Piecewise, x: Float64[Tensor, "n *d"]) -> list[bytes]:
@@ -35,13 +38,30 @@ def pattern_hashes(net: Piecewise, x: Float64[Tensor, "n *d"]) -> list[bytes]:
     return [digest.digest() for digest in digests]
 
 
-def map_fingerprints(
-    net: Piecewise, x: Float64[Tensor, "n *d"], seed: int
-) -> Float64[Tensor, "n k"]:
+@dataclass(frozen=True, eq=False)
+class Fingerprints:
+    """A few numbers for the local map at each point, equal for equal maps up to their rounding."""
+
+    values: Float64[Tensor, "n k"]
+    rounding: Float64[Tensor, "n k"]
+
+    def __getitem__(self, rows: Int64[Tensor, " m"]) -> "Fingerprints":
+        """Return those of some points."""
+        return Fingerprints(self.values[rows], self.rounding[rows])
+
+    @classmethod
+    def joined(cls, parts: "list[Fingerprints]") -> "Fingerprints":
+        """Return those of several batches as one."""
+        values, rounding = zip(*((part.values, part.rounding) for part in parts), strict=True)
+        return cls(torch.cat(values), torch.cat(rounding))
+
+
+def map_fingerprints(net: Piecewise, x: Float64[Tensor, "n *d"], seed: int) -> Fingerprints:
     """Return random linear functions of the local map at each point: equal for equal maps.
 
-    One backward pass: a random sum of the rows of Jacobian and intercept, projected. Different maps
-    differ with probability 1.
+    One backward pass: a random sum of the rows of the Jacobian, projected, and in the last column
+    that sum of the intercepts. Different maps differ with probability 1. An intercept is the
+    difference of an output and of the slopes times the point, whose rounding grows with the point.
     """
     draw = generator(seed)
     f, width = differentiable(net), x[0].numel()
@@ -50,23 +70,40 @@ def map_fingerprints(
         y = f(leaf)
         y = y.reshape(len(y), -1)
         weights = torch.randn(y.shape[1], generator=draw, dtype=torch.float64)
-        directions = torch.randn(width + 1, NUMBERS, generator=draw, dtype=torch.float64)
+        directions = torch.randn(width, NUMBERS, generator=draw, dtype=torch.float64)
         vectors = weights.expand(len(x), 1, -1)
         products = finished(vjps(y, get_gradient_edge(leaf), vectors=vectors))
         slopes = stacked(products, (len(x), 1, width), leaf)[:, 0].detach()
-    constants = (y.detach() @ weights) - (slopes * x.flatten(1)).sum(1)
-    return slopes @ directions[:-1] + constants[:, None] * directions[-1]
+    terms = slopes * x.flatten(1)
+    constants = y.detach() @ weights - terms.sum(1)
+    sizes = y.detach().abs() @ weights.abs() + terms.abs().sum(1)
+    values = torch.cat([slopes @ directions, constants[:, None]], 1)
+    largest = torch.cat([slopes.abs() @ directions.abs(), sizes[:, None]], 1)
+    return Fingerprints(values, ROUNDING * largest)
 
 
-def grouped(fingerprints: Float64[Tensor, "n k"]) -> Int64[Tensor, " n"]:
+def distinct_maps(fingerprints: Fingerprints, regions: Int64[Tensor, " n"]) -> Int64[Tensor, " n"]:
+    """Return the number of each point's map: one for each region, and regions may share one.
+
+    The map of a region is that at its point whose intercept has been rounded least.
+    """
+    order = np.lexsort((fingerprints.rounding[:, -1].numpy(), regions.numpy()))
+    _, first = np.unique(regions.numpy()[order], return_index=True)
+    groups = grouped(fingerprints[torch.from_numpy(order[first])])
+    return in_order_met(groups[regions].tolist())
+
+
+def grouped(fingerprints: Fingerprints) -> Int64[Tensor, " n"]:
     """Return the number of each row's group: rows that are equal in each number, up to rounding."""
-    values = fingerprints.numpy()
-    tolerance = SAME * np.abs(values).max(axis=0, initial=0.0)
-    labels = np.zeros(len(values), dtype=np.int64)
-    for column, width in zip(values.T, tolerance, strict=True):
+    labels = np.zeros(len(fingerprints.values), dtype=np.int64)
+    columns = zip(fingerprints.values.numpy().T, fingerprints.rounding.numpy().T, strict=True)
+    for column, rounding in columns:
+        known = SAME * (np.abs(column) - rounding).max(initial=0.0)
         order = np.lexsort((column, labels))
+        width = rounding[order]
+        width = np.maximum(known, np.maximum(width, np.roll(width, 1)))
         begins = np.diff(labels[order], prepend=-1) != 0
-        begins |= np.diff(column[order], prepend=np.inf) > width
+        begins |= np.diff(column[order], prepend=-np.inf) > width
         labels[order] = np.cumsum(begins) - 1
     return in_order_met(labels.tolist())
 

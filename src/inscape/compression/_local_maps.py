@@ -58,8 +58,8 @@ class MapReader:
         self, maps: Float64[Tensor, "n w"], x: Float64[Tensor, "n *d"]
     ) -> Float64[Tensor, "n c"]:
         """Return the values of maps, one for each point, at these points."""
-        each = maps.reshape(len(maps), len(self.outputs), -1)
-        return torch.einsum("ncd,nd->nc", each[:, :, :-1], x.flatten(1)) + each[:, :, -1]
+        by_output = maps.reshape(len(maps), len(self.outputs), -1)
+        return torch.einsum("ncd,nd->nc", by_output[:, :, :-1], x.flatten(1)) + by_output[:, :, -1]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -116,10 +116,10 @@ def _spread(x: Tensor, k: int, draw: torch.Generator) -> Tensor:
 def _lloyd(x: Tensor, centres: Tensor, draw: torch.Generator) -> Tensor:
     labels = None
     for _ in range(STEPS):
-        found, gaps = nearest(x, centres)
-        if labels is not None and torch.equal(found, labels):
+        assigned, gaps = nearest(x, centres)
+        if labels is not None and torch.equal(assigned, labels):
             break
-        labels = found
+        labels = assigned
         counts = torch.bincount(labels, minlength=len(centres))
         sums = torch.zeros_like(centres).index_add_(0, labels, x)
         centres = torch.where(counts[:, None] > 0, sums / counts.clamp(min=1)[:, None], centres)

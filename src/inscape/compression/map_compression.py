@@ -150,15 +150,15 @@ def map_compression(
         memory: Bytes that the working set of a batch may take.
 
     >>> import torch
-    >>> f = lambda x: torch.cat([x.abs(), 1 - x], 1)
-    >>> points = torch.tensor([[-2.0], [2.0], [-1.0], [3.0], [-3.0], [0.2], [-0.3], [1.0]])
+    >>> f = lambda x: torch.cat([x.abs(), torch.ones_like(x)], 1)
+    >>> points = torch.tensor([[-3.0], [3.0], [-2.0], [2.0], [-0.5], [0.5], [-0.2], [0.2]])
     >>> map_compression(f, points, clusters=[1, 2]).accuracies.tolist()
     [0.5, 1.0]
     """
     checks.whole(1, room=room, memory=memory)
     checks.number(level=level)
     checks.seed(seed)
-    counts = _counts(clusters)
+    counts = checks.wholes(1, clusters=clusters)
     if wanted is not None:
         _check_wanted(wanted)
     checks.points(x)
@@ -256,20 +256,22 @@ def _merged(
     """Return the outputs at test points with each number of clusters, and the variance inside."""
     clusterings = [k_means(features.training, k, seed=seed) for k in counts]
     if features.projection is None:
-        centres = [found.centres * features.scale for found in clusterings]
+        centres = [clustering.centres * features.scale for clustering in clusterings]
     else:
-        centres = mean_maps(reader, training, [found.labels for found in clusterings])
+        centres = mean_maps(reader, training, [clustering.labels for clustering in clusterings])
     middle = features.training.mean(0)
     spread = sum(
         float((part.double() - middle).square().sum())
         for part in torch.split(features.training, reader.rows)
     )
     moved, values = features.test - middle, []
-    for found, maps in zip(clusterings, centres, strict=True):
-        chosen, _ = nearest(moved, (found.centres - middle).float())
+    for clustering, maps in zip(clusterings, centres, strict=True):
+        chosen, _ = nearest(moved, (clustering.centres - middle).float())
         parts = zip(torch.split(chosen, reader.rows), torch.split(test, reader.rows), strict=True)
         values.append(torch.cat([reader.evaluated(maps[own], points) for own, points in parts]))
-    fractions = [min(1.0, found.inertia / spread) if spread > 0 else 0.0 for found in clusterings]
+    fractions = [
+        min(1.0, clustering.inertia / spread) if spread > 0 else 0.0 for clustering in clusterings
+    ]
     return torch.stack(values), torch.tensor(fractions, dtype=torch.float64)
 
 
@@ -284,15 +286,6 @@ def _between(reached: dict[int, bool], most: int) -> list[int]:
     low = max(short, 1)
     steps = {round(low * (enough / low) ** (part / 4)) for part in (1, 2, 3)}
     return sorted(k for k in steps | {(short + enough) // 2} if short < k < enough)
-
-
-def _counts(clusters: Sequence[int]) -> list[int]:
-    numbers = [clusters] if isinstance(clusters, int) else list(clusters)
-    for number in numbers:
-        checks.whole(1, clusters=number)
-    if not numbers:
-        raise ValueError("clusters must hold at least one number, found none: pass clusters=[1].")
-    return [int(number) for number in numbers]
 
 
 def _check_wanted(wanted: float) -> None:

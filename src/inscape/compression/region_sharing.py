@@ -22,7 +22,8 @@ from inscape._core.checks import Function
 from inscape._core.result import PROPORTION, Range
 from inscape._core.sampling import FIRST, Draw
 from inscape.compression._fingerprints import (
-    grouped,
+    Fingerprints,
+    distinct_maps,
     in_order_met,
     map_fingerprints,
     pattern_hashes,
@@ -76,13 +77,13 @@ class RegionSharing(Result):
 
 @instrument(
     reads="function",
-    larger="more points that share a linear region",
+    larger="more points in one linear region with others",
     cost="seconds",
     work=lambda n, c: min(n, 10_000) * 6,
     samples="points",
     setup=1.0,
-    meaning="Of the data points that were used, the fraction {value} shares a linear region with "
-    "another one.",
+    meaning="Of the data points that were used, the fraction {value} lies in one linear region "
+    "with another one.",
     cites="sattelberg2026linearity, section 7.2",
 )
 @anytime
@@ -100,9 +101,9 @@ def region_sharing(
 
     Exact for these points, in float64: activation patterns :math:`\pi` are compared by a hash of
     128 bits, so that no two are mistaken for one in practice (a probability of 1e-28 for 100,000
-    points). Maps are compared by random linear functions of their coefficients, equal up to
-    rounding for equal maps. The fraction grows with the number of points: compare it at equal
-    numbers. Costs two forward passes and a backward pass.
+    points). The maps of regions are compared by random linear functions of their coefficients,
+    equal up to rounding for equal maps. The fraction grows with the number of points: compare it at
+    equal numbers. Costs two forward passes and a backward pass.
 
     Args:
         f: A piecewise-linear network in eval mode.
@@ -127,17 +128,19 @@ def region_sharing(
         return
     draw = Draw(len(x), points, seed=seed)
     hashes: list[bytes] = []
-    fingerprints: list[Tensor] = []
+    fingerprints: list[Fingerprints] = []
     with progress(len(draw), label="linear regions") as bar:
         for part in draw.growing(FIRST, probed.rows(memory, gradients=1)):
             hashes += pattern_hashes(net, x[part])
             fingerprints.append(map_fingerprints(net, x[part], seed))
-            checks.finite(fingerprints[-1].sum(1), "points")
+            checks.finite(fingerprints[-1].values.sum(1), "points")
             bar.advance(len(x[part]))
             if stoppable() or len(hashes) == len(draw):
+                regions = in_order_met(hashes)
+                maps = distinct_maps(Fingerprints.joined(fingerprints), regions)
                 yield RegionSharing(
-                    regions=in_order_met(draw.in_order(in_order_met(hashes)).tolist()),
-                    maps=grouped(draw.in_order(torch.cat(fingerprints))),
+                    regions=in_order_met(draw.in_order(regions).tolist()),
+                    maps=in_order_met(draw.in_order(maps).tolist()),
                     units=_units(net, x),
                     converted=converted,
                     seed=seed,

@@ -23,7 +23,7 @@ BRINGS = {
     "ray": "experiments on a Ray cluster: inscape reproduce --executor ray",
     "slurm": "experiments on a Slurm cluster: inscape reproduce --executor slurm",
     "symbolic": "stationary points of tiny networks: inscape.boolean.stationary",
-    "video": "nothing yet; planned: animations saved as .mp4",
+    "video": "moving pictures as .mp4: inscape.figures.animation.animate",
     "web": "the explorer in a browser: inscape explore",
 }
 

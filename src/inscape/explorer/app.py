@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from inscape.errors import BudgetError
+from inscape.escaping import visible
 from inscape.explorer import requests as ask
 from inscape.explorer.guard import Guard, TooLargeError
 from inscape.explorer.jobs import Job, Jobs, OvertakenError, TimeSpentError
@@ -22,12 +23,12 @@ from inscape.explorer.page_files import page_files
 from inscape.explorer.questions import Facts, Question, ViewRoutes
 from inscape.explorer.routes import VIEWS
 from inscape.explorer.session import Session
-from inscape.explorer.wire import packed
+from inscape.explorer.wire import packed, visible_facts
 
 Endpoint = Callable[[Request], Any]
 
 #: Seconds that a request may compute beyond what it asks for.
-SPARE = 10.0
+SPARE = 30.0
 #: Seconds between two looks at whether a client is still there, and between two events.
 BETWEEN, EVENTS = 0.05, 0.2
 #: Seconds that a stream of events is kept open.
@@ -81,9 +82,15 @@ def _session(jobs: Jobs, session: Session, views: Sequence[ViewRoutes]) -> Endpo
 
     async def about(request: Request) -> Response:
         job, future = jobs.start("session", "session", _single(facts), seconds=60)
-        return await _answered(request, job, future, lambda facts: JSONResponse(facts))
+        return await _answered(
+            request, job, future, lambda facts: JSONResponse(visible_facts(facts))
+        )
 
     return about
+
+
+def _json(facts: Facts) -> Response:
+    return JSONResponse(visible_facts(facts))
 
 
 def _single(function: Callable[[], Any]) -> Callable[[Job], Generator[None, None, Any]]:
@@ -154,7 +161,7 @@ async def _answered(
 
 
 def _refused(status: int, text: str) -> Response:
-    return JSONResponse({"error": text}, status_code=status)
+    return JSONResponse({"error": visible(text)}, status_code=status)
 
 
 def _progress(jobs: Jobs) -> Endpoint:

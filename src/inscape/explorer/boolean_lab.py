@@ -3,8 +3,9 @@
 from collections.abc import Generator, Iterator
 from math import ceil, log2
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import numpy as np
 import torch
 from pydantic import Field, field_validator
 from torch import nn
@@ -24,7 +25,7 @@ from inscape.boolean import (
 )
 from inscape.boolean.constructions import projected
 from inscape.boolean.formula import read_function
-from inscape.explorer.requests import AnyRequest
+from inscape.explorer.requests import AnyRequest, FigureFormat
 from inscape.explorer.wire import Array
 from inscape.report.boolean.trials import named, seen_before, trials
 from inscape.runtime.deadline import now
@@ -50,6 +51,13 @@ class FunctionRequest(AnyRequest):
         if len(bits) & (len(bits) - 1):
             raise ValueError("a table must have 2, 4, 8, 16 or 32 values")
         return bits
+
+
+class FunctionFigureRequest(FunctionRequest):
+    """A figure of a function: its inputs along the best line, or its Fourier spectrum."""
+
+    of: Literal["line", "spectrum"] = "line"
+    format: FigureFormat = "pdf"
 
 
 class TrialRequest(FunctionRequest):
@@ -108,6 +116,18 @@ def function_facts(query: FunctionRequest, results: Path) -> Answer:
         "earlier": [vars(trial) for trial in earlier],
     }
     return facts, {}
+
+
+def function_figure(query: FunctionFigureRequest) -> Answer:
+    """Answer with a figure of a function, drawn by the library."""
+    from inscape.figures.drawing import draw, rendered
+
+    table = table_of(query)
+    yield
+    result = swaps(table) if query.of == "line" else fourier(table)
+    yield
+    data = rendered(draw(result), f".{query.format}")
+    return {"bytes": len(data)}, {"file": np.frombuffer(data, np.uint8)}
 
 
 def _line(table: TruthTable, least: Swaps) -> Facts:

@@ -29,7 +29,7 @@ def class_colour(number: int) -> tuple[int, int, int]:
     """Return the colour of a class; after ten, hues that are far from those before.
 
     >>> class_colour(0), class_colour(12)
-    ((0, 114, 178), (117, 64, 217))
+    ((0, 114, 178), (64, 217, 140))
     """
     if number < len(CLASSES):
         return CLASSES[number]

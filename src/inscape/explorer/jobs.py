@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, get_args
 
+from inscape.piecewise.graph.cache import EXPORTS
 from inscape.runtime.deadline import now
 from inscape.runtime.progress import silence
 
@@ -27,7 +28,10 @@ class TimeSpentError(Exception):
 
 @dataclass(eq=False)
 class Job:
-    """A computation in steps: what stops it, and how far it has come."""
+    """A computation in steps: what stops it, and how far it has come.
+
+    While a step runs no graph of a network is exported in another thread.
+    """
 
     seconds: float
     layer: str = ""
@@ -54,7 +58,8 @@ class Job:
                 work = steps(self)
                 try:
                     while True:
-                        next(work)
+                        with EXPORTS.shared():
+                            next(work)
                         self._check()
                 except StopIteration as end:
                     result: R = end.value

@@ -1,5 +1,6 @@
 """Open what is to be explored, as a look opens it, with the lines of Python that do the same."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ from inscape.report.look.opening import opened_example
 
 opened = opened_example(quiet=True)
 model, x = opened.model.model, opened.data.measured[0]"""
+#: Between what a network is and where its weights are, in what ``open_model`` calls it.
+WEIGHTS = " with the weights in "
 #: What trains it from another seed.
 ANOTHER_CODE = """from inscape.explorer.opening import another_example
 
@@ -51,7 +54,35 @@ def explored(
         page=False,
     )
     other = _other(options, computing, opened.data)
-    return explored_subject(prepared, code=code, trajectory=opened.trajectory, other=other)
+    title, other_title = short_titles(prepared.opened.source, "" if other is None else other[1])
+    if other is not None:
+        other = other[0], other_title, other[2]
+    return explored_subject(
+        prepared, code=code, trajectory=opened.trajectory, other=other, title=title
+    )
+
+
+def short_titles(first: str, other: str = "") -> tuple[str, str]:
+    """Return the names of two networks with no more folders of files than tell them apart.
+
+    >>> short_titles("/home/me/runs/a.onnx")
+    ('a.onnx', '')
+    >>> short_titles("runs/1/net.onnx", "runs/2/net.onnx")
+    ('1/net.onnx', '2/net.onnx')
+    """
+    for folders in range(1 + max(len(_parts(name)) for name in (first, other))):
+        short = _shortened(first, folders), _shortened(other, folders)
+        if short[0] != short[1]:
+            break
+    return short
+
+
+def _shortened(title: str, folders: int) -> str:
+    return WEIGHTS.join("/".join(_parts(name)[-1 - folders :]) for name in title.split(WEIGHTS))
+
+
+def _parts(name: str) -> list[str]:
+    return re.split(r"[/\\]+", name)
 
 
 def _other(

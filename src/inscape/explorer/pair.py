@@ -10,11 +10,13 @@ from inscape._core import NotApplicable
 from inscape.explorer import requests as ask
 from inscape.explorer.cells import corner_layers, cut_in_time
 from inscape.explorer.jobs import Job
-from inscape.explorer.planes import ExploredPlane
+from inscape.explorer.raster import at_pixels, pixels_of
+from inscape.explorer.session import Session
 from inscape.explorer.subject import ExploredSubject
+from inscape.explorer.views import View
 from inscape.explorer.wire import Array
 from inscape.similarity import disagreement
-from inscape.similarity.slice_difference import SliceDifference, difference_of
+from inscape.similarity.slice_difference import SliceDifference, difference_of, winners
 
 #: Examples that both networks see, at most.
 ROWS = 5000
@@ -27,10 +29,9 @@ Facts = dict[str, Any]
 Answer = Generator[None, None, tuple[Facts, dict[str, Array]]]
 
 
-def pair_cells(
-    subject: ExploredSubject, plane: ExploredPlane, query: ask.CellsRequest, job: Job
-) -> Answer:
+def pair_cells(session: Session, query: ask.CellsRequest, job: Job) -> Answer:
     """Answer with the common refinement of both networks in a window, as ``slice_difference``."""
+    subject, plane = session.subject, session.plane_of(query)
     both = subject.network("both")
     regions = yield from cut_in_time(
         both, plane, centre=query.centre, half=query.half, regions=query.regions,
@@ -39,8 +40,10 @@ def pair_cells(
     result = difference_of(regions, subject.subject.probe.outputs)
     yield
     scale = 1.0 / np.array(query.half)
+    view = View(client=query.client, network=both, plane=plane, regions=regions)
     facts = {
         **_facts(result),
+        "view": session.views.keep(view),
         "complete": regions.complete,
         "unresolved": regions.unresolved,
         "centre": list(query.centre),
@@ -59,6 +62,34 @@ def pair_cells(
         "firstBoundary": _ends(result, "first"),
         "otherBoundary": _ends(result, "second"),
     }
+
+
+def pair_raster(session: Session, query: ask.RasterRequest) -> Answer:
+    """Answer with the classes of both networks at the pixels of a window, and their distance."""
+    subject, plane = session.subject, session.plane_of(query)
+    network, rival = subject.network(), subject.network("other")
+    width, height = pixels_of(query.width, query.height, network.pace + rival.pace, query.seconds)
+    window: Facts = {"width": width, "height": height, "centre": query.centre, "half": query.half}
+    first = yield from at_pixels(network, plane, **window)
+    other = yield from at_pixels(rival, plane, **window)
+    return window, {
+        "classes": winners(first).numpy().astype(np.uint16),
+        "otherClasses": winners(other).numpy().astype(np.uint16),
+        "differences": (first - other).norm(dim=1).numpy().astype(np.float32),
+    }
+
+
+def pair_figure(session: Session, query: ask.PairFigureRequest) -> Answer:
+    """Answer with the figure of both networks in a window, drawn by the library."""
+    from inscape.figures.drawing import draw, rendered
+
+    yield
+    view = session.views.get(query.view, query.client)
+    if view.network is not session.subject.network("both"):
+        raise ValueError("the view must be one of both networks, found one of a single network.")
+    result = difference_of(view.regions, session.subject.subject.probe.outputs)
+    data = rendered(draw(result), f".{query.format}")
+    return {"bytes": len(data)}, {"file": np.frombuffer(data, np.uint8)}
 
 
 def _facts(result: SliceDifference) -> Facts:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from inscape.explorer.requests import AnyRequest
+from inscape.explorer.requests import AnyRequest, FigureFormat
 from inscape.explorer.wire import Array
 from inscape.figures import rendered
 from inscape.figures.style import BLUE, FAINT, INK, PAPER, RULE, styled
@@ -44,9 +44,10 @@ class ItemRequest(PaperRequest):
 
 
 class PaperFigureRequest(ItemRequest):
-    """The figure of an experiment, for light or dark paper."""
+    """The figure of an experiment; as SVG for light or dark paper."""
 
     dark: bool = False
+    format: FigureFormat = "svg"
 
 
 class PaperPages:
@@ -121,21 +122,20 @@ class PaperPages:
         }, {}
 
     def figure(self, query: PaperFigureRequest) -> Answer:
-        """Answer with the figure of an experiment as SVG, drawn from its records now."""
+        """Answer with the figure of an experiment, drawn from its records now."""
         outcome = yield from self._outcome(query)
         with styled():
             figure = outcome.figure()
             if figure is None:
-                return {"svg": False}, {}
+                return {"drawn": False}, {}
             if figure.get_layout_engine() is None:
                 figure.set_layout_engine("constrained")
-            svg = rendered(figure.axes[0]).decode()
-        if query.dark:
-            svg = on_dark_paper(svg)
-        content = np.frombuffer(svg.encode(), np.uint8)
-        if len(content) > LARGEST:
-            return {"svg": False}, {}
-        return {"svg": True}, {"svg": content}
+            data = rendered(figure.axes[0], f".{query.format}")
+        if query.dark and query.format == "svg":
+            data = on_dark_paper(data.decode()).encode()
+        if len(data) > LARGEST:
+            return {"drawn": False}, {}
+        return {"drawn": True}, {"file": np.frombuffer(data, np.uint8)}
 
     def _facts_of(self, paper: str) -> Mapping[str, Any]:
         if paper not in papers():

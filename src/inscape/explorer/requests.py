@@ -11,6 +11,7 @@ Extent = Annotated[float, Field(gt=1e-120, le=1e12, allow_inf_nan=False)]
 Row = Annotated[int, Field(ge=0, lt=2**31)]
 Client = Annotated[str, Field(pattern=r"^[a-z0-9]{1,32}$")]
 Pair = tuple[Coordinate, Coordinate]
+FigureFormat = Literal["pdf", "svg", "png"]
 
 
 class AnyRequest(BaseModel):
@@ -88,11 +89,16 @@ class SegmentRequest(PlaneRequest):
     end: Pair
 
 
-class FigureRequest(AnyRequest):
-    """A figure of a window that was cut before."""
+class PairFigureRequest(AnyRequest):
+    """A figure of two networks in a window that was cut before."""
 
     view: Annotated[int, Field(ge=0)]
-    format: Literal["pdf", "svg", "png"] = "pdf"
+    format: FigureFormat = "pdf"
+
+
+class FigureRequest(PairFigureRequest):
+    """A figure of a window that was cut before."""
+
     colour: Literal["class", "confidence", "pattern", "map"] = "class"
     edges: Literal["plain", "layer", "none"] = "plain"
 

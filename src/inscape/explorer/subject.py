@@ -1,5 +1,6 @@
 """What is explored: networks, the data around them, and what their outputs mean."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -95,6 +96,7 @@ class ExploredSubject:
     other_code: str = ""
     trajectory: Trajectory | None = None
     _networks: dict[tuple[str, int], ExploredNetwork] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def x(self) -> Tensor:
@@ -141,11 +143,14 @@ class ExploredSubject:
                 "--trajectory, or choose one that is recorded."
             )
         key = (which, step)
-        if key not in self._networks:
+        known = self._networks.get(key)
+        if known is not None:
+            return known
+        opened = self._opened(which, step)
+        with self._lock:  # another thread may have opened it meanwhile
             while len(self._networks) >= KEPT:
                 del self._networks[next(k for k in self._networks if k[1] >= 0)]
-            self._networks[key] = self._opened(which, step)
-        return self._networks[key]
+            return self._networks.setdefault(key, opened)
 
     def _opened(self, which: str, step: int) -> ExploredNetwork:
         if which == "other":
@@ -206,6 +211,7 @@ def explored_subject(
     code: str,
     trajectory: Trajectory | None = None,
     other: tuple[nn.Module, str, str] | None = None,
+    title: str = "",
 ) -> ExploredSubject:
     """Return what a prepared look would measure, to be explored.
 
@@ -214,12 +220,13 @@ def explored_subject(
         code: Lines of Python that open them.
         trajectory: The recorded training of the model.
         other: A second network, its title, and lines of Python that open it.
+        title: What the model is called; where it is from, if not given.
     """
     model = prepared.subject.model
     if other is not None:
         _check_other(other[0], prepared.subject)
     return ExploredSubject(
-        title=prepared.opened.source,
+        title=title or prepared.opened.source,
         subject=prepared.subject,
         data=prepared.data,
         code=code,

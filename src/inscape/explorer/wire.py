@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from inscape.escaping import visible
+
 Array = npt.NDArray[Any]
 
 #: Arrays begin at multiples of this many bytes, so that a typed array can lie on them.
@@ -31,9 +33,25 @@ def packed(facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
         data = little.tobytes()
         parts.append(data + b"\0" * (-len(data) % ALIGNED))
         at += len(parts[-1])
-    header = json.dumps({**facts, "arrays": table}, separators=(",", ":"), allow_nan=False).encode()
+    shown = {**visible_facts(facts), "arrays": table}
+    header = json.dumps(shown, separators=(",", ":"), allow_nan=False).encode()
     header += b" " * (-(len(header) + 4) % ALIGNED)
     return struct.pack("<I", len(header)) + header + b"".join(parts)
+
+
+def visible_facts(facts: Any) -> Any:
+    r"""Return facts with the control characters of all their texts escaped, as pages show them.
+
+    >>> visible_facts({"title": "fc\u202e1", "rows": [1, "a\x00"]})
+    {'title': 'fc\\u202e1', 'rows': [1, 'a\\u0000']}
+    """
+    if isinstance(facts, str):
+        return visible(facts)
+    if isinstance(facts, Mapping):
+        return {visible(str(key)): visible_facts(value) for key, value in facts.items()}
+    if isinstance(facts, list | tuple):
+        return [visible_facts(value) for value in facts]
+    return facts
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -37,5 +37,5 @@ def _region_sharing(result: RegionSharing, ax: Axes) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     fraction = float(result.shared.double().mean())
-    ax.set_title(f"{fraction:.1%} of {len(result.regions)} points share a linear region")
+    ax.set_title(f"{fraction:.1%} of {len(result.regions)} points lie with others in a region")
     quiet_grid(ax)

@@ -68,7 +68,7 @@ def _loss_surface(result: LossSurface, ax: Axes) -> None:
     if figure is not None:
         figure.colorbar(mesh, ax=ax, label=result.loss.replace("_", " "), pad=0.02)
     ax.legend(
-        loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize=7, title=_seen(result),
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize=7, title=_sharpness_title(result),
         title_fontsize=7, alignment="left",
     )  # fmt: skip
 
@@ -89,7 +89,7 @@ def _networks(result: LossSurface, ax: Axes) -> None:
             label=label)  # fmt: skip
 
 
-def _seen(result: LossSurface) -> str:
+def _sharpness_title(result: LossSurface) -> str:
     """Return the sharpest curvature of the plane beside that of all directions."""
     plane, space = (
         float(values[values.abs().argmax()])

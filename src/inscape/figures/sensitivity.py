@@ -45,11 +45,11 @@ def _saliency(result: Saliency, ax: Axes) -> None:
 @painter.register(ActiveSubspace)
 def _active_subspace(result: ActiveSubspace, ax: Axes) -> None:
     """Draw the first output against the projection on its leading direction: the summary plot."""
-    held, u = result.held_out.numpy(), result.projections[:, 0].numpy()
+    is_test, u = result.held_out.numpy(), result.projections[:, 0].numpy()
     values, fitted = result.values[:, 0].numpy(), result.fitted[:, 0].numpy()
     look: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 3.5}
-    ax.plot(u[~held], values[~held], color=FAINT, alpha=0.5, label="fitted on", **look)
-    ax.plot(u[held], values[held], color=BLUE, label="held out", **look)
+    ax.plot(u[~is_test], values[~is_test], color=FAINT, alpha=0.5, label="fitted on", **look)
+    ax.plot(u[is_test], values[is_test], color=BLUE, label="held out", **look)
     order = u.argsort()
     ax.plot(u[order], fitted[order], color=ORANGE, label="smooth function of the projection")
     name = "largest output" if result.outputs[0] < 0 else f"output {result.outputs[0]}"

@@ -48,8 +48,10 @@ def refuse_mixing(
         trial: Its outputs for them in one batch, flattened.
     """
     try:
-        alone = f(samples[1:2]).reshape(1, -1)
+        # First a batch of the size of the trial's: a module that keeps a state until a batch of
+        # another size comes shows it then, and only then.
         unmoved = torch.equal(_output_among(f, samples, 1, _other_samples(samples)), trial[1])
+        alone = f(samples[1:2]).reshape(1, -1)
     except Exception:  # batch norm without running statistics rejects a single sample
         alone, unmoved = torch.full_like(trial[1:2], torch.inf), False
     agrees = _agree(alone, trial[1:2], trial)
@@ -57,7 +59,7 @@ def refuse_mixing(
     if agrees and unmoved and all(_is_repeated(f, samples, trial) for _ in range(extra_calls)):
         return
     checks.call(f, samples[:2].clone())  # three outputs may match the batch by chance
-    calls = [checks.call(f, samples.clone()).reshape(TRIAL, -1) for _ in range(1 + extra_calls)]
+    calls = [checks.call(f, samples.clone()).reshape(TRIAL, -1) for _ in range(2 + extra_calls)]
     again = calls[0]
     if not all(_repeats(call, trial) for call in calls):
         raise ValueError(
@@ -73,14 +75,28 @@ def refuse_mixing(
 
 def _cause(f: Function, samples: Shaped[Tensor, "3 *d"]) -> str:
     """Return what to do about a function whose calls differ."""
-    buffers = list(f.named_buffers()) if isinstance(f, nn.Module) else []
-    before = {name: buffer.clone() for name, buffer in buffers}
+    before = {name: tensor.clone() for name, tensor in _kept_tensors(f).items()}
     checks.call(f, samples.clone())
-    after = dict(f.named_buffers()) if isinstance(f, nn.Module) else {}
+    after = _kept_tensors(f)
     changed = [name for name, old in before.items() if not torch.equal(old, after.get(name, old))]
+    if changed and isinstance(f, nn.Module) and changed[0] not in dict(f.named_buffers()):
+        return f"let its forward not keep {changed[0]!r} from call to call"
     if changed:
         return f"let its forward change {changed[0]!r} in training mode only"
     return "remove random draws from its forward"
+
+
+def _kept_tensors(f: Function) -> dict[str, Tensor]:
+    """Return the buffers of a module, and the tensors that are plain attributes of its parts."""
+    if not isinstance(f, nn.Module):
+        return {}
+    attributes = {
+        f"{name}.{key}".lstrip("."): value
+        for name, module in f.named_modules()
+        for key, value in vars(module).items()
+        if isinstance(value, Tensor)
+    }
+    return {**dict(f.named_buffers()), **attributes}
 
 
 @torch.no_grad()

@@ -26,8 +26,8 @@ def in_precision(
     checks.points(x)
     checks.one_of(tuple(DTYPES), dtype=dtype, **({"weights": weights} if weights else {}))
     wanted = DTYPES[dtype]
-    before = {tensor.dtype for tensor in _floating(f)} or {x.dtype}
-    others = sorted(str(dtype).removeprefix("torch.") for dtype in before - {wanted})
+    before = dict.fromkeys(tensor.dtype for tensor in _floating(f)) or {x.dtype: None}
+    others = sorted(str(dtype).removeprefix("torch.") for dtype in before if dtype != wanted)
     if isinstance(f, nn.Module) and (others or weights):
         checks.weights(f, torch.empty(0, dtype=next(iter(before))))
         f = converted_copy(f, DTYPES[weights] if weights else wanted)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from inscape.lab.experiment_outcome import ExperimentOutcome
-from inscape.lab.verdict import RULE, RULE_VERSION, VERDICTS
+from inscape.lab.verdict import RULE, RULE_VERSION, VERDICTS, Judgement
 
 #: The verdicts of version 1, kept beside the records: experiment, then claim.
 BEFORE = "verdicts-rule-1.json"
@@ -45,12 +45,13 @@ def changed_verdicts(outcomes: Sequence[ExperimentOutcome], before: Mapping[str,
     """
     outcomes = [outcome for outcome in outcomes if outcome.id in before]
     rows = list(changes(outcomes, before))
-    claims = sum(len(outcome.judgements) for outcome in outcomes)
+    claims = sum(len(_judged_before(outcome, before)) for outcome in outcomes)
     lines = [
         "# Verdicts that the rule changed",
         "",
         f"Version {RULE_VERSION} of the rule judged all records anew: of {claims:,} claims "
-        f"{len(rows):,} have another verdict than under version 1. No record was changed. The "
+        f"{len(rows):,} have another verdict than under version 1. No record was changed; seeds "
+        "that were added since then count, claims that were added since then are left out. The "
         "page is written by `inscape pages --verdicts docs/verdicts.md`; the verdicts of version "
         f"1 are kept in `results/{BEFORE}`.",
         "",
@@ -85,6 +86,12 @@ def read_before(path: Path) -> dict[str, Any]:
     return known
 
 
+def _judged_before(outcome: ExperimentOutcome, before: Mapping[str, Any]) -> list[Judgement]:
+    """Return the verdicts on the claims that version 1 judged, too."""
+    known = before.get(outcome.id, {})
+    return [judged for judged in outcome.judgements if judged.claim.name in known]
+
+
 def _ends(rows: Sequence[Change], row: Change) -> bool:
     after = rows[rows.index(row) + 1 :][:1]
     return not after or after[0]["experiment"] != row["experiment"]
@@ -103,7 +110,7 @@ def _counts(outcomes: Sequence[ExperimentOutcome], before: Mapping[str, Any]) ->
     for paper in papers:
         own = [outcome for outcome in outcomes if outcome.id.startswith(f"{paper}/")]
         now: Counter[str] = Counter(
-            judged.verdict for outcome in own for judged in outcome.judgements
+            judged.verdict for outcome in own for judged in _judged_before(outcome, before)
         )
         then: Counter[str] = Counter(
             verdict for outcome in own for verdict in before.get(outcome.id, {}).values()

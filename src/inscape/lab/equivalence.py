@@ -243,7 +243,7 @@ def with_positive_ends(ours: Estimate) -> Estimate:
 
 def all_equal(ours: Estimate) -> bool:
     """Tell whether units or draws are all the same, so that their interval has no width."""
-    if ours.exact or ours.interval == "binomial":
+    if ours.exact or ours.interval in ("binomial", "resampled"):
         return False
     return ours.se == 0 or (len(ours.units) > 1 and len(set(ours.units)) == 1)
 

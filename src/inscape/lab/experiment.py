@@ -50,6 +50,7 @@ IntervalKind = Literal[
     "sign",
     "permutation",
     "binomial",
+    "resampled",
     "none",
 ]
 

@@ -7,7 +7,7 @@ most 5% of the permutations.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -28,6 +28,8 @@ DRAWS = 200
 ALLOWED = 0.05
 #: With up to so many units all signs are tried.
 ALL_SIGNS = 7
+#: Intervals of means over units, whose signs may be turned.
+OF_MEANS = ("t", "studentised", "percentile")
 
 
 def survived(claim: Claim, ours: Estimate) -> list[str]:
@@ -103,7 +105,8 @@ def share_of_sign_flips(claim: Trend, ours: Estimate, seed: int = 0) -> float:
         ours: Its estimate; without units nothing is permuted.
         seed: Seed of the draws.
     """
-    if ours.exact or ours.interval != "t" or len(ours.units) < FEWEST["t"] or _absent(claim):
+    few = len(ours.units) < FEWEST["t"]
+    if ours.exact or few or ours.interval not in OF_MEANS or absent(claim):
         return 0.0
     units = np.asarray(ours.units)
     null, n = claim.null or 0.0, len(ours.units)
@@ -119,7 +122,7 @@ def share_of_sign_flips(claim: Trend, ours: Estimate, seed: int = 0) -> float:
     return float((high < claim.bound).mean())
 
 
-def _absent(claim: Trend) -> bool:
+def absent(claim: Trend) -> bool:
     """Tell whether a claim is one of absence: its null lies on the claimed side."""
     null = claim.null or 0.0
     if claim.side == "between":
@@ -131,6 +134,8 @@ def shares_of_permutations(
     claims: Sequence[Claim],
     records: Sequence[Record],
     analyse: Callable[[Records], Mapping[str, Estimate]],
+    effect: str,
+    levels: Collection[Any] = (),
     *,
     draws: int = DRAWS,
     seed: int = 0,
@@ -138,32 +143,42 @@ def shares_of_permutations(
     """Return, for each claim, the share of permutations of its setting that leave it reproduced.
 
     Args:
-        claims: Claims about one setting, ``effect``.
+        claims: Claims about one setting.
         records: The records.
         analyse: The analysis of their experiment.
+        effect: The setting.
+        levels: Its values that are compared, whose records change places; all by default.
         draws: How many permutations are tried.
         seed: Seed of the permutations.
     """
     rng = np.random.default_rng(seed)
     left = dict.fromkeys((claim.name for claim in claims), 0)
     for _ in range(draws):
-        quantities = analyse(in_view(permuted(records, claims[0].effect, rng)))
+        quantities = analyse(in_view(permuted(records, effect, rng, levels)))
         for claim in claims:
             ours = quantities.get(claim.of)
             left[claim.name] += ours is not None and _reproduced(claim, ours)
     return {name: count / draws for name, count in left.items()}
 
 
-def permuted(records: Sequence[Record], effect: str, rng: np.random.Generator) -> list[Record]:
+def permuted(
+    records: Sequence[Record],
+    effect: str,
+    rng: np.random.Generator,
+    levels: Collection[Any] = (),
+) -> list[Record]:
     """Return records whose values of one setting changed places, all others held.
 
     Args:
         records: The records.
         effect: The setting.
         rng: Where the permutation is drawn from.
+        levels: Values of the setting whose records change places; all by default.
     """
     groups: dict[str, list[int]] = {}
     for index, record in enumerate(records):
+        if levels and record.settings[effect] not in levels:
+            continue
         others = {name: value for name, value in record.settings.items() if name != effect}
         groups.setdefault(canonical(others), []).append(index)
     turned = list(records)

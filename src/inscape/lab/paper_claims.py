@@ -5,7 +5,7 @@ paper, and either the claims that judge it (``paper/item/claim``) or the reason 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,16 +52,22 @@ def published_claims(paper: str) -> Iterator[PublishedClaim]:
             yield PublishedClaim(**{**row, "judged_by": tuple(row.get("judged_by", ()))})
 
 
-def coverage(paper: str) -> str:
-    """Say how many claims of a paper have a claim here, and why the others have none."""
+def coverage(paper: str, not_run: Collection[str] = ()) -> str:
+    """Say how many claims of a paper are judged here, and why the others are not.
+
+    Args:
+        paper: Name of the paper.
+        not_run: The claims in code that no record was judged by, as ``paper/item/claim``.
+    """
     claims = list(published_claims(paper))
     if not claims:
         return ""
-    judged = sum(bool(claim.judged_by) for claim in claims)
+    waiting = [c for c in claims if c.judged_by and set(c.judged_by) <= set(not_run)]
+    judged = sum(bool(claim.judged_by) for claim in claims) - len(waiting)
     sentence = f"Of its {len(claims)} claims in words {judged} are judged here"
-    if parts := sum(bool(claim.missing) for claim in claims):
+    if parts := sum(bool(claim.missing) for claim in claims if claim not in waiting):
         sentence += f", {parts} of them in part"
-    reasons: dict[str, int] = {}
+    reasons = {"not run yet": len(waiting)} if waiting else {}
     for claim in claims:
         if claim.reason:
             reasons[claim.reason] = reasons.get(claim.reason, 0) + 1

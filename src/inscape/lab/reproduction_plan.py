@@ -251,9 +251,8 @@ def _left_unchanged(axis: str, ids: Sequence[str]) -> str:
 
 def _other_claims(planned: RunPlan, records: Sequence[Record]) -> Iterator[str]:
     """Say how many records were made under another wording of the claims, and of which."""
-    counts = Counter(
-        difference(record, planned.claims, later_claims(planned.name)) for record in records
-    )
+    later = later_claims(planned.source)
+    counts = Counter(difference(record, planned.claims, later) for record in records)
     for reason, count in counts.items():
         if reason:
             yield (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inscape.lab import catalogue
 from inscape.lab.cell_code import cell_code_hash
+from inscape.lab.provenance import NOT_RECORDED
 from inscape.lab.store import Record, Store
 
 #: Where rewrites of code are proven, beside the records.
@@ -68,22 +69,33 @@ def stale_records(store: Store) -> list[StaleRecord]:
 def rewrites(store: Store) -> Mapping[str, str]:
     """Return the hashes of code that was rewritten without moving a number, and what by.
 
-    ``rewrites.json`` beside the records has a row for each, with the cells that were rerun.
+    ``rewrites.json`` beside the records has a row for each, with the cells that were rerun. Older
+    records do not say their code: what repeated them is kept by the name of their experiment.
     """
     path = store.root / REWRITES
     rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    return {row["before"]: row["after"] for row in rows}
+    return {
+        row["experiment"] if row["before"] == NOT_RECORDED else row["before"]: row["after"]
+        for row in rows
+    }
+
+
+def made_by(record: Record) -> str:
+    """Return the hash of the code that made a record, where it says it."""
+    return str(record.provenance.get("code") or NOT_RECORDED)
 
 
 def other_code(record: Record, today: str, proven: Mapping[str, str]) -> str:
     """Return that a record was made by other code than today's, if it was and says so.
 
     Args:
-        record: The record; older ones do not say it.
+        record: The record; an older one says nothing, and counts as made by what repeated it.
         today: Hash of the code of its cell now.
         proven: Rewrites that were shown to move no number, from before to after.
     """
-    code = str(record.provenance.get("code", ""))
+    code = made_by(record)
+    if code == NOT_RECORDED:
+        code = proven.get(record.experiment, "")
     passed: set[str] = set()
     while code != today and code in proven and code not in passed:
         passed.add(code)

@@ -147,7 +147,7 @@ def resampled(
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest").tolist()
     return Estimate(
         value=value, low=min(low, value), high=max(high, value), se=float(drawn.std()), n=n,
-        method=f"{method}: {drawn.size:,} sets of {n:,}", interval="binomial",
+        method=f"{method}: {drawn.size:,} sets of {n:,}", interval="resampled",
     )  # fmt: skip
 
 
@@ -255,6 +255,7 @@ def bootstrap_estimate(
         raise ValueError("bootstrap_estimate needs at least one data set, found none.")
     of = statistic or _plain_mean
     value, n = float(of(entries)), len(entries)
+    units = tuple(map(float, entries)) if statistic is None else ()  # of a mean they are kept
     if math.isnan(value):
         return _not_a_number(n, "the statistic of all data sets is not a number")
     if n == 1:
@@ -264,12 +265,12 @@ def bootstrap_estimate(
         if math.isfinite(low):
             low, high = max(low, within[0]), min(high, within[1])
             return Estimate(
-                value=value, low=low, high=high, se=se, n=n, interval="studentised",
+                value=value, low=low, high=high, se=se, n=n, interval="studentised", units=units,
                 method=f"studentised bootstrap over {n} data sets",
             )  # fmt: skip
     rolls = np.random.default_rng(seed).integers(n, size=(draws, n))
     drawn = np.array([of([entries[i] for i in roll]) for roll in rolls.tolist()], dtype=float)
-    return _percentiles(value, drawn, n)
+    return replace(_percentiles(value, drawn, n), units=units)
 
 
 def _percentiles(value: float, drawn: npt.NDArray[Any], n: int) -> Estimate:

@@ -57,6 +57,7 @@ FEWEST = {
     "sign": 6,
     "permutation": 6,
     "binomial": 1,
+    "resampled": 1,
     "exact": 1,
 }
 #: Percentiles of a bootstrap, normal intervals, and those of which nobody says what they are.
@@ -242,7 +243,7 @@ def _value(claim: Value, ours: Estimate) -> Judgement:
         verdict, ending = "not reproduced", "lies wholly beyond the margin"
     elif not gap.inside:
         seeds = _seeds((gap.value, gap.low, gap.high), (-gap.margin, gap.margin), ours, gap)
-        ending = _open_ending(gap, seeds)
+        ending = _open_ending(gap, seeds, ours)
     return Judgement(
         claim=claim, verdict=verdict, ours=ours,
         reason=f"{words} {ending} {_margin(gap, claim)}.", difference=gap,
@@ -263,19 +264,21 @@ def _no_logarithm(claim: Value, ours: Estimate) -> str:
 def _seeds(
     ends: tuple[float, float, float], span: Span, ours: Estimate, gap: PublishedDifference | None
 ) -> int | None:
-    """Return how many units would decide; equal units do not say."""
-    if ours.se == 0:
+    """Return how many units would decide; equal units do not say, nor do sets of a given size."""
+    if ours.se == 0 or ours.interval == "resampled":
         return None
     published_se = gap.published_se if gap else 0.0
     return equivalence.seeds_to_decide(ends, span, ours.n, published_se)
 
 
-def _open_ending(gap: PublishedDifference, seeds: int | None) -> str:
+def _open_ending(gap: PublishedDifference, seeds: int | None, ours: Estimate) -> str:
     if gap.undecidable:
         return (
             "reaches across it; the published number is too uncertain for any run to decide at "
             "the margin"
         )
+    if ours.interval == "resampled":
+        return f"reaches across it: another {ours.n:,} runs may land on either side of the margin"
     if seeds is None:
         return "reaches across it, and more seeds would not decide at the margin"
     return f"reaches across it; about {seeds:,} units would decide at the margin"
@@ -319,6 +322,8 @@ def _trend(claim: Trend, ours: Estimate) -> Judgement:
     else:
         seeds = _seeds((ours.value, ours.low, ours.high), span, ours, None)
         more = f"; about {seeds:,} units would decide" if seeds else ""
+        if ours.interval == "resampled":
+            more = f"; another {ours.n:,} runs may land on either side"
         reason = f"{show(ours.value)}, but {_interval(ours)} reaches across the bound{more}."
         return replace(_undecided(claim, ours, reason), seeds=seeds)
     return Judgement(claim=claim, verdict=verdict, ours=ours, reason=reason)

@@ -36,6 +36,8 @@ class Adapted(nn.Module):
         parts: The inputs that a row is made of; None if the row itself is the input.
         embedding: Where tokens are embedded; None if the input is what the network takes.
         token_parts: The inputs before the tokens among them are embedded.
+        differentiates: Whether its forward takes derivatives by the input, a force, say; it is then
+            called with gradients enabled.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Adapted(nn.Module):
         fixed: Mapping[str, Any],
         embedding: Embedding | None = None,
         token_parts: Parts | None = None,
+        differentiates: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
@@ -55,6 +58,7 @@ class Adapted(nn.Module):
         self.parts = parts
         self.embedding = embedding
         self.token_parts = token_parts
+        self.differentiates = differentiates
         self._name = name
         self._fixed = dict(fixed)
         for key, value in fixed.items():
@@ -64,10 +68,17 @@ class Adapted(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the chosen output for some rows."""
-        return selected(self.whole_output(x), self.take)
+        y = selected(self.whole_output(x), self.take)
+        return y if torch.is_grad_enabled() else y.detach()
 
     def whole_output(self, x: Tensor) -> Any:
         """Return all that the model inside returns for some rows."""
+        if not self.differentiates:
+            return self._output_of(x)
+        with torch.enable_grad():
+            return self._output_of(x if x.requires_grad else x.detach().requires_grad_())
+
+    def _output_of(self, x: Tensor) -> Any:
         inputs = {self._key: x} if self.parts is None else separated(self.parts, x)
         if self.embedding is None:
             return called(self.model, inputs, self.fixed)
@@ -103,11 +114,16 @@ class Adapted(nn.Module):
         """Return the same network with another of its outputs."""
         return self._changed(take=take)
 
+    def differentiating(self) -> "Adapted":
+        """Return the same network, called with gradients enabled."""
+        return self._changed(differentiates=True)
+
     def _changed(self, **changes: Any) -> "Adapted":
         """Return the same network, adapted otherwise."""
         same = {
             "take": self.take, "name": self._name, "parts": self.parts, "fixed": self.fixed,
             "embedding": self.embedding, "token_parts": self.token_parts,
+            "differentiates": self.differentiates,
         }  # fmt: skip
         return Adapted(self.model, **{**same, **changes})
 

@@ -98,7 +98,7 @@ def from_names(named: Mapping[str, Any], where: str, arguments: Sequence[str] = 
         raise DataError(f"{where} must hold an array, found none: save x and y in it.")
     x, y = _chosen(names)
     inputs = [name for name in named if name in arguments and name.lower() not in LABELS]
-    if len(inputs) > 1 or (inputs and inputs != [x] and _is_integer(named[inputs[0]])):
+    if len(inputs) > 1 or (inputs and _by_name(inputs[0], x, named, arguments)):
         return _from_arguments(named, names, inputs)
     notes = [_description(x, y)]
     if x is None:
@@ -112,6 +112,13 @@ def from_names(named: Mapping[str, Any], where: str, arguments: Sequence[str] = 
     picked = {"x": x, "y": y, "x_test": test["x"], "y_test": test["x"] and test["y"]}
     arrays = {key: as_array(named[name], name) for key, name in picked.items() if name}
     return Arrays(**arrays, parts=_tokens(arrays["x"]), notes=tuple(notes))
+
+
+def _by_name(name: str, x: str | None, named: Mapping[str, Any], arguments: Sequence[str]) -> bool:
+    """Tell whether the only input with the name of an argument is passed on by that name."""
+    if name != x and _is_integer(named[name]):
+        return True
+    return name != arguments[0] and x in (None, name)
 
 
 def _from_arguments(

@@ -1,6 +1,7 @@
 """An exported graph as a plain module with its own parameters and buffers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -25,6 +26,14 @@ class Wiring:
     output: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportedLayer:
+    """A module without modules of its own, as it was before the export: what it returned last."""
+
+    kind: str
+    result: str
+
+
 class AtenModule(nn.Module):
     """A graph of aten steps with its parameters and buffers under their own names."""
 
@@ -38,6 +47,27 @@ class AtenModule(nn.Module):
         self._wiring = wiring
         self._steps = tuple(_with_forgetting(steps, keep=wiring.output))
         self._fitting: set[tuple[torch.Size, torch.dtype]] = set()
+        self._taps: Mapping[str, Callable[[Any], None]] = {}
+
+    @property
+    def layers(self) -> dict[str, ExportedLayer]:
+        """Return the layers by the names of the modules that they were."""
+        last = {
+            step.module: ExportedLayer(kind=step.kind, result=step.results[0])
+            for step in self._steps
+            if step.module and step.results and step.results[0] is not None
+        }
+        inner = {name.rpartition(".")[0] for name in last}
+        return {name: layer for name, layer in last.items() if name not in inner}
+
+    @contextmanager
+    def tapped(self, taps: Mapping[str, Callable[[Any], None]]) -> Iterator[None]:
+        """Pass what layers return to functions, by the names of their results, in this context."""
+        before, self._taps = self._taps, taps
+        try:
+            yield
+        finally:
+            self._taps = before
 
     def forward(self, x: Tensor) -> Tensor:
         """Replay the steps."""
@@ -47,6 +77,8 @@ class AtenModule(nn.Module):
         values[self._wiring.input] = x
         for step in self._steps:
             step.run(values, x)
+            for name in step.makes & self._taps.keys():
+                self._taps[name](values[name])
         result: Tensor = values[self._wiring.output]
         return result
 

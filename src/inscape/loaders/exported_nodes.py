@@ -74,13 +74,18 @@ class Here(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class AtenCall:
-    """One call of an aten operator: its target, its arguments and the names of its results."""
+    """One call of an aten operator: its target, its arguments and the names of its results.
+
+    ``module`` and ``kind`` are the name and the class of the module that made it, if known.
+    """
 
     target: str
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     results: tuple[str | None, ...]
     forget: tuple[str, ...] = ()  # values that no later step reads
+    module: str = ""
+    kind: str = ""
 
     @property
     def reads(self) -> set[str]:
@@ -128,9 +133,21 @@ def read_step(node: Mapping[str, Any], main: torch.dtype) -> AtenCall | None:
             args.append(value)
         else:
             kwargs[str(argument["name"])] = value
+    module, kind = _maker(node.get("metadata") or {})
     return AtenCall(
-        target=target, args=tuple(args), kwargs=kwargs, results=_results(node["outputs"])
+        target=target,
+        args=tuple(args),
+        kwargs=kwargs,
+        results=_results(node["outputs"]),
+        module=module,
+        kind=kind,
     )
+
+
+def _maker(metadata: Mapping[str, Any]) -> tuple[str, str]:
+    """Return name and class of the innermost module that a step comes from: words, no code."""
+    innermost = str(metadata.get("nn_module_stack") or "").rpartition(";")[2].split(",", 2)
+    return (innermost[1], innermost[2]) if len(innermost) == 3 else ("", "")
 
 
 def dtype(code: int) -> torch.dtype:

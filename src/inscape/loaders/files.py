@@ -11,6 +11,7 @@ from zipfile import BadZipFile
 from inscape.errors import did_you_mean
 from inscape.files.archives import member_names, opened_zip
 from inscape.files.atomic import check_regular
+from inscape.files.tensors import is_pickle
 
 Kind = Literal[
     "torch",
@@ -91,8 +92,7 @@ def kind_of(path: Path) -> Kind:
             return kind
     if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < path.stat().st_size:
         return "safetensors"
-    # protocol 2 and later begin with 0x80 and the protocol's number
-    return "pickle" if start[0] == 0x80 and start[1:2] <= b"\x05" else "other"
+    return "pickle" if is_pickle(start) else "other"
 
 
 def phrase(path: Path) -> str:

@@ -38,7 +38,7 @@ def one_input(
                 "an embedding must be looked up with integers (token ids), found other data: give "
                 "the tokens as integers, or leave it out."
             )
-        return opened, data
+        return _by_keyword(opened), data
     data = _in_one_dictionary(opened, data)
     integers = all(part.key == 0 for part in data.parts)
     if integers and embedding is None and accepts(opened, data):
@@ -78,6 +78,21 @@ def only_argument(model: torch.nn.Module) -> str | None:
     return arguments[0].name if len(arguments) == 1 and arguments[0].kind in positional else None
 
 
+def _by_keyword(opened: OpenedModel) -> OpenedModel:
+    """Return a model whose only input must be named, so that it is passed on by that name."""
+    if isinstance(opened.model, Adapted):
+        return opened
+    try:
+        arguments = list(inspect.signature(opened.model.forward).parameters.values())
+    except (TypeError, ValueError):
+        return opened
+    needed = [argument.name for argument in arguments if argument.default is argument.empty]
+    if len(needed) != 1 or any(a.kind is not inspect.Parameter.KEYWORD_ONLY for a in arguments):
+        return opened
+    note = f"is called with {needed[0]}=..."
+    return replace(opened, model=adapt(opened.model, inputs=needed[0]), notes=(*opened.notes, note))
+
+
 def _has_embedding(opened: OpenedModel) -> bool:
     kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
     return any(isinstance(module, kinds) for module in opened.model.modules())
@@ -88,6 +103,8 @@ def _several(
 ) -> tuple[OpenedModel, OpenedData]:
     keys = ", ".join(str(part.key) for part in data.parts)
     note = f"takes {len(data.parts)} inputs ({keys}): an example holds the numbers of all of them"
+    if len(data.parts) == 1:
+        note = f"is called with {keys}=..."
     note += "".join(
         f"; {part.key} holds integers and has no gradient" for part in data.parts if part.is_integer
     )

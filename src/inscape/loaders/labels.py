@@ -83,7 +83,10 @@ def _guess(y: Array) -> tuple[Task, str]:
         if _is_one_hot(y):
             note = f"y is one-hot: taken as {y.shape[1]} classes "
             return "classes", note + otherwise.format("regression")
-        return "regression", ""
+        if y.dtype.kind not in "iu":
+            return "regression", ""
+        note = "y holds several integers for each example: taken as regression "
+        return "regression", note + otherwise.format("none")
     values = np.unique(y)
     if values.tolist() == [-1, 1]:
         return "regression", PLUS_MINUS
@@ -125,7 +128,8 @@ def _codes(y: Array, y_test: Array | None) -> tuple[Tensor, Tensor | None, tuple
     if both.ndim > 1:
         raise DataError(
             f"class labels must be one per example or one-hot, found examples of shape "
-            f"{both.shape[1:]}: use --labels regression."
+            f"{both.shape[1:]}: use --labels regression, or --labels none for classes of pixels "
+            "or tokens."
         )
     if both.dtype.kind in "iub" or (both.dtype.kind == "f" and np.all(both == np.round(both))):
         numbers = both.astype(np.int64)

@@ -8,13 +8,18 @@ import torch
 from torch import Tensor, nn
 
 from inscape._core import checks
-from inscape.errors import DataError, UnsupportedModelError
+from inscape.errors import UnsupportedModelError
 from inscape.functional.final_activation import ends_in_probability, lie_between_0_and_1
 from inscape.functional.jacobians import probe
 from inscape.loaders.adapter import Adapted, adapt
 from inscape.loaders.classes import by_name
 from inscape.loaders.data import OpenedData
 from inscape.loaders.input_preparation import reshaped
+from inscape.loaders.label_matching import (
+    MAY_BE_PROBABILITIES,
+    guessed_anew,
+    with_fitting_labels,
+)
 from inscape.loaders.model import OpenedModel
 from inscape.loaders.outputs import only_name, selected, tensors_in
 
@@ -39,15 +44,15 @@ def fit_together(opened: OpenedModel, data: OpenedData) -> OpenedData:
     checks.in_eval_mode(opened.model)
     checks.weights(opened.model, data.x)
     data, output = _accepted(opened, data)
-    data = _guessed_anew(data, output)
+    data = guessed_anew(data, output)
     single = data.task == "classes" and output.ndim <= 2 and output[0].numel() == 1
     probability = single and ends_in_probability(opened.model, data.x)
-    data = _with_fitting_labels(data, output, probability=probability)
+    data = with_fitting_labels(data, output, probability=probability)
     x, y = data.measured
     probe(opened.model, x)
     logits = y is not None and data.loss == "bce_logits" and not probability
     if logits and y is not None and _look_like_probabilities(opened, x, y):
-        data = replace(data, notes=(*data.notes, _MAY_BE_PROBABILITIES))
+        data = replace(data, notes=(*data.notes, MAY_BE_PROBABILITIES))
     return data
 
 
@@ -62,6 +67,7 @@ def one_output(opened: OpenedModel, data: OpenedData, take: str | int | None = N
     """
     checks.in_eval_mode(opened.model)
     data = _like_the_weights(opened, data)
+    opened = _with_derivatives(opened, data)
     for shape in _shapes(data):
         try:
             output = _whole_output(opened.model, reshaped(data.x[:2], shape)[0])
@@ -80,6 +86,27 @@ def one_output(opened: OpenedModel, data: OpenedData, take: str | int | None = N
     model = opened.model
     adapted = model.taking(name) if isinstance(model, Adapted) else adapt(model, take=name)
     return replace(opened, model=adapted, notes=(*opened.notes, note))
+
+
+#: What autograd says where a forward takes derivatives, and gradients are not enabled.
+_NO_GRAPH = "does not require grad and does not have a grad_fn"
+
+
+def _with_derivatives(opened: OpenedModel, data: OpenedData) -> OpenedModel:
+    """Return a model whose forward takes derivatives as one that is called with gradients."""
+    for shape in _shapes(data):
+        try:
+            _whole_output(opened.model, reshaped(data.x[:2], shape)[0])
+        except Exception as error:  # fit_together says what is wrong with these examples
+            if _NO_GRAPH in str(error):
+                break
+        else:
+            return opened
+    else:
+        return opened
+    adapted = opened.model if isinstance(opened.model, Adapted) else adapt(opened.model)
+    note = "takes derivatives in its forward: called with gradients enabled"
+    return replace(opened, model=adapted.differentiating(), notes=(*opened.notes, note))
 
 
 def _whole_output(model: nn.Module, x: Tensor) -> Any:
@@ -184,114 +211,3 @@ def _reshaped(data: OpenedData, shape: tuple[int, ...]) -> OpenedData:
     )
     settings = {**data.settings, "input_shape": shape}
     return replace(data, x=x, x_test=x_test, notes=(*data.notes, *notes, note), settings=settings)
-
-
-def _guessed_anew(data: OpenedData, output: Tensor) -> OpenedData:
-    """Return data whose labels were guessed to be real numbers as classes, if the outputs say so.
-
-    Integers from 0 on, one for each example, are class numbers of a model that has an output for
-    each of them; many classes in few examples do not look like it by themselves.
-    """
-    outputs = output[0].numel()
-    if data.task != "regression" or not data.guess or data.y is None or outputs < 2:
-        return data
-    both = data.y if data.y_test is None else torch.cat([data.y, data.y_test])
-    if both[0].numel() != 1 or bool((both != both.round()).any()):
-        return data
-    if not 0 <= float(both.min()) <= float(both.max()) < outputs:
-        return data
-    guess = (
-        f"y holds integers from {int(both.min())} to {int(both.max())} and the model has "
-        f"{outputs} outputs: taken as classes (use --labels regression otherwise)"
-    )
-    return replace(
-        data,
-        task="classes",
-        y=data.y.flatten().long(),
-        y_test=None if data.y_test is None else data.y_test.flatten().long(),
-        loss="cross_entropy" if data.settings.get("loss") == "auto" else data.loss,
-        guess=guess,
-        notes=tuple(guess if note == data.guess else note for note in data.notes),
-        settings={**data.settings, "labels": "classes"},
-    )
-
-
-def _with_fitting_labels(data: OpenedData, output: Tensor, *, probability: bool) -> OpenedData:
-    if data.y is None:
-        return data
-    outputs = output[0].numel()
-    if data.task == "regression":
-        return _with_real_labels(data, output)
-    if output.ndim > 2:
-        raise DataError(
-            f"the model must return one output for each class to compare with class numbers, "
-            f"found shape {tuple(output.shape[1:])}: flatten it, or use --labels none."
-        )
-    if data.settings.get("loss") == "auto" and outputs == 1 and probability:
-        data = replace(data, loss="mse", notes=(*data.notes, _ONE_PROBABILITY))
-    elif data.settings.get("loss") == "auto" and outputs == 1 and data.loss != "bce_logits":
-        data = replace(data, loss="bce_logits", notes=(*data.notes, _ONE_LOGIT))
-    if outputs > 1 and _are_probabilities(output) and _PROBABILITIES not in data.notes:
-        data = replace(data, notes=(*data.notes, _PROBABILITIES))
-    return _with_class_labels(data, outputs)
-
-
-_ONE_LOGIT = "the model has one output: taken as the logit of class 1 (bce_logits)"
-_ONE_PROBABILITY = (
-    "the model ends in a sigmoid: its output is taken as the probability of class 1, which is "
-    "chosen from 0.5 on (mse)"
-)
-_MAY_BE_PROBABILITIES = (
-    "all outputs lie between 0 and 1, but are taken as logits, positive for class 1: if they are "
-    "probabilities, use --loss mse"
-)
-_PROBABILITIES = "the outputs look like probabilities: measuring before the softmax says more"
-
-
-def _are_probabilities(output: Tensor) -> bool:
-    return bool((output >= 0).all()) and torch.allclose(
-        output.sum(1), torch.ones_like(output[:, 0])
-    )
-
-
-def _with_real_labels(data: OpenedData, output: Tensor) -> OpenedData:
-    assert data.y is not None
-    columns, outputs = data.y[0].numel(), output[0].numel()
-    if columns != outputs:
-        raise DataError(
-            f"the model must have an output for each of the {columns} columns of y, found "
-            f"{outputs}: use --labels classes if y holds class numbers, or give other labels."
-        )
-    shape = output.shape[1:]
-    y_test = None if data.y_test is None else data.y_test.reshape(-1, *shape)
-    return replace(data, y=data.y.reshape(-1, *shape), y_test=y_test)
-
-
-def _with_class_labels(data: OpenedData, outputs: int) -> OpenedData:
-    """Refuse classes beyond the outputs, unless numbering them anew makes them fit."""
-    assert data.y is not None
-    if data.loss == "cross_entropy" and outputs == 1:
-        raise DataError(
-            "loss cross_entropy must have an output for each class, found one output: say "
-            "--loss bce_logits."
-        )
-    if data.loss == "bce_logits" and outputs > 1:
-        raise DataError(
-            f"loss bce_logits must have one output, found {outputs}: use --loss cross_entropy."
-        )
-    room = max(outputs, 2)
-    both = data.y if data.y_test is None else torch.cat([data.y, data.y_test])
-    values = torch.unique(both)
-    if int(values[-1]) < room:
-        return data
-    if len(values) != room:
-        raise DataError(
-            f"the model must have an output for each class, found {outputs} outputs and "
-            f"{len(values)} classes up to number {int(values[-1])}: give other labels, or say "
-            "--labels regression."
-        )
-    listed = ", ".join(map(str, values.tolist()[:10])) + (", ..." if room > 10 else "")
-    note = f"the classes {listed} are numbered from 0 in this order, to fit {outputs} outputs"
-    y_test = None if data.y_test is None else torch.searchsorted(values, data.y_test)
-    y = torch.searchsorted(values, data.y)
-    return replace(data, y=y, y_test=y_test, notes=(*data.notes, note))

@@ -125,11 +125,16 @@ def joined(parts: Parts, inputs: Mapping[Key, Tensor]) -> Tensor:
     if len({len(tensor) for tensor in tensors}) > 1:
         raise DataError(
             f"inputs must have one length, found {listed(map(len, tensors))} examples: drop the "
-            "extra ones."
+            f"extra ones, or give what is the same for every example (a graph, say) from Python: "
+            f"inscape.adapt(model, fixed={{{str(_shortest(inputs))!r}: ...}})."
         )
     floats = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
     wide = torch.float64 if torch.float64 in floats else torch.float32
     return torch.cat([tensor.reshape(len(tensor), -1).to(wide) for tensor in tensors], 1)
+
+
+def _shortest(inputs: Mapping[Key, Tensor]) -> Key:
+    return min(inputs, key=lambda key: len(inputs[key]))
 
 
 def separated(parts: Parts, rows: Tensor) -> dict[Key, Tensor]:

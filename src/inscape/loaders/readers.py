@@ -1,17 +1,14 @@
 """Data files: npz, npy, csv and pt, read without running anything in them."""
 
 import pickle
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
-import torch
-
 from inscape.errors import DataError
-from inscape.files.archives import opened_zip, read_npy, read_npz
-from inscape.files.size_limits import check_size, check_tensors
+from inscape.files.archives import read_npy, read_npz
+from inscape.files.size_limits import check_size
+from inscape.files.tensors import load_tensors
 from inscape.loaders.arrays import Arrays, from_names, from_pair
 from inscape.loaders.files import existing, globals_in, kind_of, phrase, short
 from inscape.loaders.tables import read_table
@@ -81,22 +78,6 @@ def _read_torch(path: Path, *, max_size: int | None, arguments: Sequence[str]) -
         named = {str(key): value for key, value in loaded.items()}
         return from_names(named, str(path), arguments)
     return from_pair(loaded)
-
-
-def load_tensors(path: Path, *, max_size: int | None = None) -> Any:
-    """Return what a file of ``torch.save`` holds, without running code of it.
-
-    Its declared sizes are compared with the limit first, then those of its tensors.
-    """
-    check_size(path, path.stat().st_size, max_size=max_size)
-    if kind_of(path) != "pickle":
-        with opened_zip(path, max_size=max_size):
-            pass
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the pickle's protocol, which says nothing here
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-    check_tensors(loaded, path, max_size=max_size)
-    return loaded
 
 
 def _refuse_other(path: Path, kind: str) -> None:

@@ -12,9 +12,9 @@ from torch.nn.parameter import is_lazy
 
 from inscape.errors import DataError, UnsupportedModelError
 from inscape.files.size_limits import check_size
+from inscape.files.tensors import load_tensors
 from inscape.loaders.factory import importing_from
 from inscape.loaders.files import existing, globals_in, kind_of, phrase, short
-from inscape.loaders.readers import load_tensors
 
 State = dict[str, Any]
 

@@ -2,15 +2,17 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from inscape.errors import DataError, did_you_mean
+from inscape.files.tensors import load_tensors
 from inscape.models.inception_v3 import InceptionV3
 from inscape.models.mobilenet_v2 import MobileNetV2
 from inscape.models.resnet import ResNet
@@ -61,7 +63,7 @@ def missing_weights(name: str) -> str | None:
     'not run: needs resnet18-f37072fd.pth, put it at /nowhere/resnet18-f37072fd.pth'
     >>> del os.environ["INSCAPE_WEIGHTS_DIR"]
     """
-    if _found(name) is not None:
+    if _weights_path(name) is not None:
         return None
     file = PUBLISHED[name].files[0]
     return f"not run: needs {file}, put it at {weights_dir() / file}"
@@ -71,39 +73,58 @@ def pretrained(name: str, *, file: str | Path | None = None, sha256: str = "") -
     """Return a network with its published weights, in eval mode.
 
     The file is never fetched: it is the user's, in :func:`weights_dir` or wherever ``file`` says,
-    and is read only if its hash is the published one. No code in it is run.
+    and is read only if its hash is the published one. No code in it is run; what it would unpack
+    to is known first.
 
     Args:
         name: ``"inception_v3"``, ``"mobilenet_v2"``, ``"resnet18"``, ``"resnet50"`` or
             ``"resnet152"``.
         file: The file, if it lies elsewhere.
-        sha256: How its hash begins, for weights other than the published ones.
+        sha256: How its hash begins, in eight hexadecimal digits or more, for weights other than
+            the published ones.
     """
-    path = _found(name) if file is None else Path(file).expanduser()
+    path = _weights_path(name) if file is None else Path(file).expanduser()
     if path is None:
         raise DataError(f"{name} needs its published weights, found none: {missing_weights(name)}.")
     if not path.is_file():
         raise DataError(f"file must be the weights of {name}, found nothing at {path}: look there.")
     _check_hash(name, path, sha256)
-    state = torch.load(path, map_location="cpu", weights_only=True)
     model = PUBLISHED[name].make()
-    own = model.state_dict()
-    counters = {key: torch.tensor(0) for key in own if key.endswith("num_batches_tracked")}
-    state = {**counters, **state}
-    wrong = sorted(
-        key for key in own.keys() | state.keys()
-        if key not in own or key not in state or own[key].shape != state[key].shape
-    )  # fmt: skip
-    if wrong:
-        raise DataError(
-            f"{path} must hold the weights of {name}, found {len(wrong)} other keys or shapes, the "
-            f"first {wrong[0]!r}: pass the file of that network."
-        )
-    model.load_state_dict(state, assign=True)
+    model.load_state_dict(_fitting_state(name, path, model.state_dict()), assign=True)
     return model.requires_grad_(True).eval()
 
 
-def _found(name: str) -> Path | None:
+def _fitting_state(name: str, path: Path, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights in a file, which must be those of the network in name, shape and dtype."""
+    try:
+        loaded = load_tensors(path)
+    except DataError:
+        raise
+    except Exception as error:  # damage, and pickles that name code, may raise nearly anything
+        fault = str(error).strip().partition("\n")[0]
+        raise DataError(
+            f"{path} must hold the weights of {name} and nothing else, found what cannot be read "
+            f"without running code, or damage ({type(error).__name__}: {fault:.200}): pass the "
+            "file as it was published."
+        ) from error
+    counters = {key: torch.tensor(0) for key in own if key.endswith("num_batches_tracked")}
+    state = {**counters, **loaded} if isinstance(loaded, Mapping) else {}
+    wrong = [key for key, tensor in own.items() if not _is_like(state.get(key), tensor)]
+    wrong += sorted(map(str, state.keys() - own.keys()))
+    if wrong:
+        raise DataError(
+            f"{path} must hold the weights of {name}, found {len(wrong)} other keys, shapes or "
+            f"dtypes, the first {wrong[0]!r}: pass the file of that network."
+        )
+    return state
+
+
+def _is_like(value: object, tensor: Tensor) -> bool:
+    """Tell whether what a file holds is a tensor of the same shape and dtype."""
+    return isinstance(value, Tensor) and value.shape == tensor.shape and value.dtype == tensor.dtype
+
+
+def _weights_path(name: str) -> Path | None:
     if name not in PUBLISHED:
         names = list(PUBLISHED)
         raise ValueError(
@@ -115,6 +136,11 @@ def _found(name: str) -> Path | None:
 
 
 def _check_hash(name: str, path: Path, sha256: str) -> None:
+    if sha256 and not re.fullmatch("[0-9a-fA-F]{8,64}", sha256):
+        raise ValueError(
+            f"sha256 must be 8 to 64 hexadecimal digits, found {sha256!r}: pass what sha256sum "
+            "says of the file."
+        )
     digest = hashlib.sha256()
     with path.open("rb") as opened:
         while block := opened.read(2**20):

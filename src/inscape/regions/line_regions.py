@@ -133,7 +133,7 @@ class LineRegions(Result):
         is_finished = self.t[self.offsets[1:] - 1] == 1.0
         spent = f"the budget ({self.ended_by}) was spent"
         end = "it was interrupted" if self.ended_by == "interrupted" else spent
-        basis = f"{self.covered:.1%} of {self.asked} lines, then {end}"
+        basis = f"{self.covered:.1%} of {self.asked} line{'s' * (self.asked != 1)}, then {end}"
         if bool(is_finished.any()):
             mean = float(self.cells[is_finished].double().mean())
             return Summary(value=mean, kind="estimate", basis=basis)

@@ -33,7 +33,11 @@ def comparison_name(models: Sequence[str], data: str) -> str:
     'dense-and-conv-mnist'
     >>> comparison_name(["ckpts/a.pt", "ckpts/b.pt", "ckpts/c.pt"], "mnist")
     '3-networks-mnist'
+    >>> comparison_name(["runs/ckpts/"], "mnist")
+    'runs-ckpts-networks-mnist'
     """
+    if len(models) == 1:
+        return page_name(f"{page_name(models[0].rstrip('/'), None, '')}-networks", None, data)
     if len(models) == 2:
         first, second = (page_name(model, None, "") for model in models)
         return page_name(f"{first}-and-{second}", None, data)

@@ -1,7 +1,7 @@
 """Robustness: the accuracy when every input is perturbed within a budget."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
@@ -329,7 +329,7 @@ def _steps(budgets: Sequence[float] | None, x: Tensor, rival: float) -> list[flo
         std = float(x.std()) if x.numel() > 1 else 0.0
         scale = rival if rival > 0 else std * x[0].numel() ** 0.5 or 1.0
         return [fraction * scale for fraction in FRACTIONS]
-    numbers = _numbers(budgets)
+    numbers = [float(budget) for budget in budgets]
     if not all(math.isfinite(budget) and budget >= 0 for budget in numbers):
         raise ValueError(f"budgets must be finite and not negative, found {numbers}: mend them.")
     if any(later <= earlier for earlier, later in pairwise(numbers)):
@@ -338,20 +338,6 @@ def _steps(budgets: Sequence[float] | None, x: Tensor, rival: float) -> list[flo
     if not steps:
         raise ValueError(f"budgets must hold a number above 0, found {numbers}: add one.")
     return steps
-
-
-def _numbers(budgets: object) -> list[float]:
-    """Return the budgets as floats, or raise if they are no list of numbers."""
-    values = budgets.tolist() if isinstance(budgets, Tensor) else budgets
-    if isinstance(values, float | int | str) or not isinstance(values, Iterable):
-        raise TypeError(f"budgets must be a list of numbers, found {budgets!r}: pass e.g. [0.1].")
-    listed = list(values)
-    try:
-        return [float(budget) for budget in listed]
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"budgets must be a list of numbers, found {listed!r}: pass e.g. [0.1, 0.2]."
-        ) from None
 
 
 def rival_distance(

@@ -1,7 +1,7 @@
 """Leading eigenvectors of the uncentred covariance of gradients, output by output."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Float64
@@ -28,7 +28,8 @@ OVERSAMPLING = 10
 class GradientSample:
     """Gradients of some outputs at points; stored where they fit into ``room`` bytes.
 
-    Where they do not, each pass over :meth:`batches` computes them anew.
+    Where they do not, each pass over :meth:`batches` computes them anew. ``known`` are those of the
+    first points, if they were computed before.
     """
 
     f: Function
@@ -36,6 +37,7 @@ class GradientSample:
     outputs: tuple[int, ...]
     rows: int
     room: int
+    known: Float64[Tensor, "m c D"] | None = None
     _stored: Tensor | None = field(default=None, init=False)
 
     @property
@@ -49,6 +51,10 @@ class GradientSample:
         n, c, d = self.shape
         return 8 * n * c * d <= self.room
 
+    def of_more(self, x: Float64[Tensor, "n *d"]) -> "GradientSample":
+        """Return the gradients at more points, of which these are the first."""
+        return replace(self, x=x, known=self._stored)
+
     def batches(self) -> Iterator[tuple[slice, Float64[Tensor, "m c D"]]]:
         """Yield the gradients, batch by batch, with the points that they belong to."""
         if self._stored is not None:
@@ -56,9 +62,13 @@ class GradientSample:
                 at = slice(first, first + max(self.rows, 1024))
                 yield at, self._stored[at]
             return
-        stored = self.x.new_empty(self.shape) if self.fits else None
-        with progress(len(self.x), label="gradients") as bar:
-            for first in range(0, len(self.x), self.rows):
+        stored, begin = self.x.new_empty(self.shape) if self.fits else None, 0
+        if stored is not None and self.known is not None:
+            begin = len(self.known)
+            stored[:begin] = self.known
+            yield slice(begin), self.known
+        with progress(len(self.x) - begin, label="gradients") as bar:
+            for first in range(begin, len(self.x), self.rows):
                 at = slice(first, first + self.rows)
                 gradients = self._gradients(self.x[at])
                 checks.finite(gradients.flatten(1).sum(1), "points")
@@ -142,8 +152,8 @@ def _from_points(sample: GradientSample, count: int) -> LeadingDirections:
     few = min(count, n)
     for j in range(c):
         own = gradients[:, j]
-        found, vectors = torch.linalg.eigh(own @ own.T / n)
-        values[j, :few] = found.flip(0)[:few]
+        eigenvalues, vectors = torch.linalg.eigh(own @ own.T / n)
+        values[j, :few] = eigenvalues.flip(0)[:few]
         projected = vectors.flip(1)[:, :few].T @ own
         sizes = projected.norm(dim=1, keepdim=True)
         directions[j, :few] = projected / torch.where(sizes > 0, sizes, 1.0)
@@ -201,16 +211,17 @@ class Resampled:
 
 
 def resampled(
-    sample: GradientSample, found: LeadingDirections, count: int, resamples: int, seed: int
+    sample: GradientSample, known: LeadingDirections, count: int, resamples: int, seed: int
 ) -> Resampled:
     """Draw the points anew with replacement, within the span of the directions that are known.
 
     ``turns`` is the sine of the angle between the leading directions.
     """
     n, c, _ = sample.shape
-    within, squares = sample.x.new_empty(c, n, found.directions.shape[1]), sample.x.new_empty(n, c)
+    within = sample.x.new_empty(c, n, known.directions.shape[1])
+    squares = sample.x.new_empty(n, c)
     for at, gradients in sample.batches():
-        within[:, at] = gradients.movedim(1, 0) @ found.directions.mT
+        within[:, at] = gradients.movedim(1, 0) @ known.directions.mT
         squares[at] = gradients.square().sum(2)
     draw = generator(seed)
     parts: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from inscape._core import NotApplicable, Result, Row, Summary, checks, instrument
+from inscape._core.anytime import anytime, stoppable
 from inscape._core.checks import Function
 from inscape._core.result import PROPORTION, Range
 from inscape._core.sampling import draw_numbers
@@ -25,6 +26,8 @@ from inscape.sensitivity._projection_fit import FEWEST, explained, smooth_fit
 
 #: Bytes that all gradients, or their covariances, may take.
 ROOM = 2**28
+#: Gradients of the first result; each later one has twice as many.
+FIRST = 16
 #: More outputs than these are measured by the largest one at each point.
 EACH = 10
 #: Fits are made on 1, 2, ... of the leading directions, up to so many.
@@ -157,6 +160,7 @@ class ActiveSubspace(Result):
     example=lambda model, x, y: {"points": 300, "resamples": 50},
     least_rows=2,
 )
+@anytime
 def active_subspace(
     f: Function,
     x: Float[Tensor, "n *d"],
@@ -169,7 +173,7 @@ def active_subspace(
     seed: int = 0,
     room: int = ROOM,
     memory: int = MEMORY,
-) -> ActiveSubspace | NotApplicable:
+) -> Iterator[ActiveSubspace | NotApplicable]:
     r"""Compute the directions of the input space along which an output varies most.
 
     .. math:: C_j = \frac{1}{n} \sum_{i=1}^{n} \nabla f_j(x_i) \, \nabla f_j(x_i)^T
@@ -181,7 +185,8 @@ def active_subspace(
     gradients, with a bound on the error of each eigenvalue. Intervals by bootstrap over the points
     within the leading directions. Points that are held out, a third of them at most, say how much
     of the output a Gaussian process of its first projections explains. Computed in float64. Costs a
-    forward and a backward pass for each output and point, and one eigendecomposition.
+    forward and a backward pass for each output and point, and one eigendecomposition. First results
+    of ``active_subspace.refine`` are of fewer gradients, with larger fractions by chance.
 
     Args:
         f: Function of a batch; a module in eval mode will do.
@@ -200,8 +205,10 @@ def active_subspace(
     >>> import torch
     >>> points = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     >>> result = active_subspace(lambda x: torch.sin(3 * x[:, :1] + 4 * x[:, 1:2]), points)
-    >>> [round(entry, 6) for entry in result.directions[0, 0].tolist()], result.summary().value
-    ([0.6, 0.8, 0.0], 1.0)
+    >>> [round(entry, 6) for entry in result.directions[0, 0].tolist()]
+    [0.6, 0.8, 0.0]
+    >>> round(result.summary().value, 6)
+    1.0
     """
     checks.whole(1, count=count, points=points, room=room, memory=memory)
     checks.whole(0, resamples=resamples)
@@ -211,68 +218,88 @@ def active_subspace(
     probed = probe(f, x)
     probed.need_gradient()
     chosen = _outputs(outputs, probed.outputs)
-    held = min(points, len(x) // 3)
-    numbers = draw_numbers(len(x), min(points, len(x) - held) + held, seed=seed).to(x.device)
-    split = len(numbers) - held
+    spared = min(points, len(x) // 3)
+    numbers = draw_numbers(len(x), min(points, len(x) - spared) + spared, seed=seed).to(x.device)
+    split = len(numbers) - spared
     rows = probed.rows(memory, gradients=len(chosen))
-    at = x[numbers[:split]]
-    sample = GradientSample(f=probed.f, x=at, outputs=chosen, rows=rows, room=room)
-    count = min(count, x[0].numel())
-    few = min(count + BESIDE, x[0].numel())
-    found = leading_directions(sample, few, method, seed)
-    if not bool((found.energies > 0).any()):
+    sample = GradientSample(f=probed.f, x=x[:0], outputs=chosen, rows=rows, room=room)
+    latest: Any = None
+    for many in _growing(split):
+        drawn = torch.cat([numbers[:many], numbers[split : split + many]])
+        sample = sample.of_more(x[drawn[:many]])
+        if stoppable() and sample.fits:
+            for _ in sample.batches():
+                yield latest
+        latest = _of_sample(
+            sample, x[drawn], min(count, x[0].numel()), method,
+            resamples=resamples, seed=seed, converted=converted, drawn_from=len(x),
+        )  # fmt: skip
+        yield latest
+
+
+def _growing(most: int) -> list[int]:
+    """Return of how many gradients each result is: of twice as many, where somebody may stop."""
+    sizes = [FIRST]
+    while sizes[-1] < most:
+        sizes.append(2 * sizes[-1])
+    return [*sizes[:-1], most] if stoppable() else [most]
+
+
+def _of_sample(
+    sample: GradientSample, x: Tensor, count: int, method: str, **settings: Any
+) -> ActiveSubspace | NotApplicable:
+    """Return the directions for some gradients; the other points of ``x`` are held out."""
+    split, resamples, seed = len(sample.x), settings["resamples"], settings["seed"]
+    leading = leading_directions(sample, min(count + BESIDE, x[0].numel()), method, seed)
+    if not bool((leading.energies > 0).any()):
         reason = "no output changes with the input at any point: there is no direction"
         return NotApplicable(what="active_subspace", reason=reason)
-    settings: dict[str, Any] = {"outputs": chosen, "resamples": resamples, "seed": seed}
     return ActiveSubspace(
         **settings,
-        **_uncertainty(sample, found, count, resamples, seed),
-        **_summary_plot(sample, found, x[numbers], split, resamples, seed),
-        method="randomised" if bool((found.missed > 0).any()) else "exact",
+        **_uncertainty(sample, leading, count, resamples, seed),
+        **_summary_plot(sample, leading, x, split, resamples, seed),
+        outputs=sample.outputs,
+        method="randomised" if bool((leading.missed > 0).any()) else "exact",
         shape=tuple(x.shape[1:]),
-        converted=converted,
-        drawn_from=len(x),
     )
 
 
 def _outputs(outputs: Sequence[int] | None, known: int) -> tuple[int, ...]:
     if outputs is None:
         return tuple(range(known)) if known <= EACH else (LARGEST,)
-    numbers = [outputs] if isinstance(outputs, int) else list(outputs)
-    for number in numbers:
-        checks.whole(LARGEST, outputs=number)
-    if not numbers or max(numbers) >= known or (LARGEST in numbers and len(numbers) > 1):
+    numbers = checks.wholes(LARGEST, outputs=outputs)
+    if max(numbers) >= known or (LARGEST in numbers and len(numbers) > 1):
         raise ValueError(
             f"outputs must be some of 0 to {known - 1}, or -1 alone for the largest, found "
             f"{numbers}: choose among them."
         )
-    return tuple(int(number) for number in numbers)
+    return tuple(numbers)
 
 
 def _uncertainty(
-    sample: GradientSample, found: LeadingDirections, count: int, resamples: int, seed: int
+    sample: GradientSample, leading: LeadingDirections, count: int, resamples: int, seed: int
 ) -> dict[str, Any]:
     """Return the leading directions that are wanted, with their intervals."""
-    values, energies = found.eigenvalues[:, :count], found.energies
+    values, energies = leading.eigenvalues[:, :count], leading.energies
     ends, turns = values[:, :, None].expand(-1, -1, 2), torch.zeros_like(energies)
     fractions = values[:, 0] / torch.where(energies > 0, energies, 1.0)
     around = fractions.mean().expand(2)
     if resamples:
-        others = resampled(sample, found, count, resamples, seed ^ 1)
+        others = resampled(sample, leading, count, resamples, seed ^ 1)
         levels = torch.tensor([0.025, 0.975], dtype=torch.float64)
         ends = others.eigenvalues.quantile(levels, dim=0).movedim(0, 2)
         around = others.fractions.mean(1).quantile(levels)
         turns = others.turns.quantile(0.95, dim=0)
-    spare = found.missed / torch.where(energies > 0, energies, 1.0)
+    spare = leading.missed / torch.where(energies > 0, energies, 1.0)
     low = torch.minimum(ends[:, :, 0], values)
-    high = torch.maximum(ends[:, :, 1], values) + found.missed[:, None]
+    high = torch.maximum(ends[:, :, 1], values) + leading.missed[:, None]
     top = max(float(around[1]), float(fractions.mean())) + float(spare.mean())
     bottom = min(float(around[0]), float(fractions.mean()))
     return {
         "eigenvalues": values.contiguous(),
-        "directions": found.directions[:, :count].contiguous(),
+        "directions": leading.directions[:, :count].contiguous(),
         "energies": energies,
-        "missed": found.missed,
+        "missed": leading.missed,
         "ends": torch.stack([low, high], 2),
         "fraction_ends": torch.tensor([bottom, min(1.0, top)], dtype=torch.float64),
         "turns": turns,
@@ -280,13 +307,13 @@ def _uncertainty(
 
 
 def _summary_plot(
-    sample: GradientSample, found: LeadingDirections, x: Tensor, split: int, resamples: int,
+    sample: GradientSample, leading: LeadingDirections, x: Tensor, split: int, resamples: int,
     seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Return projections, outputs, and how much of them fits on the first points explain."""
     values, c = _values(sample, x), len(sample.outputs)
-    dims = min(FITTED, found.directions.shape[1])
-    u = torch.einsum("nd,ckd->cnk", x.flatten(1), found.directions[:, :dims])
+    dims = min(FITTED, leading.directions.shape[1])
+    u = torch.einsum("nd,ckd->cnk", x.flatten(1), leading.directions[:, :dims])
     shares = torch.zeros(c, dims, 3, dtype=torch.float64)
     judged = min(split, len(x) - split) >= FEWEST
     fitted = values[:split].mean(0).expand(len(x), c).clone()

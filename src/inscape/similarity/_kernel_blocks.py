@@ -15,7 +15,7 @@ from inscape._core.result import ROUNDING
 from inscape.runtime.progress import progress
 from inscape.similarity._layers import LayeredNetwork
 from inscape.similarity.layer_matrix import empty
-from inscape.similarity.linear_alignment import unbiased_hsic
+from inscape.similarity.linear_alignment import is_rounding, unbiased_hsic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +101,9 @@ class KernelSums:
                 ones=[float(self.rows[k].sum()) for k in (a, b)],
                 between=float(self.rows[a] @ self.rows[b]),
             )
+        for a in range(self.layers):
+            if is_rounding(n, float(debiased[a, a]), float(biased[a, a])):
+                debiased[a, a] = math.nan
         self._forget_constants(biased, kernel)
         return Alignments(
             biased=self._ratios(biased),

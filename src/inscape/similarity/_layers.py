@@ -1,8 +1,9 @@
 """Features of the layers of a network: what its modules return for each example."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,10 +13,10 @@ from torch import Tensor, nn
 from inscape._core import UnsupportedModelError, checks
 from inscape._core.checks import Function
 from inscape.functional.jacobians import Probe, chunks
+from inscape.loaders.exported_module import AtenModule, ExportedLayer
 from inscape.similarity._pair import Other, paired
+from inscape.similarity.layer_matrix import OUTPUT
 
-#: What the outputs of the network are called among its layers.
-OUTPUT = "output"
 #: Layers of each network that are compared by default, the output among them.
 MOST = 8
 #: Modules that return what they are given, or only its order.
@@ -95,7 +96,7 @@ def _layered(
 @torch.no_grad()
 def _trial(network: Function, probed: Probe, x: Tensor) -> dict[str, Tensor]:
     """Return what every module returns for a few examples, in the order of their calls."""
-    names = [name for name, _ in _modules(network)]
+    names = [*(name for name, _ in _modules(network)), *_exported(network)]
     with _returned(network, names) as returned:
         output = checks.call(probed.f, x.clone())
     good = {
@@ -109,11 +110,10 @@ def _trial(network: Function, probed: Probe, x: Tensor) -> dict[str, Tensor]:
 
 def _usual(network: Function, trial: dict[str, Tensor]) -> tuple[str, ...]:
     """Return the activations, or else the layers with parameters, and the output; thinned."""
-    modules = dict(_modules(network))
-    leaves = [n for n in trial if n in modules and not list(modules[n].children())]
-    leaves = [n for n in leaves if not isinstance(modules[n], PASSING)]
-    active = [n for n in leaves if type(modules[n]).__module__.endswith(".activation")]
-    weighted = [n for n in leaves if next(modules[n].parameters(), None) is not None]
+    kinds = _kinds(network)
+    leaves = [n for n in trial if n in kinds]
+    active = [n for n in leaves if kinds[n][0].rpartition(".")[0].endswith(".activation")]
+    weighted = [n for n in leaves if kinds[n][1]]
     hidden = active or weighted
     output = _flat(trial[OUTPUT])
     hidden = [n for n in hidden if not _equal(_flat(trial[n]), output)]
@@ -121,6 +121,40 @@ def _usual(network: Function, trial: dict[str, Tensor]) -> tuple[str, ...]:
         places = torch.linspace(0, len(hidden) - 1, MOST - 1).round().long().tolist()
         hidden = [hidden[place] for place in places]
     return (*hidden, OUTPUT)
+
+
+def _kinds(network: Function) -> dict[str, tuple[str, bool]]:
+    """Return the class of each module without modules of its own, and whether it has weights.
+
+    Without those that return what they are given.
+    """
+    modules = dict(_modules(network))
+    kinds = {
+        name: (f"{type(module).__module__}.{type(module).__name__}", _has_weights(module))
+        for name, module in modules.items()
+        if not list(module.children()) and not isinstance(module, PASSING)
+    }
+    passing = {kind.__name__ for kind in PASSING}
+    for name, (_, layer) in _exported(network).items():
+        if layer.kind.rpartition(".")[2] not in passing:
+            kinds[name] = layer.kind, name in modules and _has_weights(modules[name])
+    return kinds
+
+
+def _has_weights(module: nn.Module) -> bool:
+    return next(module.parameters(), None) is not None
+
+
+def _exported(network: Any) -> dict[str, tuple[AtenModule, ExportedLayer]]:
+    """Return the layers of exported programs, which are steps instead of modules."""
+    if not isinstance(network, nn.Module):
+        return {}
+    return {
+        f"{prefix}.{name}" if prefix else name: (module, layer)
+        for prefix, module in network.named_modules()
+        if isinstance(module, AtenModule)
+        for name, layer in module.layers.items()
+    }
 
 
 def _flat(values: Tensor) -> Float[Tensor, "n p"]:
@@ -145,20 +179,22 @@ def _returned(network: Function, names: Sequence[str]) -> Iterator[dict[str, Any
     Copies, since the next module may work in place.
     """
     returned: dict[str, Any] = {}
-    modules, wanted, handles = _modules(network), set(names), []
+    wanted = set(names)
 
-    def keep(name: str) -> Any:
-        def hook(module: nn.Module, inputs: Any, output: Any) -> None:
-            returned.pop(name, None)
-            returned[name] = output.clone() if isinstance(output, Tensor) else output
+    def keep(name: str, *called: Any) -> None:
+        output = called[-1]
+        returned.pop(name, None)
+        returned[name] = output.clone() if isinstance(output, Tensor) else output
 
-        return hook
-
-    try:
-        for name, module in modules:
+    with ExitStack() as stack:
+        for name, module in _modules(network):
             if name in wanted:
-                handles.append(module.register_forward_hook(keep(name)))
+                handle = module.register_forward_hook(partial(keep, name))
+                stack.callback(handle.remove)
+        taps: dict[AtenModule, dict[str, Any]] = {}
+        for name, (program, layer) in _exported(network).items():
+            if name in wanted:
+                taps.setdefault(program, {})[layer.result] = partial(keep, name)
+        for program, own in taps.items():
+            stack.enter_context(program.tapped(own))
         yield returned
-    finally:
-        for handle in handles:
-            handle.remove()

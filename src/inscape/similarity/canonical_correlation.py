@@ -116,7 +116,10 @@ def canonical_correlation(
     """
     checks.number(variance=variance)
     if not 0 < variance <= 1:
-        raise ValueError(f"variance must be a fraction above 0 and at most 1, found {variance}.")
+        raise ValueError(
+            f"variance must be a fraction above 0 and at most 1, found {variance}: write 99% as "
+            "0.99."
+        )
     checks.whole(1, permuted=permuted)
     checks.seed(seed)
     checks.points(x)

@@ -121,7 +121,7 @@ def layer_alignment(
         reason = f"the debiased alignment needs at least {FEWEST} examples, found {len(x)}"
         return NotApplicable(what="layer_alignment", reason=reason)
     first, second = layered(f, x, other, other_x, layers, other_layers)
-    return _alignment(first, second, _kernel(first, second, kernel, bandwidth), memory)
+    return _alignment(first, second, _kernel(first, second, kernel, bandwidth, memory), memory)
 
 
 def _alignment(
@@ -151,10 +151,15 @@ def _block(first: LayeredNetwork, second: LayeredNetwork, memory: int) -> int:
 
 
 def _kernel(
-    first: LayeredNetwork, second: LayeredNetwork, name: str, bandwidth: float
+    first: LayeredNetwork,
+    second: LayeredNetwork,
+    name: str,
+    bandwidth: float,
+    memory: int,
 ) -> LayerKernel:
     """Return the kernel of features that are moved near zero, with the bandwidth of each layer."""
-    features = block_features(first, second, slice(0, MEDIAN))
+    most = _block(first, second, memory) if name == "linear" else MEDIAN
+    features = block_features(first, second, slice(0, min(most, MEDIAN)))
     origins = [layer.mean(0) for layer in features]
     if name == "linear":
         return LayerKernel(origins=origins, widths=None)

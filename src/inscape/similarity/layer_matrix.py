@@ -10,6 +10,8 @@ from torch import Tensor
 
 from inscape._core import Result, Row, Summary
 
+#: What the outputs of a network are called among its layers.
+OUTPUT = "output"
 UNDEFINED = "NaN where the features of a layer are equal for all examples, or fewer than it needs"
 
 
@@ -31,11 +33,13 @@ class LayerMatrix(Result):
 
     @property
     def headline(self) -> tuple[int, int]:
-        """Return the pair of the last hidden layers, of the outputs where there is no other.
+        """Return the pair of the last hidden layers, of the outputs where one has no other.
 
         Where that is undefined, the last pair that is defined.
         """
-        last = [max(0, len(names) - 2) for names in (self.layers, self.other_layers)]
+        both = (self.layers, self.other_layers)
+        behind = 2 if min(map(len, both)) > 1 else 1  # a hidden layer beside outputs says nothing
+        last = [len(names) - behind for names in both]
         if bool(self.values[last[0], last[1]].isfinite()):
             return last[0], last[1]
         i, j = self.values.isfinite().nonzero()[-1].tolist()

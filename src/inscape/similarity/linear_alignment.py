@@ -88,7 +88,9 @@ class LinearMoments:
         if self._is_constant(biased, traces):
             return LinearAlignment(biased=math.nan, debiased=math.nan, uncentred=_ratio(uncentred))
         return LinearAlignment(
-            biased=_ratio(biased), debiased=_ratio(unbiased), uncentred=_ratio(uncentred)
+            biased=_ratio(biased),
+            debiased=_debiased(unbiased, biased, n),
+            uncentred=_ratio(uncentred),
         )
 
     def _around_zero(self, product: Tensor, totals: list[Tensor], i: int, j: int) -> Tensor:
@@ -142,7 +144,7 @@ def linear_alignment(x: Float64[Tensor, "n p"], y: Float64[Tensor, "n q"]) -> Li
     """Return the alignment of two sets of features of the same examples.
 
     >>> import torch
-    >>> x = torch.eye(5, 3, dtype=torch.float64)
+    >>> x = torch.arange(10.0, dtype=torch.float64).reshape(5, 2).sqrt()
     >>> round(linear_alignment(x, -2 * x).debiased, 12)
     1.0
     """
@@ -169,7 +171,7 @@ def kernel_alignment(
             ones=[float(rows[m].sum()) for m in (i, j)],
             between=float(rows[i] @ rows[j]),
         )
-    return _ratio(biased), _ratio(unbiased)
+    return _ratio(biased), _debiased(unbiased, biased, n)
 
 
 def _pairs(first: Tensor, second: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -186,6 +188,19 @@ def unbiased_hsic(n: int, *, trace: float, ones: list[float], between: float) ->
         return math.nan
     sums = ones[0] * ones[1] / ((n - 1) * (n - 2))
     return (trace + sums - 2 * between / (n - 2)) / (n * (n - 3))
+
+
+def _debiased(
+    unbiased: dict[tuple[int, int], float], biased: dict[tuple[int, int], float], n: int
+) -> float:
+    if any(is_rounding(n, unbiased[k, k], biased[k, k]) for k in (0, 1)):
+        return math.nan
+    return _ratio(unbiased)
+
+
+def is_rounding(n: int, unbiased: float, biased: float) -> bool:
+    """Tell whether the unbiased size of a kernel is rounding: no two examples are alike in it."""
+    return n >= FEWEST and (n - 3) * unbiased <= ROUNDING**2 * biased
 
 
 def _ratio(products: dict[tuple[int, int], float]) -> float:

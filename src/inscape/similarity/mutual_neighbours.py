@@ -17,6 +17,9 @@ from inscape.similarity._layers import LayeredNetwork, Layers, layered
 from inscape.similarity._pair import NO_OTHER, Other, perturbed
 from inscape.similarity.layer_matrix import LayerMatrix, empty
 
+#: Arrays as large as the distances that are there while they are sorted.
+COPIES = 5
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MutualNeighbours(LayerMatrix):
@@ -47,8 +50,8 @@ class MutualNeighbours(LayerMatrix):
     larger="more alike neighbourhoods",
     cost="seconds",
     work=lambda n, c: 2 * n * (1 + n / 100),
-    meaning="In the last hidden layers of both networks, an example shares the fraction {value} of "
-    "its nearest neighbours.",
+    meaning="In the last hidden layers of both networks, the fraction {value} of an example's "
+    "nearest neighbours is the same.",
     cites="huh2024platonic; klabunde2025similarity",
     example=lambda model, x, y: {**perturbed(model, x, y), "count": max(1, min(10, len(x) - 1))},
     by_default=False,
@@ -137,7 +140,7 @@ def _neighbours(
         moved = torch.nn.functional.normalize(features)
     else:
         moved = features - features.mean(0)
-    rows = max(1, memory // (3 * 8 * len(features)))
+    rows = max(1, memory // (COPIES * 8 * len(features)))
     return torch.cat(list(_nearest(moved, count, rows)))
 
 
@@ -148,7 +151,8 @@ def _nearest(
         distances = squared_distances(features[at : at + rows], features)
         own = torch.arange(len(distances))
         distances[own, own + at] = torch.inf
-        yield distances.sort(dim=1, stable=True).indices[:, :count]
+        order = distances.sort(dim=1, stable=True).indices
+        yield order[:, :count].clone()  # a view would keep the whole of it
 
 
 def _shared(left: Int64[Tensor, "n k"], right: Int64[Tensor, "n k"]) -> Float64[Tensor, " n"]:

@@ -109,8 +109,12 @@ class BothNetworks(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs of the first, of the other, and the largest of each."""
-        both = [net(x.clone()).flatten(1) for net in (self.f, self.other)]
+        both = [_columns(net(x.clone())) for net in (self.f, self.other)]
         return torch.cat([*both, *map(_largest, both)], dim=1)
+
+
+def _columns(outputs: Tensor) -> Float[Tensor, "n c"]:
+    return outputs.flatten(1) if outputs.ndim > 1 else outputs[:, None]
 
 
 def _largest(outputs: Float[Tensor, "n c"]) -> Float[Tensor, "n 1"]:
@@ -197,15 +201,16 @@ def difference_of(cells: PlaneRegions, outputs: int) -> SliceDifference:
               "domain", "origin", "axes", "covered")  # fmt: skip
     return SliceDifference(
         **{name: getattr(cells, name) for name in copied},
-        classes=_classes(middle[:, :outputs]),
-        other_classes=_classes(middle[:, outputs : 2 * outputs]),
+        classes=winners(middle[:, :outputs]),
+        other_classes=winners(middle[:, outputs : 2 * outputs]),
         differences=differences,
         places=places,
         exact=cells.complete and not cells.unresolved,
     )
 
 
-def _classes(outputs: Float64[Tensor, "cells c"]) -> Int64[Tensor, " cells"]:
+def winners(outputs: Float64[Tensor, "n c"]) -> Int64[Tensor, " n"]:
+    """Return the largest output of each row; of a single output whether it is above zero."""
     return outputs.argmax(1) if outputs.shape[1] > 1 else (outputs[:, 0] > 0).long()
 
 

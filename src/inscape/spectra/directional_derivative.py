@@ -1,4 +1,4 @@
-"""Directional derivatives (JVPs) in forward mode, or by a double backward pass."""
+"""Directional derivatives (JVPs) in forward mode, by a double backward pass, or row by row."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,13 +15,17 @@ def directional_derivative(
     """Return ``f(*primals)`` and its directional derivative (JVP) along ``tangents``.
 
     In forward mode where all operations support it and the result agrees with a gradient, else by
-    a double backward pass. Of the attention kernels only the plain one has second derivatives.
+    a double backward pass, or by one backward pass for each number of the output where an operation
+    (``torch.cdist``) has no second derivative. Of the attention kernels only the plain one has.
     """
     with sdpa_kernel(SDPBackend.MATH):
         pair = forward_derivative(f, primals, tangents)
         if pair is not None and _agrees(f, primals, tangents, pair[1]):
             return pair
-        return _by_double_backward(f, primals, tangents)
+        try:
+            return _by_double_backward(f, primals, tangents)
+        except NotImplementedError:
+            return _by_single_backwards(f, primals, tangents)
 
 
 def _agrees(
@@ -65,3 +69,19 @@ def _by_double_backward(
         assert isinstance(product, Tensor)
         (tangent_output,) = torch.autograd.grad(product, cotangent, materialize_grads=True)
     return output.detach(), tangent_output
+
+
+def _by_single_backwards(
+    f: Callable[..., Tensor], primals: Sequence[Tensor], tangents: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Multiply the gradient of each number of the output by the tangents."""
+    with torch.enable_grad():
+        primals = [tensor.detach().requires_grad_() for tensor in primals]
+        output = f(*primals)
+        numbers = output.flatten().unbind()
+    derivative = torch.zeros_like(output.detach()).flatten()
+    for k, number in enumerate(numbers):
+        gradients = torch.autograd.grad(number, primals, retain_graph=True, materialize_grads=True)
+        products = [(g * v).sum() for g, v in zip(gradients, tangents, strict=True)]
+        derivative[k] = torch.stack(products).sum()
+    return output.detach(), derivative.view_as(output)

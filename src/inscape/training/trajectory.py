@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -255,13 +256,11 @@ def _check_schema(about: Mapping[str, Any], path: str | Path) -> None:
 def chosen_steps(trajectory: Trajectory, steps: int | Sequence[int]) -> list[int]:
     """Return checkpoints in order: so many, evenly spaced, or those that are named."""
     known = trajectory.checkpoints.tolist()
-    if isinstance(steps, int):
+    if isinstance(steps, Integral):
         checks.whole(2, steps=steps)
-        places = torch.linspace(0, len(known) - 1, min(steps, len(known))).round().long()
+        places = torch.linspace(0, len(known) - 1, min(int(steps), len(known))).round().long()
         return [known[place] for place in places.tolist()]
-    if not steps:
-        raise ValueError("steps must name at least one checkpoint, found none: pass a number.")
-    return sorted(set(steps))
+    return sorted(set(checks.wholes(0, steps=steps)))
 
 
 def stand_at(body: nn.Module, trajectory: Trajectory, step: int) -> None:

@@ -6,6 +6,7 @@ const page = new URL("../../../src/inscape/explorer/static/", import.meta.url);
 const module = (name) => import(new URL(name, page));
 const toy = await module("toy_setup.js");
 const pictures = await module("boolean_pictures.js");
+const copies = await module("lab_copies.js");
 const { traceOf } = await module("trace.js");
 
 const START = { data: "circle", hidden: [8], lr: 0.01, n: 200, normalise: false, rows: [], scale: 1 };
@@ -108,4 +109,31 @@ test("a network is drawn without its zero weights", () => {
   assert.equal(plot.edges.length, 2);
   assert.deepEqual(plot.nodes.map((node) => node.text), ["x1", "x2", "0.5", "0"]);
   assert.deepEqual(pictures.sizesOf(2, 2), [[1, 1], [2, 1], [3, 1], [5, 1], [2, 2], [3, 2], [4, 2]]);
+});
+
+test("a truth table is given away with the coefficient of every set", () => {
+  const spectrum = [
+    { set: "1", coefficient: 0.5 }, { set: "x2", coefficient: 0 }, { set: "x1", coefficient: -0.25 },
+    { set: "x1 x2", coefficient: 1 },
+  ];
+  const text = copies.tableCsvOf({ n: 2, bits: "0110", spectrum });
+  assert.equal(text, "x1,x2,value,coefficient\n0,0,0,0.5\n0,1,1,0\n1,0,1,-0.25\n1,1,0,1\n");
+});
+
+test("tables and claims of a paper are one CSV", () => {
+  const cell = { ours: "0.1", interval: "0 to 0.2", published: "0.1", verdict: "reproduced" };
+  const tables = [{ title: "a, b", columns: ["c", "d"], rows: [{ name: "r", cells: [cell, null] }, { name: "s", cells: [null, { given: "7" }] }] }];
+  const claims = [{ says: "it \"holds\"", verdict: "reproduced", ours: "1", interval: "" }];
+  assert.deepEqual(copies.tablesCsvOf({ tables, claims, values: [] }).split("\n"), [
+    "table,row,column,ours,interval,paper,verdict",
+    '"a, b",r,c,0.1,0 to 0.2,0.1,reproduced',
+    '"a, b",s,d,7,,,',
+    'claim,"it ""holds""",,1,,,reproduced',
+    "",
+  ]);
+});
+
+test("the Python of labs and papers names what is shown", () => {
+  assert.match(copies.booleanPythonOf({ bits: "0110", weights: [2, 1] }), /from_bits\(\[0, 1, 1, 0\]\)[^]*\[2, 1\]/);
+  assert.match(copies.paperPythonOf("klindt/table-1"), /"klindt\/table-1"[^]*klindt-table-1\.pdf/);
 });

@@ -92,9 +92,41 @@ def map_transfer(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
         ("class", "other class"), both, (result.own, result.target), strict=True
     ):
         yield _largest(name, outputs, classes)
-    if not result.determined or call.settings.get("ridge"):
-        raise Unverifiable("which of several equally good maps is taken, or a penalty")
-    yield at_least("residuals", result.residuals, torch.zeros_like(result.residuals))
+    sides = [_maps(net, x) for net in (f, second(call, f))]
+    half, ridge = len(x) // 2, float(call.settings.get("ridge", 0.0))
+    parts, residuals = [], []
+    for own, training in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
+        fits = [_transfer(*(side[training, j] for side in sides), ridge)
+                for j in range(sides[0].shape[1])]  # fmt: skip
+        residuals.append([residual for _, residual in fits])
+        moved = torch.stack([sides[0][own, j] @ fit for j, (fit, _) in enumerate(fits)], 1)
+        inputs = torch.cat([x.flatten(1), torch.ones(len(x), 1, dtype=x.dtype)], 1)[own]
+        parts.append(torch.einsum("ncd,nd->nc", moved, inputs))
+    yield equal(
+        "residuals",
+        result.residuals,
+        torch.tensor(residuals, dtype=torch.float64).mean(0),
+        scale=1.0,
+    )
+    if result.determined:
+        yield _largest("transferred class", torch.cat(parts), result.transferred)
+
+
+def _transfer(source: Tensor, target: Tensor, ridge: float) -> tuple[Tensor, float]:
+    """Return the least-squares map between the maps of two networks, and its relative residual."""
+    left, sizes, right = torch.linalg.svd(source, full_matrices=False)
+    _clear(sizes)
+    keep = sizes > 1e-9 * sizes[0]
+    left, sizes, right = left[:, keep], sizes[keep], right[keep]
+    fit = right.T @ ((sizes / (sizes.square() + ridge * len(source)))[:, None] * (left.T @ target))
+    return fit, float((source @ fit - target).norm()) / (float(target.norm()) or 1.0)
+
+
+def _clear(sizes: Tensor) -> None:
+    """Raise unless every singular value is clearly above rounding, or clearly rounding."""
+    shares = sizes / sizes[0]
+    if not bool(sizes[0] > 0) or bool(((shares > 1e-14) & (shares < 1e-6)).any()):
+        raise Unverifiable("singular values near the threshold of the rank")
 
 
 def slice_difference(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
@@ -152,13 +184,26 @@ def procrustes_distance(call: Call, f: Reference, result: Any) -> Iterator[Claim
 
 
 def canonical_correlation(call: Call, f: Reference, result: Any) -> Iterator[Claim]:
-    moved = _outputs(call, f)
-    if call.settings.get("variance") != 1.0 or min(side.shape[1] for side in moved) > 1:
-        raise Unverifiable("directions that are left out, or nearly dependent outputs")
-    first, other = (side[:, 0] / side[:, 0].norm() for side in moved)
+    variance = float(call.settings.get("variance", 0.99))
+    sides = [_directions(side, variance) for side in _outputs(call, f)]
     found = float(result.values[-1, -1])
     if found == found:
-        yield equal("correlation of the outputs", found, float((first @ other).abs()), scale=1.0)
+        correlations = torch.linalg.svdvals(sides[0].T @ sides[1])
+        yield equal("mean correlation of the outputs", found, correlations.mean(), scale=1.0)
+        counts = [result.directions[-1], result.other_directions[-1]]
+        yield equal("directions of the outputs", counts, [side.shape[1] for side in sides])
+
+
+def _directions(moved: Tensor, variance: float) -> Tensor:
+    """Return the directions of most variance that make up so much of it."""
+    left, sizes, _ = torch.linalg.svd(moved, full_matrices=False)
+    _clear(sizes)
+    rank = int((sizes > 1e-9 * sizes[0]).sum())
+    shares = sizes[:rank].square().cumsum(0) / sizes[:rank].square().sum()
+    if variance < 1 and bool(((shares - variance).abs() < 1e-6).any()):
+        raise Unverifiable("the variance of some directions is just what is wanted")
+    short = int((shares < variance).sum()) if variance < 1 else rank
+    return left[:, : min(rank, short + 1)]
 
 
 def mutual_neighbours(call: Call, f: Reference, result: Any) -> Iterator[Claim]:

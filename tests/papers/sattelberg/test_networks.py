@@ -15,6 +15,7 @@ from inscape.papers.sattelberg import (
     _networks,
     _pairs,
     _pretrained,
+    _switches,
     _transfer,
     figure_7_6,
     network_directions,
@@ -96,6 +97,36 @@ def test_maps_give_the_outputs_and_grey_ones_too():
                 assert_close(values, each.outputs[:, output])
     whole, summed = Maps(model, grey).slopes(1), Maps(model, grey, grey=True).slopes(1)
     assert_close(whole.reshape(4, 3, 64).sum(1), summed)
+
+
+@pytest.mark.parametrize("name", ["simple", "complex"])
+@pytest.mark.parametrize("grey", [False, True])
+def test_switches_give_the_outputs_and_gradients_of_pytorch(name, grey):
+    model, x = net(name, 3).double(), images(2 * _switches.ROWS + 1).double()
+    if grey:
+        x = x[:, :1].expand(-1, 3, -1, -1)
+    at = x.clone().requires_grad_()
+    expected = model(at)
+    switched = _switches.Switched(model, grey=grey)
+    outputs, switches = switched.forward(x)
+    assert_close(outputs, expected.detach())
+    vectors = torch.randn(expected.shape, generator=rng(4), dtype=torch.float64)
+    (gradient,) = torch.autograd.grad(expected, at, vectors)
+    gradient = gradient.sum(1, keepdim=True) if grey else gradient
+    assert_close(switched.backward(vectors, switches), gradient)
+    own = x[:, : gradient.shape[1]].clone().requires_grad_()
+    values = _switches.as_function(model, grey=grey)(own)
+    assert_close(torch.autograd.grad(values, own, vectors)[0], gradient)
+
+
+def test_dead_units_and_ties_have_pytorchs_gradient():
+    """Where all pixels of a pool are equal, or none is positive."""
+    for name in ("simple", "complex"):
+        model = net(name, 5).double()
+        for x in (torch.zeros(2, 3, 8, 8), torch.full((2, 3, 8, 8), -3.0)):
+            at = x.double().requires_grad_()
+            (gradient,) = torch.autograd.grad(model(at)[:, 1].sum(), at)
+            assert_close(Maps(model, x).slopes(1), gradient.flatten(1))
 
 
 def test_all_pairs_at_once_are_what_the_instruments_give():
@@ -199,7 +230,7 @@ def test_examples_share_a_region_if_their_maps_are_equal():
 def test_directions_of_grey_images_are_those_of_the_summed_channels():
     model = net("dense", 5)
     grey = images(6, 8)[:, :1]
-    alone = network_directions.function(model, grey=True)
+    alone = _switches.as_function(model, grey=True)
     assert_close(alone(grey.double()), model.double()(grey.double().expand(-1, 3, -1, -1)))
     values = torch.tensor([[4.0, 2.0, 0.04], [1.0, 0.0, 0.0]])
     assert_close(network_directions.fall(values), torch.tensor([-0.30103, -9.0]))

@@ -255,6 +255,15 @@ def test_regression_without_pictures_is_a_table_of_numbers(regression, network):
     assert unlabelled.attribution.nearest[0].prediction.truth is None
 
 
+def test_an_output_of_one_number_for_each_example_is_a_column_of_one(regression, network):
+    flat = nn.Sequential(network, nn.Flatten(0)).eval()
+    data = (regression.x, regression.y)
+    expected, found = (look(net, data, only="attribution", quiet=True) for net in (network, flat))
+    pairs = zip(found.attribution.nearest, expected.attribution.nearest, strict=True)
+    assert all(ours.prediction == theirs.prediction for ours, theirs in pairs)
+    assert len(found.attribution.nearest) == 3
+
+
 def test_as_many_are_explained_as_half_of_the_budget_allows(net, digits, way, monkeypatch):
     monkeypatch.setattr(
         RecordedTraining, "seconds", lambda self, asked: 5.0 + 5.0 * len(asked.queries)

@@ -1,6 +1,6 @@
 """Every sentence of the opening has a case in which it is said, and one in which it is not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -11,12 +11,12 @@ from inscape._core import Result, Summary
 from inscape._core.result import NONNEGATIVE, PROPORTION, Range
 from inscape.landscape import local_minimum
 from inscape.models import mlp
-from inscape.report.look.answer_rules import scaling
+from inscape.report.look.answer_rules import never_predicted, scaling, worst_class
 from inscape.report.look.baseline_rules import brittle, no_better_than_linear
 from inscape.report.look.checkup import Checkup
 from inscape.report.look.finding import CALM
 from inscape.report.look.findings import FOLLOWS, LEAST, MOST, RULES, findings, unchecked
-from inscape.report.look.instrument_rules import attacked, masking
+from inscape.report.look.instrument_rules import attacked, masking, point
 from inscape.report.look.parts import Measured, Reference, Score, Skipped
 from inscape.robustness.robustness import UNFINISHED
 
@@ -336,6 +336,44 @@ def test_rule_speaks_where_it_is_true_and_only_there(name):
 
 
 @pytest.mark.parametrize(
+    ("missing", "named"), [(2, "0 and 1"), (6, "0, 1, 2, 3, 4 and one more"), (7, "4 and 2 more")]
+)
+def test_many_classes_that_are_never_predicted_are_named_in_one_list(missing, named):
+    labels = torch.arange(N) % 10
+    seen = replace(checkup(), labels=labels, answers=labels.clamp(min=missing))
+    assert f"{named} are never predicted" in never_predicted(look(), seen).text
+
+
+@pytest.mark.parametrize(
+    ("instead", "end"),
+    [
+        ((1,), "right on 98.0% of 50 examples."),
+        ((1, 2), "right on 96.0% of 50 examples."),
+        ((1, 1, 2, 2), "right on 92.0% of 50 examples."),
+        ((1, 2, 2), "right on 94.0% of 50 examples; most often it answers 2 instead."),
+    ],
+)
+def test_the_usual_mistake_is_named_where_there_is_one(instead, end):
+    answers = LABELS.clone()
+    answers[: 4 * len(instead) : 4] = torch.tensor(instead)
+    finding = worst_class(look(), checkup(answers))
+    assert finding.text == f"It is worst on class 0, {end}"
+
+
+def test_where_a_training_ends_is_news_only_if_it_is_no_slope():
+    still = replace(UNTRAINED, verdicts=("proved, affine on the data",), reasons=("theorem 1",))
+    part = replace(UNTRAINED, verdicts=("undecided",), samples=2)
+    moving, proved, unknown = (
+        point(look(measure("local_minimum", 0.0, result=result)), checkup())
+        for result in (UNTRAINED, still, part)
+    )
+    assert moving.severity < attacked(look(measure("robustness", 0.9)), checkup()).severity
+    assert moving.severity < proved.severity
+    assert proved.text.startswith("It sits at a local minimum of the loss on its training data")
+    assert unknown is None
+
+
+@pytest.mark.parametrize(
     ("own", "linear", "severity", "text"),
     [
         (0.1, 1.0, 20, "is smaller than that of the linear model"),
@@ -462,6 +500,12 @@ def test_the_accuracy_is_that_on_the_most_examples():
 def test_more_linear_regions_than_a_linear_model_are_no_surprise(name):
     seen = checkup()
     assert BY_NAME["surprising"](look(measure(name, 900.0, linear=1.0)), seen) is None
+
+
+def test_a_number_is_not_compared_with_a_baseline_that_is_all_but_zero():
+    for linear, is_told in ((1e-2, True), (1e-9, False)):
+        seen = BY_NAME["surprising"](look(measure("path_length", 4.7, linear=linear)), checkup())
+        assert (seen is not None) == is_told
 
 
 def test_a_part_of_a_number_is_compared_with_no_baseline():

@@ -87,6 +87,16 @@ def test_figures_that_cost_more_now_are_given_more_time(time, monkeypatch):
     assert kept(QUICK, budget=1000.0) < 2 * quick
 
 
+def test_one_figure_that_was_held_up_keeps_no_time(time, monkeypatch):
+    seconds = iter([5.0, 3.0, 0.1])  # the first one loads the library
+
+    def drawn():
+        time.now += next(seconds)
+
+    monkeypatch.setattr(reserve, "plain_figure", drawn)
+    assert reserve.PlainFigure.timed().seconds == pytest.approx(0.1)
+
+
 def test_a_page_is_kept_a_quarter_of_the_budget_and_more_only_beyond_what_is_allowed():
     plain = 20.0 / (reserve.REST + reserve.SLICE + reserve.REGIONS + 4 * reserve.FIGURE)
     for budget, seconds in ((100.0, 20.0), (72.0, 18.0), (56.0, 15.0), (30.0, 12.0), (8.0, 3.2)):

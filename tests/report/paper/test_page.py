@@ -21,8 +21,9 @@ from inscape.report.html import LIMIT
 from inscape.report.paper import page as paper_module
 from inscape.report.paper import section as section_module
 from inscape.report.paper.claims import claim, formula, interval, spread
+from inscape.report.paper.claims import claims as claims_of
 from inscape.report.paper.page import citation, page_of, paper_page, write_pages
-from inscape.report.paper.section import kicker, section
+from inscape.report.paper.section import csv_rows, kicker, section
 from inscape.report.paper.table import tables
 from markup import Structure
 
@@ -253,6 +254,9 @@ def test_small_words():
     assert interval(Estimate(value=nan, low=nan, high=nan, se=nan, n=2)) == "no number"
     assert interval(Estimate(value=1.0, low=-inf, high=inf, se=inf, n=1)) == "no interval"
     assert interval(Estimate(value=1.0, low=1.0, high=1.0, se=0.0, n=10)) == "no interval"
+    sets = Estimate(value=1.0, low=1.0, high=1.0, se=0.0, n=10, interval="resampled")
+    assert interval(sets) == "1 to 1"
+    assert interval(Estimate(value=1.0, low=0.5, high=9e6, se=1.0, n=10)) == "0.5 or more"
 
 
 def estimate(value, *, se=0.1, n=4, method="t interval over 4 values", interval="t"):
@@ -302,6 +306,18 @@ def test_printed_digits_and_spread_come_from_the_list_of_results():
     assert not bare["deviation"]
 
 
+def test_spreads_beside_a_printed_deviation_are_deviations_too(store):
+    entry = {"columns": ["measure", "tau_mean", "tau_sd"], "rows": [["GN", 0.15, 0.3]]}
+    raw = {"origin": "raw data", "published_n": 9, "scales": ("laptop",)}
+    pair = [
+        value(("GN", "tau"), 0.5344, "tau/GN", **raw),
+        value(("GN", "tau"), 0.1514, "tau/GN", scales=("paper",)),
+    ]
+    (shown,) = claims_of(finding_of(pair, {"tau/GN": estimate(0.5)}), entry)
+    assert (shown["published"], shown["printed_there"], shown["there"]) == ("0.53", "0.15", "0.3")
+    assert (shown["spread"], shown["printed_spread"], shown["deviation"]) == ("0.2", "0.3", True)
+
+
 def test_columns_of_numbers_are_a_table_and_a_lone_number_is_none(store):
     claims = [
         value(("GN", "tau"), 0.5, "tau/GN"),
@@ -320,6 +336,21 @@ def test_columns_of_numbers_are_a_table_and_a_lone_number_is_none(store):
     assert len(made.values) == 4
     spreads = [table.cells[table.rows[0], table.columns[0]]["spread"] for table in made.tables]
     assert spreads == ["0.1", ""]
+
+
+def test_what_shares_no_row_and_no_column_is_a_table_of_its_own(store):
+    places = [("one", "size"), ("two", "size"), ("rates", "solved"), ("rates", "pruned")]
+    claims = [value(at, 0.5, " ".join(at)) for at in places]
+    result = finding_of(claims, {one.of: estimate(0.5) for one in claims})
+    made = section(result, {}, {}, 0)
+    assert [(table.rows, table.columns) for table in made.tables] == [
+        (("one", "two"), ("size",)),
+        (("rates",), ("solved", "pruned")),
+    ]
+    assert all(len(t.cells) == len(t.rows) * len(t.columns) for t in made.tables)  # none is empty
+    joined = value(("one", "pruned"), 0.5, "more")
+    whole = section(finding_of([*claims, joined], {"more": estimate(0.5)}), {}, {}, 0)
+    assert [table.columns for table in whole.tables] == [("size", "solved", "pruned")]
 
 
 def test_numbers_of_another_scale_have_ours_beside_them_without_a_verdict(store):
@@ -362,7 +393,9 @@ def test_no_squared_error_beyond_the_table_has_a_negative_interval(store):
     tail = mean_estimate([0.01, 0.02, 0.01, 0.03, 1.5, 0.02])
     assert tail.low < 0
     known = dict.fromkeys(("mse/narrow", "mse/wide", "mse/fitted"), tail)
-    ((_, ours, interval),) = section(finding_of(claims, known), {}, {}, 0).beyond["mse"]
+    outcome = finding_of(claims, known)
+    ((_, ours, interval),) = section(outcome, {}, {}, 0).beyond["mse"]
+    assert all(row["low"] > 0 for row in csv_rows(outcome) if row["claim"])
     assert ours == "0.265"
     assert not interval.startswith("\N{MINUS SIGN}")
 
@@ -442,6 +475,8 @@ def test_only_a_mean_has_a_spread():
     assert spread(estimate(1.0), deviation=False) == "0.1"
     assert spread(estimate(1.0, interval="percentile")) == ""
     assert spread(estimate(1.0, se=0.0)) == ""
+    resampled = estimate(1.0, interval="studentised")
+    assert (spread(resampled), spread(replace(resampled, units=(0.9, 1.0, 1.1)))) == ("", "0.2")
 
 
 def test_a_paper_with_an_address_is_linked(store, monkeypatch):

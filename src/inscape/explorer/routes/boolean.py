@@ -2,9 +2,11 @@
 
 from inscape.explorer.boolean_lab import (
     MOST,
+    FunctionFigureRequest,
     FunctionRequest,
     TrialRequest,
     function_facts,
+    function_figure,
     trial_facts,
 )
 from inscape.explorer.questions import Question, ViewRoutes
@@ -22,6 +24,12 @@ def boolean_routes(session: Session) -> ViewRoutes:
                 kind="boolean",
                 thread="lab",
                 answer=lambda query, job: function_facts(query, session.results),
+            ),
+            "boolean/figure": Question(
+                request=FunctionFigureRequest,
+                kind="figure",
+                thread="long",  # as all figures: matplotlib draws one at a time
+                answer=lambda query, job: function_figure(query),
             ),
             "boolean/trials": Question(
                 request=TrialRequest,

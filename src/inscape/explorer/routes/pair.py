@@ -1,7 +1,7 @@
 """Routes of two networks: the refinement of both, and examples they disagree on."""
 
 from inscape.explorer import requests as ask
-from inscape.explorer.pair import pair_cells, pair_examples
+from inscape.explorer.pair import pair_cells, pair_examples, pair_figure, pair_raster
 from inscape.explorer.questions import Question, ViewRoutes
 from inscape.explorer.session import Session
 
@@ -14,7 +14,18 @@ def pair_routes(session: Session) -> ViewRoutes:
             request=ask.CellsRequest,
             kind="long",
             thread="long",
-            answer=lambda query, job: pair_cells(subject, session.plane_of(query), query, job),
+            answer=lambda query, job: pair_cells(session, query, job),
+        ),
+        "pair/raster": Question(
+            request=ask.RasterRequest,
+            kind="quick",
+            answer=lambda query, job: pair_raster(session, query),
+        ),
+        "pair/figure": Question(
+            request=ask.PairFigureRequest,
+            kind="figure",
+            thread="long",
+            answer=lambda query, job: pair_figure(session, query),
         ),
         "pair/examples": Question(
             request=ask.PairRequest,

@@ -69,6 +69,10 @@ def _questions(trainings: Trainings) -> dict[str, Question]:
         "toy/cell": Question(
             request=ask.CellRequest, kind="toy hover", answer=lambda a, job: of(a).cell(a)
         ),
+        "toy/figure": Question(
+            request=ask.FigureRequest, kind="figure", thread="long",
+            answer=lambda a, job: of(a).figure(a),
+        ),
         "toy/colours": Question(
             request=ask.ColoursRequest, kind="toy colour", answer=lambda a, job: of(a).colours(a)
         ),

@@ -89,7 +89,8 @@ export function csvOf({ cells, facts, arrays, names }) {
   return rows.join("\n") + "\n";
 }
 
-function quoted(text) {
+/** Return a cell of a CSV. */
+export function quoted(text) {
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -13,15 +13,6 @@ export function number(value, digits = 4) {
   return size >= 1e5 || size < 1e-3 ? value.toExponential(digits - 2) : String(+value.toPrecision(digits));
 }
 
-/** Return the classes that are seen. */
-export function legendOf(news, session) {
-  const arrays = globalThis.explorer?.cut?.arrays ?? globalThis.explorer?.raster?.arrays;
-  if (!arrays?.classes) return [];
-  const seen = new Set(arrays.classes);
-  for (const each of arrays.pieceClasses ?? []) seen.add(each);
-  return [...seen].sort((a, b) => a - b).filter((k) => k < session.classes.length).slice(0, 24);
-}
-
 /** The region under the pointer. */
 export function CellFacts({ cell, example, pointer, session }) {
   if (!session.exact && !example) return null;
@@ -190,6 +181,7 @@ export function LinePlot({ line, onClose }) {
         <text x=${plot.left - 6} y=${tick.at + 4} text-anchor="end">${tick.text}</text>`)}
       ${plot.knots.map((at) => html`<line class="knot" x1=${at} x2=${at} y1=${plot.bottom - 6} y2=${plot.bottom} />`)}
       ${plot.across.map((tick) => html`<text x=${tick.at} y=${plot.bottom + 16} text-anchor="middle">${tick.text}</text>`)}
+      <text x=${(plot.left + plot.right) / 2} y=${plot.bottom + 30} text-anchor="middle">from the first point (0) to the second (1); a mark at every breakpoint</text>
       ${plot.paths.map((path, k) => html`<path d=${path} stroke=${css(classColour(facts.outputs[k]))} />`)}
     </svg>
     <ul class="legend">${facts.names.map((name, k) => html`<li><i style=${{ background: css(classColour(facts.outputs[k])) }}></i>${name}</li>`)}</ul>

@@ -50,11 +50,33 @@ export class Pane {
 
   /** Show another plane: what was drawn of the last one is forgotten. */
   setPlane(plane, asked) {
+    this.forget();
     this.plane = plane;
     this.asked = asked;
+  }
+
+  /** Forget the plane and whatever was drawn of it. */
+  forget() {
+    this.stop?.abort();
+    clearTimeout(this.timer);
+    this.plane = null;
     this.cut = null;
     this.raster = null;
+    this.unhover();
     this.renderer.forget();
+  }
+
+  /** Show nothing: there is no such plane. */
+  clear() {
+    this.forget();
+    this.drawCells({ u: 0, v: 0, h: 1 });
+    this.overlay.width = 1;
+  }
+
+  /** Answer no more about what is drawn: another plane is on its way. */
+  fade() {
+    this.isStale = true;
+    this.unhover();
   }
 
   /** Show another network of the same plane; its regions replace the old ones once they are there. */
@@ -98,12 +120,14 @@ export class Pane {
     const frame = isAnew ? null : this.listeners.frame?.(asked);
     if (frame) {
       this.take(frame.facts, frame.arrays, frame.rgb);
+      this.isNew = false; // the next frame follows at once
       return;
     }
     this.tell({ state: "computing" });
     try {
       const known = this.cut && !this.isStale && covers(this.cut, window, size);
-      const raster = known || this.isPair ? null : this.loadRaster(asked, SECONDS[0], stop.signal);
+      const raster = known ? null : this.loadRaster(asked, SECONDS[0], stop.signal);
+      raster?.catch(() => {}); // it is awaited below, unless the regions are stopped before
       if (this.session.exact) await this.loadCells(asked, stop.signal);
       await raster;
       if (!this.session.exact) {
@@ -137,7 +161,7 @@ export class Pane {
     const { width, height } = this.size;
     const fine = seconds > 1 ? 2 : 1;
     const scale = Math.min(1, (fine * RASTER) / Math.max(width, height));
-    const { facts, arrays } = await this.api.post("raster", {
+    const { facts, arrays } = await this.api.post(this.isPair ? "pair/raster" : "raster", {
       ...asked, width: Math.max(1, Math.round(width * scale)),
       height: Math.max(1, Math.round(height * scale)), seconds,
     }, signal);
@@ -162,8 +186,13 @@ export class Pane {
       this.take(facts, arrays);
       if (facts.complete || this.session.offline) return;
       this.tell({ state: "more", facts });
-      const all = await this.api.post(name, { ...asked, side: sideOf(facts) }, signal);
-      if (!signal.aborted) this.take(all.facts, all.arrays);
+      try {
+        const all = await this.api.post(name, { ...asked, side: sideOf(facts) }, signal);
+        if (!signal.aborted) this.take(all.facts, all.arrays);
+      } catch (error) {
+        if (error.status !== 503) throw error;
+        this.tell({ state: "exact", facts }); // no time for more than is shown already
+      }
     } finally {
       clearTimeout(listening);
     }
@@ -201,7 +230,8 @@ export class Pane {
     };
     this.cut = { ...cells, cells, pieces, boundary, facts, arrays, rgb };
     this.isStale = false;
-    this.hovered = -1;
+    this.unhover(); // numbers of regions are those of another cut
+    this.isNew = true;
     this.renderer.setCells(cells, pieces, arrays.layers);
     this.paintCells();
     this.draw();
@@ -227,7 +257,9 @@ export class Pane {
     if (!this.raster) return;
     const { arrays, width, height } = this.raster;
     const classes = this.session.classes.length;
-    const rgba = painted(arrays, this.settings.colour, classes, themeOf(), width * height);
+    const { colour } = this.settings;
+    const rgba = this.isPair ? pairColours(arrays, colour, themeOf())
+      : painted(arrays, colour, classes, themeOf(), width * height);
     this.renderer.setPicture(rgba, this.raster);
   }
 
@@ -289,14 +321,20 @@ export class Pane {
 
   drawNow() {
     if (!this.window || !this.plane) return;
-    const theme = themeOf();
     const start = performance.now();
-    this.renderer.draw(this.window, this.size, {
+    this.drawCells(this.window);
+    this.drawOverlay(themeOf());
+    this.frameTime = performance.now() - start;
+    if (this.isNew && this.cut && this.at) this.hover(...this.at);
+    this.isNew = false;
+  }
+
+  drawCells(window) {
+    const theme = themeOf();
+    this.renderer.draw(window, this.size, {
       paper: PAPER[theme], ink: INK[theme], edges: this.settings.edges,
       byOwner: Boolean(this.byOwner), palette: LAYERS,
     });
-    this.drawOverlay(theme);
-    this.frameTime = performance.now() - start;
   }
 
   drawOverlay(theme) {
@@ -414,6 +452,17 @@ export class Pane {
     context.globalAlpha = 1;
   }
 
+  /** Return the classes that are seen, in cells and in the raster around them. */
+  classesInView() {
+    const sources = [this.cut?.arrays, this.raster?.arrays];
+    if (this.cut?.facts.complete) sources.pop();
+    const seen = new Set();
+    for (const arrays of sources) {
+      for (const name of ["classes", "pieceClasses"]) for (const k of arrays?.[name] ?? []) seen.add(k);
+    }
+    return [...seen].sort((a, b) => a - b).filter((k) => k < this.session.classes.length);
+  }
+
   /** Return the examples in the window: where, how far from the plane, and of which class. */
   pointsInView() {
     const { plane, window, size } = this;
@@ -497,10 +546,12 @@ export class Pane {
     overlay.addEventListener("pointermove", (event) => {
       const before = pointers.get(event.pointerId);
       const at = local(event);
+      this.at = at;
       if (!before) {
         this.hover(...at);
         return;
       }
+      if (!this.window || !this.plane) return;
       const [dx, dy] = [at[0] - before[0], at[1] - before[1]];
       travelled += Math.hypot(dx, dy);
       if (pointers.size === 2) {
@@ -515,13 +566,16 @@ export class Pane {
     });
     const up = (event) => {
       const was = pointers.delete(event.pointerId);
-      if (was && travelled <= 4 && event.type === "pointerup") {
+      if (was && travelled <= 4 && event.type === "pointerup" && this.window) {
         this.listeners.onClick?.(placeOf(this.window, this.size, ...local(event)), event.shiftKey, this);
       }
     };
     overlay.addEventListener("pointerup", up);
     overlay.addEventListener("pointercancel", up);
-    overlay.addEventListener("pointerleave", () => this.unhover());
+    overlay.addEventListener("pointerleave", () => {
+      this.at = null;
+      this.unhover();
+    });
     overlay.addEventListener("dblclick", (event) => this.zoom(...local(event), 1 / 2));
     overlay.addEventListener("keydown", (event) => this.key(event));
   }
@@ -582,7 +636,7 @@ export class Pane {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.window || !this.plane) return;
     const { width, height } = this.size;
     const moves = {
       ArrowLeft: [STEP * width, 0], ArrowRight: [-STEP * width, 0],

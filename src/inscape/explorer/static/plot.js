@@ -1,8 +1,8 @@
 // A function along a segment, as SVG: straight between its breakpoints, so that it is exact.
 
 const WIDTH = 640;
-const HEIGHT = 220;
-const ROOM = { left: 52, right: 12, top: 10, bottom: 28 };
+const HEIGHT = 236;
+const ROOM = { left: 52, right: 12, top: 10, bottom: 44 };
 
 /** Return round numbers between two, about so many. */
 export function ticks(low, high, about = 5) {

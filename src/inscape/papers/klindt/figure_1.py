@@ -44,7 +44,7 @@ def conclude(records: Records) -> list[str]:
     said = []
     for name, words in COUNTS.items():
         listed = ", ".join(
-            f"{model} {np.mean(counts):.3g}"
+            f"{model} {float(f'{np.mean(counts):.3g}'):,g}"
             for model in MODELS
             if (counts := records.where(model=model).values(name))
         )

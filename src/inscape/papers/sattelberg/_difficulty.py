@@ -142,7 +142,7 @@ def redrawing(counts: Counts, statistic: Callable[[Array], Array]) -> Estimate:
         se=float(finite.std()) if len(finite) else 0.0,
         n=counts.trials,
         method=f"{DRAWS} tables of counts redrawn from Jeffreys' beta laws",
-        interval="binomial",
+        interval="resampled",
     )
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from inscape.errors import DataError
 from inscape.files import atomic
+from inscape.files.tensors import load_tensors
 from inscape.lab.experiment import Settings
 from inscape.models.image_nets import image_net
 from inscape.papers.sattelberg import _images
@@ -158,7 +159,7 @@ def _keep(path: Path, model: nn.Module) -> None:
 def _read(path: Path) -> dict[str, Tensor] | None:
     """Return kept weights, or None where there are none, or they are damaged: train again."""
     try:
-        state: dict[str, Tensor] = torch.load(path, weights_only=True)
+        state: dict[str, Tensor] = load_tensors(path)
     except Exception:  # damaged bytes make the reader raise anything
         return None
     return state

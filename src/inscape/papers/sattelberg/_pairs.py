@@ -26,7 +26,8 @@ def measured(networks: list[Maps]) -> dict[str, Any]:
     for output in range(outputs):  # one at a time, so that the maps of all fit into memory
         maps = [network.of(output) for network in networks]
         size += maps[0].numel()
-        products += torch.stack([torch.stack([(a * b).sum() for b in maps]) for a in maps])
+        flat = [own.flatten() for own in maps]
+        products += torch.stack([torch.stack([a.dot(b) for b in flat]) for a in flat])
         peaks = torch.stack([torch.stack([own.max(), own.abs().max()]) for own in maps], 1)
         largest = torch.maximum(largest, peaks)
         alignments += aligned(maps) / outputs

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from inscape.errors import DataError
-from inscape.models import mobilenet_v2
+from inscape.models import pretrained as published
 from inscape.papers.sattelberg import _images
 
 FILE = "mobilenet_v2-b0353104.pth"
@@ -82,9 +82,9 @@ def weights() -> tuple[Path, str]:
 @lru_cache(maxsize=1)
 def bare(data: str, side: int) -> Pretrained:
     """Return the network with its own weights, without a last layer of ours."""
-    given, model = _images.prepared(data), mobilenet_v2()
-    model.load_state_dict(torch.load(weights()[0], weights_only=True))
-    return Pretrained(model.features, nn.Identity(), given.mean, given.spread, side).eval()
+    given = _images.prepared(data)
+    body = published("mobilenet_v2", file=weights()[0]).get_submodule("features")
+    return Pretrained(body, nn.Identity(), given.mean, given.spread, side).eval()
 
 
 @lru_cache(maxsize=1)

@@ -24,6 +24,7 @@ def cell(
 ) -> dict[str, Any]:  # fmt: skip
     """Return what the leading direction of each output of one network looks like and explains."""
     from inscape.papers.sattelberg import _images
+    from inscape.papers.sattelberg._switches import as_function
     from inscape.sensitivity import ActiveSubspace, active_subspace
 
     given = _images.prepared(data)
@@ -32,7 +33,7 @@ def cell(
     straight = _networks.kept("linear", optimizer, data, epochs, copy)
     images = x[:, :1] if grey else x
     subspace = active_subspace(
-        function(model, grey=grey), images, count=images[0].numel(), points=points, resamples=0,
+        as_function(model, grey=grey), images, count=images[0].numel(), points=points, resamples=0,
         room=2**30,
     )  # fmt: skip
     assert isinstance(subspace, ActiveSubspace)  # trained networks vary
@@ -59,14 +60,6 @@ def cell(
         found["directions"] = pictures.half().numpy()
         found["places"] = np.stack(places, 1).astype(np.float16)
     return found
-
-
-def function(model: Any, *, grey: bool) -> Any:
-    """Return the network as a function of one channel where all three hold the same image."""
-    from copy import deepcopy
-
-    wide = deepcopy(model).double()
-    return (lambda x: wide(x.expand(-1, 3, -1, -1))) if grey else wide
 
 
 def fall(values: Any) -> Any:

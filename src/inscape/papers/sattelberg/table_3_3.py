@@ -119,9 +119,10 @@ def conclude(records: Sequence[Record]) -> list[str]:
         hard = hardest(one.successes, one.trials)
         named = ", ".join(f"{classes()[k]} ({hard[k]})" for k in ten(one))
         spread = one.successes.max(1) - one.successes.min(1)
+        equal, name = int((spread <= 0.01 * one.trials).sum()), NAMES[leak]
         said.append(
-            f"{NAMES[leak]}: {named}; at {int((spread <= 0.01 * one.trials).sum())} of "
-            f"{len(one.sizes)} sizes all problems are within one point."
+            f"{name[:1].upper()}{name[1:]}: {named}; at {equal} of {len(one.sizes)} sizes all "
+            "problems are within one point."
         )
     if len(counts) == len(NAMES):
         gone = ", ".join(map(str, vanishing(counts))) or "none"

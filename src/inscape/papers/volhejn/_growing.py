@@ -22,7 +22,7 @@ from inscape.lab.statistics import (
     kendall_tau,
     mean_estimate,
     paired_difference,
-    proportion_of,
+    proportion_estimate,
     tau_ceiling,
 )
 from inscape.lab.store import Record
@@ -202,7 +202,8 @@ def analyse(records: Sequence[Record]) -> dict[str, Estimate]:
     top = ceiling(records)
     for name, values in by_measure.items():
         found[f"tau/{name}"] = mean_estimate(list(values.values()), within=CORRELATION)
-        found[f"rising/{name}"] = proportion_of([tau > 0 for tau in values.values()])
+        rising, over = sum(tau > 0 for tau in values.values()), f"{len(values)} data sets"
+        found[f"rising/{name}"] = proportion_estimate(rising, len(values), over=over)
         shares = [tau / top for tau in values.values()]
         found[f"share/{name}"] = bootstrap_estimate(shares, within=CORRELATION)
         found |= _means(records, name)
@@ -273,12 +274,12 @@ def conclude(records: Sequence[Record]) -> list[str]:
     no = [name for name in ranked if shares[name].high < 0.9]
     open_ = [name for name in ranked if name not in yes + no]
     said = {
-        "as if regularised implicitly (at least 0.9 of the largest possible tau)": yes,
-        "not so": no,
-        "undecided": open_,
+        "Regularised implicitly, by the look of it (at least 0.9 of the largest possible tau)": yes,
+        "Not so": no,
+        "Undecided": open_,
     }
     return [
-        f"{what}: " + ", ".join(f"{n} {shares[n].value:.2f}" for n in group) + "."
+        f"{what}: {', '.join(f'{n} {shares[n].value:.2f}' for n in group)}.".replace("_", " ")
         for what, group in said.items()
         if group
     ]

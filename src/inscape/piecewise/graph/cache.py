@@ -23,6 +23,7 @@ from inscape.piecewise.graph.export import Exported, exported
 from inscape.piecewise.graph.program import Program
 from inscape.piecewise.graph.structure import FunctionStructure, structure
 from inscape.piecewise.graph.two_calls import traced_twice
+from inscape.runtime.turns import Turns
 
 #: How many graphs are kept: those that were used last.
 KEPT = 32
@@ -31,6 +32,8 @@ _GRAPHS: OrderedDict[Hashable, "_Graph"] = OrderedDict()
 
 #: One export at a time, and no call of a function meanwhile: the exporter watches all modules.
 _LOCK = RLock()
+#: Threads that call functions while others may export share here; an export is alone.
+EXPORTS = Turns()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,18 +75,34 @@ def export(f: Function, x: Tensor) -> Program:
     ``UnsupportedModelError`` where those depend on the input, too.
     """
     with _LOCK:
+        known = _known(f, x)
+    if known is not None:
+        return known
+    with EXPORTS.alone(), _LOCK:
         return _export(f, x)
 
 
-def _export(f: Function, x: Tensor) -> Program:
+def _key(kind: FunctionStructure | None, x: Tensor) -> Hashable:
+    return None if kind is None else (kind.key, x.shape[1:], x.dtype, x.device, x[:1].stride())
+
+
+def _known(f: Function, x: Tensor) -> Program | None:
+    """Return the graph of a function whose structure was exported before, if it still agrees."""
     kind = structure(f)
-    key = None if kind is None else (kind.key, x.shape[1:], x.dtype, x.device, x[:1].stride())
+    key = _key(kind, x)
     graph = _GRAPHS.get(key)
-    if graph is not None and kind is not None:
-        _GRAPHS.move_to_end(key)
-        program = graph.bound(f, kind.tensors)
-        if _gap_again(program, graph, f, x) <= (0.0 if graph.same_bits else _rounding(x)):
-            return program
+    if graph is None or kind is None:
+        return None
+    _GRAPHS.move_to_end(key)
+    program = graph.bound(f, kind.tensors)
+    agrees = _gap_again(program, graph, f, x) <= (0.0 if graph.same_bits else _rounding(x))
+    return program if agrees else None
+
+
+def _export(f: Function, x: Tensor) -> Program:
+    """Return the graph of a function, exported now."""
+    kind = structure(f)
+    key = _key(kind, x)
     try:
         fresh = exported(f, x)
         gap = _gap(fresh.program, fresh.mutated, f, _probes(x, 3))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from inscape._core import Result
 from inscape._core.result import Scalar, Summary
+from inscape.escaping import visible_line
 from inscape.loaders.sources import IN_MEMORY
 from inscape.report.comparison.inputs import DisagreedInput
 from inscape.report.sweeps.table import Sweep
@@ -115,7 +116,7 @@ class Compare:
             "models": [asdict(model) for model in self.sweep.models],
             "pairs": list(self.rows()),
             "measurements": list(self.sweep.rows()),
-            "differences": [each.row() for each in self.sweep.differences(*self.pair)],
+            "differences": [difference.row() for difference in self.sweep.differences(*self.pair)],
             "inputs": [shown.row() for shown in self.inputs],
             "data": self.sweep.data,
             "rows_measured": self.sweep.rows_measured,
@@ -134,7 +135,7 @@ class Compare:
         return save(self, Path(path))
 
     def __repr__(self) -> str:
-        return f"Compare({self.title} on {self.data}: {', '.join(self.measures)})"
+        return visible_line(f"Compare({self.title} on {self.data}: {', '.join(self.measures)})")
 
 
 def compare(

@@ -74,8 +74,9 @@ def inputs_of(
     """Return what both networks answer for some inputs, which began as these examples."""
     sides = [_answers(first, x, rows), _answers(second, other_x, rows)]
     places = ((first, x), (second, other_x))
-    probabilities = [_probabilities(side.subject.model, at) for side, at in places]
-    distances = (probabilities[0] - probabilities[1]).abs().sum(1) / 2
+    with torch.no_grad():
+        shares = [probabilities(side.subject.model, at) for side, at in places]
+    distances = (shares[0] - shares[1]).abs().sum(1) / 2
     return tuple(
         DisagreedInput(
             example=row,
@@ -90,14 +91,15 @@ def inputs_of(
 
 
 def _answers(opened: Opened, x: Tensor, rows: Sequence[int]) -> list[Answer]:
-    probabilities = _probabilities(opened.subject.model, x)
-    classes = probabilities.argmax(1)
+    with torch.no_grad():
+        shares = probabilities(opened.subject.model, x)
+    classes = shares.argmax(1)
     gradients = _gradients(opened.subject.model, x, classes)
     labels = _class_labels(opened)
     return [
         Answer(
             text=_named(opened, int(classes[k])),
-            probability=float(probabilities[k, classes[k]]),
+            probability=float(shares[k, classes[k]]),
             right=None if labels is None else int(labels[row]) == int(classes[k]),
             saliency=None if gradients is None else gradients[k].detach().cpu(),
         )
@@ -120,8 +122,8 @@ def _named(opened: Opened, number: int) -> str:
     return str(names[number]) if number < len(names) else str(number)
 
 
-@torch.no_grad()
-def _probabilities(model: nn.Module, x: Tensor) -> Float[Tensor, "n c"]:
+def probabilities(model: nn.Module, x: Tensor) -> Float[Tensor, "n c"]:
+    """Return the probabilities of classes, two of them for a single output."""
     outputs = model(x.clone()).reshape(len(x), -1).double().cpu()
     if outputs.shape[1] == 1:
         outputs = torch.cat([torch.zeros_like(outputs), outputs], 1)

@@ -22,7 +22,7 @@ from inscape.report.comparison.figures import (
 )
 from inscape.report.comparison.inputs import Answer, DisagreedInput
 from inscape.report.comparison.pictures import heat, largest
-from inscape.report.comparison.sentences import SEEN, introduction, sentences
+from inscape.report.comparison.sentences import introduction, sentences
 from inscape.report.html import rendered_page, stylesheet, write_by_suffix
 from inscape.report.look.directions import direction
 from inscape.report.pictures import drawn, thumbnail
@@ -74,10 +74,12 @@ def page(compare: Compare) -> str:
         searched=[_input(shown) for shown in compare.inputs if shown.moved],
         cut=_slice(compare),
         panels=panels(compare.sweep) if several else [],
-        differences=[difference_row(compare.sweep, each) for each in differences],
+        differences=[difference_row(compare.sweep, difference) for difference in differences],
         without=_without(compare),
         csv=encoded(escaping.csv_text(list(compare.rows()))),
-        csv_differences=encoded(escaping.csv_text([each.row() for each in differences])),
+        csv_differences=encoded(
+            escaping.csv_text([difference.row() for difference in differences])
+        ),
     )
 
 
@@ -209,9 +211,6 @@ def _slice(compare: Compare) -> dict[str, Any] | None:
     result = measured.result
     if not isinstance(result, SliceDifference):
         return {"figure": None, "reason": measured.status.removeprefix("not applicable: ")}
-    if result.covered < SEEN:
-        reason = f"there was time for {result.covered:.1%} of its window: raise the budget"
-        return {"figure": None, "reason": reason}
     label = f"Where {compare.pair[0]} and {compare.pair[1]} give different classes"
     return {
         "figure": Markup(drawn(draw(result), prefix="slice", label=label)),

@@ -7,10 +7,11 @@ from inscape.report.comparison.compare import Compare, PairMeasurement
 from inscape.report.sweeps.sentences import Sentence
 from inscape.report.sweeps.table import Comparison
 from inscape.report.words import first_up, listed, number, plain
-from inscape.similarity import LayerMatrix, SliceDifference
+from inscape.similarity import Disagreement, LayerMatrix, SliceDifference
+from inscape.similarity.layer_matrix import OUTPUT
 
-#: Fraction of the window of a slice below which nothing is said of it.
-SEEN = 0.5
+#: What other sentences say.
+SAID = ("accuracy", "loss")
 #: Names of instruments in one sentence, at most.
 NAMED = 4
 
@@ -59,18 +60,30 @@ def _disagreement(compare: Compare) -> Iterator[Sentence]:
     two = len(compare.names) == 2
     which = "The networks" if two else listed(compare.pair)
     if summary.value == 0:
-        largest = max((shown.distance for shown in compare.inputs), default=0.0)
+        assert isinstance(measured.result, Disagreement)
+        largest = float(measured.result.distances.max())
+        certainty = "are the same" if largest == 0 else f"differ by at most {number(largest, 2)}"
         yield Sentence(
-            f"{which} give every example the same class; their probabilities differ by at most "
-            f"{number(largest, 2)}, and at most {_percent(summary.high or 0.0)} of other examples "
-            "would get another class."
+            f"{which} give every example the same class, and their probabilities {certainty}; of "
+            f"other examples at most {_percent(summary.high or 0.0)} would get another class (95%)."
         )
         return
-    most = "" if two else ", more than any other two"
+    most = "" if two else _rank(compare, summary.value)
     yield Sentence(
         f"{which} give different classes to {_percent(summary.value)} of the examples (95% "
         f"{_percent(summary.low or 0.0)} to {_percent(summary.high or 1.0)}){most}."
     )
+
+
+def _rank(compare: Compare, largest: float) -> str:
+    """Return how the networks that are shown stand among all pairs."""
+    values = [
+        pair.summary.value
+        for pair in compare.pairs
+        if pair.instrument == "disagreement" and pair.summary is not None
+    ]
+    alone = sum(value == largest for value in values) == 1
+    return ", more than any other two" if alone else ", and no other two more often"
 
 
 def _percent(value: float) -> str:
@@ -101,14 +114,12 @@ def _slice(compare: Compare) -> Iterator[Sentence]:
     result = compare.result("slice_difference")
     if measured is None or measured.summary is None or not isinstance(result, SliceDifference):
         return
-    if result.covered < SEEN:
-        return
-    exactly = "exactly " if result.exact else "about "
-    yield Sentence(
-        f"In the plane through three examples they differ on {exactly}"
-        f"{_percent(measured.summary.value)} of the window, and their outputs by at most "
-        f"{number(result.largest, 3)}."
-    )
+    share, largest = _percent(measured.summary.value), number(result.largest, 3)
+    extent = f"exactly {share} of the window, and their outputs by at most {largest}"
+    if not result.exact:
+        time = f", {result.covered:.0%} of which there was time for" if result.covered < 1 else ""
+        extent = f"about {share} of the window{time}, and their outputs by up to {largest} there"
+    yield Sentence(f"In the plane through three examples they differ on {extent}.")
 
 
 def _layers(compare: Compare) -> Iterator[Sentence]:
@@ -117,18 +128,25 @@ def _layers(compare: Compare) -> Iterator[Sentence]:
         return
     i, j = result.headline
     value = float(result.values[i, j])
+    names = result.layers[i], result.other_layers[j]
+    which = f"last hidden layers ({listed(names)})" if OUTPUT not in names else "outputs"
     yield Sentence(
-        f"Their last hidden layers ({result.layers[i]} and {result.other_layers[j]}) have an "
-        f"alignment (debiased CKA) of {number(value, 3)}, where permuted examples give 0."
+        f"Their {which} have an alignment (debiased CKA) of {number(value, 3)}, where permuted "
+        f"examples give {number(round(result.by_chance(), 2), 2)}."
     )
 
 
 def _differences(compare: Compare) -> Iterator[Sentence]:
-    known = [c for c in compare.sweep.differences(*compare.pair) if _has_interval(c)]
-    distinct = [c for c in known if c.distinct and c.instrument not in ("accuracy", "loss")]
+    differences = compare.sweep.differences(*compare.pair)
+    known = [c for c in differences if _has_interval(c) and c.instrument not in SAID]
+    distinct = [c for c in known if c.distinct]
     if not known:
         return
     names = [plain(c.instrument) for c in sorted(distinct, key=_clarity, reverse=True)]
+    if len(known) == 1:
+        verb = "tells" if distinct else "does not tell"
+        yield Sentence(f"The {plain(known[0].instrument)} {verb} them apart.")
+        return
     which = f": most clearly the {listed(names[:NAMED])}" if names else ""
     yield Sentence(
         f"{len(distinct)} of {len(known)} instruments with an interval tell them apart{which}."

@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from inscape._core import Instrument, NotApplicable, Result, checks, instruments
+from inscape.errors import BudgetError
 from inscape.functional.jacobians import cached_probes
 from inscape.report.comparison.compare import Compare, PairMeasurement
 from inscape.report.comparison.inputs import DisagreedInput, most_disagreed
+from inscape.report.comparison.near_data import near_inputs, same_numbers
 from inscape.report.look.hooks import hooks_kept
 from inscape.report.look.watch import BudgetWatch, Interrupted
 from inscape.report.sweeps.cells import (
@@ -39,7 +41,7 @@ from inscape.report.words import listed, one_line
 from inscape.runtime.deadline import now
 from inscape.runtime.progress import progress, silence
 from inscape.selection import selected, selected_instruments
-from inscape.similarity import Disagreement
+from inscape.similarity import Disagreement, SliceDifference
 from inscape.similarity.invariances import DIRECTED
 
 T = TypeVar("T")
@@ -56,6 +58,8 @@ MOST_ROWS = 2000
 MAPS, MAP_ROWS = ("map_distance", "map_alignment", "map_transfer"), 500
 #: Fraction of the budget that one slice may take, and the seconds that it needs for the export.
 SLICE, LEAST = 0.25, 10.0
+#: Fraction of the window of a slice below which nothing is said of it.
+SEEN = 0.5
 #: What a measure is called that takes too long to be made without being asked for.
 LONG = ("minutes", "hours")
 
@@ -95,15 +99,15 @@ class PreparedCompare:
             stack.enter_context(self.watch.watching())
             stack.enter_context(cached_probes())
             stack.enter_context(silence())
-            each = [row for rows in self._performance() for row in rows]
+            measurements = [row for rows in self._performance() for row in rows]
             bar.advance(len(self.entries))
             pairs = list(self._pairs(bar.advance))
             shown = _farthest(pairs, self.entries)
-            inputs = self._timed("inputs", partial(self._inputs, pairs, shown)) or ()
-            each += [row for rows in self._each(bar.advance) for row in rows]
+            inputs = self._inputs(pairs, shown)
+            measurements += [row for rows in self._by_network(bar.advance) for row in rows]
         SHELF.clear()
         return Compare(
-            sweep=self._sweep(each),
+            sweep=self._sweep(measurements),
             pairs=tuple(pairs),
             inputs=inputs,
             pair=shown,
@@ -118,7 +122,7 @@ class PreparedCompare:
             try:
                 with self.watch.limit(self.watch.left):
                     return make()
-            except Interrupted:
+            except (Interrupted, BudgetError):
                 pass
         self.late.setdefault(name, 0.0)
         return None
@@ -128,7 +132,7 @@ class PreparedCompare:
             values = performance_of(opened)
             yield self._measurements(entry, PERFORMANCE, PERFORMANCE, values, 0.0)
 
-    def _each(self, advance: Callable[[int], None]) -> Iterator[list[Measurement]]:
+    def _by_network(self, advance: Callable[[int], None]) -> Iterator[list[Measurement]]:
         """Yield the ordinary instruments of every network, the quickest first."""
         predicted = self.forecast
         for name in sorted(self.chosen, key=lambda name: predicted[name]):
@@ -174,6 +178,8 @@ class PreparedCompare:
             with hooks_kept(first.subject.model), hooks_kept(second.subject.model):
                 seconds = min(self.watch.left / 2, max(LEAST, SLICE * self.budget))
                 return measured_pair(measure, first, second, seconds)
+        except BudgetError:
+            raise
         except (ValueError, TypeError) as error:  # what does not fit, in our own words
             return NotApplicable(what=measure.name, reason=one_line(error))
         except Exception as error:
@@ -186,10 +192,15 @@ class PreparedCompare:
         first, second = (self.opened[names.index(name)] for name in shown)
         for pair in pairs:
             if (pair.first, pair.second) == shown and isinstance(pair.result, Disagreement):
-                return most_disagreed(first, second, pair.result)
+                makers = {"inputs": most_disagreed, "inputs near the data": near_inputs}
+                outcomes = [
+                    self._timed(name, partial(make, first, second, pair.result)) or ()
+                    for name, make in makers.items()
+                ]
+                return (*outcomes[0], *outcomes[1])
         return ()
 
-    def _sweep(self, each: list[Measurement]) -> Sweep:
+    def _sweep(self, measurements: list[Measurement]) -> Sweep:
         order = {entry.name: k for k, entry in enumerate(self.entries)}
         models = [
             swept_model(entry, performance_of(opened)["about"])
@@ -198,7 +209,7 @@ class PreparedCompare:
         data = self.opened[0].data
         return Sweep(
             models=tuple(models),
-            measurements=tuple(sorted(each, key=lambda row: order[row.model])),
+            measurements=tuple(sorted(measurements, key=lambda row: order[row.model])),
             data=data.name,
             rows_measured=len(data.measured[0]),
             seed=self.seed,
@@ -297,11 +308,11 @@ def _entries(
             f"names must be one for each of the {len(models)} networks, found {len(names)}."
         )
     texts = all(isinstance(item, str) for item in models)
-    given: object = list(models)
+    sources: object = list(models)
     if names is not None or not texts:
         words = [str(name) for name in names or short_names(models)]
-        given = dict(zip(words, models, strict=True))
-    networks = entries(given, factory=model, options=options)
+        sources = dict(zip(words, models, strict=True))
+    networks = entries(sources, factory=model, options=options)
     if len(networks) < 2:
         raise ValueError(
             f"a comparison needs at least two different networks, found {len(networks)}: name "
@@ -401,6 +412,8 @@ def _values(opened: Opened, instrument: Instrument) -> dict[str, Any]:
     try:
         with hooks_kept(opened.subject.model):
             return dict(outcome_of(call(opened.subject, instrument)))
+    except BudgetError:
+        raise
     except Exception as error:
         status = f"failed: {type(error).__name__}: {one_line(error)}"
         return {"measures": [{"status": status, "name": "", "summary": None}], "about": {}}
@@ -428,8 +441,7 @@ def measured_pair(measure: Instrument, first: Opened, second: Opened, seconds: f
 def _slice(measure: Instrument, first: Opened, second: Opened, seconds: float) -> Result:
     """Return the slice of both networks, which must take the same numbers in some shape."""
     side, other = first.subject, second.subject
-    same = side.x[0].numel() == other.x[0].numel()
-    if not same or not bool((side.x.flatten(1) == other.x.flatten(1).to(side.x)).all()):
+    if not same_numbers(first, second):
         reason = "both networks must take the same input, and each has preprocessing of its own"
         return NotApplicable(what=measure.name, reason=reason)
     model: nn.Module = other.model
@@ -438,6 +450,9 @@ def _slice(measure: Instrument, first: Opened, second: Opened, seconds: float) -
     result: Result = measure.function(
         side.model, side.x, other=model, seconds=max(0.5, seconds), regions=200_000, **side.plane
     )
+    if isinstance(result, SliceDifference) and result.covered < SEEN:
+        reason = f"there was time for {result.covered:.1%} of its window: raise the budget"
+        return NotApplicable(what=measure.name, reason=reason)
     return result
 
 

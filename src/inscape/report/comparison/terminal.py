@@ -9,17 +9,17 @@ from inscape.report.comparison.sentences import sentences
 from inscape.report.comparison.session import PreparedCompare
 from inscape.report.text_table import Block, TextTable
 from inscape.report.words import plain, seconds
-from inscape.similarity.invariances import INVARIANT_TO
+from inscape.similarity.invariances import DIRECTED, INVARIANT_TO
 
 
 def announcement(prepared: PreparedCompare) -> str:
     """Say what is compared, and how long it is expected to take."""
     rows = len(prepared.opened[0].subject.x)
-    taken = min(prepared.budget, sum(prepared.forecast.values()))
+    expected = min(prepared.budget, sum(prepared.forecast.values()))
     return (
         f"comparing {len(prepared.entries)} networks on {rows:,} examples of "
         f"{prepared.opened[0].data.name}: {len(prepared.measures)} measures of similarity and "
-        f"{len(prepared.chosen)} instruments of each, up to {seconds(taken)}"
+        f"{len(prepared.chosen)} instruments of each, up to {seconds(expected)}"
     )
 
 
@@ -42,7 +42,7 @@ def compare_text(compare: Compare) -> list[Block]:
         blocks += ["", TextTable(rows=list(_measures(compare)))]
     else:
         blocks += ["", TextTable(rows=list(_pairs(compare)))]
-    differences = [each.row() for each in compare.sweep.differences(*compare.pair)]
+    differences = [difference.row() for difference in compare.sweep.differences(*compare.pair)]
     if differences:
         keys = ("instrument", "difference", "low", "high", "method")
         title = f"{compare.pair[0]} minus {compare.pair[1]}"
@@ -62,8 +62,17 @@ def _measures(compare: Compare) -> Iterator[dict[str, object]]:
 
 
 def _pairs(compare: Compare) -> Iterator[dict[str, object]]:
-    for i, first in enumerate(compare.names):
-        for j, second in enumerate(compare.names[:i]):
-            values = {name: pair_values(compare, name)[i][j] for name in compare.measures}
-            numbers = {plain(n): None if math.isnan(v) else v for n, v in values.items()}
-            yield {"networks": f"{second}, {first}", **numbers}
+    """Yield a row for every two networks; what has a direction is given there and back."""
+    matrices = {name: pair_values(compare, name) for name in compare.measures}
+    for j, second in enumerate(compare.names):
+        for i, first in enumerate(compare.names[:j]):
+            row: dict[str, object] = {"networks": f"{first}, {second}"}
+            for name, values in matrices.items():
+                row[plain(name)] = _known(values[i][j])
+                if name in DIRECTED:
+                    row[f"{plain(name)}, back"] = _known(values[j][i])
+            yield row
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -110,8 +110,10 @@ def never_predicted(look: "Look", checkup: Checkup) -> Finding | None:
         name = class_name(look, answers[0])
         text = f"It gives the same answer, class {name}, to all of {checkup.n:,} examples."
     else:
-        named = listed([class_name(look, k) for k in missing[:5]])
-        named += "" if len(missing) <= 5 else f" and {len(missing) - 5} more"
+        names = [class_name(look, k) for k in missing[:5]]
+        rest = len(missing) - len(names)
+        names += [f"{rest} more" if rest > 1 else "one more"] if rest else []
+        named = listed(names)
         text = f"{'Class' if len(missing) == 1 else 'Classes'} {named} {are(len(missing))} never "
         text += f"predicted, though {rows:,} of {checkup.n:,} examples belong there."
     return Finding(
@@ -186,14 +188,15 @@ def worst_class(look: "Look", checkup: Checkup) -> Finding | None:
     worst = min(known, key=lambda k: float(hits[k] / counts[k]))
     if float(hits[worst]) == float(counts[worst]):
         return None
-    mistaken = checkup.answers[(checkup.labels == worst) & ~checkup.right]
-    other = int(mistaken.bincount().argmax())
+    instead = checkup.answers[(checkup.labels == worst) & ~checkup.right].bincount()
+    other = int(instead.argmax())
+    is_usual = int(instead[other]) > 1 and int((instead == instead[other]).sum()) == 1
     return Finding(
         rule="worst class",
         severity=18,
         text=f"It is worst on class {class_name(look, worst)}, right on "
-        f"{float(hits[worst] / counts[worst]):.1%} of {int(counts[worst]):,} examples; most often "
-        f"it answers {class_name(look, other)} instead.",
+        f"{float(hits[worst] / counts[worst]):.1%} of {int(counts[worst]):,} examples"
+        + (f"; most often it answers {class_name(look, other)} instead." if is_usual else "."),
     )
 
 

@@ -3,8 +3,9 @@
 import math
 from typing import TYPE_CHECKING
 
+from inscape._core import Summary
 from inscape._core.result import CORRELATION
-from inscape.report.look.baselines import ratio
+from inscape.report.look.baselines import ratio, times_as_large
 from inscape.report.look.checkup import Checkup
 from inscape.report.look.directions import half_width, surprise
 from inscape.report.look.finding import (
@@ -14,6 +15,7 @@ from inscape.report.look.finding import (
     mean_interval,
     measurement,
 )
+from inscape.report.look.parts import Reference
 from inscape.report.words import first_up, number, plain
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ BRITTLE = 0.02
 LINEAR = 0.99
 #: Units of its interval by which a number must differ from every baseline to be surprising.
 FAR = 4.0
+#: A baseline that is so many times smaller or larger is degenerate, and compared with nothing.
+APART = 1e4
 #: Numbers that other rules speak of, or that differ from those of a linear model by their nature.
 EXPECTED = ("robustness", "plane_regions", "line_regions", "region_at", "local_minimum")
 
@@ -141,7 +145,7 @@ def surprising(look: "Look", checkup: Checkup) -> Finding | None:
     parts = []
     for name, words in (("initialisation", "at initialisation"), ("linear", linear_label(look))):
         reference = most.reference(name)
-        times = None if reference is None else ratio(most.summary, reference)
+        times = None if reference is None else _comparable_ratio(most.summary, reference)
         if times is not None and reference is not None and reference.value is not None:
             joined = "as" if name == "initialisation" else "as that of"
             parts.append(f"{times} {joined} {words} ({number(reference.value, 3)})")
@@ -153,6 +157,17 @@ def surprising(look: "Look", checkup: Checkup) -> Finding | None:
         text=f"Its {plain(most.name)} of {number(most.summary.value, 3)} is {' and '.join(parts)}.",
         section=most.name,
     )
+
+
+def _comparable_ratio(summary: Summary, reference: Reference) -> str | None:
+    """Say how many times as large as a baseline a number is, if both are of any like size.
+
+    With the running statistics of batch norm as they begin, a deep network is all but constant.
+    """
+    times = times_as_large(summary, reference)
+    if times is None or not 1 / APART < times < APART:
+        return None
+    return ratio(summary, reference)
 
 
 def _against_linear(checkup: Checkup) -> tuple[float, float, float, float] | None:

@@ -172,8 +172,12 @@ def point(look: "Look", checkup: Checkup) -> Finding | None:
     measured = measurement(look, "local_minimum")
     if measured is None or not isinstance(measured.result, LocalMinimum):
         return None
-    text = sentence_of(measured.result)
-    return Finding(rule="point", severity=16, text=text, section="local_minimum")
+    result = measured.result
+    if result.covered < 1 and not result.is_moving:
+        return None  # some samples that show nothing
+    text = sentence_of(result)
+    severity = 8 if result.is_moving else 16  # most trainings end on a slope
+    return Finding(rule="point", severity=severity, text=text, section="local_minimum")
 
 
 def _worst_layer(layers: dict[str, Tensor]) -> tuple[str, float]:

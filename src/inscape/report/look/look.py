@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from inscape._core import NotApplicable
 from inscape._core.result import Scalar
+from inscape.escaping import visible_line
 from inscape.loaders import OpenedModel
 from inscape.piecewise.planes.slices import SlicePicture
 from inscape.report.look.attribution import Attribution
@@ -110,7 +111,7 @@ class Look:
 
     def __repr__(self) -> str:
         names = ", ".join(measured.name for measured in self.measurements) or "nothing measured"
-        return f"Look({self.model.name} on {self.data.name}: {names})"
+        return visible_line(f"Look({self.model.name} on {self.data.name}: {names})")
 
     def _repr_html_(self) -> str:
         from inscape.report.look.page import notebook_page

@@ -65,7 +65,7 @@ def _refuse_missing(rows: Sequence[int], most: int) -> None:
 def _outputs(subject: Subject, rows: Tensor) -> Tensor:
     x = subject.x
     parts = [
-        evaluated(subject.model, x[batch.to(x.device)].clone(), batch).flatten(1)
+        evaluated(subject.model, x[batch.to(x.device)].clone(), batch).reshape(len(batch), -1)
         for batch in torch.split(rows, most_rows(256))
     ]
     return torch.cat(parts).double().cpu()

@@ -36,7 +36,7 @@ from inscape.report.look.schedule import SLICE, LookTask, TaskSchedule
 from inscape.report.look.scores import NETWORK, scores
 from inscape.report.look.slice import ROWS, slice_of
 from inscape.report.look.subject import Subject, opened_data, opened_model, subject_of
-from inscape.report.look.tasks import DRAWS, MeasurementTasks
+from inscape.report.look.tasks import BASELINE, DRAWS, MeasurementTasks
 from inscape.report.look.warmup import compile_ahead
 from inscape.report.look.watch import BudgetWatch
 from inscape.report.look.work import ROLES, WorkCounts, read_work, work_of
@@ -127,7 +127,7 @@ class Prepared:
         own = self._extra(schedule, "scores", lambda: rate(self.opened.model, NETWORK)) or ()
         self._give(schedule, [measurements.fitting], FITTING * watch.budget)
         self._export(schedule)
-        self._give(schedule, [*measurements.own.values()])
+        self._give(schedule, measurements.own_tasks())
         shown = [name for name, task in measurements.own.items() if task.answer is not None]
         self._reserve(shown, plain)
         self._give(schedule, [measurements.fitting], FURTHER * watch.budget)
@@ -141,7 +141,7 @@ class Prepared:
         if health is None and not self._has_failed("checkup"):
             health = checkup(subject, None, rows=0)  # no time: the weights alone
         cut = self._extra(schedule, "slice", self._slice)
-        self._give(schedule, measurements.baseline_tasks())
+        self._give(schedule, measurements.baseline_tasks(), BASELINE * slice)
         attribution = self._explained(schedule)
         if self.work is None:
             schedule.refine(measurements.tasks)

@@ -36,8 +36,8 @@ from inscape.report.words import command_for, number, one_line, seconds
 DRAWS = 3
 #: What a command for a left-out instrument asks for, over the predicted time.
 SPARE = 1.5
-#: How much the width of a baseline's interval counts beside that of the network's; of a further
-#: draw at initialisation less.
+#: How much the width of a baseline's interval counts beside that of the network's, and how long its
+#: first slice is; of a further draw at initialisation less.
 BASELINE, FURTHER = 0.3, 0.1
 #: How much an estimate has to gain whose samples are all alike so far.
 ALIKE = 0.5
@@ -84,8 +84,20 @@ class MeasurementTasks:
         draws = [task for tasks in self.draws.values() for task in tasks]
         return [self.fitting, *self.own.values(), *self.linear.values(), *draws]
 
+    def own_tasks(self) -> list[LookTask]:
+        """Return the tasks of the network, those first that should take least.
+
+        So that what takes a moment is not lost where time is too short for all of them.
+        """
+        return sorted(
+            self.own.values(), key=lambda task: self.subject.predicted(self.chosen[task.name])
+        )
+
     def baseline_tasks(self) -> list[LookTask]:
-        """Return tasks for the linear model and one initialisation of every measured number."""
+        """Return tasks for the linear model and one initialisation of every measured number.
+
+        Those first that have taken least for the network itself.
+        """
         names = [name for name, task in self.own.items() if _number(task.answer) is not None]
         if self.fit is not None:
             self.linear = {n: self._task(n, "linear", self._linear, BASELINE) for n in names}
@@ -99,7 +111,8 @@ class MeasurementTasks:
         for first, *further in self.draws.values():
             for task in further:
                 task.like = first
-        return [*self.linear.values(), *(draws[0] for draws in self.draws.values())]
+        tasks = [*self.linear.values(), *(draws[0] for draws in self.draws.values())]
+        return sorted(tasks, key=lambda task: self.own[task.name].seconds)
 
     def _task(
         self, name: str, role: str, model: Callable[[], nn.Module], weight: float = 1.0

@@ -13,6 +13,9 @@ from inscape.lab.verdict import Judgement
 from inscape.report.paper.table import NOT_COMPARED, printed
 from inscape.report.words import listed, number
 
+#: An upper end so many times the number itself bounds nothing.
+UNBOUNDED = 1e6
+
 
 def claims(outcome: ExperimentOutcome, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the claims to show, in their order; a reason that the state gives is not repeated.
@@ -34,6 +37,7 @@ def claims(outcome: ExperimentOutcome, entry: Mapping[str, Any]) -> list[dict[st
     for judgement in outcome.judgements:
         entry_shown = claim(judgement, entry)
         if other := printed_there.get(entry_shown["at"]):
+            entry_shown = claim(judgement, entry, deviation=other["deviation"])
             entry_shown |= {"printed_there": other["published"], "there": other["printed_spread"]}
         if judgement.claim.name in comparable:
             shown.append(
@@ -53,13 +57,21 @@ def _reasons_of_section(outcome: ExperimentOutcome) -> set[str]:
     return set()
 
 
-def claim(judgement: Judgement, entry: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a claim with its verdict in words and numbers."""
+def claim(
+    judgement: Judgement, entry: Mapping[str, Any] | None = None, *, deviation: bool = False
+) -> dict[str, Any]:
+    """Return a claim with its verdict in words and numbers.
+
+    Args:
+        judgement: The verdict.
+        entry: What the paper's list of results says about its table.
+        deviation: Whether numbers are shown with standard deviations even where the paper has none.
+    """
     claim, ours = judgement.claim, judgement.ours
     known = {
         "name": claim.name,
         "of": claim.of,
-        "says": claim.says,
+        "says": formula(claim.says),
         "source": claim.source,
         "scales": listed(claim.scales),
         "verdict": judgement.verdict,
@@ -85,6 +97,8 @@ def claim(judgement: Judgement, entry: Mapping[str, Any] | None = None) -> dict[
             "test": f"{claim.side} {place}; {claim.test}",
         }
     published_value, beside = published(claim, entry or {})
+    if deviation and not beside and claim.published_se and claim.published_n:
+        beside = number(claim.published_se * math.sqrt(claim.published_n), 2)
     error = "" if claim.published_se is None else number(claim.published_se, 2)
     by = f", standard error {error}" if error else ""
     by += f", tolerance {number(claim.tolerance)}" if claim.tolerance is not None else ""
@@ -117,7 +131,8 @@ def spread(ours: Estimate, *, deviation: bool = True) -> str:
         ours: The mean.
         deviation: Whether the standard deviation is asked for; else it is the standard error.
     """
-    if ours.interval != "t" or not 0 < ours.se < math.inf:
+    mean = ours.interval == "t" or (ours.interval == "studentised" and ours.units)
+    if not mean or not 0 < ours.se < math.inf:
         return ""
     return number(ours.se * (math.sqrt(ours.n) if deviation else 1), 2)
 
@@ -128,8 +143,11 @@ def interval(ours: Estimate) -> str:
         return "exact"
     if not math.isfinite(ours.value):
         return "no number"
-    if math.isinf(ours.low) or math.isinf(ours.high) or ours.low == ours.high:
+    equal = ours.low == ours.high and ours.interval != "resampled"  # sets that all give the same
+    if math.isinf(ours.low) or math.isinf(ours.high) or equal:
         return "no interval"
+    if ours.low > 0 and ours.high > UNBOUNDED * ours.value:
+        return f"{number(ours.low, 3)} or more"
     return f"{number(ours.low, 3)} to {number(ours.high, 3)}"
 
 

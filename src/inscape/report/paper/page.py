@@ -46,14 +46,14 @@ def page_of(
         complete: Whether entries of the paper without an experiment are shown, too.
     """
     facts = paper_facts(paper) if paper in papers() else {}
-    text = ""
+    text, covered = "", coverage(paper, not_run(outcomes)) if complete else ""
     for most in FIGURES:
         sections, further = _sections(facts, outcomes, most, typed="" if complete else command)
         text = rendered_page(
             "paper.html.j2",
             facts=citation(paper, facts),
             bars=bars(outcomes),
-            lead=f"{lead(outcomes)} {coverage(paper) if complete else ''}".strip(),
+            lead=f"{lead(outcomes)} {covered}".strip(),
             sections=sections,
             further=further,
             rule=RULE,
@@ -110,6 +110,16 @@ def citation(paper: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     address = f"https://github.com/{repo}" + (f"/tree/{commit}" if commit else "")
     known = {"repo": repo, "commit": commit[:7], "code_url": address if repo else ""}
     return {**empty, **known, **facts.get("paper", {})}
+
+
+def not_run(outcomes: Sequence[ExperimentOutcome]) -> set[str]:
+    """Return the claims that were not run, as ``paper/item/claim``."""
+    return {
+        f"{outcome.id}/{judgement.claim.name}"
+        for outcome in outcomes
+        for judgement in outcome.judgements
+        if judgement.verdict == "not run"
+    }
 
 
 def weakest(judgements: Sequence[Judgement]) -> Verdict:

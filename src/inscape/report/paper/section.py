@@ -172,7 +172,7 @@ def _beyond(
 ) -> dict[str, tuple[tuple[str, str, str], ...]]:
     """Return quantities that no claim is about, kind by kind, as words."""
     quantities = {claim.of for claim in outcome.experiment.claims}
-    main = next((table for table in paper_tables if not table.title), None)
+    main = [table for table in paper_tables if not table.title]
     return {
         kind: tuple((name, number(ours.value, 3), interval(ours)) for name, ours in entries)
         for kind, entries in beyond(main, outcome.quantities, quantities).items()
@@ -289,12 +289,16 @@ def command(outcome: ExperimentOutcome) -> str:
 
 
 def csv_rows(outcome: ExperimentOutcome) -> list[dict[str, Any]]:
-    """Return every quantity with its interval, and the claims about it."""
+    """Return every quantity with its interval, as it is judged, and the claims about it."""
     about: dict[str, list[Judgement | None]] = {name: [] for name in outcome.quantities}
     for judgement in outcome.judgements:
         about.setdefault(judgement.claim.of, []).append(judgement)
     return [
-        {"quantity": name, **_numbers(ours), **_published(judgement)}
+        {
+            "quantity": name,
+            **_numbers(judgement.ours if judgement and judgement.ours else ours),
+            **_published(judgement),
+        }
         for name, ours in outcome.quantities.items()
         for judgement in about[name] or [None]
     ]

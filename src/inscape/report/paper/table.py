@@ -49,14 +49,34 @@ def tables(
     counted = [claim for claim in rest if claim["at"][1].isdecimal()]
     main = [claim for claim in rest if claim not in counted]
     paper_tables = []
-    if main:
-        paper_tables.append(_table(main, constants(entry), spread=True))
+    brackets = constants(entry)
+    for block in blocks(main):
+        paper_tables.append(_table(block, brackets, spread=True))
+        brackets = {}
     if counted:
         quantity = counted[0]["of"].partition("/")[0]
         paper_tables.append(
             _table(counted, {}, title=f"{quantity.capitalize()}{_by(counted, runs)}")
         )
     return tuple(paper_tables), alone
+
+
+def blocks(shown: Sequence[Shown]) -> list[list[Shown]]:
+    """Return claims of a table in groups that share neither a row nor a column with each other.
+
+    Each is a table of its own: together they would be one with empty corners.
+
+    Args:
+        shown: Claims about numbers, in their order.
+    """
+    groups: list[list[Shown]] = []
+    for claim in shown:
+        touching = [group for group in groups if any(_aligned(claim, other) for other in group)]
+        merged = [other for group in touching for other in group] + [claim]
+        groups = [group for group in groups if group not in touching] + [merged]
+    order = {id(claim): place for place, claim in enumerate(shown)}
+    groups = [sorted(group, key=lambda claim: order[id(claim)]) for group in groups]
+    return sorted(groups, key=lambda group: order[id(group[0])])
 
 
 def constants(entry: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, str]]:
@@ -100,18 +120,18 @@ def printed(entry: Mapping[str, Any], row: str, published: float) -> tuple[str, 
 
 
 def beyond(
-    main: PaperTable | None, quantities: Mapping[str, Estimate], claimed: set[str]
+    main: Sequence[PaperTable], quantities: Mapping[str, Estimate], claimed: set[str]
 ) -> dict[str, list[tuple[str, Estimate]]]:
     """Return the quantities of the judged kinds that no claim is about, kind by kind.
 
     Those of a kind whose printed numbers have a heavy tail are positive, and so is their interval.
 
     Args:
-        main: The table of the paper.
+        main: The tables of the paper.
         quantities: What the analysis gave.
         claimed: Quantities that claims are about.
     """
-    cells = main.cells.values() if main else ()
+    cells = [cell for table in main for cell in table.cells.values()]
     judged = [claim for claim in cells if claim.get("verdict", NOT_COMPARED) != NOT_COMPARED]
     by_kind = {}
     for kind in dict.fromkeys(claim["of"].partition("/")[0] for claim in judged):
@@ -139,7 +159,11 @@ def _after(name: str, kind: str) -> str:
 
 def _beside(claim: Shown, other: Shown) -> bool:
     """Tell whether two different numbers share a row or a column."""
-    return claim is not other and any(a == b for a, b in zip(claim["at"], other["at"], strict=True))
+    return claim is not other and _aligned(claim, other)
+
+
+def _aligned(claim: Shown, other: Shown) -> bool:
+    return any(a == b for a, b in zip(claim["at"], other["at"], strict=True))
 
 
 def _by(cells: Sequence[Shown], runs: Experiment) -> str:
@@ -163,7 +187,7 @@ def _table(
     rows = tuple(dict.fromkeys(claim["at"][0] for claim in cells))
     columns = list(dict.fromkeys(claim["at"][1] for claim in cells))
     filled: dict[tuple[str, str], Shown] = {
-        claim["at"]: claim if spread else {**claim, "spread": "", "printed_spread": ""}
+        claim["at"]: claim if spread else {**claim, "spread": "", "printed_spread": "", "there": ""}
         for claim in cells
     }
     claimed = {column.replace("_", " ") for column in columns}
@@ -188,7 +212,8 @@ def _notes(cells: Sequence[Shown]) -> tuple[str, ...]:
         else "Each cell: our number with its mark, its 95% interval, and the published one."
     ]
     for label in dict.fromkeys(claim["label"] for claim in cells):
-        sources = dict.fromkeys(o["source"] for o in cells if o["label"] == label and o["source"])
+        unique = {o["source"]: None for o in cells if o["label"] == label and o["source"]}
+        sources = [s for s in unique if not any(o != s and o.startswith(f"{s};") for o in unique)]
         if sources:
             sentences.append(f"{label.capitalize()}: {'; '.join(sources)}.")
     if scales := [claim["scales"] for claim in cells if claim["verdict"] == NOT_COMPARED]:

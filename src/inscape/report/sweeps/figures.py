@@ -86,7 +86,14 @@ def _scale_values(ax: Axes, values: Sequence[float]) -> None:
     else:
         ax.margins(y=0.12)
         ax.yaxis.set_major_locator(MaxNLocator(5))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 3)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick_label(ax, value)))
+
+
+def _tick_label(ax: Axes, value: float) -> str:
+    """Return a number with as many digits as tell it from the other ticks of the axis."""
+    ticks = set(ax.yaxis.get_majorticklocs().tolist())
+    enough = (d for d in range(3, 16) if len({number(tick, d) for tick in ticks}) == len(ticks))
+    return number(value, next(enough, 16))
 
 
 def _name_models(ax: Axes, names: Sequence[str]) -> None:

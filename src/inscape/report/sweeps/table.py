@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inscape._core.result import Scalar, Summary
+from inscape.escaping import visible_line
 from inscape.lab.comparison import NetworkQuantity, difference, independence_p, rank_correlation
 from inscape.lab.experiment import Estimate
 from inscape.report.words import jsonable, listed
@@ -303,7 +304,7 @@ class Sweep:
 
     def __repr__(self) -> str:
         failed = f", {len(self.failed)} failed" if self.failed else ""
-        return (
+        return visible_line(
             f"Sweep({len(self.models)} models x {len(self.instruments)} instruments on {self.data}"
             f"{failed})"
         )

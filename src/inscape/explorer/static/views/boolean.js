@@ -2,6 +2,8 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { number } from "../facts.js";
+import { booleanPythonOf, tableCsvOf } from "../lab_copies.js";
+import { TakeAlong } from "../take_along.js";
 import { barsOf, flipped, lineOf, netOf, resized, sizesOf } from "../boolean_pictures.js";
 
 /** The view, as all.js lists it. */
@@ -53,7 +55,7 @@ function BooleanLab({ api, session, state, update }) {
     </section>
     <aside class="side">
       ${facts && html`<${Facts} facts=${facts} isKnown=${isKnown} /><${Spectrum} facts=${facts} />
-        <${Trials} api=${api} facts=${facts} key=${facts.bits} />`}
+        <${Trials} api=${api} facts=${facts} key=${facts.bits} /><${Copies} api=${api} facts=${facts} />`}
     </aside>
   </div>`;
 }
@@ -69,6 +71,19 @@ function Facts({ facts, isKnown }) {
       <dt>influence</dt><dd>${number(facts.influence)}: ${facts.influences.map((each) => number(each, 3)).join(", ")}</dd>
       <dt>entropy</dt><dd>${number(facts.entropy)} bits</dd>
     </dl></section>`;
+}
+
+function Copies({ api, facts }) {
+  const drawn = (of, format) => async () => (
+    await api.as("c").post("boolean/figure", { bits: facts.bits, of, format })).arrays.file;
+  const figures = ["line", "spectrum"].flatMap((of) => ["svg", "pdf", "png"].map((format) => ({
+    id: `${of}-${format}`, text: `${of === "line" ? "Line" : "Spectrum"} ${format.toUpperCase()}`,
+    name: `${of}-${facts.n}-${facts.number}.${format}`, make: drawn(of, format),
+  })));
+  const files = [...figures, {
+    id: "csv", text: "CSV", name: `function-${facts.n}-${facts.number}.csv`, make: () => tableCsvOf(facts),
+  }];
+  return html`<${TakeAlong} id="boolean" files=${files} code=${booleanPythonOf(facts)} />`;
 }
 
 function Spectrum({ facts }) {

@@ -5,8 +5,8 @@ import { INK, PAPER, classColour, css, themeOf } from "../colours.js";
 import { pairCsvOf, pairPythonOf, svgOf } from "../copy.js";
 import { Examples, Thumb, useThumbs } from "../examples.js";
 import { PointFacts, number } from "../facts.js";
-import { give } from "../files.js";
 import { Pane } from "../pane.js";
+import { TakeAlong } from "../take_along.js";
 import { pixelOf } from "../window.js";
 import { Controls, planeAsked, statusText, useAnswer, usePlane, windowOf } from "./slice.js";
 
@@ -53,7 +53,14 @@ function Pair({ api, session, state, update, theme }) {
   });
 
   useEffect(() => {
-    if (!plane || plane.reason) return;
+    if (!plane || plane.reason) {
+      for (const pane of Object.values(panes.current)) {
+        if (plane) pane.clear();
+        else pane.fade();
+      }
+      if (!plane) setNews({});
+      return;
+    }
     for (const pane of Object.values(panes.current)) {
       pane.setPlane(plane, plane.asked);
       pane.setWindow(windowOf(state, plane));
@@ -161,7 +168,7 @@ export function pairText(news) {
 function Legend({ session, panes, state, news }) {
   const seen = new Set();
   for (const pane of Object.values(panes.current)) {
-    for (const k of pane.cut?.arrays.classes ?? []) seen.add(k);
+    if (!pane.isPair) pane.classesInView().forEach((k) => seen.add(k));
   }
   const items = state.colour === "class" || state.colour === "confidence"
     ? [...seen].sort((a, b) => a - b).slice(0, 24).map((k) => [classColour(k), session.classes[k]]) : [];
@@ -215,34 +222,21 @@ function Disagreements({ api, session, state, update }) {
 }
 
 function Copies({ panes, session, plane, state }) {
-  const [said, setSaid] = useState("");
   const code = useMemo(() => {
     if (!plane || plane.reason) return "";
     const window = windowOf(state, plane);
     return pairPythonOf(session, plane.facts, [window.u, window.v], [window.h, window.h]);
   }, [plane, state.u, state.v, state.h]);
-  const save = (name, content, type) => {
-    give(name, content, type);
-    setSaid(`${name} is saved.`);
-  };
-  const exact = (make) => () => {
-    if (panes.current.both?.cut) make(panes.current.both);
-    else setSaid("The refinement of both is not there yet.");
-  };
-  const svg = exact((pane) => save("difference.svg", svgOfPair(pane), "image/svg+xml"));
-  const csv = exact((pane) => save("difference.csv", pairCsvOf({ ...pane.cut, names: session.classes }), "text/csv"));
-  const png = exact(async (pane) => save("difference.png", await pane.png(), "image/png"));
-  const python = () => navigator.clipboard?.writeText(code).then(
-    () => setSaid("The code is in the clipboard."), () => setSaid("Copy the code below."));
   if (!session.exact) return null;
-  return html`<section class="card" aria-labelledby="copies"><h2 id="copies">Take it along</h2>
-    <div class="bar">
-      <button id="save-svg" onClick=${svg}>SVG</button><button id="save-png" onClick=${png}>PNG</button>
-      <button id="save-csv" onClick=${csv}>CSV</button><button id="copy-code" onClick=${python}>Python</button>
-    </div>
-    <p class="quiet" role="status" id="copy-said">${said}</p>
-    <details><summary>Python that makes the same</summary><pre id="code">${code}</pre></details>
-  </section>`;
+  const exact = (make) => () => (panes.current.both?.cut ? make(panes.current.both) : null);
+  const files = [
+    { id: "svg", text: "SVG", name: "difference.svg", make: exact(svgOfPair) },
+    { id: "pdf", text: "PDF", name: "difference.pdf", make: exact(async (pane) => (
+      await pane.askAbout("pair/figure", { format: "pdf" })).arrays.file) },
+    { id: "png", text: "PNG", name: "difference.png", make: exact((pane) => pane.png()) },
+    { id: "csv", text: "CSV", name: "difference.csv", make: exact((pane) => pairCsvOf({ ...pane.cut, names: session.classes })) },
+  ];
+  return html`<${TakeAlong} id="pair" files=${files} code=${code} />`;
 }
 
 /** Return the refinement of both as SVG. */

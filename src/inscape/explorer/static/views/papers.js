@@ -2,6 +2,8 @@
 
 import { html, useEffect, useState } from "../vendor/preact-htm.js";
 import { themeOf } from "../colours.js";
+import { paperPythonOf, tablesCsvOf } from "../lab_copies.js";
+import { TakeAlong } from "../take_along.js";
 
 /** The view, as all.js lists it. */
 export const view = {
@@ -64,6 +66,13 @@ function Item({ api, paper, item, theme }) {
   if (answer?.reason) return html`<p class="refused">${answer.reason}</p>`;
   if (!answer) return html`<p class="quiet">Reading the records …</p>`;
   const { facts } = answer;
+  const drawn = (format) => async () => (await api.as("c").post("papers/figure", { paper, item, format })).arrays.file;
+  const figures = facts.hasFigure ? ["svg", "pdf", "png"].map((format) => ({
+    id: format, text: format.toUpperCase(), name: `${paper}-${item}.${format}`, make: drawn(format),
+  })) : [];
+  const files = [...figures, {
+    id: "csv", text: "CSV", name: `${paper}-${item}.csv`, make: () => tablesCsvOf(facts),
+  }];
   return html`<article class="card paper-item">
     <p class="quiet">${facts.kicker}</p>
     <h2 id="item-title">${facts.title}</h2>
@@ -78,7 +87,8 @@ function Item({ api, paper, item, theme }) {
     ${facts.notes.length > 0 && html`<h3>Notes</h3><ul>${facts.notes.map((each) => html`<li>${each}</li>`)}</ul>`}
     <p class="quiet">Repeat it: <code>${facts.command}</code></p>
     <p class="quiet">${Object.entries(facts.facts).map(([name, value]) => `${name} ${value}`).join(" · ")}</p>
-  </article>`;
+  </article>
+  <${TakeAlong} id="paper" files=${files} code=${paperPythonOf(`${paper}/${item}`)} />`;
 }
 
 function Mark({ verdict }) {
@@ -89,12 +99,12 @@ function Figure({ api, paper, item, theme, facts }) {
   const answer = useFacts(api, "papers/figure", { paper, item, dark: themeOf() === "dark" });
   const [address, setAddress] = useState("");
   useEffect(() => {
-    if (!answer?.facts?.svg) return undefined;
-    const made = URL.createObjectURL(new Blob([answer.arrays.svg], { type: "image/svg+xml" }));
+    if (!answer?.facts?.drawn) return undefined;
+    const made = URL.createObjectURL(new Blob([answer.arrays.file], { type: "image/svg+xml" }));
     setAddress(made);
     return () => URL.revokeObjectURL(made);
   }, [answer, theme]);
-  if (answer && !answer.facts?.svg) return answer.reason ? html`<p class="refused">${answer.reason}</p>` : null;
+  if (answer && !answer.facts?.drawn) return answer.reason ? html`<p class="refused">${answer.reason}</p>` : null;
   return html`<figure><div class="drawn">${address ? html`<img id="item-figure" src=${address} alt=${`${facts.title}. ${facts.caption}`} />` : html`<p class="quiet">Drawing …</p>`}</div>
     <figcaption class="quiet">${facts.drawn} ${facts.caption}</figcaption></figure>`;
 }

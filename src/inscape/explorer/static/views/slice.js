@@ -6,7 +6,7 @@ import { csvOf, pythonOf, svgOf } from "../copy.js";
 import { Examples } from "../examples.js";
 import { neighbours } from "../geometry.js";
 import { give } from "../files.js";
-import { CellFacts, LinePlot, PointFacts, legendOf, number } from "../facts.js";
+import { CellFacts, LinePlot, PointFacts, number } from "../facts.js";
 import { Pane } from "../pane.js";
 import { toAddress } from "../address.js";
 import { halves } from "../window.js";
@@ -16,6 +16,7 @@ const PLANES = {
   gradient: "along the gradient of A", adversarial: "adversarial direction from A",
   active: "active subspace, through A", random: "random, through A", whole: "the input space",
 };
+const NAMED = 24; // classes that the legend names
 const RESTED = 120; // milliseconds without a change before a place is asked about
 const HOVER = 70; // milliseconds that the pointer rests before the server is asked
 
@@ -74,7 +75,7 @@ export function Slice({
   const root = useRef(null);
   const pane = useRef(null);
   const plane = usePlane(api, session, state);
-  const [news, setNews] = useState({ state: "computing" });
+  const [news, setNews] = useState({ state: "plane" });
   const [cell, setCell] = useState(null);
   const [pointer, setPointer] = useState(null);
   const [example, setExample] = useState(null);
@@ -132,7 +133,15 @@ export function Slice({
   }
 
   useEffect(() => {
-    if (!plane || plane.reason) return;
+    if (!plane) {
+      pane.current.fade();
+      setNews({ state: "plane" });
+      return;
+    }
+    if (plane.reason) {
+      pane.current.clear();
+      return;
+    }
     pane.current.setPlane(plane, plane.asked);
     pane.current.setWindow(windowOf(state, plane));
   }, [plane]);
@@ -160,7 +169,7 @@ export function Slice({
       <p id="status" role="status" aria-live="polite">${plane?.reason
         ? html`<span class="refused">${plane.reason}</span>` : status(news, session)}</p>
       ${below}
-      <${Legend} session=${session} state=${state} news=${news} />
+      <${Legend} session=${session} state=${state} pane=${pane} news=${news} />
       <${LinePlot} line=${line} onClose=${() => update({ line: null }, true)} />
     </section>
     <aside class="side">
@@ -233,6 +242,8 @@ export function statusText(news, session) {
       const after = news.layer ? `: ${news.cells} regions after ${news.layer}` : " …";
       return session.exact ? `Cutting the plane${after}` : "Evaluating the network …";
     }
+    case "plane":
+      return "Laying the plane …";
     case "more":
       return `${news.facts.cells} exact regions on ${(100 * news.facts.covered).toFixed(1)}% of the window; cutting the rest …`;
     case "raster":
@@ -263,17 +274,21 @@ function status(news, session) {
   return news.state === "refused" ? html`<span class="refused">${text}</span>` : text;
 }
 
-function Legend({ session, state, news }) {
+function Legend({ session, state, pane }) {
   const items = [];
+  let more = 0;
   if (session.competing && (state.colour === "class" || state.colour === "confidence")) {
-    for (const k of legendOf(news, session)) items.push([classColour(k), session.classes[k]]);
+    const classes = pane.current?.classesInView() ?? [];
+    for (const k of classes.slice(0, NAMED)) items.push([classColour(k), session.classes[k]]);
+    more = classes.length - NAMED;
   }
   if (state.edges === "layer") {
     session.units.forEach((name, k) => items.push([LAYERS[k % LAYERS.length], `edge of ${name}`]));
   }
   if (!items.length) return null;
   return html`<ul class="legend" aria-label="Colours">${items.map(([colour, text]) => html`
-    <li><i style=${{ background: css(colour) }}></i>${text}</li>`)}</ul>`;
+    <li><i style=${{ background: css(colour) }}></i>${text}</li>`)}
+    ${more > 0 && html`<li>and ${more} more</li>`}</ul>`;
 }
 
 function Copies({ api, pane, session, plane, state, saved, seen }) {

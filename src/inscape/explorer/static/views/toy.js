@@ -5,9 +5,9 @@ import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm
 import { classColour, css } from "../colours.js";
 import { csvOf } from "../copy.js";
 import { CellFacts, number } from "../facts.js";
-import { give } from "../files.js";
 import { neighbours } from "../geometry.js";
 import { Pane } from "../pane.js";
+import { TakeAlong } from "../take_along.js";
 import { ToyControls } from "../toy_controls.js";
 import {
   changed, changesOf, changesText, flatOf, historyCsv, pythonOfToy, readCsv, rowsOf, setupOf,
@@ -27,6 +27,7 @@ export const view = {
     toy: { kind: "word", start: "" },
     own: { kind: "numbers", start: [] },
     update: { kind: "number", start: 0 },
+    look: { kind: "numbers", start: null, length: 3 },
   },
 };
 
@@ -48,30 +49,32 @@ function ToyLab({ api, session, state, update, theme }) {
   const preset = presetOf(session, state.preset);
   const base = useMemo(() => ({ ...start, ...preset.setup }), [preset.name]);
   const changes = useMemo(() => changesOf(state.toy, start), [state.toy]);
-  const [rows, setRows] = useState(() => rowsOf(state.own));
+  const [many, setMany] = useState([]); // points of a file, too many for the address
+  const rows = useMemo(() => (state.own.length ? rowsOf(state.own) : many), [state.own.join(), many]);
   const own = rows.length ? rows : preset.setup.rows ?? XOR;
   const setup = useMemo(() => setupOf(start, preset, changes, own), [preset.name, state.toy, rows]);
+  /** Return what changes in the state with other points. */
+  const withRows = (next) => {
+    setMany(next.length > KEPT ? next : []);
+    return { own: next.length > KEPT ? [] : flatOf(next), update: 0 };
+  };
   const [brush, setBrush] = useState(0);
   const [said, setSaid] = useState("");
-  const lab = useLab({ api, setup, preset, state, update, base, own, brush, setRows });
+  const lab = useLab({ api, setup, preset, state, update, own, brush, withRows });
   useEffect(() => lab.pane.current?.recolour(), [theme]);
   useEffect(() => lab.pane.current?.set({ colour: state.colour, ...FRAME }), [state.colour]);
 
   const change = (name, value) => {
     const next = changed(changes, name, value, base);
-    update({ toy: changesText(next), update: 0, u: null, v: null, h: null }, true);
+    update({ toy: changesText(next), update: 0, look: null }, true);
   };
-  const choose = (name) => {
-    setRows([]);
-    update({ preset: name, toy: "", own: [], update: 0, u: null, v: null, h: null }, true);
-  };
+  const choose = (name) => update({ preset: name, toy: "", look: null, ...withRows([]) }, true);
   const open = async (file) => {
     const read = readCsv(await file.text());
     if (read.error) setSaid(read.error);
     else {
-      setRows(read.rows);
       const next = changesText({ ...changes, data: "own", labels: read.labels });
-      update({ toy: next, own: read.rows.length <= KEPT ? flatOf(read.rows) : [], update: 0 }, true);
+      update({ toy: next, look: null, ...withRows(read.rows) }, true);
       setSaid(`${read.rows.length} points from ${file.name}${read.rows.length > KEPT ? "; they are too many for the address" : ""}.`);
     }
   };
@@ -89,13 +92,18 @@ function ToyLab({ api, session, state, update, theme }) {
       <${ToyControls} setup=${setup} change=${change} brush=${brush} setBrush=${setBrush}
         open=${open} said=${said} clear=${() => lab.clearOwn()} />
       <${CellFacts} cell=${lab.cell} pointer=${null} session=${{ exact: true }} />
-      <${Copies} lab=${lab} setup=${setup} start=${start} />
+      <${Copies} lab=${lab} setup=${setup} start=${start} state=${state} />
     </aside>
   </div>`;
 }
 
+/** Return a window as the address holds it. */
+function lookOf({ u, v, h }) {
+  return [u, v, h];
+}
+
 /** Hold the pane, the stream of frames and what was measured. */
-function useLab({ api, setup, preset, state, update, own, brush, setRows }) {
+function useLab({ api, setup, preset, state, update, own, brush, withRows }) {
   const root = useRef(null);
   const pane = useRef(null);
   const stop = useRef(null);
@@ -117,6 +125,7 @@ function useLab({ api, setup, preset, state, update, own, brush, setRows }) {
       listeners: {
         onWindow: (window) => {
           now.current.window = window;
+          now.current.update({ look: lookOf(window) });
           made.setWindow(window);
           if (stop.current) {
             clearTimeout(now.current.timer);
@@ -135,7 +144,11 @@ function useLab({ api, setup, preset, state, update, own, brush, setRows }) {
         },
         onNews: (news) => news.state === "refused" && setRefusal(news.text),
         onClick: (place, isShifted) => now.current.click(place, isShifted),
-        onHome: () => { now.current.window = null; now.current.go({ until: now.current.lab.frame?.step ?? 0 }); },
+        onHome: () => {
+          now.current.window = null;
+          now.current.update({ look: null });
+          now.current.go({ until: now.current.lab.frame?.step ?? 0 });
+        },
       },
     });
     pane.current = made;
@@ -221,10 +234,8 @@ function useLab({ api, setup, preset, state, update, own, brush, setRows }) {
   }
 
   function setOwn(next) {
-    const { window } = pane.current;
-    now.current.window = window; // the picture stays where it is while points are set
-    setRows(next);
-    now.current.update({ own: next.length <= KEPT ? flatOf(next) : [], update: 0 });
+    const { window } = pane.current; // the picture stays where it is while points are set
+    now.current.update({ ...withRows(next), look: lookOf(window) }, true);
   }
 
   Object.assign(now.current, { go, click });
@@ -232,7 +243,8 @@ function useLab({ api, setup, preset, state, update, own, brush, setRows }) {
   useEffect(() => {
     setHistory([]);
     setCell(null);
-    if (now.current.setup.data !== "own") now.current.window = null;
+    const [u, v, h] = state.look ?? [];
+    now.current.window = state.look ? { u, v, h } : null;
     go({ until: Math.min(100_000, Math.max(0, state.update)), interval: QUICK });
   }, [key]);
   return {
@@ -321,17 +333,18 @@ function Trace({ lab, preset }) {
   </section>`;
 }
 
-function Copies({ lab, setup, start }) {
+function Copies({ lab, setup, start, state }) {
   const code = pythonOfToy(setup, start, lab.frame?.step ?? 0);
   const names = lab.about?.names ?? [];
-  const cut = () => lab.pane.current?.cut;
-  return html`<section class="card" aria-labelledby="toy-copies"><h2 id="toy-copies">Take it along</h2>
-    <div class="bar">
-      <button id="toy-svg" disabled=${!lab.frame?.exact} onClick=${() => cut() && give("toy.svg", svgOfPane(lab.pane.current), "image/svg+xml")}>SVG</button>
-      <button id="toy-png" onClick=${async () => give("toy.png", await lab.pane.current.png(), "image/png")}>PNG</button>
-      <button id="toy-csv" disabled=${!lab.frame?.exact} onClick=${() => cut() && give("regions.csv", csvOf({ ...cut(), names }), "text/csv")}>Regions</button>
-      <button id="toy-history" onClick=${() => give("training.csv", historyCsv(lab.history), "text/csv")}>Training</button>
-    </div>
-    <details><summary>Python that makes the same</summary><pre id="toy-code">${code}</pre></details>
-  </section>`;
+  const isOff = !lab.frame?.exact || lab.isRunning;
+  const exact = (make) => () => (lab.pane.current?.cut ? make(lab.pane.current) : null);
+  const files = [
+    { id: "svg", text: "SVG", name: "toy.svg", isOff, make: exact(svgOfPane) },
+    { id: "pdf", text: "PDF", name: "toy.pdf", isOff, make: exact(async (pane) => (
+      await pane.askAbout("figure", { format: "pdf", colour: state.colour })).arrays.file) },
+    { id: "png", text: "PNG", name: "toy.png", make: () => lab.pane.current.png() },
+    { id: "csv", text: "Regions", name: "regions.csv", isOff, make: exact((pane) => csvOf({ ...pane.cut, names })) },
+    { id: "history", text: "Training", name: "training.csv", make: () => historyCsv(lab.history) },
+  ];
+  return html`<${TakeAlong} id="toy" files=${files} code=${code} />`;
 }
