@@ -219,6 +219,23 @@ def test_square_plus_cube_is_never_proved():
     assert hidden.verdict == "undecided"
 
 
+def test_a_fit_that_is_exact_up_to_rounding_is_a_minimum():
+    """The least loss is 1e-31 there, of which a step still takes off the half."""
+    for seed in range(8):
+        x = points(40, 4, seed=seed)
+        y = x @ points(4, 2, seed=seed + 100)
+        design = torch.cat([x, torch.ones(40, 1).double()], dim=1)
+        best = torch.linalg.lstsq(design, y).solution.T
+        model = nn.Linear(4, 2).double().eval()
+        with torch.no_grad():
+            model.weight.copy_(best[:, :4])
+            model.bias.copy_(best[:, 4])
+        assert local_minimum(model, x, y).verdict == MODULO
+        with torch.no_grad():
+            model.bias.add_(1e-9)  # a loss of 1e-18 is no rounding
+        assert local_minimum(model, x, y).verdict == "not stationary"
+
+
 @pytest.mark.parametrize(
     ("start", "function"),
     [(0.0, lambda w: (w - w.square()).sum()), (1e6, lambda w: (1 + w.square()).sqrt().sum())],

@@ -6,14 +6,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from inscape.landscape._curvature_rounding import has_terms
 from inscape.landscape._loss_function import LossFunction
 
 #: Lengths of a trial where the curvature tells none, relative to the length of the parameters.
 LENGTHS = tuple(10.0**-k for k in range(6))
 #: Factors of the step that is best for the curvature along the gradient.
 FACTORS = (1.0, 2.0, 0.5, 0.1, 1e-2, 1e-4)
-#: Rounding of a mean loss, in machine epsilons of its size.
-ROUNDING = 256
+#: Rounding of a mean loss, in machine epsilons of its size, and of an output, in those of its own.
+ROUNDING, OUTPUT_ROUNDING = 256, 8
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,26 @@ def _size(problem: LossFunction) -> float:
 
 
 def loss_rounding(problem: LossFunction, loss: float) -> float:
-    """Return how far rounding may move a loss."""
-    return ROUNDING * float(torch.finfo(problem.tensors[0].dtype).eps) * abs(loss)
+    """Return how far rounding may move a loss: its own, and that of outputs that it compares."""
+    epsilon = float(torch.finfo(problem.tensors[0].dtype).eps)
+    relative = ROUNDING * epsilon * abs(loss)
+    if not has_terms(problem):
+        return relative
+    spans, n = problem.spans(), len(problem.x)
+    moved = sum((span.stop - span.start) / n * _moved_by_outputs(problem, span) for span in spans)
+    return relative + OUTPUT_ROUNDING * epsilon * float(moved)
+
+
+def _moved_by_outputs(problem: LossFunction, span: slice) -> float:
+    """Return by how many roundings of the outputs the mean loss of some samples may move."""
+    f = problem.outputs(span).detach()
+    if problem.loss != "mse":
+        largest = f.abs().amax(1) if problem.loss == "cross_entropy" else f.abs()
+        return float((1 + largest).mean())
+    y = problem.labels(span, f)
+    size = f.abs() + y.abs()
+    unit = OUTPUT_ROUNDING * float(torch.finfo(f.dtype).eps)
+    return float((2 * (f - y).abs() * size + unit * size.square()).mean())
 
 
 def _best(problem: LossFunction, loss: float, steps: list[Tensor]) -> Step:
