@@ -96,7 +96,7 @@ def test_layers_are_chosen_by_name_and_in_place_ones_are_seen_before():
     assert float(result.values[1, 0].detach()) < 1 - 1e-6
     with pytest.raises(UnsupportedModelError, match="found 'relu': choose among 0, 1, 2, output"):
         layer_alignment(f, x, other=f, layers=["relu"])
-    with pytest.raises(ValueError, match="layers must be names of modules, found 'output'"):
+    with pytest.raises(TypeError, match="layers must be a list of names, found 'output'"):
         layer_alignment(f, x, other=f, layers="output")
 
 
