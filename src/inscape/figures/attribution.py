@@ -187,13 +187,24 @@ def show(ax: Axes, x: Tensor, title: str, color: str) -> None:
     ax.set_title(title, color=color, fontsize=7.5)
 
 
-def picture(x: Tensor) -> npt.NDArray[Any] | None:
-    """Return an input as a picture of grey or of three colours, from 0 to 1; None if it is none."""
+def pixels_of(x: Tensor) -> Tensor | None:
+    """Return an input as (channels, height, width), one channel or three; None if it is no picture.
+
+    Channels may be first or last; a row of numbers may be a square of pixels.
+    """
     values = x.detach().double().cpu()
     side = math.isqrt(values.numel())
     if values.ndim == 1 and side > 2 and side**2 == values.numel():
         values = values.reshape(1, side, side)
-    if values.ndim != 3 or len(values) not in (1, 3):
+    if values.ndim == 3 and len(values) not in (1, 3):
+        values = values.movedim(2, 0)
+    return values if values.ndim == 3 and len(values) in (1, 3) else None
+
+
+def picture(x: Tensor) -> npt.NDArray[Any] | None:
+    """Return an input as a picture of grey or of three colours, from 0 to 1; None if it is none."""
+    values = pixels_of(x)
+    if values is None:
         return None
     values = (values - values.min()) / (values.max() - values.min()).clamp(min=1e-12)
     shown: npt.NDArray[Any] = (values[0] if len(values) == 1 else values.movedim(0, 2)).numpy()

@@ -23,6 +23,7 @@ from inscape.kernels import neighbours, path_kernel
 from inscape.loaders import open_data
 from inscape.models import mlp
 from inscape.report import look
+from inscape.report.comparison.pictures import heat
 from inscape.report.look.attribution_page import amounts, bars, class_bars, signed
 from inscape.report.look.attribution_text import attribution_text
 from inscape.report.look.explanation import explain
@@ -450,6 +451,8 @@ def test_one_logit_is_explained_for_both_classes(regression):
         ((1, 28, 28), (28, 28)),
         ((28, 28), (28, 28)),
         ((3, 64, 32), (16, 32)),
+        ((64, 32, 3), (16, 32)),
+        ((28, 28, 1), (28, 28)),
         ((63,), None),
         ((49,), None),
         ((2, 8, 8), None),
@@ -465,10 +468,17 @@ def test_thumbnails(shape, size):
     content = base64.b64decode(address.removeprefix("data:image/png;base64,"))
     shown = Image.open(io.BytesIO(content))
     assert shown.size == size
-    assert shown.mode == ("RGB" if shape[0] == 3 else "L")
+    assert shown.mode == ("RGB" if 3 in shape else "L")
     if shape == (28, 28):  # ink on paper: the largest value is black
         assert shown.getpixel((0, 0)) == 255
         assert shown.getpixel((27, 27)) == 0
+
+
+def test_pictures_with_channels_last_are_those_with_channels_first():
+    x = torch.rand(3, 12, 9, generator=torch.Generator().manual_seed(0))
+    assert thumbnail(x.movedim(0, 2)) == thumbnail(x)
+    assert heat(x.movedim(0, 2)) == heat(x)
+    assert heat(x) is not None
 
 
 def test_bars_of_instruments_are_silent_where_quiet_is_wanted(monkeypatch):

@@ -6,6 +6,7 @@ import io
 import torch
 from torch import Tensor
 
+from inscape.figures.attribution import pixels_of
 from inscape.figures.style import BLUE, VERMILION
 from inscape.report.pictures import thumbnail
 from inscape.report.words import number
@@ -21,15 +22,11 @@ def heat(gradient: Tensor) -> str | None:
     """
     from PIL import Image
 
-    if thumbnail(gradient) is None:
+    values = pixels_of(gradient[None] if gradient.ndim == 2 else gradient)
+    if values is None or thumbnail(gradient) is None:
         return None
-    values = gradient.detach().double().cpu()
-    if values.ndim == 1:
-        side = round(len(values) ** 0.5)
-        values = values.reshape(1, side, side)
-    sums = values.reshape(-1, *values.shape[-2:])
-    strongest = sums.abs().argmax(0, keepdim=True)
-    signed = sums.gather(0, strongest)[0]
+    strongest = values.abs().argmax(0, keepdim=True)
+    signed = values.gather(0, strongest)[0]
     alpha = (signed.abs() / signed.abs().max().clamp_min(1e-300) * 255).round()
     colors = torch.tensor([_rgb(VERMILION), _rgb(BLUE)])[(signed > 0).long()]
     pixels = torch.cat([colors, alpha[..., None].long()], 2).to(torch.uint8)
