@@ -10,7 +10,7 @@ from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import Float, config
 from torch import Tensor
 
-from inscape.smoothness import path_length
+from inscape._core import checks
 from shapes import _may_name_axes, jaxtyped
 
 check = jaxtyped()
@@ -172,4 +172,4 @@ def test_the_check_can_be_switched_off():
 
 def test_the_package_is_under_the_check():
     with pytest.raises(BeartypeCallHintViolation):
-        path_length(torch.nn.Identity(), torch.ones(3, 2), pairs="many")
+        checks.finite("many", "values")

@@ -225,7 +225,7 @@ def finite(values: Tensor, what: str) -> None:
 def _batch_cure(x: Tensor, y: Tensor) -> str:
     if y.ndim > 1 and y.shape[1] == len(x):
         return "keep the batch dimension first, end its forward with .transpose(0, 1)"
-    if x.ndim > 1 and y.ndim > 0 and len(y) == x.shape[1]:
+    if (x.ndim > 2 or y.ndim > 1) and x.ndim > 1 and y.ndim > 0 and len(y) == x.shape[1]:
         return (
             "it seems to take the batch as second dimension; use batch_first=True, or let a module "
             "around it transpose the inputs"

@@ -24,6 +24,7 @@ CURES = {
     "True or False": "pass one of them",
     "a list of whole numbers": "pass e.g. [1]",
     "a list of numbers": "pass e.g. [0.1]",
+    "a torch.Tensor": "convert it",
 }
 #: Their own checks say more.
 OWN_CHECK = ("seed", "bounds")
@@ -113,6 +114,8 @@ def _refusal(key: str, value: object, kind: Any, name: str) -> Exception:
     if _is_too_large(value):
         return ValueError(f"{key} must be below 2**63, found {value}: lower it.")
     shown = repr(value).partition("\n")[0]
+    if phrases == ["a torch.Tensor"]:
+        shown = type(value).__name__
     cure = CURES.get(_phrase(parts[0]), f"inscape show {name} says what it means")
     text = f"{key} must be {wanted}, found {shown:.100}: {cure}."
     return (

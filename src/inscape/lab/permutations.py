@@ -115,7 +115,7 @@ def write_shares(store: Store, ids: Collection[str] = ()) -> Path:
         ids: Experiments that are permuted anew, the others keeping their shares; all by default.
     """
     path = store.root / FILE
-    kept = read_shares(path) if ids and path.is_file() else {}
+    earlier = read_shares(path) if ids and path.is_file() else {}
     shares: dict[str, Any] = {}
     for listing in catalogue.experiments():
         names = [
@@ -126,7 +126,7 @@ def write_shares(store: Store, ids: Collection[str] = ()) -> Path:
         if names and (not ids or listing.id in ids):
             shares |= permutation_shares(listing.id, store)
         else:
-            shares |= {name: kept[name] for name in kept if name in names}
+            shares |= {name: earlier[name] for name in earlier if name in names}
     write(path, (json.dumps(shares, indent=1) + "\n").encode())
     return path
 
