@@ -1,11 +1,18 @@
+from importlib import import_module
+
 import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
 
 from cases import dense, points
+from inscape._core.anytime import batches
 from inscape.compression import region_sharing
+from inscape.compression._fingerprints import distinct_maps
 from inscape.regions import local_maps
+
+#: The module, whose name in the package is the instrument.
+SOURCE = import_module("inscape.compression.region_sharing")
 
 
 class Beside(nn.Module):
@@ -110,3 +117,20 @@ def test_fraction_is_of_the_points_that_were_drawn():
 def test_other_networks_have_no_regions_and_say_so():
     result = region_sharing(dense(2, 5, 1, act=nn.Tanh), points(9, 2))
     assert result.status.startswith("not applicable: the network must be made of affine operations")
+
+
+def test_steps_of_one_point_count_all_regions_few_times_and_end_with_all(monkeypatch):
+    f, x = dense(2, 8, 1), points(300, 2)
+    counts = []
+
+    def counted(fingerprints, regions):
+        counts.append(len(regions))
+        return distinct_maps(fingerprints, regions)
+
+    monkeypatch.setattr(SOURCE, "distinct_maps", counted)
+    with batches(1):
+        results = list(region_sharing.refine(f, x))
+    assert len(results) > 290  # there is a step for each point, after which a look may go on
+    assert counts[-1] == 300
+    assert len(counts) < 60
+    assert_close(results[-1].regions, region_sharing(f, x).regions)

@@ -33,6 +33,9 @@ from inscape.functional.precision import in_precision
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.runtime.progress import progress
 
+#: By how much the points must have grown before regions are counted anew: each count takes all.
+MORE = 1.125
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RegionSharing(Result):
@@ -129,23 +132,33 @@ def region_sharing(
     draw = Draw(len(x), points, seed=seed)
     hashes: list[bytes] = []
     fingerprints: list[Fingerprints] = []
+    result: RegionSharing
+    counted = 0
     with progress(len(draw), label="linear regions") as bar:
         for part in draw.growing(FIRST, probed.rows(memory, gradients=1)):
             hashes += pattern_hashes(net, x[part])
             fingerprints.append(map_fingerprints(net, x[part], seed))
             checks.finite(fingerprints[-1].values.sum(1), "points")
             bar.advance(len(x[part]))
-            if stoppable() or len(hashes) == len(draw):
-                regions = in_order_met(hashes)
-                maps = distinct_maps(Fingerprints.joined(fingerprints), regions)
-                yield RegionSharing(
-                    regions=in_order_met(draw.in_order(regions).tolist()),
-                    maps=in_order_met(draw.in_order(maps).tolist()),
-                    units=_units(net, x),
-                    converted=converted,
-                    seed=seed,
-                    drawn_from=len(x),
-                )
+            if not stoppable() and len(hashes) < len(draw):
+                continue
+            if len(hashes) == len(draw) or len(hashes) > MORE * counted:
+                counted = len(hashes)
+                numbers = _numbers(draw, hashes, Fingerprints.joined(fingerprints))
+                result = RegionSharing(
+                    regions=numbers[0], maps=numbers[1], units=_units(net, x),
+                    converted=converted, seed=seed, drawn_from=len(x),
+                )  # fmt: skip
+            yield result
+
+
+def _numbers(
+    draw: Draw, hashes: list[bytes], fingerprints: Fingerprints
+) -> tuple[Int64[Tensor, " n"], Int64[Tensor, " n"]]:
+    """Return the numbers of the regions and of the maps, in the order of the points."""
+    regions = in_order_met(hashes)
+    maps = distinct_maps(fingerprints, regions)
+    return in_order_met(draw.in_order(regions).tolist()), in_order_met(draw.in_order(maps).tolist())
 
 
 def _units(net: Piecewise, x: Tensor) -> int:
