@@ -19,7 +19,7 @@ from inscape._core.result import NotApplicable
 from inscape.errors import BudgetError
 from inscape.piecewise.graph.network import Piecewise, piecewise
 from inscape.regions._unit_kinks import Units
-from inscape.regions.polytope import ProgrammeBudget, _first, needed
+from inscape.regions.polytope import ProgrammeBudget, _first, _least, needed
 from inscape.regions.region_at import region_at
 from inscape.runtime.deadline import clock
 
@@ -323,6 +323,13 @@ def test_least_squares_and_linear_programmes_find_the_same_faces(seed, monkeypat
     assert sure.all()
     assert 0 < by_least.sum() < 40
     assert by_least.tolist() == by_programme.tolist()
+
+
+@pytest.mark.parametrize("far", [1.0, 3e8, 5e8, 9e8])
+def test_the_nearest_point_of_a_half_space_far_away_is_where_its_plane_is(far):
+    point, size = _least(np.array([[1.0]]), np.array([far]))
+    assert point.tolist() == pytest.approx([far], rel=1e-12)
+    assert size == pytest.approx(1 / np.hypot(1, far), rel=1e-12)
 
 
 def test_rays_that_leave_two_half_spaces_at_once_prove_nothing():

@@ -275,7 +275,8 @@ def _least(rows: Array, limits: Array) -> tuple[Array | None, float]:
         return None, np.inf
     rest = system @ weights - target
     size = float(np.linalg.norm(rest))
-    return (None, size) if size < 1e-9 else (-rest[:-1] / rest[-1], size)
+    # The last of the rest is minus the square of its size, and all rounding where that is small.
+    return (None, size) if size < 1e-9 else (rest[:-1] / size**2, size)
 
 
 def facet_distance(k: int, normals: Array, slacks: Array) -> float:
